@@ -1,0 +1,175 @@
+/**
+ * The lint rules. The greater part holds the plan of the house: which folder may import which, which library has
+ * its door where, and who may make the three proofs (GateRequest, Identity, Permit).
+ *
+ * Of several overrides that set one rule for a file the last one wins as a whole, so every override
+ * below carries a complete list, composed by `house`. `test/ground/lint-doors.test.ts` plants a violation
+ * of each line and sees it refused.
+ */
+import type { OxlintConfig } from "oxlint";
+
+interface Restriction {
+  regex: string;
+  importNames?: string[];
+  message: string;
+}
+
+const FEATURES = [
+  "server",
+  "credentials",
+  "tokens",
+  "policy",
+  "upstream",
+  "state",
+  "observe",
+] as const;
+
+const LAYERS = ["lib", "core", ...FEATURES, "config", "app.ts", "cli", "main.ts"] as const;
+
+type Layer = (typeof LAYERS)[number];
+
+/** lib <- core <- features <- config <- app.ts <- cli <- main.ts; features never know a sibling. */
+const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
+  lib: [],
+  core: ["lib"],
+  server: ["lib", "core"],
+  credentials: ["lib", "core"],
+  tokens: ["lib", "core"],
+  policy: ["lib", "core"],
+  upstream: ["lib", "core"],
+  state: ["lib", "core"],
+  observe: ["lib", "core"],
+  config: ["lib", "core", ...FEATURES],
+  "app.ts": ["lib", "core", ...FEATURES, "config"],
+  cli: ["lib", "core", ...FEATURES, "config", "app.ts"],
+  "main.ts": ["lib", "core", ...FEATURES, "config", "app.ts", "cli"],
+};
+
+/** Where each library may be imported: a folder with its slash, or one file, seen from src/. */
+const DOORS: Record<string, readonly string[]> = {
+  jose: ["tokens/"],
+  "lru-cache": ["tokens/", "state/"],
+  "http-proxy-3": ["upstream/"],
+  undici: ["upstream/"],
+  "prom-client": ["observe/"],
+  pino: ["observe/"],
+  zod: ["config/"],
+  yaml: ["config/", "lib/positioned-yaml.ts"],
+  bcryptjs: ["credentials/"],
+  selfsigned: ["server/development-certificate.ts"],
+};
+
+/** Who may make a proof: the function, the core file that exports it, and the place allowed to import it. */
+const MINTS = [
+  { name: "mintGateRequest", file: "gate-request", place: "server/intake.ts" },
+  { name: "mintIdentity", file: "identity", place: "tokens/" },
+  { name: "mintPermit", file: "permit", place: "policy/authorize.ts" },
+] as const;
+
+/** Whether a place (`tokens/`, or one file) covers everything that an override is for. */
+function covers(place: string, subject: string): boolean {
+  return place === subject || (place.endsWith("/") && subject.startsWith(place));
+}
+
+/**
+ * Everything that may not be imported at one place.
+ * @param layer whose directions hold there; undefined for a folder that is not in the plan, which is held to a feature's.
+ * @param subject the folder with its slash, or the one file, seen from src/.
+ */
+function house(layer: Layer | undefined, subject: string): Restriction[] {
+  const allowed: readonly Layer[] = layer === undefined ? ["lib", "core"] : MAY_IMPORT[layer];
+  const directions = LAYERS.filter((other) => other !== layer && !allowed.includes(other)).map(
+    (other) => ({
+      regex: other.endsWith(".ts")
+        ? `^\\.{1,2}/(.*/)?${other.replace(".", "\\.")}$`
+        : `^\\.{1,2}/(.*/)?${other}/`,
+      message: `direction: src/${subject} may not import ${other}.`,
+    }),
+  );
+  const doors = Object.entries(DOORS)
+    .filter(([, places]) => !places.some((place) => covers(place, subject)))
+    .map(([library, places]) => ({
+      regex: `^${library}(/|$)`,
+      message: `door: ${library} is imported in ${places.join(" and ")} only.`,
+    }));
+  const mints = MINTS.filter(({ place }) => !covers(place, subject)).map(
+    ({ name, file, place }) => ({
+      regex: `^\\.{1,2}/(.*/)?${file}\\.ts$`,
+      importNames: [name],
+      message: `mint: ${name} is imported by ${place} only.`,
+    }),
+  );
+  return [...directions, ...doors, ...mints];
+}
+
+function override(files: string, layer: Layer | undefined, subject: string) {
+  return {
+    files: [files],
+    rules: { "no-restricted-imports": ["error", { patterns: house(layer, subject) }] },
+  } satisfies NonNullable<OxlintConfig["overrides"]>[number];
+}
+
+/** Single files that may do more than their folder. */
+const FILES = [...Object.values(DOORS).flat(), ...MINTS.map(({ place }) => place)].filter((place) =>
+  place.endsWith(".ts"),
+);
+
+export default {
+  options: { typeAware: true, denyWarnings: true, reportUnusedDisableDirectives: "error" },
+  plugins: ["typescript", "unicorn", "oxc", "import", "promise", "node"],
+  categories: { correctness: "error", suspicious: "error" },
+  env: { node: true, es2024: true },
+  ignorePatterns: ["node_modules/**", "dist/**", "coverage/**"],
+  rules: {
+    "import/no-cycle": "error",
+    "typescript/no-floating-promises": "error",
+    "typescript/no-misused-promises": "error",
+    "typescript/await-thenable": "error",
+    "typescript/no-explicit-any": "error",
+    "typescript/no-non-null-assertion": "error",
+    "typescript/consistent-type-imports": "error",
+    "typescript/switch-exhaustiveness-check": [
+      "error",
+      { allowDefaultCaseForExhaustiveSwitch: true, considerDefaultExhaustiveForUnions: true },
+    ],
+    // Said better by the compiler: noImplicitReturns, noUnusedLocals (which knows `#proof in value`).
+    "consistent-return": "off",
+    "typescript/consistent-return": "off",
+    "no-unused-private-class-members": "off",
+    // Against our style: lists of header pairs are spread on purpose, a metric is registered by `new`.
+    "unicorn/no-useless-spread": "off",
+    "no-new": "off",
+    // Half of what it finds are functions of plain objects, declared in the method style.
+    "typescript/unbound-method": "off",
+    // A small function may stand where it is used, and its parameter may have the plain name.
+    "unicorn/consistent-function-scoping": "off",
+    "no-shadow": "off",
+    // `import fc from "fast-check"` is how its documentation says it.
+    "import/no-named-as-default-member": "off",
+    // A promise that nobody waits for gives nothing back.
+    "promise/always-return": "off",
+    "no-unused-vars": ["error", { ignoreRestSiblings: true }],
+  },
+  overrides: [
+    {
+      files: ["test/**"],
+      rules: {
+        "typescript/no-unsafe-type-assertion": "off",
+        "unicorn/no-thenable": "off",
+      },
+    },
+    override("src/**/*.ts", undefined, "*"),
+    ...LAYERS.map((layer) =>
+      layer.endsWith(".ts")
+        ? override(`src/${layer}`, layer, layer)
+        : override(`src/${layer}/**/*.ts`, layer, `${layer}/`),
+    ),
+    ...FILES.map((file) =>
+      override(
+        `src/${file}`,
+        LAYERS.find((layer) => file.startsWith(`${layer}/`)),
+        file,
+      ),
+    ),
+  ],
+} satisfies OxlintConfig;
