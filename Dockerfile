@@ -1,0 +1,54 @@
+# syntax=docker/dockerfile:1
+
+# The image: what tsc builds, production dependencies, Node, and nothing to start a shell with.
+#
+#   docker build --tag sallyport:0.1.0 \
+#     --build-arg VERSION=0.1.0 --build-arg REVISION="$(git rev-parse HEAD)" .
+#
+# Other base images, by digest for a build that can be repeated, or from a mirror:
+#
+#   --build-arg BUILD_IMAGE=node:26-trixie-slim@sha256:… --build-arg RUNTIME_IMAGE=…
+#
+# The runtime image must bring Node >= 26.5.1 (or 24.18.1) at /nodejs/bin/node.
+# Run it with a read-only root; it writes nowhere:
+#
+#   docker run --read-only --cap-drop ALL --security-opt no-new-privileges \
+#     --volume "$PWD/deployment:/etc/sallyport:ro" --publish 8443:8443 sallyport:0.1.0
+#
+# test/real/image-content.test.ts lays out what the last stage copies and runs it.
+
+ARG BUILD_IMAGE=docker.io/library/node:26-trixie-slim
+ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
+
+# No install script runs in either stage: the one that development needs fetches Node, which is here already.
+FROM ${BUILD_IMAGE} AS dependencies
+WORKDIR /src
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+
+FROM ${BUILD_IMAGE} AS build
+WORKDIR /src
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build
+
+FROM ${RUNTIME_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Sallyport" \
+      org.opencontainers.image.description="An authenticating reverse-proxy sidecar: log in, verify, forward, measure" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+WORKDIR /app
+COPY --from=dependencies /src/node_modules ./node_modules
+COPY --from=build /src/dist ./dist
+COPY package.json LICENSE ./
+USER 65532:65532
+EXPOSE 8443 9464
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+  CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
+ENTRYPOINT ["/nodejs/bin/node", "/app/dist/main.js"]
+CMD ["serve", "--config", "/etc/sallyport/config.yaml"]

@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { configurationSchema } from "./schema.ts";
+
+export type JsonSchema = z.core.JSONSchema.BaseSchema;
+
+let made: JsonSchema | undefined;
+
+/** The JSON Schema (draft 2020-12) of the configuration file as it is written, for editors. */
+export function jsonSchema(): JsonSchema {
+  made ??= {
+    title: "Sallyport configuration",
+    ...z.toJSONSchema(configurationSchema("/"), { io: "input", override: allowReference }),
+  };
+  return made;
+}
+
+/** Where a value other than free text is wanted, `${NAME}` may stand as well. */
+function allowReference({ jsonSchema: schema }: { jsonSchema: JsonSchema }): void {
+  const { description, default: preset, ...rest } = schema;
+  const { pattern, enum: words, const: word, type } = rest;
+  const isFree = [pattern, words, word].every((limit) => limit === undefined);
+  if (isFree && type !== "integer" && type !== "boolean") return;
+  for (const key of Object.keys(rest)) Reflect.deleteProperty(schema, key);
+  schema.anyOf = [rest, { type: "string", pattern: "\\$\\{" }];
+}

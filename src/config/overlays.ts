@@ -1,0 +1,148 @@
+import { nearest } from "../lib/nearest.ts";
+import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
+import type { ConfigProblem } from "../core/config-problem.ts";
+import { knownKeys } from "./known-keys.ts";
+import type { KnownKeys } from "./known-keys.ts";
+import { isMapping, mappingAt } from "./untyped.ts";
+
+/** A value from outside the file, and where it came from, in words. */
+export interface Overlay {
+  readonly path: readonly string[];
+  readonly value: unknown;
+  readonly origin: string;
+}
+
+interface Overlays {
+  /** The later ones win. */
+  readonly overlays: readonly Overlay[];
+  readonly problems: readonly ConfigProblem[];
+}
+
+const PREFIX = "SALLYPORT_";
+
+/**
+ * Kubernetes sets these for every Service in the namespace, so one that is called `sallyport` must not stop the start:
+ * `SALLYPORT_SERVICE_HOST`, `SALLYPORT_PORT_8443_TCP_ADDR`, ….
+ */
+const SERVICE_LINK =
+  /^SALLYPORT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
+const SERVICE_LINK_URL = /^(?:tcp|udp|sctp):\/\//;
+
+/**
+ * Reads `SALLYPORT_SERVER__LISTEN`-style variables: `__` between keys, letter case does not count.
+ *
+ * @param written the value of the file, whose own names (of upstreams) are known too.
+ */
+export function environmentOverlays(
+  env: Readonly<Record<string, string | undefined>>,
+  written: unknown,
+): Overlays {
+  const entries = Object.entries(env).flatMap(([name, value]) => {
+    const ours = name.startsWith(PREFIX) && value !== undefined;
+    if (!ours || SERVICE_LINK.test(name) || SERVICE_LINK_URL.test(value)) return [];
+    const segments = name.slice(PREFIX.length).split("__");
+    return [{ segments, value, origin: `environment variable ${name}` }];
+  });
+  const asVariable = (path: string): string => PREFIX + path.replaceAll(".", "__").toUpperCase();
+  return read(entries, written, asVariable);
+}
+
+/** Reads what flags set, by dotted path: `{ "server.listen": "127.0.0.1:0" }`. */
+export function flagOverlays(flags: Readonly<Record<string, string>>, written: unknown): Overlays {
+  const entries = Object.entries(flags).map(([path, value]) => ({
+    segments: path.split("."),
+    value,
+    origin: `flag ${path}`,
+  }));
+  return read(entries, written, (path) => path);
+}
+
+interface Entry {
+  readonly segments: readonly string[];
+  readonly value: string;
+  readonly origin: string;
+}
+
+function read(
+  entries: readonly Entry[],
+  written: unknown,
+  spell: (path: string) => string,
+): Overlays {
+  const overlays: Overlay[] = [];
+  const problems: ConfigProblem[] = [];
+  const known = knownKeys();
+  for (const { segments, value, origin } of entries) {
+    const path = pathOf(segments, known, written);
+    const parsed = valueOf(value);
+    if (path === undefined) {
+      const near = nearest(spell(segments.join(".")), dottedPaths(known).map(spell));
+      const hint = near === undefined ? {} : { hint: `did you mean ${near}?` };
+      problems.push({ file: origin, message: "sets nothing that is known", ...hint });
+    } else if (parsed === undefined) {
+      problems.push({ file: origin, message: "is not a valid list or mapping" });
+    } else {
+      overlays.push({ path, value: parsed.value, origin });
+    }
+  }
+  // A whole section first, then what is set within it.
+  overlays.sort((a, b) => a.path.length - b.path.length);
+  return { overlays, problems };
+}
+
+/** The path as the schema spells it, or undefined when there is no such key. */
+function pathOf(
+  segments: readonly string[],
+  known: KnownKeys,
+  written: unknown,
+): string[] | undefined {
+  const path: string[] = [];
+  let here: KnownKeys | undefined = known;
+  let value = written;
+  for (const segment of segments) {
+    const ownNames: readonly string[] = here.open ? Object.keys(mappingAt(value)) : [];
+    const key = [...here.names, ...ownNames].find((name) => sameKey(name, segment));
+    const wanted: string = key ?? segment.toLowerCase();
+    if (key === undefined && !(here.open && /^[a-z0-9]/.test(wanted))) return undefined;
+    here = here.below(wanted);
+    if (here === undefined) return undefined;
+    path.push(wanted);
+    const fields = mappingAt(value);
+    value = Object.hasOwn(fields, wanted) ? fields[wanted] : undefined;
+  }
+  return path;
+}
+
+/** A variable's name cannot hold `-`. */
+function sameKey(name: string, segment: string): boolean {
+  return name.toLowerCase().replaceAll("-", "_") === segment.toLowerCase().replaceAll("-", "_");
+}
+
+/** Lists and mappings come in YAML's flow syntax; everything else is text as it stands. */
+function valueOf(text: string): { value: unknown } | undefined {
+  if (!/^\s*(?:\[.*\]|\{.*\})\s*$/s.test(text)) return { value: text };
+  const { value, problems } = parsePositionedYaml(text, "");
+  return problems.length === 0 ? { value } : undefined;
+}
+
+function dottedPaths(known: KnownKeys): string[] {
+  return known.names.flatMap((name) => {
+    const below = known.below(name);
+    return [
+      name,
+      ...(below === undefined ? [] : dottedPaths(below).map((path) => `${name}.${path}`)),
+    ];
+  });
+}
+
+/** @returns a copy of the value with the overlays put in. */
+export function withOverlays(value: unknown, overlays: readonly Overlay[]): unknown {
+  return overlays.reduce((whole, overlay) => replaced(whole, overlay.path, overlay.value), value);
+}
+
+function replaced(whole: unknown, path: readonly string[], value: unknown): unknown {
+  const [key, ...rest] = path;
+  if (key === undefined) return value;
+  const fields = isMapping(whole) ? whole : {};
+  const child = Object.hasOwn(fields, key) ? fields[key] : undefined;
+  return { ...fields, [key]: replaced(child, rest, value) };
+}

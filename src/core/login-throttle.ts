@@ -1,0 +1,7 @@
+/** Slows guessing down. Keyed so that a stranger's failures cannot lock the owner out from another address. */
+export interface LoginThrottle {
+  /** Seconds to wait before this client may try this name again; 0 when it may try now. */
+  retryAfter(username: string, client: string): number;
+  failed(username: string, client: string): void;
+  succeeded(username: string, client: string): void;
+}

@@ -1,0 +1,5 @@
+/** Somebody whose password was right. */
+export interface User {
+  readonly name: string;
+  readonly groups: readonly string[];
+}

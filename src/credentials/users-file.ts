@@ -1,0 +1,144 @@
+import { isUtf8 } from "node:buffer";
+import { ConfigError } from "../core/config-problem.ts";
+import type { ConfigProblem } from "../core/config-problem.ts";
+import type { UserRecord } from "../core/user-store.ts";
+import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
+import type { PositionedYaml, YamlPath } from "../lib/positioned-yaml.ts";
+import { readPasswordHash } from "./password-hash.ts";
+
+const CONTROL = /\p{Cc}/u;
+
+/**
+ * Reads a users file, in UTF-8. Names are kept as they are written, without Unicode normalisation: two spellings that
+ * look alike are two users.
+ *
+ * @param file the name to tell in problems.
+ * @throws ConfigError with everything that is wrong, each with its place but without the line: it may hold a secret.
+ */
+export function readUsersFile(bytes: Buffer, file: string): ReadonlyMap<string, UserRecord> {
+  if (!isUtf8(bytes)) throw new ConfigError([{ file, message: "the file is not UTF-8" }]);
+  const yaml = parsePositionedYaml(bytes.toString("utf8"), file);
+  const problems: ConfigProblem[] = yaml.problems.map(({ line, column, message }) => {
+    return { file, line, column, message };
+  });
+  const users = new Map<string, UserRecord>();
+  if (yaml.value !== undefined) {
+    const found = new Findings(yaml, file, problems);
+    for (const user of readDocument(yaml.value, found)) users.set(user.name, user);
+  } else if (problems.length === 0) {
+    problems.push({ file, message: "the file is empty" });
+  }
+  if (problems.length > 0) throw new ConfigError(problems.sort(byPlace));
+  return users;
+}
+
+/** Collects what is wrong, with its place. */
+class Findings {
+  readonly #yaml: PositionedYaml;
+  readonly #file: string;
+  readonly #problems: ConfigProblem[];
+
+  constructor(yaml: PositionedYaml, file: string, problems: ConfigProblem[]) {
+    this.#yaml = yaml;
+    this.#file = file;
+    this.#problems = problems;
+  }
+
+  add(path: YamlPath, of: "key" | "value", message: string): void {
+    const { line, column } = this.#yaml.place(path, of);
+    this.#problems.push({ file: this.#file, line, column, message });
+  }
+
+  /** The members of a mapping, after unknown keys were told; none when it is something else. */
+  members(
+    value: unknown,
+    path: YamlPath,
+    what: string,
+    known?: readonly string[],
+  ): [string, unknown][] {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      this.add(path, "value", `${what} must be a mapping`);
+      return [];
+    }
+    // `__proto__` is already told by the parser.
+    const members = Object.entries(value).filter(([key]) => key !== "__proto__");
+    for (const [key] of members) {
+      if (known?.includes(key) === false) {
+        this.add([...path, key], "key", `this key is unknown; known are ${known.join(", ")}`);
+      }
+    }
+    return members;
+  }
+}
+
+function readDocument(value: unknown, found: Findings): UserRecord[] {
+  const members = new Map(found.members(value, [], "the file", ["users"]));
+  if (!members.has("users")) {
+    if (members.size === 0) found.add([], "value", 'the key "users" is missing');
+    return [];
+  }
+  return found
+    .members(members.get("users"), ["users"], '"users"')
+    .map(([name, user]) => readUser(name, user, found));
+}
+
+function readUser(name: string, value: unknown, found: Findings): UserRecord {
+  const path = ["users", name];
+  if (name === "") found.add(path, "key", "a user's name must not be empty");
+  if (CONTROL.test(name)) {
+    found.add(path, "key", "a user's name must not hold control characters");
+  }
+  const members = new Map(found.members(value, path, "a user", ["password", "groups", "disabled"]));
+  return {
+    name,
+    password: readPassword(members.get("password"), path, found),
+    groups: readGroups(members.get("groups"), [...path, "groups"], found),
+    disabled: readDisabled(members.get("disabled"), [...path, "disabled"], found),
+  };
+}
+
+function readPassword(value: unknown, user: YamlPath, found: Findings): string {
+  if (value === undefined) {
+    found.add(user, "key", "this user has no password");
+    return "";
+  }
+  const path = [...user, "password"];
+  if (typeof value !== "string") {
+    found.add(path, "value", "a password must be a hash, as `sallyport hash-password` prints it");
+    return "";
+  }
+  const read = readPasswordHash(value);
+  if ("refused" in read) found.add(path, "value", read.refused);
+  return value;
+}
+
+function readGroups(value: unknown, path: YamlPath, found: Findings): readonly string[] {
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) {
+    found.add(path, "value", "groups must be a list");
+    return [];
+  }
+  const groups: string[] = [];
+  for (const [index, group] of value.entries()) {
+    if (typeof group !== "string" || group === "") {
+      found.add([...path, index], "value", "the name of a group must be a text");
+    } else if (group.includes(",") || CONTROL.test(group)) {
+      // Groups reach the backend as one header, separated by commas.
+      const message = "the name of a group must not hold commas or control characters";
+      found.add([...path, index], "value", message);
+    } else {
+      groups.push(group);
+    }
+  }
+  return groups;
+}
+
+function readDisabled(value: unknown, path: YamlPath, found: Findings): boolean {
+  if (value === undefined || typeof value === "boolean") return value ?? false;
+  found.add(path, "value", "disabled must be true or false");
+  return true;
+}
+
+function byPlace(a: ConfigProblem, b: ConfigProblem): number {
+  return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
+}

@@ -1,0 +1,33 @@
+import { BlockList, isIPv4, isIPv6 } from "node:net";
+
+/** A set of networks that an address can be looked up in. */
+export interface Networks {
+  readonly empty: boolean;
+  has(address: string): boolean;
+}
+
+/** An IPv4 address in its IPv6 clothes (`::ffff:10.0.0.1`, RFC 4291 §2.5.5.2) as plain IPv4; others unchanged. */
+export function plainAddress(address: string): string {
+  return address.startsWith("::ffff:") && isIPv4(address.slice(7)) ? address.slice(7) : address;
+}
+
+/**
+ * @param ranges addresses or CIDR ranges, already known to be well formed.
+ * @throws ERR_INVALID_ADDRESS for a range that is not.
+ */
+export function networks(ranges: readonly string[]): Networks {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = "", prefix] = range.split("/");
+    const family = isIPv6(address) ? "ipv6" : "ipv4";
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  return {
+    empty: ranges.length === 0,
+    has(address) {
+      if (isIPv4(address)) return list.check(address, "ipv4");
+      return isIPv6(address) && list.check(address, "ipv6");
+    },
+  };
+}

@@ -1,0 +1,182 @@
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
+import type { Document, YAMLError } from "yaml";
+
+/** Where something stands in a text: both counted from 1, `source` is the whole line. */
+export interface YamlPlace {
+  readonly line: number;
+  readonly column: number;
+  readonly source: string;
+}
+
+/** One fault of a YAML text. Its message never repeats what the text holds. */
+export interface YamlProblem extends YamlPlace {
+  readonly file: string;
+  readonly message: string;
+}
+
+export type YamlPath = readonly (string | number)[];
+
+export interface PositionedYaml {
+  /** Plain objects, arrays and scalars; undefined when the text could not be read. */
+  readonly value: unknown;
+  /** The place of what stands at a path, or of its key; of the nearest thing around it when it is not there. */
+  place(path: YamlPath, of?: "key" | "value"): YamlPlace;
+  /** In the order of the text. */
+  readonly problems: readonly YamlProblem[];
+}
+
+/** What the library's message would quote from the text, told in our words; the text may hold a secret. */
+const WORDS: Partial<Record<YAMLError["code"], string>> = {
+  BAD_ALIAS: "this anchor or alias is not valid; quote the value when it is meant as text",
+  BAD_COLLECTION_TYPE: "this tag does not fit its value",
+  BAD_DIRECTIVE: "this directive is not valid",
+  BAD_DQ_ESCAPE: "this is not an escape sequence; single quotes keep a backslash as it is",
+  BAD_PROP_ORDER: "an anchor or a tag is in the wrong place",
+  BAD_SCALAR_START: "a value cannot begin like this; put it in quotes",
+  DUPLICATE_KEY: "this key is there twice",
+  IMPOSSIBLE: "this is not valid YAML",
+  MULTIPLE_DOCS: "a second document begins here; the file may hold only one",
+  NON_STRING_KEY: "a key must be plain text",
+  RESOURCE_EXHAUSTION: "this is nested too deeply",
+  TAG_RESOLVE_FAILED: "tags are not supported here",
+  UNEXPECTED_TOKEN: "this is unexpected here",
+};
+
+/** One object that the text builds by naming an anchor again and again would otherwise fill the memory. */
+const MAX_ALIAS_COUNT = 100;
+
+/**
+ * Reads one YAML 1.2 document (core schema) and keeps the place of everything in it. Refused, with their places: syntax
+ * errors, duplicate keys, keys that are not text, `__proto__`, tags of one's own, a second document, another YAML
+ * version, aliases that lead nowhere, to themselves, or to too much.
+ *
+ * @param file the name to tell in problems.
+ */
+export function parsePositionedYaml(text: string, file: string): PositionedYaml {
+  const withoutMark = text.startsWith("\uFEFF") ? text.slice(1) : text;
+  const lines = withoutMark.split("\n");
+  const lineCounter = new LineCounter();
+  const document = parseDocument(withoutMark, {
+    lineCounter,
+    // "silent" would also silence the fault of a second document.
+    logLevel: "error",
+    prettyErrors: false,
+    stringKeys: true,
+  });
+
+  const placeAt = (offset: number): YamlPlace => {
+    const { line, col } = lineCounter.linePos(offset);
+    const source = lines[Math.max(line, 1) - 1] ?? "";
+    return { line: Math.max(line, 1), column: Math.max(col, 1), source: source.replace(/\r$/, "") };
+  };
+  const faults = [...syntaxFaults(document), ...referenceFaults(document)];
+  const readable = faults.every((fault) => fault.readable);
+  const { value, excess } = readable ? plainValue(document) : { value: undefined, excess: [] };
+
+  const problems = [...faults, ...excess]
+    .toSorted((a, b) => a.offset - b.offset)
+    .map(({ offset, message }) => ({ file, ...placeAt(offset), message }));
+  return {
+    value: excess.length > 0 ? undefined : value,
+    place: (path, of = "value") => placeAt(offsetOf(document, path, of)),
+    problems,
+  };
+}
+
+interface Fault {
+  readonly offset: number;
+  readonly message: string;
+  /** Whether the rest of the text still says what it seems to say. */
+  readonly readable: boolean;
+}
+
+function syntaxFaults(document: Document.Parsed): Fault[] {
+  const faults = [...document.errors, ...document.warnings].map((error) => ({
+    offset: error.pos[0],
+    message: WORDS[error.code] ?? error.message,
+    readable: error.code === "DUPLICATE_KEY",
+  }));
+  if (document.directives.yaml.version !== "1.2") {
+    faults.push({ offset: 0, message: "only YAML 1.2 is supported", readable: false });
+  }
+  return faults;
+}
+
+/** Finds what may not be there, and takes out of the document what would otherwise be in its value. */
+function referenceFaults(document: Document.Parsed): Fault[] {
+  const faults: Fault[] = [];
+  visit(document, {
+    Alias(_key, alias, ancestors) {
+      const target = alias.resolve(document);
+      if (target !== undefined && !ancestors.includes(target)) return;
+      const message =
+        target === undefined
+          ? "this alias names no anchor above it; quote the value when it is meant as text"
+          : "this alias contains itself";
+      faults.push({ offset: alias.range?.[0] ?? 0, message, readable: false });
+    },
+    Map(_key, map) {
+      // Of a repeated key the first counts: its place is the one that is found.
+      const seen = new Set<unknown>();
+      map.items = map.items.filter(({ key }) => {
+        const name = isScalar(key) ? key.value : key;
+        if (name === "__proto__") {
+          faults.push({
+            offset: startOf(key) ?? 0,
+            message: "this key is not allowed",
+            readable: true,
+          });
+        }
+        const isNew = name !== "__proto__" && !seen.has(name);
+        seen.add(name);
+        return isNew;
+      });
+    },
+  });
+  return faults;
+}
+
+function plainValue(document: Document.Parsed): { value: unknown; excess: Fault[] } {
+  try {
+    return { value: document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }), excess: [] };
+  } catch (error) {
+    if (!(error instanceof ReferenceError)) throw error;
+    const message = "aliases repeat too much";
+    return { value: undefined, excess: [{ offset: 0, message, readable: false }] };
+  }
+}
+
+/** The offset of what stands at a path; what is missing has the place of what it is missing from. */
+function offsetOf(document: Document.Parsed, path: YamlPath, of: "key" | "value"): number {
+  let node: unknown = document.contents;
+  let keyOffset = startOf(node) ?? 0;
+  let valueOffset = keyOffset;
+  for (const [index, segment] of path.entries()) {
+    const parent = isAlias(node) ? node.resolve(document) : node;
+    const found = childAt(parent, segment);
+    if (found === undefined) return index === 0 ? 0 : keyOffset;
+    keyOffset = startOf(found.key) ?? startOf(found.value) ?? keyOffset;
+    valueOffset = startOf(found.value) ?? keyOffset;
+    node = found.value;
+  }
+  return of === "key" ? keyOffset : valueOffset;
+}
+
+function childAt(
+  parent: unknown,
+  segment: string | number,
+): { key: unknown; value: unknown } | undefined {
+  if (isMap(parent)) {
+    const pair = parent.items.find(({ key }) => isScalar(key) && key.value === String(segment));
+    return pair && { key: pair.key, value: pair.value };
+  }
+  if (isSeq(parent) && typeof segment === "number") {
+    const value = parent.items[segment];
+    return value === undefined ? undefined : { key: undefined, value };
+  }
+  return undefined;
+}
+
+function startOf(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
+}

@@ -1,0 +1,13 @@
+/**
+ * Numbers that no other answer of the pod has: they start from the wall clock, so that a restarted process goes on above
+ * its predecessor, and advance in steps of `stride`, so that several threads share one sequence without meeting.
+ * Two thousand a millisecond of uptime can be drawn before the predecessor's could be met; safe integers until 2109.
+ */
+export function responseIds(startMs: number, offset = 0, stride = 1): () => number {
+  let next = Math.floor(startMs) * 2048 + offset;
+  return () => {
+    const id = next;
+    next += stride;
+    return id;
+  };
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+import { refusalOfNode } from "./lib/node-version.ts";
+
+const refusal = refusalOfNode(process.versions.node);
+if (refusal === undefined) {
+  // Loaded late: on a Node that is refused, nothing else may be reached.
+  const { run } = await import("./cli/run.ts");
+  process.exitCode = await run(process.argv.slice(2));
+} else {
+  process.stderr.write(`${refusal}\n`);
+  process.exitCode = 1;
+}

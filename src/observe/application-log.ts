@@ -1,0 +1,58 @@
+import { pino } from "pino";
+import type { Log } from "../core/log.ts";
+import { systemClock, type Clock } from "../lib/clock.ts";
+import { escapeUnprintable } from "./escaping.ts";
+import { isoTime } from "./iso-time.ts";
+import { reaches, type LogLevel } from "./log-level.ts";
+import type { LogSink } from "./log-sink.ts";
+import { maskText, redactFields } from "./redaction.ts";
+
+export interface LogOptions {
+  readonly sink: LogSink;
+  readonly level: LogLevel;
+  readonly clock?: Clock;
+}
+
+/** Names that every line has already. */
+const OWN_NAMES = new Set(["time", "level", "msg"]);
+
+/**
+ * The application log: JSON lines with `level`, `time`, the fields and `msg`, written into the sink. Secrets are masked;
+ * an error is told as message, code and cause, with its stack at `debug` only.
+ */
+export function createLog(options: LogOptions): Log {
+  const { sink, level, clock = systemClock } = options;
+  const stacks = level === "debug";
+  const writer = pino(
+    {
+      level,
+      base: null,
+      messageKey: "msg",
+      timestamp: () => `,"time":"${isoTime(clock.now())}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write: (line) => sink.write(escapeUnprintable(line.slice(0, -1))) },
+  );
+
+  const write = (at: LogLevel, message: string, fields: Record<string, unknown> = {}): void => {
+    if (reaches(at, level)) writer[at](readableFields(fields, stacks), maskText(message));
+  };
+  return {
+    debug: (message, fields) => write("debug", message, fields),
+    info: (message, fields) => write("info", message, fields),
+    warn: (message, fields) => write("warn", message, fields),
+    error: (message, fields) => write("error", message, fields),
+  };
+}
+
+/** The fields as they are written; a getter that throws costs the fields and not the line. */
+function readableFields(fields: Record<string, unknown>, stacks: boolean): Record<string, unknown> {
+  try {
+    const redacted = Object.entries(redactFields(fields, stacks));
+    return Object.fromEntries(
+      redacted.map(([name, value]) => [OWN_NAMES.has(name) ? `${name}_` : name, value]),
+    );
+  } catch {
+    return { fields: "[unreadable]" };
+  }
+}

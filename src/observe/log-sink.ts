@@ -1,0 +1,54 @@
+import { isatty } from "node:tty";
+import { systemClock, type Clock } from "../lib/clock.ts";
+import { isoTime } from "./iso-time.ts";
+import { LineWriter } from "./line-writer.ts";
+import { prettyLine } from "./pretty-line.ts";
+
+/** Where log lines go. Never blocks, never throws. */
+export interface LogSink {
+  /** Takes one line of JSON, without its end. */
+  write(line: string): void;
+  /** Writes what waits before it returns, as far as the reader takes it; for the `exit` event. */
+  flush(): void;
+  /** Resolves when everything is written, or after `timeoutMs` milliseconds. The orderly end. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+export interface LogSinkOptions {
+  /** Standard output by default. */
+  readonly fd?: number;
+  /** `auto`: pretty on a terminal, else JSON. */
+  readonly format: "json" | "pretty" | "auto";
+  /** By default on a terminal, unless `NO_COLOR` is set (https://no-color.org). */
+  readonly color?: boolean;
+  /** Characters that may wait for a slow reader. */
+  readonly maxWaiting?: number;
+  readonly clock?: Clock;
+}
+
+const MAX_WAITING = 8 * 1024 * 1024;
+
+/** Writes lines to standard output. A slow reader costs lines, which are counted and told of; never time. */
+export function createLogSink(options: LogSinkOptions): LogSink {
+  const { fd = 1, format, clock = systemClock } = options;
+  // Node's own stream, once opened, sets a pipe on standard output to non-blocking, which the writer needs.
+  if (fd === 1) void process.stdout;
+  const terminal = isatty(fd);
+  const pretty = format === "pretty" || (format === "auto" && terminal);
+  const color = options.color ?? (terminal && (process.env["NO_COLOR"] ?? "") === "");
+  const render = pretty ? (line: string) => prettyLine(line, color) : (line: string) => line;
+
+  const writer = new LineWriter({
+    fd,
+    maxWaiting: options.maxWaiting ?? MAX_WAITING,
+    droppedLine: (dropped) =>
+      render(
+        `{"time":"${isoTime(clock.now())}","level":"warn","msg":"log lines were dropped","dropped":${dropped}}`,
+      ),
+  });
+  return {
+    write: (line) => writer.write(render(line)),
+    flush: () => writer.flush(),
+    drain: (timeoutMs) => writer.drain(timeoutMs),
+  };
+}

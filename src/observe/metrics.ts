@@ -1,0 +1,69 @@
+import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Observer } from "../core/observer.ts";
+import { systemClock, type Clock } from "../lib/clock.ts";
+import type { Introduce } from "./counters.ts";
+import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
+import { loginMetrics } from "./login-metrics.ts";
+import { requestMetrics } from "./request-metrics.ts";
+import { upstreamMetrics } from "./upstream-metrics.ts";
+
+export interface MetricsOptions {
+  /** Names of the configured routes; those of our own endpoints and `none` are added. */
+  readonly routes: readonly string[];
+  readonly upstreams: readonly string[];
+  readonly version: string;
+  readonly clock?: Clock;
+}
+
+/** Counts what the observer is told, and shows it to Prometheus. */
+export interface Metrics extends Observer, GaugeSetters {
+  /** Where the gauges are read from that others keep; each gives 0 until it is set. */
+  readonly gauges: GaugeSources;
+  /** The exposition, in the format of `contentType`. */
+  text(): Promise<string>;
+  readonly contentType: string;
+  /** The same as objects, for prom-client's `AggregatorRegistry.aggregate` over several threads. */
+  json(): Promise<object[]>;
+}
+
+/** Gauges of prom-client named like counters, which `promtool check metrics` objects to. Each only adds up another. */
+const MISNAMED = [
+  "nodejs_active_handles_total",
+  "nodejs_active_requests_total",
+  "nodejs_active_resources_total",
+];
+
+/** All metrics, in a registry of their own. Every series that can be named in advance exists at 0 from the start. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  const introduce: Introduce = (name, help, ...labelNames) => ({
+    registry,
+    name: `sallyport_${name}`,
+    help,
+    labelNames,
+  });
+
+  const { inFlight, ...requests } = requestMetrics(introduce, options.routes);
+  const gauges: GaugeSources = {
+    tokenCacheEntries: () => 0,
+    loginQueueLength: () => 0,
+    draining: () => false,
+  };
+  return {
+    ...requests,
+    ...loginMetrics(introduce),
+    ...upstreamMetrics(introduce, options.upstreams),
+    ...registerGauges(introduce, {
+      version: options.version,
+      startedMs: (options.clock ?? systemClock).now(),
+      sources: gauges,
+      inFlight,
+    }),
+    gauges,
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+    json: () => registry.getMetricsAsJSON(),
+  };
+}

@@ -1,0 +1,75 @@
+import type { GateRequest } from "../core/gate-request.ts";
+import type { Route } from "../core/route.ts";
+
+/** Finds the route of a request; undefined when none fits. */
+export type RouteTable = (
+  request: Pick<GateRequest, "host" | "matchPath" | "method">,
+) => Route | undefined;
+
+/**
+ * The routes in the order in which they are tried: the most specific first. An exact host beats a wildcard, which beats
+ * any host; then the longest path, an exact one before a prefix of the same length; then a route that names methods.
+ */
+export function bySpecificity(routes: readonly Route[]): Route[] {
+  return routes.toSorted(
+    (a, b) =>
+      hostRank(b) - hostRank(a) ||
+      pathText(b).length - pathText(a).length ||
+      Number("exact" in b.path) - Number("exact" in a.path) ||
+      Number(b.methods !== undefined) - Number(a.methods !== undefined),
+  );
+}
+
+function hostRank(route: Route): number {
+  if (route.hosts === undefined) return 0;
+  return route.hosts.some((host) => host.startsWith("*.")) ? 1 : 2;
+}
+
+function pathText(route: Route): string {
+  return "exact" in route.path ? route.path.exact : route.path.prefix;
+}
+
+/** @param routes in any order; their names are unique. */
+export function createRouteTable(routes: readonly Route[]): RouteTable {
+  const rows = bySpecificity(routes).map((route) => ({ route, fits: matcher(route) }));
+  return (request) => {
+    for (const row of rows) if (row.fits(request)) return row.route;
+    return undefined;
+  };
+}
+
+type Matcher = (request: Pick<GateRequest, "host" | "matchPath" | "method">) => boolean;
+
+function matcher(route: Route): Matcher {
+  const path = pathMatcher(route);
+  const methods = route.methods === undefined ? undefined : new Set(route.methods);
+  const host = route.hosts === undefined ? undefined : hostMatcher(route.hosts);
+  return (request) =>
+    path(request.matchPath) &&
+    (methods === undefined || methods.has(request.method)) &&
+    (host === undefined || host(request.host));
+}
+
+/** A prefix ends on a segment boundary: `/docs` and `/docs/` both take `/docs/a`, neither takes `/docsx`. */
+function pathMatcher(route: Route): (path: string) => boolean {
+  if ("exact" in route.path) {
+    const { exact } = route.path;
+    return (path) => path === exact;
+  }
+  const { prefix } = route.path;
+  if (prefix === "/") return () => true;
+  if (prefix.endsWith("/")) return (path) => path.startsWith(prefix);
+  const inside = `${prefix}/`;
+  return (path) => path === prefix || path.startsWith(inside);
+}
+
+/** `*.example.com` stands for exactly one label in front. */
+function hostMatcher(hosts: readonly string[]): (host: string) => boolean {
+  const exact = new Set(hosts.filter((host) => !host.startsWith("*.")));
+  const suffixes = new Set(hosts.filter((host) => host.startsWith("*.")).map((h) => h.slice(1)));
+  return (host) => {
+    if (exact.has(host)) return true;
+    const dot = host.indexOf(".");
+    return dot > 0 && suffixes.has(host.slice(dot));
+  };
+}

@@ -1,0 +1,92 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type ErrorCode, errorRow, type GateError } from "../core/errors.ts";
+import { discardRest } from "./discard-rest.ts";
+
+/** The name under which this proxy speaks of itself (`Proxy-Status`, RFC 9209). */
+const PRODUCT = "sallyport";
+
+/** What every answer of our own says. */
+export interface Envelope {
+  readonly id: number;
+  readonly message: string;
+  readonly success: boolean;
+  readonly [field: string]: unknown;
+}
+
+/** Header section and body of one answer of our own. */
+export interface Answer {
+  readonly status: number;
+  /** Name and value alternating. */
+  readonly headers: readonly string[];
+  readonly body: string;
+  /** The connection ends with this answer. */
+  readonly close: boolean;
+}
+
+/** Writes an envelope as an answer with the headers that all of them have. */
+export function envelopeAnswer(
+  status: number,
+  envelope: Envelope,
+  requestId: string,
+  extra: readonly string[] = [],
+  close = false,
+): Answer {
+  const body = JSON.stringify(envelope);
+  return {
+    status,
+    body,
+    close,
+    headers: [
+      ...["Content-Type", "application/json", "Content-Length", String(Buffer.byteLength(body))],
+      ...["Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"],
+      ...["X-Request-Id", requestId, ...extra],
+      ...(close ? ["Connection", "close"] : []),
+    ],
+  };
+}
+
+/** The one place that turns an error into an answer, by the table. */
+export function errorAnswer(
+  error: GateError,
+  id: number,
+  requestId: string,
+  realm: string,
+): Answer {
+  const row = errorRow(error.code);
+  const extra: string[] = [];
+  if (row.challenge) extra.push("WWW-Authenticate", challenge(error.code, realm));
+  if (row.proxyStatus !== undefined) {
+    extra.push("Proxy-Status", `${PRODUCT}; error=${row.proxyStatus}`);
+  }
+  const retryAfter = error.retryAfter ?? (row.status === 503 ? 1 : undefined);
+  if (retryAfter !== undefined) extra.push("Retry-After", String(Math.ceil(retryAfter)));
+  if (error.allow !== undefined) extra.push("Allow", error.allow);
+  const envelope = { id, message: error.message, success: false };
+  return envelopeAnswer(row.status, envelope, requestId, extra, row.close === true);
+}
+
+/** RFC 6750 §3: no `error` when no token was sent. */
+function challenge(code: ErrorCode, realm: string): string {
+  const { bearerError } = errorRow(code);
+  const parameter = bearerError === undefined ? "" : `, error="${bearerError}"`;
+  return `Bearer realm="${realm}"${parameter}`;
+}
+
+/** Sends an answer, unless one has begun already. What the client still sends of its body is read away for a while. */
+export function send(answer: Answer, request: IncomingMessage, response: ServerResponse): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(answer.status, [...answer.headers]);
+  const body = request.method === "HEAD" ? "" : answer.body;
+  if (request.complete || request.readableEnded) {
+    response.end(body);
+  } else if (answer.close) {
+    // Closing a socket with unread bytes resets it, and the client would lose the answer that stands before the reset.
+    response.write(body);
+    void discardRest(request).then(() => response.end());
+  } else {
+    response.end(body);
+    void discardRest(request).then((whole) => {
+      if (!whole) request.socket.destroySoon();
+    });
+  }
+}

@@ -1,0 +1,200 @@
+import type { IncomingMessage } from "node:http";
+import { isIP, type Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { GateError } from "../core/errors.ts";
+import { type GateRequest, mintGateRequest } from "../core/gate-request.ts";
+import { canonicalPath } from "../lib/canonical-path.ts";
+import { type Networks, plainAddress } from "../lib/networks.ts";
+
+/**
+ * Turns a raw message into a request that can be read in one way only. `id` is a number that no other answer has.
+ * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two readers could read differently.
+ */
+export type Intake = (message: IncomingMessage, id: number) => GateRequest;
+
+/** The most header fields of a request: Node hides those beyond its own limit, so ours is lower (CVE-2026-58044). */
+export const MAX_HEADER_FIELDS = 256;
+
+const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Begins the request ids that are made here, so that those of two pods differ. */
+const PROCESS_TAG = Math.floor(Math.random() * 2 ** 48).toString(36);
+
+/** The fields that intake itself reads. */
+interface Fields {
+  host: string | undefined;
+  authorization: string | undefined;
+  authorizations: number;
+  requestId: string | undefined;
+  contentLength: string | undefined;
+  transferEncoding: string | undefined;
+  forwardedFor: string | undefined;
+  expect: boolean;
+}
+
+/** @param trustedProxies networks whose `X-Forwarded-For` is believed. */
+export function createIntake(trustedProxies: Networks): Intake {
+  return (message, id) => {
+    const fields = readFields(message.rawHeaders);
+    const method = message.method ?? "";
+    if (method === "TRACE") throw new GateError("method_not_allowed", { allow: ALLOWED });
+    const authority = hostOf(fields.host, message.httpVersion);
+    const target = splitTarget(message.url ?? "", authority);
+    const spelled = canonicalPath(target.path);
+    if (spelled === undefined) throw ambiguous("path");
+    const { socket } = message;
+    const peer = plainAddress(socket.remoteAddress ?? "");
+    const peerTrusted = !trustedProxies.empty && trustedProxies.has(peer);
+    return mintGateRequest({
+      id,
+      requestId: requestIdOf(fields.requestId, id),
+      method,
+      path: spelled.path,
+      matchPath: spelled.matchPath,
+      query: target.query,
+      authority,
+      host: hostName(authority),
+      authorization: fields.authorization,
+      authorizations: fields.authorizations,
+      rawHeaders: message.rawHeaders,
+      bodyLength: bodyLength(fields, message.httpVersion),
+      peer,
+      peerTrusted,
+      client: peerTrusted ? clientBehind(fields.forwardedFor, peer, trustedProxies) : peer,
+      secure: isSecure(socket),
+      expectsContinue: fields.expect,
+    });
+  };
+}
+
+/** Told with 405 for a method that no route can allow. */
+const ALLOWED = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+function ambiguous(reason: string): GateError {
+  return new GateError("bad_request", { reason: `ambiguous_${reason}` });
+}
+
+/** The id that the client chose when it is harmless, else one of ours. */
+export function requestIdOf(sent: string | undefined, id: number): string {
+  return sent !== undefined && REQUEST_ID.test(sent) ? sent : `${PROCESS_TAG}-${id.toString(36)}`;
+}
+
+function readFields(rawHeaders: readonly string[]): Fields {
+  if (rawHeaders.length > MAX_HEADER_FIELDS * 2) throw new GateError("header_too_large");
+  const fields: Fields = {
+    host: undefined,
+    authorization: undefined,
+    authorizations: 0,
+    requestId: undefined,
+    contentLength: undefined,
+    transferEncoding: undefined,
+    forwardedFor: undefined,
+    expect: false,
+  };
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    readField(fields, rawHeaders[i] ?? "", rawHeaders[i + 1] ?? "");
+  }
+  return fields;
+}
+
+/** The length of a name tells most fields apart without a comparison. */
+function readField(fields: Fields, name: string, value: string): void {
+  switch (name.length) {
+    case 4:
+      if (name.toLowerCase() === "host") fields.host = once(fields.host, value, "host");
+      break;
+    case 6:
+      if (name.toLowerCase() === "expect") fields.expect = true;
+      break;
+    case 12:
+      if (name.toLowerCase() === "x-request-id") fields.requestId ??= value;
+      break;
+    case 13:
+      if (name.toLowerCase() === "authorization") {
+        fields.authorization ??= value;
+        fields.authorizations += 1;
+      }
+      break;
+    case 14:
+      if (name.toLowerCase() === "content-length") {
+        fields.contentLength = once(fields.contentLength, value, "length");
+      }
+      break;
+    case 15:
+      if (name.toLowerCase() === "x-forwarded-for") {
+        fields.forwardedFor =
+          fields.forwardedFor === undefined ? value : `${fields.forwardedFor},${value}`;
+      }
+      break;
+    case 17:
+      if (name.toLowerCase() === "transfer-encoding") {
+        fields.transferEncoding = once(fields.transferEncoding, value, "framing");
+      }
+      break;
+    default:
+  }
+}
+
+function once(before: string | undefined, value: string, what: string): string {
+  if (before !== undefined) throw ambiguous(what);
+  return value;
+}
+
+/** Exactly one well-formed Host; HTTP/1.0 may do without (RFC 9112 §3.2). */
+function hostOf(host: string | undefined, httpVersion: string): string {
+  if (host === undefined && httpVersion === "1.0") return "";
+  if (host === undefined || !HOST.test(host)) throw ambiguous("host");
+  return host;
+}
+
+/** Without port and final dot, in lower case. */
+function hostName(authority: string): string {
+  return authority.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
+}
+
+/** Path and query of the request target: origin form, or absolute form that names this host (RFC 9112 §3.2.2). */
+function splitTarget(url: string, authority: string): { path: string; query: string } {
+  let target = url;
+  if (!url.startsWith("/")) {
+    const [, host, rest = ""] = ABSOLUTE_FORM.exec(url) ?? [];
+    if (host === undefined || host === "" || host.toLowerCase() !== authority.toLowerCase()) {
+      throw ambiguous("target");
+    }
+    target = rest.startsWith("/") ? rest : `/${rest}`;
+  }
+  if (target.includes("#")) throw ambiguous("target");
+  const mark = target.indexOf("?");
+  if (mark === -1) return { path: target, query: "" };
+  return { path: target.slice(0, mark), query: target.slice(mark) };
+}
+
+/** How the body is framed; the only transfer coding is a single `chunked`, and never in HTTP/1.0 (RFC 9112 §6.1). */
+function bodyLength(fields: Fields, httpVersion: string): number {
+  const { contentLength, transferEncoding } = fields;
+  if (transferEncoding !== undefined) {
+    if (contentLength !== undefined || httpVersion !== "1.1") throw ambiguous("framing");
+    if (transferEncoding.toLowerCase() !== "chunked") throw ambiguous("framing");
+    return -1;
+  }
+  if (contentLength === undefined) return 0;
+  const length = Number(contentLength);
+  if (!/^\d+$/.test(contentLength) || !Number.isSafeInteger(length)) throw ambiguous("length");
+  return length;
+}
+
+/** The rightmost address of `X-Forwarded-For` that is no trusted proxy's. */
+function clientBehind(list: string | undefined, peer: string, trusted: Networks): string {
+  let client = peer;
+  for (const entry of (list ?? "").split(",").reverse()) {
+    const address = plainAddress(entry.trim());
+    if (!trusted.has(client) || isIP(address) === 0) break;
+    client = address;
+  }
+  return client;
+}
+
+function isSecure(socket: Socket): boolean {
+  return socket instanceof TLSSocket;
+}

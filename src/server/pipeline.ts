@@ -1,0 +1,297 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Endpoint } from "../core/endpoint.ts";
+import { type ErrorCode, errorRow, GateError } from "../core/errors.ts";
+import type { Gate } from "../core/gate.ts";
+import type { GateRequest } from "../core/gate-request.ts";
+import { Identity } from "../core/identity.ts";
+import type { Log } from "../core/log.ts";
+import type { Observer } from "../core/observer.ts";
+import { AUTH_REASONS, type AuthReason, type AuthResult, REJECTIONS } from "../core/outcome.ts";
+import { Transfer } from "../core/transfer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { plainAddress } from "../lib/networks.ts";
+import { errorAnswer, send } from "./answer.ts";
+import { bearerToken } from "./bearer.ts";
+import { type Intake, requestIdOf } from "./intake.ts";
+import type { TrackedResponse } from "./tracked-response.ts";
+
+export interface PipelineOptions {
+  /** The generation of the gate that is current now. */
+  readonly gate: () => Gate;
+  readonly intake: Intake;
+  readonly nextId: () => number;
+  /** The `realm` of challenges. */
+  readonly realm: string;
+  readonly observer: Observer;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Whether every answer ends its connection, since the proxy is about to stop. */
+  readonly draining: () => boolean;
+}
+
+/** What a request to switch protocols brings besides the request. */
+interface Upgrade {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+/** What is known of a request when it ends, in the order in which it becomes known. */
+interface Progress {
+  readonly id: number;
+  readonly started: number;
+  readonly transfer: Transfer;
+  request: GateRequest | undefined;
+  route: string;
+  auth: AuthResult | undefined;
+  subject: string | undefined;
+  reason: string | undefined;
+  status: number;
+}
+
+/** The way of one request, from its head to its log line. */
+export class Pipeline {
+  readonly #options: PipelineOptions;
+  /** Connections whose next request is not to be believed: one on them was refused as ambiguous. */
+  readonly #spoiled = new WeakSet<Duplex>();
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+  }
+
+  /** Answers one request. Never throws. */
+  handle(incoming: IncomingMessage, response: TrackedResponse): Promise<void> {
+    return this.#run(incoming, response, undefined);
+  }
+
+  /** Answers one request to switch protocols. Never throws. `response` writes to the socket of `upgrade`. */
+  handleUpgrade(
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+    socket: Duplex,
+    head: Buffer,
+  ): Promise<void> {
+    return this.#run(incoming, response, { socket, head });
+  }
+
+  /** Answers a request that Node itself refuses. */
+  refuse(incoming: IncomingMessage, response: TrackedResponse, error: GateError): void {
+    const progress = this.#begin(response);
+    this.#answerError(error, progress, incoming, response);
+    this.#finish(progress, incoming, response, false);
+  }
+
+  async #run(
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+    upgrade: Upgrade | undefined,
+  ): Promise<void> {
+    if (this.#spoiled.has(incoming.socket)) return;
+    const progress = this.#begin(response);
+    try {
+      if (this.#options.draining()) response.shouldKeepAlive = false;
+      const gate = this.#options.gate();
+      const request = this.#options.intake(incoming, progress.id);
+      progress.request = request;
+      const endpoint = ownEndpoint(gate, request, upgrade);
+      if (endpoint === undefined) {
+        await this.#pass(gate, request, progress, incoming, response, upgrade);
+      } else {
+        await this.#answerOurselves(gate, endpoint, request, progress, incoming, response);
+      }
+    } catch (error) {
+      this.#answerError(error, progress, incoming, response);
+    } finally {
+      this.#finish(progress, incoming, response, upgrade !== undefined);
+    }
+  }
+
+  #begin(response: TrackedResponse): Progress {
+    this.#options.observer.requestStarted();
+    response.id = this.#options.nextId();
+    return {
+      id: response.id,
+      started: this.#options.clock.monotonic(),
+      transfer: new Transfer(),
+      request: undefined,
+      route: "none",
+      auth: undefined,
+      subject: undefined,
+      reason: undefined,
+      status: 0,
+    };
+  }
+
+  async #answerOurselves(
+    gate: Gate,
+    endpoint: Endpoint,
+    request: GateRequest,
+    progress: Progress,
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+  ): Promise<void> {
+    progress.route = endpoint.name;
+    if (!endpoint.methods.includes(request.method)) {
+      throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
+    }
+    const identity = await this.#identityFor(endpoint.auth, gate, request, progress);
+    if (identity !== undefined) this.#decided(progress, "allowed", "ok");
+    const { transfer } = progress;
+    await endpoint.answer({ request, incoming, response, identity, transfer });
+  }
+
+  async #pass(
+    gate: Gate,
+    request: GateRequest,
+    progress: Progress,
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+    upgrade: Upgrade | undefined,
+  ): Promise<void> {
+    const route = gate.findRoute(request);
+    if (route !== undefined) progress.route = route.name;
+    const identity = await this.#identityFor(route?.auth, gate, request, progress);
+    const permit = gate.authorize(request, route, identity);
+    if (identity !== undefined) this.#decided(progress, "allowed", "ok");
+    if (upgrade === undefined) {
+      await gate.forwarder.forward(permit, incoming, response, progress.transfer);
+    } else {
+      refuseOtherUpgrades(request, incoming);
+      const { socket, head } = upgrade;
+      const { transfer } = progress;
+      progress.status = await gate.forwarder.upgrade(
+        permit,
+        incoming,
+        socket,
+        head,
+        response,
+        transfer,
+      );
+    }
+  }
+
+  /** The verified caller; undefined where nobody needs to be one. */
+  async #identityFor(
+    auth: "required" | "none" | undefined,
+    gate: Gate,
+    request: GateRequest,
+    progress: Progress,
+  ): Promise<Identity | undefined> {
+    if (auth !== "none") return this.#authenticate(gate, request, progress);
+    this.#decided(progress, "skipped", "ok");
+    return undefined;
+  }
+
+  async #authenticate(gate: Gate, request: GateRequest, progress: Progress): Promise<Identity> {
+    const verdict = gate.tokens.verify(bearerToken(request));
+    const identity = verdict instanceof Promise ? await verdict : verdict;
+    if (!(identity instanceof Identity)) throw new GateError("invalid_token", { reason: identity });
+    progress.subject = identity.subject;
+    return identity;
+  }
+
+  #decided(progress: Progress, result: AuthResult, reason: AuthReason): void {
+    progress.auth = result;
+    progress.reason = reason;
+    this.#options.observer.authDecided(result, reason);
+  }
+
+  /** Turns whatever was thrown into the answer of the table; a client that left gets none. */
+  #answerError(
+    thrown: unknown,
+    progress: Progress,
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+  ): void {
+    const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, progress);
+    const { realm, observer } = this.#options;
+    progress.reason = error.reason ?? error.code;
+    const denied = deniedReason(error);
+    if (denied !== undefined) this.#decided(progress, "denied", denied);
+    const rejection = REJECTIONS.find((word) => word === error.code);
+    if (rejection !== undefined) observer.rejected(rejection);
+    if (errorRow(error.code).close === true) this.#spoiled.add(incoming.socket);
+    if (response.destroyed || incoming.socket.destroyed) {
+      progress.status = CLIENT_GONE;
+      return;
+    }
+    const sent = incoming.headers["x-request-id"];
+    const chosen = typeof sent === "string" ? sent : undefined;
+    const requestId = progress.request?.requestId ?? requestIdOf(chosen, progress.id);
+    send(errorAnswer(error, progress.id, requestId, realm), incoming, response);
+  }
+
+  #unexpected(thrown: unknown, progress: Progress): GateError {
+    this.#options.log.error("a request failed unexpectedly", { id: progress.id, error: thrown });
+    return new GateError("internal", { cause: thrown, reason: "internal" });
+  }
+
+  #finish(
+    progress: Progress,
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+    isUpgrade: boolean,
+  ): void {
+    const { clock, observer } = this.#options;
+    const { request, transfer } = progress;
+    const { interruption } = response;
+    const left = transfer.brokeOff === "aborted" && interruption === undefined;
+    const status = progress.status || (left ? CLIENT_GONE : response.statusCode);
+    observer.requestFinished({
+      id: progress.id,
+      requestId: request?.requestId ?? "",
+      client: request?.client ?? plainAddress(incoming.socket.remoteAddress ?? ""),
+      method: incoming.method ?? "",
+      host: request?.authority ?? incoming.headers.host ?? "",
+      path: request?.path ?? pathAlone(incoming.url ?? ""),
+      route: progress.route,
+      upstream: transfer.upstream,
+      target: transfer.target,
+      status,
+      source: transfer.answeredAfterMs === undefined ? "self" : "upstream",
+      auth: progress.auth,
+      reason: interruption ?? transfer.brokeOff ?? progress.reason,
+      subject: progress.subject,
+      bytesIn: transfer.bytesIn,
+      bytesOut: transfer.bytesOut,
+      durationMs: clock.monotonic() - progress.started,
+      upstreamMs: transfer.answeredAfterMs,
+      protocol: isUpgrade ? "websocket" : `HTTP/${incoming.httpVersion}`,
+    });
+  }
+}
+
+/** The client left before it had its answer; nginx's number, in log and metrics only. */
+const CLIENT_GONE = 499;
+
+/** Our own endpoint at this path; none of them can be upgraded. */
+function ownEndpoint(
+  gate: Gate,
+  request: GateRequest,
+  upgrade: Upgrade | undefined,
+): Endpoint | undefined {
+  const endpoint = gate.endpoints.get(request.matchPath);
+  if (endpoint !== undefined && upgrade !== undefined) throw new GateError("upgrade_unsupported");
+  return endpoint;
+}
+
+/** RFC 6455 §4.1: a GET without a body that asks for `websocket` and nothing else. */
+function refuseOtherUpgrades(request: GateRequest, incoming: IncomingMessage): void {
+  const wanted = incoming.headers.upgrade?.toLowerCase();
+  if (wanted !== "websocket" || request.method !== "GET" || request.bodyLength !== 0) {
+    throw new GateError("upgrade_unsupported");
+  }
+}
+
+/** The reason word when the error says that the caller may not, undefined when it says something else. */
+function deniedReason(error: GateError): AuthReason | undefined {
+  if (!DENIALS.has(error.code)) return undefined;
+  return AUTH_REASONS.find((word) => word === error.reason);
+}
+
+const DENIALS: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "invalid_token", "forbidden"]);
+
+/** For the log: a query can hold secrets. */
+function pathAlone(url: string): string {
+  return url.replace(/[?#].*$/s, "");
+}

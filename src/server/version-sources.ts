@@ -1,0 +1,36 @@
+import { open } from "node:fs/promises";
+import { GateError } from "../core/errors.ts";
+import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
+
+/** A version is short; more of a file is not read. */
+const MAX_BYTES = 256;
+
+/** @param version known to have the right form. */
+export function fixedVersion(version: string): VersionSource {
+  return { current: async () => version };
+}
+
+/** Reads the file anew for each answer, so that an update of the API shows at once. */
+export function fileVersion(path: string): VersionSource {
+  return {
+    async current() {
+      const text = await firstBytes(path);
+      if (!VERSION_FORM.test(text)) throw unavailable("version_malformed", undefined);
+      return text;
+    },
+  };
+}
+
+async function firstBytes(path: string): Promise<string> {
+  try {
+    await using file = await open(path, "r");
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_BYTES), 0, MAX_BYTES, 0);
+    return buffer.toString("utf8", 0, bytesRead).trim();
+  } catch (error) {
+    throw unavailable("version_unreadable", error);
+  }
+}
+
+function unavailable(reason: string, cause: unknown): GateError {
+  return new GateError("version_unavailable", { reason, cause });
+}

@@ -1,0 +1,40 @@
+import { randomBytes } from "node:crypto";
+import { SignJWT } from "jose";
+import { GateError } from "../core/errors.ts";
+import type { Observer } from "../core/observer.ts";
+import type { TokenIssuer } from "../core/token-issuer.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { SigningKeys } from "./signing-keys.ts";
+
+export interface TokenIssuerOptions {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly lifetimeMs: number;
+  readonly keys: SigningKeys;
+  readonly clock: Clock;
+  readonly observer: Pick<Observer, "tokenIssued">;
+}
+
+/** Issues tokens that end `lifetimeMs` after the second they were made in, to the second. */
+export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
+  const { issuer, audience, lifetimeMs, keys, clock, observer } = options;
+  const lifetime = Math.floor(lifetimeMs / 1000);
+  return {
+    async issue(user) {
+      if (keys.signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+      const { algorithm, kid, key } = keys.signing;
+      const issuedAt = Math.floor(clock.now() / 1000);
+      const token = await new SignJWT({ groups: [...user.groups] })
+        .setProtectedHeader({ alg: algorithm, kid, typ: "JWT" })
+        .setIssuer(issuer)
+        .setSubject(user.name)
+        .setAudience(audience)
+        .setIssuedAt(issuedAt)
+        .setExpirationTime(issuedAt + lifetime)
+        .setJti(randomBytes(16).toString("base64url"))
+        .sign(key);
+      observer.tokenIssued();
+      return token;
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import { createPrivateKey, createPublicKey, createSecretKey, type KeyObject } from "node:crypto";
+import { isJsonObject, parseStrictJson } from "../lib/strict-json.ts";
+
+/** One key as it was written into a file. */
+export interface KeyMaterial {
+  readonly key: KeyObject;
+  /** The `alg` of a JWK (RFC 7517 §4.4). */
+  readonly algorithm: string | undefined;
+  /** The `iat` of a JWK, in seconds since the epoch. */
+  readonly issuedAt: number | undefined;
+}
+
+/** Why a text is not a key. The message never holds anything of the text. */
+export class KeyFormatError extends Error {}
+
+const PEM_LABEL = /-----BEGIN ([A-Z0-9 ]+)-----/g;
+const PEM_READERS = {
+  "PRIVATE KEY": createPrivateKey,
+  "EC PRIVATE KEY": createPrivateKey,
+  "RSA PRIVATE KEY": createPrivateKey,
+  "PUBLIC KEY": createPublicKey,
+  "RSA PUBLIC KEY": createPublicKey,
+} as const;
+
+/** Reads the text of a file with one key: PEM (PKCS#8, SEC1, PKCS#1, SPKI) or JWK. Throws `KeyFormatError`. */
+export function readKey(text: string): KeyMaterial {
+  if (text.trimStart().startsWith("{")) return readJwk(text);
+  if (text.includes("-----BEGIN ")) return readPem(text);
+  throw new KeyFormatError("neither a PEM nor a JWK key");
+}
+
+function readPem(text: string): KeyMaterial {
+  // `openssl ecparam -genkey` writes the curve's parameters first.
+  const labels = [...text.matchAll(PEM_LABEL)]
+    .map((match) => match[1] ?? "")
+    .filter((label) => label !== "EC PARAMETERS");
+  const [label = "", another] = labels;
+  if (another !== undefined) throw new KeyFormatError("more than one PEM block");
+  const reader = Object.entries(PEM_READERS).find(([name]) => name === label)?.[1];
+  if (reader === undefined) throw new KeyFormatError("a PEM block that is no unencrypted key");
+  return {
+    key: imported(() => reader(text)),
+    algorithm: undefined,
+    issuedAt: undefined,
+  };
+}
+
+function readJwk(text: string): KeyMaterial {
+  const jwk = parsed(text);
+  if ("keys" in jwk) throw new KeyFormatError("a set of keys; one key per file is wanted");
+  const { alg, use, iat } = jwk;
+  if (alg !== undefined && typeof alg !== "string") throw new KeyFormatError('"alg" is no string');
+  if (use !== undefined && use !== "sig") throw new KeyFormatError('"use" is not "sig"');
+  if (iat !== undefined && !Number.isFinite(iat)) throw new KeyFormatError('"iat" is no number');
+  return {
+    key: keyFromJwk(jwk),
+    algorithm: alg,
+    issuedAt: typeof iat === "number" ? iat : undefined,
+  };
+}
+
+/** The key that a JWK describes: secret (`oct`), private (with `d`) or public. Throws `KeyFormatError`. */
+export function keyFromJwk(jwk: Record<string, unknown>): KeyObject {
+  if (jwk["kty"] === "oct") {
+    const { k } = jwk;
+    const secret = Buffer.from(typeof k === "string" ? k : "", "base64url");
+    if (secret.length === 0 || secret.toString("base64url") !== k) {
+      throw new KeyFormatError('"k" is no base64url text');
+    }
+    return createSecretKey(secret);
+  }
+  const create = "d" in jwk ? createPrivateKey : createPublicKey;
+  return imported(() => create({ key: jwk, format: "jwk" }));
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const value = parseStrictJson(text);
+    if (isJsonObject(value)) return value;
+  } catch {
+    // What JSON.parse says quotes the text.
+  }
+  throw new KeyFormatError("not a valid JSON object");
+}
+
+function imported(read: () => KeyObject): KeyObject {
+  try {
+    return read();
+  } catch {
+    // What Node says of a JWK may quote its members.
+    throw new KeyFormatError("not a key that can be read");
+  }
+}

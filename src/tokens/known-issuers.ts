@@ -1,0 +1,64 @@
+import type { Expectations } from "./claims.ts";
+import type { KeySource } from "./key-set.ts";
+import type { SigningKeys } from "./signing-keys.ts";
+import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
+import { openTrustedKeyAddress } from "./trusted-key-address.ts";
+import { openTrustedKeyFile } from "./trusted-key-file.ts";
+
+/** Whose tokens are accepted: our own, and those of trusted issuers. */
+export interface IssuerOptions {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly keys: SigningKeys;
+  readonly trusted?: readonly TrustedIssuer[];
+}
+
+export interface KnownIssuer extends Expectations {
+  readonly name: string;
+  readonly keys: KeySource;
+}
+
+const OWN_CLOCKS_MS = 60_000; // between the clocks of replicas, for `iat` alone
+
+/**
+ * Our own keys serve our own issuer alone, and those of a trusted issuer only tokens with exactly its name.
+ * Throws when two issuers have one name.
+ */
+export function knownIssuers(
+  { issuer, audience, keys, trusted = [] }: IssuerOptions,
+  context: TrustedKeysContext,
+): ReadonlyMap<string, KnownIssuer> {
+  const own: KeySource = {
+    current: () => keys.verification,
+    refresh: () => Promise.resolve(),
+    close: () => undefined,
+  };
+  const issuers = new Map<string, KnownIssuer>();
+  issuers.set(issuer, {
+    name: issuer,
+    audience,
+    skewMs: 0,
+    issuedAheadMs: OWN_CLOCKS_MS,
+    keys: own,
+  });
+  try {
+    for (const each of trusted) {
+      const { jwks, clockSkewMs } = each;
+      if (issuers.has(each.issuer)) throw new Error(`The issuer ${each.issuer} is named twice`);
+      issuers.set(each.issuer, {
+        name: each.issuer,
+        audience: each.audience,
+        skewMs: clockSkewMs,
+        issuedAheadMs: clockSkewMs,
+        keys:
+          "file" in jwks
+            ? openTrustedKeyFile(jwks.file, each, context)
+            : openTrustedKeyAddress(jwks.url, each, context),
+      });
+    }
+  } catch (error) {
+    for (const { keys: opened } of issuers.values()) opened.close();
+    throw error;
+  }
+  return issuers;
+}

@@ -1,0 +1,147 @@
+import type { Permit } from "../core/permit.ts";
+import type { GateRequest } from "../core/gate-request.ts";
+import { IDENTITY_PRESETS, identityHeaders, type IdentityHeaderNames } from "./identity-headers.ts";
+
+/** Makes the header section that the backend gets: name and value alternating, without framing. Pure. */
+export type OutgoingHeaders = (permit: Permit) => string[];
+
+/** What happens to a header that the client sent. */
+type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "connection";
+
+/** Meant for the next hop alone (RFC 9110 §7.6.1), or written anew by us. */
+const DROPPED = [
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
+  ...[
+    "proxy-authentication-info",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
+  ],
+  ...["host", "content-length", "expect", "x-request-id"],
+];
+
+/** Believed from a trusted proxy, replaced for everybody else. */
+const FORWARDED = new Set([
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "forwarded",
+  "x-real-ip",
+]);
+
+/** Names seen so far and what happens to them; bounded, since a client chooses the names. */
+const REMEMBERED_NAMES = 1024;
+
+/** @param names the identity headers of this gate. Those of every preset are removed from what a client sends, too. */
+export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeaders {
+  const presets: IdentityHeaderNames[] = Object.values(IDENTITY_PRESETS);
+  const identityNames = new Set(
+    [names, ...presets]
+      .flatMap((row) => [row.subject, row.groups, row.issuer])
+      .filter((name) => name !== undefined)
+      .map((name) => name.toLowerCase()),
+  );
+  const ours = new Set([...DROPPED, ...FORWARDED, ...identityNames, "authorization"]);
+  const remembered = new Map<string, Disposition>();
+
+  function dispositionOf(name: string): Disposition {
+    const known = remembered.get(name);
+    if (known !== undefined) return known;
+    const disposition = decide(name.toLowerCase());
+    if (remembered.size < REMEMBERED_NAMES) remembered.set(name, disposition);
+    return disposition;
+  }
+
+  /** Backends that fold `_` and `.` into `-` (CGI, WSGI, PHP) would read an alias as the real name. */
+  function decide(name: string): Disposition {
+    if (name === "connection") return "connection";
+    if (name === "authorization") return "authorization";
+    if (FORWARDED.has(name)) return "forwarded";
+    return ours.has(name) || ours.has(name.replaceAll(/[_.]/g, "-")) ? "drop" : "pass";
+  }
+
+  return (permit) => {
+    const { request, route, identity } = permit;
+    const { rawHeaders } = request;
+    const headers: string[] = [];
+    let named: ReadonlySet<string> | undefined;
+    for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i] ?? "";
+      const value = rawHeaders[i + 1] ?? "";
+      switch (dispositionOf(name)) {
+        case "pass":
+          headers.push(name, value);
+          break;
+        case "authorization":
+          if (route.forwardAuthorization === "keep") headers.push(name, value);
+          break;
+        case "connection":
+          named = namedIn(value, named);
+          break;
+        default:
+      }
+    }
+    const passed = named === undefined ? headers : without(headers, named);
+    passed.push("X-Request-Id", request.requestId, ...forwardedHeaders(request));
+    passed.push(...identityHeaders(names, identity));
+    return passed;
+  };
+}
+
+/** The header names in a `Connection` field besides the two options that every connection has. */
+function namedIn(
+  value: string,
+  before: ReadonlySet<string> | undefined,
+): ReadonlySet<string> | undefined {
+  const lower = value.toLowerCase();
+  if (lower === "keep-alive" || lower === "close") return before;
+  return new Set([...(before ?? []), ...lower.split(",").map((option) => option.trim())]);
+}
+
+function without(headers: readonly string[], names: ReadonlySet<string>): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? "";
+    if (!names.has(name.toLowerCase())) kept.push(name, headers[i + 1] ?? "");
+  }
+  return kept;
+}
+
+/** `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239): what we saw, after what a trusted proxy says it saw. */
+function forwardedHeaders(request: GateRequest): string[] {
+  const { peer, authority } = request;
+  const scheme = request.secure ? "https" : "http";
+  const port = /:(\d+)$/.exec(authority)?.[1] ?? (request.secure ? "443" : "80");
+  const node = peer.includes(":") ? `"[${peer}]"` : peer;
+  const element = `for=${node};host="${authority}";proto=${scheme}`;
+  if (!request.peerTrusted) {
+    return [
+      ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
+      ...["X-Forwarded-Port", port, "X-Real-IP", peer, "Forwarded", element],
+    ];
+  }
+  const said = (name: string): string | undefined => valueOf(request.rawHeaders, name);
+  return [
+    ...["X-Forwarded-For", appended(said("x-forwarded-for"), peer)],
+    ...["X-Forwarded-Proto", said("x-forwarded-proto") ?? scheme],
+    ...["X-Forwarded-Host", said("x-forwarded-host") ?? authority],
+    ...["X-Forwarded-Port", said("x-forwarded-port") ?? port],
+    ...["X-Real-IP", request.client, "Forwarded", appended(said("forwarded"), element)],
+  ];
+}
+
+function appended(list: string | undefined, element: string): string {
+  return list === undefined || list === "" ? element : `${list}, ${element}`;
+}
+
+/** All fields of one name as one list (RFC 9110 §5.3). */
+function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === wanted) found = appended(found, rawHeaders[i + 1] ?? "");
+  }
+  return found;
+}

@@ -1,0 +1,164 @@
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { Dispatcher } from "undici";
+import { GateError } from "../core/errors.ts";
+import type { UpstreamErrorReason } from "../core/outcome.ts";
+import { announceSending, type SendingRequest } from "./connection-use.ts";
+import { failure, failureReason, isUnsendable } from "./failures.ts";
+import { incomingHeaders, incomingTrailers } from "./incoming-headers.ts";
+import { ClientGone } from "./request-body.ts";
+
+/** A status line that Node would refuse to write: control characters in the reason phrase (RFC 9112 §4). */
+const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** What the relay tells while the answer passes. */
+export interface RelayEvents {
+  /** The head of the final answer arrived. */
+  answered(status: number): void;
+  moved(bytes: number): void;
+  /** Everything was handed over, the client is gone, or the answer broke off after it had begun. Called once. */
+  ended(brokeOff: UpstreamErrorReason | undefined): void;
+  /**
+   * Nothing was sent to the client. Called once, instead of `ended`.
+   * `stale`: a connection that had served before was closed before anything was answered on it.
+   */
+  failed(error: GateError, stale: boolean): void;
+}
+
+/** Carries one answer of a backend to one client. */
+export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
+  readonly #response: ServerResponse;
+  readonly #requestId: string;
+  readonly #events: RelayEvents;
+  #controller: Dispatcher.DispatchController | undefined;
+  #reused = false;
+  #answerBegun = false;
+  #expected = -1;
+  #moved = 0;
+  /** The backend's answer has arrived whole. */
+  #complete = false;
+  #over = false;
+
+  constructor(response: ServerResponse, requestId: string, events: RelayEvents) {
+    this.#response = response;
+    this.#requestId = requestId;
+    this.#events = events;
+    response.once("close", this.#onClose);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#over) controller.abort(new ClientGone());
+    else announceSending(this);
+  }
+
+  sentOn(reused: boolean): void {
+    this.#reused = reused;
+  }
+
+  onResponseStarted(): void {
+    this.#answerBegun = true;
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusMessage = "",
+  ): void {
+    if (this.#over) return;
+    if (status < 200) {
+      this.#informational(status, headers);
+      return;
+    }
+    // Something else has answered in the meantime: the request turned out to be broken.
+    if (this.#response.headersSent) throw new ClientGone();
+    if (status > 599 || !REASON_PHRASE.test(statusMessage)) throw new InvalidAnswer();
+    const length = headers["content-length"];
+    this.#expected = length === undefined ? -1 : Number(length);
+    this.#response.writeHead(status, statusMessage, incomingHeaders(headers, this.#requestId));
+    this.#events.answered(status);
+    // A small answer arrives in this same turn and leaves in one write; only a head that stands alone is sent by itself.
+    process.nextTick(this.#flushHead);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#over) return;
+    this.#moved += chunk.length;
+    this.#events.moved(chunk.length);
+    if (this.#moved === this.#expected) {
+      this.#complete = true;
+      this.#response.end(chunk);
+    } else if (!this.#response.write(chunk)) {
+      controller.pause();
+      this.#response.once("drain", () => controller.resume());
+    }
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    this.#complete = true;
+    if (this.#over || this.#response.writableEnded) return;
+    const fields = incomingTrailers(trailers);
+    if (fields.length > 0 && this.#expected === -1) this.#response.addTrailers(fields);
+    this.#response.end();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#over) return;
+    if (this.#response.headersSent) {
+      const reason = failureReason(error);
+      this.#end(reason);
+      if (reason !== "aborted") this.#response.destroy();
+      return;
+    }
+    this.#over = true;
+    this.#response.off("close", this.#onClose);
+    if (error instanceof GateError || isUnsendable(error)) {
+      const refusal =
+        error instanceof GateError ? error : new GateError("bad_request", { cause: error });
+      this.#events.failed(refusal, false);
+      return;
+    }
+    const reason = failureReason(error);
+    this.#events.failed(
+      failure(reason, error),
+      reason === "reset" && this.#reused && !this.#answerBegun,
+    );
+  }
+
+  readonly #flushHead = (): void => {
+    if (this.#moved === 0 && !this.#response.writableEnded) this.#response.flushHeaders();
+  };
+
+  /** The answer is out, or the client left: whatever of the backend's is still under way ends. */
+  readonly #onClose = (): void => {
+    if (this.#over) return;
+    const whole = this.#complete && this.#response.writableFinished;
+    this.#end(whole ? undefined : "aborted");
+    if (!this.#complete) this.#controller?.abort(new ClientGone());
+  };
+
+  #end(brokeOff: UpstreamErrorReason | undefined): void {
+    this.#over = true;
+    this.#response.off("close", this.#onClose);
+    this.#events.ended(brokeOff);
+  }
+
+  /** 103 helps a browser (RFC 8297); the other interim answers concern us alone. */
+  #informational(status: number, headers: IncomingHttpHeaders): void {
+    const link = headers["link"];
+    if (status !== 103 || link === undefined || this.#response.headersSent) return;
+    try {
+      this.#response.writeEarlyHints({ link });
+    } catch {
+      // A link that Node finds malformed is not worth an error: hints are optional.
+    }
+  }
+}
+
+/** The backend's answer cannot be passed on. */
+class InvalidAnswer extends Error {
+  constructor() {
+    super("the answer of the backend is not valid HTTP");
+    this.name = "InvalidAnswer";
+  }
+}

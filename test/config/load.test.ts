@@ -1,0 +1,173 @@
+import { join, dirname } from "node:path";
+import { describe, expect, test } from "vitest";
+import { loadConfiguration } from "../../src/config/load.ts";
+import { ConfigError } from "../../src/core/config-problem.ts";
+import { faultsOf, load, problemsOf, SMALLEST } from "./configuration-file.ts";
+
+describe("a valid file", () => {
+  test("gets every default", async () => {
+    const { configuration } = await load(SMALLEST);
+    expect(configuration).toEqual({
+      server: {
+        listen: { host: "0.0.0.0", port: 8443 },
+        tls: { mode: "off" },
+        workers: 1,
+        trustedProxies: [],
+        limits: { headerBytes: 16_384, bodyBytes: 10_485_760, connections: 10_000 },
+        timeouts: { header: 10_000, request: 300_000, keepAlive: 65_000 },
+        drain: { delay: 5_000, timeout: 20_000 },
+      },
+      admin: { listen: { host: "0.0.0.0", port: 9464 } },
+      login: {
+        throttle: { attempts: 5, within: 120_000, ban: 300_000 },
+        hashing: { concurrency: 2, queue: 32 },
+      },
+      users: [],
+      tokens: {
+        issuer: "sallyport",
+        audience: "sallyport",
+        lifetime: 18_000_000,
+        algorithm: "ES256",
+        cache: { entries: 10_000 },
+        trusted: [],
+        maxBytes: 8_192,
+      },
+      identity: { headers: "sallyport" },
+      routes: [
+        {
+          name: "default",
+          path: "/",
+          auth: "required",
+          upstream: "app",
+          forwardAuthorization: "strip",
+        },
+      ],
+      upstreams: {
+        app: {
+          targets: ["http://127.0.0.1:8080"],
+          connections: 256,
+          timeouts: { connect: 5_000, response: 60_000, idle: 300_000 },
+          websocket: { handshake: 10_000, idle: 300_000 },
+        },
+      },
+      log: { level: "info", format: "auto" },
+    });
+  });
+
+  test("has absolute paths, starting at the file", async () => {
+    const { configuration, problem } = await load(`
+server: { tls: { certFile: tls/tls.crt, keyFile: /abs/tls.key } }
+users: [{ kind: file, path: ../users.yaml }]
+tokens: { keys: keys, trusted: [{ issuer: a, audience: b, jwks: { file: jwks.json }, algorithms: [ES256] }] }
+version: { file: VERSION }
+upstreams: { app: { targets: ["https://app"], tls: { caFile: ca.crt } } }
+`);
+    const directory = dirname(problem({ path: [], message: "" }).file);
+    expect(configuration.server.tls).toEqual({
+      mode: "files",
+      certFile: join(directory, "tls/tls.crt"),
+      keyFile: "/abs/tls.key",
+      minVersion: "TLSv1.2",
+    });
+    expect(configuration.users[0]?.path).toBe(join(dirname(directory), "users.yaml"));
+    expect(configuration.tokens.keys).toBe(join(directory, "keys"));
+    expect(configuration.tokens.trusted[0]?.jwks).toEqual({ file: join(directory, "jwks.json") });
+    expect(configuration.version).toEqual({ file: join(directory, "VERSION") });
+    expect(configuration.upstreams["app"]?.tls).toEqual({ caFile: join(directory, "ca.crt") });
+  });
+
+  test("is frozen to the ground", async () => {
+    const { configuration } = await load(SMALLEST);
+    const unfrozen = (value: unknown): boolean =>
+      typeof value === "object" &&
+      value !== null &&
+      (!Object.isFrozen(value) || Object.values(value).some(unfrozen));
+    expect(unfrozen(configuration)).toBe(false);
+  });
+
+  test("may ask for no limit of the body, in a word", async () => {
+    const { configuration } = await load(
+      SMALLEST.replace("tls: off", "tls: { selfSigned: true }, limits: { bodyBytes: unlimited }"),
+    );
+    expect(configuration.server.limits.bodyBytes).toBe(Infinity);
+    expect(configuration.server.tls).toEqual({ mode: "selfSigned" });
+  });
+});
+
+describe("a file that is not valid", () => {
+  const MANY = `server:
+  listn: "0.0.0.0:8443"
+  tls: off
+  limits: { headerBytes: 16384 }
+  timeouts: { header: 10 }
+routes:
+  - { name: a, upstream: ordrs, auth: none, require: { groups: { any: [x] } } }
+upstreams:
+  orders: { targets: ["http://x:1"] }
+  orders: {}
+log:
+  level: inf
+`;
+
+  test("has all its problems told at once, in order, each with its place", async () => {
+    expect(await faultsOf(MANY)).toEqual([
+      "2:3 server.listn",
+      "4:26 server.limits.headerBytes",
+      "5:23 server.timeouts.header",
+      "7:26 routes[0].upstream",
+      "7:45 routes[0].require",
+      "10:3 this",
+      "12:10 log.level",
+    ]);
+  });
+
+  test("gets suggestions for names that are near to something", async () => {
+    const problems = await problemsOf(MANY);
+    const hints = problems.map(({ hint }) => hint).filter((hint) => hint !== undefined);
+    expect(hints).toEqual(["did you mean listen?", "did you mean orders?", "did you mean info?"]);
+  });
+
+  test("is told which unit is missing", async () => {
+    const problems = await problemsOf(MANY);
+    expect(problems[1]?.message).toMatch(/unit.*\bB, KiB, MiB or GiB\b/);
+    expect(problems[2]?.message).toMatch(/unit.*\bms, s, m or h\b/);
+  });
+
+  test("that is empty lacks the two things that have no default", async () => {
+    const problems = await problemsOf("# nothing\n");
+    expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["server", "upstreams"]);
+    expect(problems[0]?.message).toContain("server.tls");
+  });
+
+  test("tells a misspelt key once, not as a missing one too", async () => {
+    expect(await faultsOf(SMALLEST.replace("targets", "target"))).toEqual([
+      "2:21 upstreams.app.target",
+    ]);
+    expect(await faultsOf(`${SMALLEST}version: { txt: "1.2.3" }`)).toEqual(["3:12 version.txt"]);
+  });
+
+  test.each([
+    ["a syntax error", 'server:\n  tls: "off\n'],
+    ["a second document", `${SMALLEST}---\n`],
+    ["a list instead of a mapping", "- a\n"],
+    ["text instead of a mapping", "hello\n"],
+    ["octets that are not UTF-8", Buffer.from([0x61, 0x3a, 0x20, 0xff])],
+  ])("%s is refused", async (_what, text) => {
+    expect(await problemsOf(text)).toHaveLength(1);
+  });
+
+  test("that does not exist is a problem like others", () => {
+    const attempt = () =>
+      loadConfiguration({ file: "/nonexistent/c.yaml", env: {}, overrides: {} });
+    expect(attempt).toThrow(ConfigError);
+  });
+
+  test("shows no line that holds a secret", async () => {
+    const targets = '["http://user:hunter2@host"]';
+    const problems = await problemsOf(
+      `server: { tls: off }\nupstreams: { app: { targets: ${targets} } }`,
+    );
+    expect(problems).toHaveLength(1);
+    expect(JSON.stringify(problems)).not.toContain("hunter2");
+  });
+});

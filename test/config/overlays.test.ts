@@ -1,0 +1,90 @@
+import { describe, expect, test } from "vitest";
+import { load, problemsOf, SMALLEST } from "./configuration-file.ts";
+
+const FILE = SMALLEST.replace("tls: off", "tls: off, workers: 2").concat("log: { level: warn }\n");
+
+test("a flag wins over the environment, that over the file, that over the default", async () => {
+  const env = { SALLYPORT_SERVER__WORKERS: "3", SALLYPORT_LOG__LEVEL: "error" };
+  const overrides = { "server.workers": "4" };
+  const workersAndLevel = async (outside: object): Promise<unknown[]> => {
+    const { server, log } = (await load(FILE, outside)).configuration;
+    return [server.workers, log.level, log.format];
+  };
+  expect(await workersAndLevel({})).toEqual([2, "warn", "auto"]);
+  expect(await workersAndLevel({ env })).toEqual([3, "error", "auto"]);
+  expect(await workersAndLevel({ env, overrides })).toEqual([4, "error", "auto"]);
+});
+
+describe("an environment variable", () => {
+  test("names keys in any case, and upstreams of the file", async () => {
+    const loaded = await load(SMALLEST.replace("app", "my-app"), {
+      env: {
+        SALLYPORT_SERVER__LIMITS__bodybytes: "unlimited",
+        SALLYPORT_UPSTREAMS__MY_APP__TARGETS: '["http://a:1", "http://b:2"]',
+        SALLYPORT_SERVER__LISTEN: "[::]:8443",
+      },
+    });
+    expect(loaded.configuration.server.limits.bodyBytes).toBe(Infinity);
+    expect(loaded.configuration.server.listen).toEqual({ host: "::", port: 8443 });
+    expect(loaded.configuration.upstreams["my-app"]?.targets).toEqual(["http://a:1", "http://b:2"]);
+  });
+
+  test("may give a whole section, and what is within it", async () => {
+    const { configuration } = await load(SMALLEST, {
+      env: {
+        SALLYPORT_SERVER__DRAIN__DELAY: "2s",
+        SALLYPORT_SERVER__DRAIN: "{ delay: 1s, timeout: 3s }",
+        SALLYPORT_USERS: "[{ kind: file, path: /users.yaml }]",
+        SALLYPORT_UPSTREAMS__OTHER__TARGETS: '["http://c:3"]',
+        SALLYPORT_ROUTES: "[{ name: all, upstream: other }]",
+      },
+    });
+    expect(configuration.server.drain).toEqual({ delay: 2_000, timeout: 3_000 });
+    expect(configuration.users).toEqual([{ kind: "file", path: "/users.yaml" }]);
+    expect(configuration.routes[0]?.upstream).toBe("other");
+  });
+
+  test("is taken as it stands: no reference in it is resolved", async () => {
+    const { configuration } = await load(SMALLEST, {
+      env: { SALLYPORT_TOKENS__ISSUER: "${HOME}" },
+    });
+    expect(configuration.tokens.issuer).toBe("${HOME}");
+  });
+
+  test("with an unknown name or a bad value is a problem with its name and without its value", async () => {
+    const problems = await problemsOf(SMALLEST, {
+      env: {
+        SALLYPORT_SERVR__LISTEN: "hunter2",
+        SALLYPORT_SERVER__WORKERS: "hunter2",
+        SALLYPORT_USERS: "[hunter2: {]",
+        SALLYPORT_UPSTREAMS____PROTO____TARGETS: "hunter2",
+        SALLYPORT_LOG__LEVEL: "inf",
+      },
+      overrides: { "server.__proto__": "hunter2" },
+    });
+    expect(Object.fromEntries(problems.map(({ file, hint }) => [file, hint]))).toEqual({
+      "environment variable SALLYPORT_SERVR__LISTEN": "did you mean SALLYPORT_SERVER__LISTEN?",
+      "environment variable SALLYPORT_SERVER__WORKERS": undefined,
+      "environment variable SALLYPORT_USERS": undefined,
+      "environment variable SALLYPORT_UPSTREAMS____PROTO____TARGETS": undefined,
+      "environment variable SALLYPORT_LOG__LEVEL": "did you mean info?",
+      "flag server.__proto__": undefined,
+    });
+    expect(JSON.stringify(problems)).not.toContain("hunter2");
+  });
+
+  test("of a Kubernetes Service that is called sallyport is none of ours", async () => {
+    const env = {
+      SALLYPORT_SERVICE_HOST: "10.0.0.1",
+      SALLYPORT_SERVICE_PORT: "8443",
+      SALLYPORT_SERVICE_PORT_HTTPS: "8443",
+      SALLYPORT_PORT: "tcp://10.0.0.1:8443",
+      SALLYPORT_PORT_8443_TCP: "tcp://10.0.0.1:8443",
+      SALLYPORT_PORT_8443_TCP_PROTO: "tcp",
+      SALLYPORT_PORT_8443_TCP_PORT: "8443",
+      SALLYPORT_PORT_8443_TCP_ADDR: "10.0.0.1",
+      SALLYPORT_ADMIN_SERVICE_HOST: "10.0.0.2",
+    };
+    expect(await problemsOf(SMALLEST, { env })).toEqual([]);
+  });
+});

@@ -1,0 +1,44 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect, test } from "vitest";
+import { renderProblems } from "../../src/config/render.ts";
+import { problemsOf } from "./configuration-file.ts";
+
+test("every problem has its place, its line, a caret under the column and the hint", async () => {
+  const text = `server:\n  listn: "0.0.0.0:8443"\n  tls: off\nupstreams:\n  app: { targets: ["http://h"] }\nlog:\n\tx: 1\n`;
+  const problems = await problemsOf(text.replace("\tx", "  level"));
+  const lines = renderProblems(problems, { color: false }).split("\n");
+  expect(lines[0]).toMatch(/^config\.yaml:2:3: /);
+  expect(lines.slice(1, 3)).toEqual([
+    ` 2 |   listn: "0.0.0.0:8443"`,
+    "   |   ^ did you mean listen?",
+  ]);
+  expect(lines[3]).toMatch(/^config\.yaml:7:10: /);
+  expect(lines.slice(4)).toEqual([" 7 |   level: 1", "   |          ^"]);
+});
+
+test("colours change nothing but the colour", async () => {
+  const problems = await problemsOf("a: 1\nb: [\n");
+  const plain = renderProblems(problems, { color: false });
+  const colored = renderProblems(problems, { color: true });
+  expect(colored).not.toBe(plain);
+  expect(stripVTControlCharacters(colored)).toBe(plain);
+});
+
+test("a file cannot write control sequences to the terminal", async () => {
+  const problems = await problemsOf('"\u001B[2Jx": 1\n');
+  expect(problems.length).toBeGreaterThan(0);
+  expect(renderProblems(problems, { color: false })).not.toContain("\u001B");
+});
+
+test("a line without end is shown around the column", () => {
+  const source = `${"a".repeat(5_000)}b${"c".repeat(5_000)}`;
+  const problem = { file: "f", line: 1, column: 5_001, message: "m", source };
+  const [, line = "", caret = ""] = renderProblems([problem], { color: false }).split("\n");
+  expect(line.length).toBeLessThan(250);
+  expect(line[caret.indexOf("^")]).toBe("b");
+});
+
+test("a problem without a line has its hint below", () => {
+  const problem = { file: "flag x", message: "m", hint: "h" };
+  expect(renderProblems([problem], { color: false })).toBe("flag x: m\n  h");
+});

@@ -1,0 +1,101 @@
+import { readFileSync, readdirSync } from "node:fs";
+import { expect, onTestFinished, test } from "vitest";
+import { createHashingPool } from "../../src/credentials/hashing-pool.ts";
+import type { HashingPool } from "../../src/credentials/hashing-pool.ts";
+import { startChild } from "../support/child.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { until } from "../support/until.ts";
+import { cheapHash } from "./fixture.ts";
+
+function pool(concurrency: number, queue: number): HashingPool {
+  const made = createHashingPool({ concurrency, queue });
+  onTestFinished(() => made.close());
+  return made;
+}
+
+const HASH = cheapHash("right");
+/** Takes some 40 ms. */
+const BCRYPT = "$2a$08$cfcvVd2aQ8CMvoMpP2EBfeodLEkkFJ9umNEfPD18.hUF62qqlC/V.";
+/** bcryptjs makes an array of it that the heap of a hashing thread cannot hold. */
+const DEADLY = "x".repeat(20_000_000);
+
+test("passwords are verified, with and without a start beforehand", async () => {
+  const lazy = pool(2, 4);
+  expect(await lazy.verify("right", HASH)).toBe(true);
+  expect(await lazy.verify("wrong", HASH)).toBe(false);
+  const started = pool(1, 4);
+  started.start();
+  expect(await started.verify("right", HASH)).toBe(true);
+});
+
+test("what neither runs nor has a place in the queue is refused at once", async () => {
+  const small = pool(2, 3);
+  const accepted = Array.from({ length: 5 }, () => small.verify("a", BCRYPT));
+  expect(small.pending).toBe(3);
+  await expect(small.verify("a", BCRYPT)).rejects.toMatchObject({
+    code: "login_queue_full",
+    retryAfter: 1,
+  });
+  expect(await Promise.all(accepted)).toEqual([true, true, true, true, true]);
+  expect(small.pending).toBe(0);
+  expect(await small.verify("right", HASH)).toBe(true);
+});
+
+test("a queue of none still uses every thread", async () => {
+  const none = pool(1, 0);
+  const first = none.verify("right", HASH);
+  await expect(none.verify("right", HASH)).rejects.toMatchObject({ code: "login_queue_full" });
+  expect(await first).toBe(true);
+});
+
+test("a thread that dies fails its own job alone, and is replaced", async () => {
+  const single = pool(1, 4);
+  const deadly = single.verify(DEADLY, BCRYPT);
+  const next = single.verify("right", HASH);
+  await expect(deadly).rejects.toMatchObject({ code: "internal", reason: "hashing" });
+  expect(await next).toBe(true);
+
+  await expect(single.verify(DEADLY, BCRYPT)).rejects.toMatchObject({ code: "internal" });
+  expect(await single.verify("right", HASH)).toBe(true);
+});
+
+test("a hash that cannot be computed fails its job and leaves the thread alive", async () => {
+  const single = pool(1, 4);
+  await expect(single.verify("right", "plain")).rejects.toMatchObject({ code: "internal" });
+  expect(await single.verify("right", HASH)).toBe(true);
+});
+
+test("closing rejects what runs, what waits and what comes later", async () => {
+  const closing = pool(1, 4);
+  const outcomes = Promise.allSettled([closing.verify("a", BCRYPT), closing.verify("a", BCRYPT)]);
+  await closing.close();
+  expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  await expect(closing.verify("right", HASH)).rejects.toMatchObject({ code: "internal" });
+});
+
+test.runIf(process.platform === "linux")("hashing threads give way to others", async () => {
+  pool(2, 4).start();
+  const niceness = (): number[] =>
+    readdirSync("/proc/self/task").map((id) => {
+      const stat = readFileSync(`/proc/self/task/${id}/stat`, "latin1");
+      return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
+    });
+  await until(() => niceness().filter((nice) => nice === 10).length === 2);
+  expect(niceness()).toContain(0);
+});
+
+test("idle threads do not keep a program running, a job does", async () => {
+  await using directory = await temporaryDirectory();
+  const source = new URL("../../src/credentials/hashing-pool.ts", import.meta.url).href;
+  const script = await directory.write(
+    "verify.mjs",
+    `import { createHashingPool } from ${JSON.stringify(source)};
+     const pool = createHashingPool({ concurrency: 2, queue: 1 });
+     pool.start();
+     console.log(await pool.verify("right", ${JSON.stringify(HASH)}));`,
+  );
+  const child = startChild(script, []);
+  onTestFinished(() => child.kill());
+  expect(await child.exit).toBe(0);
+  expect(child.lines).toEqual(["true"]);
+});

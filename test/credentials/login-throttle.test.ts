@@ -1,0 +1,137 @@
+import { expect, test } from "vitest";
+import { createLoginThrottle } from "../../src/credentials/login-throttle.ts";
+
+const MINUTE = 60_000;
+const LIMITS = { attempts: 5, withinMs: 2 * MINUTE, banMs: 5 * MINUTE };
+const HOME = "192.0.2.1";
+
+function throttle() {
+  let time = 1_000_000;
+  const made = createLoginThrottle(LIMITS, { now: () => 0, monotonic: () => time });
+  return {
+    ...made,
+    advance(milliseconds: number) {
+      time += milliseconds;
+    },
+    fail(times: number, username: string, client: string) {
+      for (let count = 0; count < times; count++) made.failed(username, client);
+    },
+  };
+}
+
+test("the fifth failure bans the name from that address, for as long as configured", () => {
+  const login = throttle();
+  login.fail(4, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+  login.fail(1, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(300);
+  login.advance(5 * MINUTE - 1);
+  expect(login.retryAfter("alice", HOME)).toBe(1);
+  login.advance(1);
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+});
+
+test("after a ban the count begins again", () => {
+  const login = throttle();
+  login.fail(5, "alice", HOME);
+  login.advance(5 * MINUTE);
+  login.fail(4, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+  login.fail(1, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(300);
+});
+
+test("failures during a ban, of attempts that were under way, do not prolong it", () => {
+  const login = throttle();
+  login.fail(5, "alice", HOME);
+  login.advance(MINUTE);
+  login.fail(5, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(240);
+});
+
+test("failures count within a sliding window", () => {
+  const login = throttle();
+  login.fail(1, "alice", HOME);
+  login.advance(MINUTE);
+  login.fail(3, "alice", HOME);
+  login.advance(MINUTE + 1);
+  login.fail(1, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+  login.fail(1, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(300);
+});
+
+test("a stranger cannot lock the owner out from another address, nor other names from the same one", () => {
+  const login = throttle();
+  login.fail(5, "alice", "198.51.100.7");
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+  expect(login.retryAfter("bob", "198.51.100.7")).toBe(0);
+});
+
+test("one address that tries many names is banned for all names, and only it", () => {
+  const login = throttle();
+  for (let index = 0; index < 49; index++) login.failed(`user${index}`, HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+  login.failed("user49", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(300);
+  expect(login.retryAfter("alice", "192.0.2.2")).toBe(0);
+});
+
+test("success clears the name at that address, but not what the address did to other names", () => {
+  const login = throttle();
+  login.fail(4, "alice", HOME);
+  login.succeeded("alice", HOME);
+  login.fail(4, "alice", HOME);
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+
+  for (let index = 0; index < 42; index++) {
+    login.failed(`user${index}`, HOME);
+    login.succeeded("mallory", HOME);
+  }
+  expect(login.retryAfter("mallory", HOME)).toBe(300);
+});
+
+test.each([
+  ["2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true],
+  ["2001:db8:1:2::1", "2001:0DB8:0001:0002::9", true],
+  ["2001:db8:1:2::1", "2001:db8:1:3::1", false],
+  ["2001:db8::1", "2001:db8:0:0:1::", true],
+  ["::1", "::2", true],
+  ["::1", "1::", false],
+  ["64:ff9b::192.0.2.1", "64:ff9b::198.51.100.1", true],
+  ["fe80::1%eth0", "fe80::2%eth1", true],
+  ["::ffff:192.0.2.1", "192.0.2.1", true],
+  ["::ffff:192.0.2.1", "::ffff:192.0.2.2", false],
+  ["192.0.2.1", "192.0.2.2", false],
+])("%s and %s are one client: %s", (first, second, same) => {
+  const login = throttle();
+  login.fail(5, "alice", first);
+  expect(login.retryAfter("alice", second) > 0).toBe(same);
+});
+
+test("name and address cannot be shifted into each other", () => {
+  const login = throttle();
+  login.fail(5, "b c", "a");
+  expect(login.retryAfter("c", "a b")).toBe(0);
+});
+
+test("memory is bounded: what failed longest ago is forgotten, what failed lately is kept", () => {
+  const login = throttle();
+  login.fail(5, "alice", HOME);
+  login.fail(4, "bob", "192.0.2.9");
+  for (let index = 0; index < 49_999; index++) {
+    if (index === 40_000) login.fail(1, "bob", "192.0.2.9");
+    login.failed(`user${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`);
+  }
+  expect(login.retryAfter("alice", HOME)).toBe(0);
+  expect(login.retryAfter("bob", "192.0.2.9")).toBeGreaterThan(0);
+});
+
+test("a name of any length takes no memory of its own", () => {
+  const login = throttle();
+  globalThis.gc?.();
+  const before = process.memoryUsage().heapUsed;
+  for (let index = 0; index < 5_000; index++) login.failed(`${index}${"x".repeat(16_000)}`, HOME);
+  globalThis.gc?.();
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(40_000_000);
+});

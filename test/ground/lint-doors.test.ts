@@ -1,0 +1,185 @@
+/**
+ * The plan of the house holds only while the linter says no. Imports are planted in a tree that is laid out like
+ * `src/`, beside a copy of the real settings, one import on each line, and each must be refused by the rule that
+ * it breaks. The legal imports between them must stay silent, so that a rule which refuses everything fails here too.
+ */
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+/** Run by the Node of this test: another on the PATH may be too old to read settings in TypeScript. */
+const OXLINT = join(ROOT, "node_modules/oxlint/bin/oxlint");
+const TSGOLINT = join(ROOT, "node_modules/.bin/tsgolint");
+const FEATURES = ["server", "credentials", "tokens", "policy", "upstream", "state", "observe"];
+
+/** One import at one place under src/, and a part of the refusal; undefined when it is legal. */
+type Case = readonly [at: string, line: string, refusal: string | undefined];
+
+/** Directions. What stands at each place, what it may import, what it may not. */
+const features = FEATURES.map((feature) => `${feature}/part.ts`);
+const above = ["config/load.ts", "app.ts", "cli/serve.ts", "main.ts"];
+type Names = readonly string[];
+const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] = [
+  ["lib/a.ts", ["lib/b.ts"], ["core/word.ts", ...features, ...above]],
+  ["core/a.ts", ["lib/b.ts", "core/word.ts"], [...features, ...above]],
+  ...features.map((own): readonly [string, Names, Names] => [
+    own.replace("part", "a"),
+    ["lib/b.ts", "core/word.ts", own],
+    [...features.filter((sibling) => sibling !== own), ...above],
+  ]),
+  ["config/a.ts", ["lib/b.ts", "core/word.ts", ...features], above.slice(1)],
+  ["app.ts", ["lib/b.ts", "core/word.ts", ...features, "config/load.ts"], above.slice(2)],
+  ["cli/a.ts", ["core/word.ts", ...features, "config/load.ts", "app.ts"], ["main.ts"]],
+  ["main.ts", ["cli/serve.ts", "app.ts"], []],
+  ["unplanned/a.ts", ["lib/b.ts", "core/word.ts"], [...features, ...above]],
+];
+
+/** Doors. Each library, where it is at home, and a neighbour that it must not reach. */
+const DOORS: readonly (readonly [library: string, inside: Names, outside: string])[] = [
+  ["jose", ["tokens/a.ts"], "server/a.ts"],
+  ["lru-cache", ["tokens/a.ts", "state/a.ts"], "credentials/a.ts"],
+  ["http-proxy-3", ["upstream/a.ts"], "server/a.ts"],
+  ["undici", ["upstream/a.ts"], "tokens/a.ts"],
+  ["prom-client", ["observe/a.ts"], "server/a.ts"],
+  ["pino", ["observe/a.ts"], "app.ts"],
+  ["zod", ["config/a.ts"], "cli/a.ts"],
+  ["yaml", ["config/a.ts", "lib/positioned-yaml.ts"], "lib/a.ts"],
+  ["bcryptjs", ["credentials/a.ts"], "tokens/a.ts"],
+  ["selfsigned", ["server/development-certificate.ts"], "server/a.ts"],
+];
+
+/** Mints. Each proof's function, its file in core, the place that may import it, and a neighbour that may not. */
+const MINTS = [
+  ["mintGateRequest", "gate-request", "server/intake.ts", "server/a.ts"],
+  ["mintIdentity", "identity", "tokens/verify.ts", "policy/authorize.ts"],
+  ["mintPermit", "permit", "policy/authorize.ts", "policy/a.ts"],
+] as const;
+
+/** How a file at `at` spells another file of src/. */
+function specifier(target: string, at: string): string {
+  return `${"../".repeat(at.split("/").length - 1) || "./"}${target}`;
+}
+
+const CASES: readonly Case[] = [
+  ...DIRECTIONS.flatMap(([at, may, mayNot]) => [
+    ...may.map((target): Case => [at, `import "${specifier(target, at)}";`, undefined]),
+    ...mayNot.map((target): Case => {
+      const refusal = `may not import ${target.split("/")[0]}.`;
+      return [at, `import "${specifier(target, at)}";`, refusal];
+    }),
+  ]),
+  ["policy/deep/a.ts", 'import "../../tokens/part.ts";', "may not import tokens."],
+  ["policy/a.ts", 'import type { Any } from "../tokens/part.ts";', "may not import tokens."],
+  ["policy/a.ts", 'export { one } from "../tokens/part.ts";', "may not import tokens."],
+  ["policy/a.ts", 'export * from "../tokens/part.ts";', "may not import tokens."],
+  ["policy/a.ts", 'await import("../tokens/part.ts");', "may not import tokens."],
+  ...DOORS.flatMap(([library, inside, outside]): Case[] => [
+    ...inside.map((at): Case => [at, `import "${library}";`, undefined]),
+    ...[outside, "core/a.ts", "main.ts"].flatMap((at): Case[] => [
+      [at, `import "${library}";`, `door: ${library} `],
+      [at, `export * from "${library}/deep";`, `door: ${library} `],
+    ]),
+  ]),
+  ...MINTS.flatMap(([mint, file, home, neighbour]): Case[] => [
+    [home, `import { ${mint} } from "../core/${file}.ts";`, undefined],
+    [neighbour, `import { other as ${mint}Other } from "../core/${file}.ts";`, undefined],
+    [neighbour, `import { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
+    [neighbour, `import { ${mint} as ${mint}Mine } from "../core/${file}.ts";`, `mint: ${mint} `],
+    [neighbour, `import * as ${mint}All from "../core/${file}.ts";`, `mint: ${mint} `],
+    [neighbour, `export { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
+    ["app.ts", `import { ${mint} } from "./core/${file}.ts";`, `mint: ${mint} `],
+    ["core/a.ts", `export { ${mint} } from "./${file}.ts";`, `mint: ${mint} `],
+    ["config/a.ts", `import { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
+  ]),
+];
+
+/** Two rules that are not about the house, but that the whole design leans on: nothing floats, nothing runs in circles. */
+const ORDINARY = [
+  ["core/floats.ts", "async function late(): Promise<void> {}\nlate();\n", "no-floating-promises"],
+  ["core/egg.ts", 'export { hen } from "./hen.ts";\nexport const egg = 1;\n', "no-cycle"],
+  ["core/hen.ts", 'export { egg } from "./egg.ts";\nexport const hen = 1;\n', "no-cycle"],
+] as const;
+
+/** Lines of each file in the planted tree, in the order of the cases. */
+const FILES = Map.groupBy(CASES, ([at]) => at);
+
+interface Report {
+  readonly diagnostics: readonly {
+    readonly code?: string;
+    readonly help?: string;
+    readonly filename: string;
+    readonly labels: readonly { readonly span: { readonly line: number } }[];
+  }[];
+}
+
+let tree: string;
+let status: number | null;
+let report: Report;
+
+beforeAll(() => {
+  tree = mkdtempSync(join(tmpdir(), "sallyport-lint-"));
+  cpSync(join(ROOT, "oxlint.config.ts"), join(tree, "oxlint.config.ts"));
+  for (const [at, cases] of FILES) {
+    const file = join(tree, "src", at);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `${cases.map(([, line]) => line).join("\n")}\n`);
+  }
+  for (const [at, text] of ORDINARY) writeFileSync(join(tree, "src", at), text);
+  const run = spawnSync(process.execPath, [OXLINT, "--format", "json", "src"], {
+    cwd: tree,
+    encoding: "utf8",
+    env: { ...process.env, OXLINT_TSGOLINT_PATH: TSGOLINT },
+  });
+  status = run.status;
+  report = JSON.parse(run.stdout) as Report;
+});
+
+afterAll(() => {
+  rmSync(tree, { recursive: true, force: true });
+});
+
+/** What the import rule says about one line of one file. */
+function refusalsAt(at: string, line: number): (string | undefined)[] {
+  return report.diagnostics
+    .filter(({ code }) => code === "eslint(no-restricted-imports)")
+    .filter(({ filename }) => filename === `src/${at}`)
+    .filter(({ labels }) => labels[0]?.span.line === line)
+    .map(({ help }) => help);
+}
+
+it("ends with an error when something is planted", () => {
+  expect(status).toBe(1);
+});
+
+it.each(CASES)("src/%s: %s → %s", (at, line, refusal) => {
+  const lineNumber = (FILES.get(at) ?? []).findIndex(([, text]) => text === line) + 1;
+  const refusals = refusalsAt(at, lineNumber);
+  expect(refusals).toEqual(refusal === undefined ? [] : [expect.stringContaining(refusal)]);
+});
+
+it.each(ORDINARY)("src/%s: %j → %s", (at, _text, rule) => {
+  const codes = report.diagnostics
+    .filter(({ filename }) => filename === `src/${at}`)
+    .map(({ code }) => code);
+  expect(codes).toContainEqual(expect.stringContaining(rule));
+});
+
+/** The linter sees names in import lines; `(await import(…)).mintPermit` would pass it. */
+it.each(MINTS)("no other file of src/ so much as says %s", (mint, file, home) => {
+  const place = mint === "mintIdentity" ? "tokens/" : home;
+  const says = globSync("**/*.ts", { cwd: join(ROOT, "src") })
+    .filter((path) => readFileSync(join(ROOT, "src", path), "utf8").includes(mint))
+    .filter((path) => path !== `core/${file}.ts` && !path.startsWith(place));
+  expect(says).toEqual([]);
+});

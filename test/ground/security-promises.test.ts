@@ -1,0 +1,19 @@
+/** SECURITY.md names a test for each promise; a promise whose test is gone, or an attack that nobody is told of, fails here. */
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, it } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const named = [...readFileSync(join(ROOT, "SECURITY.md"), "utf8").matchAll(/`(test\/[^`]*)`/g)].map(
+  ([, path]) => path ?? "",
+);
+
+it.each(named)("%s exists and holds tests", (path) => {
+  const tests = path.endsWith("/") ? globSync(`${path}**/*.test.ts`, { cwd: ROOT }) : [path];
+  expect(tests).not.toEqual([]);
+  expect(tests.every((test) => existsSync(join(ROOT, test)))).toBe(true);
+});
+
+it.each(globSync("test/security/*.test.ts", { cwd: ROOT }))("%s is a promise", (path) => {
+  expect(named).toContain(path);
+});

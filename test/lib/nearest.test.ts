@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { nearest } from "../../src/lib/nearest.ts";
+
+const KEYS = ["listen", "tls", "workers", "trustedProxies", "limits", "timeouts"];
+
+test.each([
+  ["listn", "listen"],
+  ["lisetn", "listen"],
+  ["tsl", "tls"],
+  ["trustedproxies", "trustedProxies"],
+  ["timeoutss", "timeouts"],
+])("%s was probably meant to be %s", (word, candidate) => {
+  expect(nearest(word, KEYS)).toBe(candidate);
+});
+
+test.each(["", "port", "certificate"])("%j is near to nothing", (word) => {
+  expect(nearest(word, KEYS)).toBeUndefined();
+});
+
+test("a very long word is no reason to compute for long", () => {
+  expect(nearest("x".repeat(1_000_000), KEYS)).toBeUndefined();
+});

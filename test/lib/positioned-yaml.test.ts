@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { parsePositionedYaml } from "../../src/lib/positioned-yaml.ts";
+
+const places = (text: string): string[] =>
+  parsePositionedYaml(text, "f.yaml").problems.map(
+    ({ file, line, column }) => `${file}:${line}:${column}`,
+  );
+
+test("a value comes with the places of its keys and values", () => {
+  const text = "server:\n  tls:\n  list: [a, bb]\nshared: &x { b: 1 }\nagain: *x\n";
+  const { value, place, problems } = parsePositionedYaml(text, "f.yaml");
+  expect(problems).toEqual([]);
+  expect(value).toEqual({
+    server: { tls: null, list: ["a", "bb"] },
+    shared: { b: 1 },
+    again: { b: 1 },
+  });
+  expect(place(["server", "list", 1])).toEqual({ line: 3, column: 13, source: "  list: [a, bb]" });
+  expect(place(["server", "list"], "key")).toMatchObject({ line: 3, column: 3 });
+  expect(place(["again", "b"])).toMatchObject({ line: 4, column: 17 });
+});
+
+test("what is missing has the place of what it is missing from", () => {
+  const { place } = parsePositionedYaml("# comment\na:\n  b: 1\n", "f.yaml");
+  expect(place(["a", "zzz"])).toMatchObject({ line: 2, column: 1 });
+  expect(place(["a", "zzz", "deeper"])).toMatchObject({ line: 2, column: 1 });
+});
+
+test("a byte order mark and CRLF do not shift places", () => {
+  const { place, value } = parsePositionedYaml("\uFEFFa: 1\r\nb: 2\r\n", "f.yaml");
+  expect(value).toEqual({ a: 1, b: 2 });
+  expect(place(["a"])).toMatchObject({ line: 1, column: 4 });
+  expect(place(["b"])).toEqual({ line: 2, column: 4, source: "b: 2" });
+});
+
+describe("refused, with the place", () => {
+  test.each([
+    ["a duplicate key", "a: 1\nb: 2\na: 3\n", "f.yaml:3:1"],
+    ["a key that differs in type alone", "1: x\n'1': y\n", "f.yaml:2:1"],
+    ["__proto__", "a:\n  __proto__: { x: 1 }\n", "f.yaml:2:3"],
+    ["a key that is no text", "? [a]\n: 1\n", "f.yaml:1:3"],
+    ["a tag", "a: !secret x\n", "f.yaml:1:4"],
+    ["a second document", "a: 1\n---\nb: 2\n", "f.yaml:2:1"],
+    ["YAML 1.1", "%YAML 1.1\n---\na: yes\n", "f.yaml:1:1"],
+    ["an alias to nowhere", "a: *x\n", "f.yaml:1:4"],
+    ["an alias to itself", "a: &a [*a]\n", "f.yaml:1:8"],
+    ["an open quote", 'a: "abc', "f.yaml:1:8"],
+  ])("%s", (_what, text, place) => {
+    expect(places(text)).toEqual([place]);
+  });
+
+  test("a few lines that would become gigabytes", () => {
+    const lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"];
+    for (let level = 1; level < 10; level += 1) {
+      const aliases = Array.from({ length: 10 }, () => `*a${level - 1}`).join(", ");
+      lines.push(`a${level}: &a${level} [${aliases}]`);
+    }
+    const { value, problems } = parsePositionedYaml(lines.join("\n"), "f.yaml");
+    expect(value).toBeUndefined();
+    expect(problems).toHaveLength(1);
+  });
+
+  test("brackets nested without end", () => {
+    const { value, problems } = parsePositionedYaml("[".repeat(50_000), "f.yaml");
+    expect(value).toBeUndefined();
+    expect(problems.length).toBeGreaterThan(0);
+  });
+});
+
+test("of a repeated key the first counts, and __proto__ never", () => {
+  const { value } = parsePositionedYaml("a: 1\na: 2\n__proto__: { b: 1 }\n", "f.yaml");
+  expect(value).toEqual({ a: 1 });
+  expect(Object.keys(value as object)).toEqual(["a"]);
+});
+
+test.each([
+  "password: *hunter2",
+  "password: !hunter2 x",
+  "password: |hunter2\n  x",
+  "password: 'x' hunter2",
+  'password: "\\hunter2"',
+  "password: @hunter2",
+  "password: &hunter2 &b x",
+])("the message about %j does not repeat it", (text) => {
+  const { problems } = parsePositionedYaml(text, "f.yaml");
+  expect(problems.length).toBeGreaterThan(0);
+  for (const { message } of problems) expect(message).not.toContain("hunter2");
+});
+
+test("merge keys are plain keys", () => {
+  expect(parsePositionedYaml("<<: { a: 1 }", "f.yaml").value).toEqual({ "<<": { a: 1 } });
+});

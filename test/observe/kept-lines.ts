@@ -1,0 +1,12 @@
+import type { LogSink } from "../../src/observe/log-sink.ts";
+
+/** A sink that keeps its lines. */
+export function keptLines(): { readonly sink: LogSink; readonly lines: string[] } {
+  const lines: string[] = [];
+  const sink: LogSink = {
+    write: (line) => void lines.push(line),
+    flush: () => undefined,
+    drain: () => Promise.resolve(),
+  };
+  return { sink, lines };
+}

@@ -1,0 +1,140 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { open, readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import { pathToFileURL } from "node:url";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+import { createLogSink } from "../../src/observe/log-sink.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { until } from "../support/until.ts";
+
+async function fileSink(format: "json" | "pretty" | "auto" = "json") {
+  const directory = await temporaryDirectory();
+  const path = await directory.write("log", "");
+  const file = await open(path, "a");
+  return {
+    sink: createLogSink({ fd: file.fd, format }),
+    read: () => readFile(path, "utf8"),
+    async [Symbol.asyncDispose]() {
+      await file.close();
+      await directory.close();
+    },
+  };
+}
+
+test("lines arrive in order, soon and without being asked for", async () => {
+  await using log = await fileSink();
+  log.sink.write('{"a":1}');
+  log.sink.write('{"b":"ü"}');
+  await until(async () => (await log.read()) !== "");
+  expect(await log.read()).toBe('{"a":1}\n{"b":"ü"}\n');
+});
+
+test("many lines arrive complete and in order", async () => {
+  await using log = await fileSink();
+  const lines = Array.from({ length: 20_000 }, (_, i) => `{"line":${i}}`);
+  for (const line of lines) log.sink.write(line);
+  await log.sink.drain(5000);
+  expect(await log.read()).toBe(`${lines.join("\n")}\n`);
+});
+
+test("flush has written everything when it returns", async () => {
+  await using log = await fileSink();
+  log.sink.write('{"last":true}');
+  log.sink.flush();
+  log.sink.flush();
+  expect(await log.read()).toBe('{"last":true}\n');
+});
+
+test("a file is no terminal: auto writes JSON there, pretty does not", async () => {
+  const line = '{"level":"info","time":"2026-11-03T12:00:01.123Z","msg":"up"}';
+  await using json = await fileSink("auto");
+  await using pretty = await fileSink("pretty");
+  for (const { sink } of [json, pretty]) {
+    sink.write(line);
+    sink.flush();
+  }
+  expect(await json.read()).toBe(`${line}\n`);
+  expect(await pretty.read()).toBe("12:00:01.123 INFO  up\n");
+});
+
+const SINK = pathToFileURL(resolve("src/observe/log-sink.ts")).href;
+
+/** A program with a sink on its standard output, which nobody reads until the test does. */
+function program(maxWaiting: number, body: string) {
+  const code = `
+    import { createLogSink } from ${JSON.stringify(SINK)};
+    const sink = createLogSink({ format: "json", maxWaiting: ${maxWaiting} });
+    const say = (word) => process.stderr.write(word + "\\n");
+    ${body}`;
+  return spawn(process.execPath, ["--input-type=module", "--eval", code], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+const FLOOD = `
+  const line = JSON.stringify({ filler: "x".repeat(500) });
+  for (let i = 0; i < 20_000; i++) sink.write(line);`;
+
+test("a reader that stands still holds up neither the program nor its exit", async () => {
+  const child = program(
+    8 << 20,
+    `${FLOOD} say("written"); await sink.drain(50); sink.flush(); process.exit(7);`,
+  );
+  const said = text(child.stderr);
+  const [code] = await once(child, "exit");
+  expect(code).toBe(7);
+  expect(await said).toBe("written\n");
+});
+
+test("what a slow reader did not take is dropped, counted and told", async () => {
+  const child = program(256 << 10, `${FLOOD} say("written"); await sink.drain(10_000);`);
+  await once(child.stderr, "data");
+  const lines = (await text(child.stdout)).trimEnd().split("\n");
+  const told = lines.map((line) => JSON.parse(line) as { dropped?: number; level?: string });
+  const notices = told.filter(({ dropped }) => dropped !== undefined);
+  expect(notices).toMatchObject([{ level: "warn" }]);
+  expect(lines.length - 1).toBeLessThan(20_000);
+  expect(lines.length - 1 + (notices[0]?.dropped ?? 0)).toBe(20_000);
+});
+
+test("a reader that has gone does not end the program", async () => {
+  const child = program(
+    8 << 20,
+    `process.once("SIGUSR2", async () => {
+       ${FLOOD} await sink.drain(5000); sink.write(line); sink.flush(); say("alive"); process.exit(0);
+     });
+     setInterval(() => {}, 1000); sink.write("first");`,
+  );
+  const said = text(child.stderr);
+  await once(child.stdout, "data");
+  child.stdout.destroy();
+  await once(child.stdout, "close");
+  child.kill("SIGUSR2");
+  const [code] = await once(child, "exit");
+  expect(code).toBe(0);
+  expect(await said).toBe("alive\n");
+});
+
+test("a full disk costs lines, which are told of once there is room again", async () => {
+  // The program puts a file in the place of the full disk, under the same descriptor.
+  await using directory = await temporaryDirectory();
+  const path = await directory.write("log", "");
+  const child = program(
+    8 << 20,
+    `import { closeSync, openSync } from "node:fs";
+     const full = openSync("/dev/full", "w");
+     const log = createLogSink({ fd: full, format: "json" });
+     for (let i = 0; i < 100; i++) log.write("{}");
+     log.flush();
+     closeSync(full);
+     const file = openSync(${JSON.stringify(path)}, "a");
+     await log.drain(5000);
+     say(String(file === full)); process.exit(0);`,
+  );
+  const said = text(child.stderr);
+  const [code] = await once(child, "exit");
+  expect([code, await said]).toEqual([0, "true\n"]);
+  expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ level: "warn", dropped: 100 });
+});

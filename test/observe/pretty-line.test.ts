@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { formatAccessLine } from "../../src/observe/access-log.ts";
+import { prettyLine } from "../../src/observe/pretty-line.ts";
+import { outcomeWith } from "./outcomes.ts";
+
+test("a line for a person starts with the time of day, the level and the message", () => {
+  const json = `{"level":"info","time":"2026-11-03T12:00:01.123Z","address":"0.0.0.0:8443","msg":"listening"}`;
+  expect(prettyLine(json, false)).toBe("12:00:01.123 INFO  listening  address=0.0.0.0:8443");
+});
+
+test("a request starts with what was asked and answered", () => {
+  const line = prettyLine(formatAccessLine(outcomeWith(), Date.UTC(2026, 10, 3, 12)), false);
+  expect(line).toMatch(/^12:00:00\.000 INFO {2}GET \/orders\/1 200 3\.1ms {2}id=/);
+  expect(line).toContain("  route=orders  ");
+  expect(line).toContain("  subject=alice");
+});
+
+test("colours come and go with the switch", () => {
+  const json = `{"level":"warn","time":"2026-11-03T12:00:01.123Z","msg":"slow"}`;
+  expect(prettyLine(json, true)).toContain("\u001b[33mWARN \u001b[39m");
+  expect(prettyLine(json, false)).not.toContain("\u001b");
+});
+
+test("nothing that a client sent reaches the terminal as a command", () => {
+  const hostile = "a\u001b[2J\u009b\n b\u202e";
+  const request = formatAccessLine(outcomeWith({ path: hostile, host: hostile }), 0);
+  const note = JSON.stringify({ level: "info", time: "", msg: hostile, field: hostile });
+  for (const line of [prettyLine(request, false), prettyLine(note, false)]) {
+    // oxlint-disable-next-line no-control-regex -- the point of the test
+    expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+  }
+});
+
+test("what is no JSON object stays as it is", () => {
+  expect(prettyLine("plain", false)).toBe("plain");
+});

@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { maskText, redactFields } from "../../src/observe/redaction.ts";
+
+const JWT = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJl";
+
+test.each([
+  "password",
+  "userPassword",
+  "passwordHash",
+  "PASSPHRASE",
+  "token",
+  "access_token",
+  "clientSecret",
+  "Authorization",
+  "set-cookie",
+  "privateKey",
+  "api-key",
+  "pem",
+  "jwt",
+])("the value of a field named %s is masked, whatever it is", (name) => {
+  for (const value of ["s3cret", 1234, { inside: "s3cret" }, ["s3cret"]]) {
+    expect(redactFields({ [name]: value })).toEqual({ [name]: "[redacted]" });
+  }
+});
+
+test("what is told about secrets stays readable", () => {
+  const fields = { keyFile: "/etc/tls.key", kid: "a1", keyId: "a1", keys: 3, tokenLifetime: "5h" };
+  expect(redactFields({ ...fields, cookie: undefined })).toEqual(fields);
+});
+
+test.each([
+  ["a JWT", `verified ${JWT}, ok`, "verified [redacted], ok"],
+  ["a JWT in a URL", `/cb?t=${JWT}&x=1`, "/cb?t=[redacted]&x=1"],
+  ["a JWT glued to a word", `token_${JWT}`, "token_[redacted]"],
+  ["a JWT without signature", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.", "[redacted]"],
+  ["a bearer credential", "Authorization: bearer  opaque-123", "Authorization: Bearer [redacted]"],
+  [
+    "a PEM block",
+    "read -----BEGIN PRIVATE KEY-----\nMIG\n-----END PRIVATE KEY----- from disk",
+    "read [redacted] from disk",
+  ],
+  ["a PEM block cut short", "-----BEGIN EC PRIVATE KEY-----\nMIG", "[redacted]"],
+  ["a password hash", "bad $argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA", "bad [redacted]"],
+  ["a bcrypt hash", "bad $2b$12$abcdefghijklmnopqrstuv", "bad [redacted]"],
+  ["a password in a URL", "https://u:p4ss@id.example.com/", "https://u:[redacted]@id.example.com/"],
+])("%s is masked in a text", (_, text, masked) => {
+  expect(maskText(text)).toBe(masked);
+  expect(redactFields({ note: [{ text }] })).toEqual({ note: [{ text: masked }] });
+});
+
+test("ordinary text stays as it is", () => {
+  const text =
+    "listening on 0.0.0.0:8443, sallyport 1.2.3, file://orders.yaml:3:1 in https://a.b/c:d";
+  expect(maskText(text)).toBe(text);
+});
+
+test("a long text is cut, in time that grows with its length", () => {
+  const started = performance.now();
+  expect(maskText("eyJ".repeat(100_000)).length).toBeLessThan(8300);
+  expect(maskText("-----BEGIN ".repeat(100_000)).length).toBeLessThan(8300);
+  expect(performance.now() - started).toBeLessThan(500);
+});

@@ -1,0 +1,61 @@
+/**
+ * Two hosts in one request. Node takes the first of two `Host` fields, and takes an empty one or a list; a backend or a
+ * cache in front may take the last. Routes, links and tenants then differ between the check and the execution. One request
+ * has exactly one valid `Host` (RFC 9112 §3.2); everything else is refused.
+ */
+import { describe, expect, it } from "vitest";
+import { expectRefusal } from "../support/envelope.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import { exchange, request } from "../support/raw-client.ts";
+
+const REFUSED: readonly { name: string; hosts: readonly string[]; naive?: number }[] = [
+  { name: "two hosts", hosts: ["Host: a.example", "Host: b.example"], naive: 200 },
+  { name: "the same host twice", hosts: ["Host: a.example", "host: a.example"], naive: 200 },
+  { name: "an empty host", hosts: ["Host:"], naive: 200 },
+  { name: "a list of hosts", hosts: ["Host: a.example, b.example"], naive: 200 },
+  { name: "user information", hosts: ["Host: user@a.example"], naive: 200 },
+  { name: "a path", hosts: ["Host: a.example/x"], naive: 200 },
+  { name: "a blank", hosts: ["Host: a.example b.example"], naive: 200 },
+  { name: "a port that is none", hosts: ["Host: a.example:http"], naive: 200 },
+  { name: "a query", hosts: ["Host: a.example?x"], naive: 200 },
+  { name: "no host", hosts: [] },
+];
+
+const FORWARDED = ["a.example", "A.example:8443", "127.0.0.1", "[::1]:8443", "a_b.example"];
+
+const get = (hosts: readonly string[]): string =>
+  request(["GET /public/x HTTP/1.1", ...hosts, "X-Forwarded-Proto: https"]);
+
+describe("Sallyport", () => {
+  const standing = useSallyport();
+
+  it.each(REFUSED)("refuses $name", async ({ hosts }) => {
+    const { gate, backend } = standing();
+    expectRefusal(await exchange(gate, get(hosts), { responses: Infinity }), 400);
+    expect(backend.seen()).toEqual([]);
+  });
+
+  it("refuses two hosts in HTTP/1.0, too", async () => {
+    const { gate, backend } = standing();
+    const bytes = request(["GET /public/x HTTP/1.0", "Host: a.example", "Host: b.example"]);
+    expectRefusal(await exchange(gate, bytes, { responses: Infinity }), 400);
+    expect(backend.seen()).toEqual([]);
+  });
+
+  it.each(FORWARDED)("takes %s", async (host) => {
+    const { gate, backend } = standing();
+    expect((await exchange(gate, get([`Host: ${host}`]))).last.status).toBe(200);
+    expect(backend.seen()).toEqual(["GET /public/x"]);
+  });
+});
+
+describe("http-proxy-3 as it comes", () => {
+  const standing = useNaiveProxy();
+
+  it.each(REFUSED.filter((row) => row.naive !== undefined))(
+    "forwards $name",
+    async ({ hosts, naive }) => {
+      expect((await exchange(standing().gate, get(hosts))).last.status).toBe(naive);
+    },
+  );
+});

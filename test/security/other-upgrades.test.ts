@@ -1,0 +1,48 @@
+/**
+ * Upgrades to something else. `Upgrade: h2c` forwarded as it is gives the client a tunnel to the backend in which every
+ * further request passes unchecked; http-proxy-3 destroys the connection of any upgrade that is no WebSocket without an
+ * answer. Sallyport refuses with one.
+ */
+import { describe, expect, it } from "vitest";
+import { expectRefusal } from "../support/envelope.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import { exchange, request } from "../support/raw-client.ts";
+
+const CASES = [
+  { protocol: "h2c", connection: "Upgrade, HTTP2-Settings" },
+  { protocol: "TLS/1.0", connection: "Upgrade" },
+  { protocol: "websocket, h2c", connection: "Upgrade" },
+  { protocol: "h2c, websocket", connection: "Upgrade" },
+];
+const upgrade = (protocol: string, connection: string, token: string): string =>
+  request([
+    "GET /orders HTTP/1.1",
+    "Host: localhost",
+    `Authorization: Bearer ${token}`,
+    `Connection: ${connection}`,
+    `Upgrade: ${protocol}`,
+    "HTTP2-Settings: AAMAAABkAAQAAP__",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+  ]);
+
+describe("Sallyport", () => {
+  const standing = useSallyport();
+
+  it.each(CASES)("refuses $protocol", async ({ protocol, connection }) => {
+    const { gate, backend } = standing();
+    const bytes = upgrade(protocol, connection, gate.token);
+    expectRefusal(await exchange(gate, bytes, { responses: Infinity }), 400);
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe("http-proxy-3 as it comes", () => {
+  const standing = useNaiveProxy();
+
+  it.each(CASES)("gives no answer to $protocol", async ({ protocol, connection }) => {
+    const { gate } = standing();
+    const answer = await exchange(gate, upgrade(protocol, connection, gate.token));
+    expect([answer.ended, answer.raw]).toEqual(["closed", ""]);
+  });
+});

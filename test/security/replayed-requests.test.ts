@@ -1,0 +1,62 @@
+/**
+ * An order placed twice. A backend may close an idle connection in the moment in which the next request is written on it.
+ * A proxy that then sends every request again runs a payment twice; one that never does turns each such moment into an
+ * error. Sent again, once and on another connection, is only what changes nothing twice and whose body was not sent
+ * (RFC 9112 §9.3.1), and never after a byte of an answer.
+ */
+import { describe, expect, it } from "vitest";
+import { expectEnvelope } from "../support/envelope.ts";
+import { useSallyport } from "../support/pair.ts";
+import type { RawScript } from "../support/raw-backend.ts";
+import { exchange, request } from "../support/raw-client.ts";
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/** Each connection answers one request. The next one on it is lost, or gets the beginning of an answer. */
+const script: RawScript = ({ startLine }, { served }) => {
+  if (startLine.includes("/always")) return { write: "", then: "reset" };
+  if (served === 1) return { write: OK };
+  return { write: startLine.includes("/begun") ? "HTTP/1.1 200" : "", then: "close" };
+};
+
+const send = (method: string, path: string, body = ""): string =>
+  request(
+    [
+      `${method} /public/${path} HTTP/1.1`,
+      "Host: localhost",
+      ...(body === "" ? [] : [`Content-Length: ${body.length}`]),
+    ],
+    body,
+  );
+
+const CASES = [
+  { name: "GET", bytes: send("GET", "x"), status: 200, times: 2 },
+  { name: "DELETE without a body", bytes: send("DELETE", "x"), status: 200, times: 2 },
+  { name: "POST without a body", bytes: send("POST", "x"), status: 502, times: 1 },
+  { name: "POST with a body", bytes: send("POST", "x", "pay"), status: 502, times: 1 },
+  { name: "PATCH with a body", bytes: send("PATCH", "x", "pay"), status: 502, times: 1 },
+  { name: "PUT whose body was sent", bytes: send("PUT", "x", "pay"), status: 502, times: 1 },
+  { name: "GET with an answer begun", bytes: send("GET", "begun"), status: 502, times: 1 },
+  { name: "GET that is always lost", bytes: send("GET", "always"), status: 502, times: 2 },
+];
+
+describe("Sallyport", () => {
+  const standing = useSallyport(script);
+
+  it.each(CASES)("$name: $status, sent $times times", async ({ bytes, status, times }) => {
+    const { gate, backend } = standing();
+    await leaveOneIdle();
+    backend.forget();
+    const { last } = await exchange(gate, bytes);
+    expect(last.status).toBe(status);
+    if (status === 502) expectEnvelope(last, 502);
+    expect(backend.seen()).toHaveLength(times);
+  });
+
+  /** Requests until one is answered: its connection is idle, has served once, and is the only one. */
+  async function leaveOneIdle(): Promise<void> {
+    const { gate, backend } = standing();
+    for (const { socket } of backend.connections) socket.destroy();
+    expect((await exchange(gate, send("GET", "first"))).last.status).toBe(200);
+  }
+});

@@ -1,0 +1,61 @@
+/**
+ * Methods for nobody. `TRACE` makes a backend send back the headers that it got, and with them the identity headers and
+ * whatever else the proxy added; `CONNECT` asks for a tunnel through the proxy, and bare Node closes the connection without
+ * an answer. Both are answered 405 and never forwarded.
+ */
+import { describe, expect, it } from "vitest";
+import { expectEnvelope } from "../support/envelope.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import { exchange, request } from "../support/raw-client.ts";
+
+const CASES = [
+  { name: "TRACE", line: "TRACE /orders" },
+  { name: "TRACE on a public route", line: "TRACE /public/x" },
+  { name: "CONNECT", line: "CONNECT localhost:22" },
+  { name: "CONNECT without a port", line: "CONNECT localhost" },
+  { name: "CONNECT with a path", line: "CONNECT /public/x" },
+];
+const bytesOf = (line: string, token: string): string =>
+  request([`${line} HTTP/1.1`, "Host: localhost", `Authorization: Bearer ${token}`]);
+
+describe("Sallyport", () => {
+  const standing = useSallyport();
+
+  it.each(CASES)("answers $name with 405", async ({ name, line }) => {
+    const { gate, backend } = standing();
+    const { last } = await exchange(gate, bytesOf(line, gate.token));
+    // What stands behind CONNECT is no path: 400 is as good an answer.
+    const malformed = name.startsWith("CONNECT w") && last.status === 400;
+    expectEnvelope(last, malformed ? 400 : 405);
+    expect(malformed || last.header("allow") !== undefined).toBe(true);
+    expect(last.header("allow") ?? "").not.toMatch(/TRACE|CONNECT/);
+    expect(backend.connections.flatMap(({ requests }) => requests)).toEqual([]);
+  });
+
+  it("never opens a tunnel for what follows CONNECT", async () => {
+    const { gate, backend } = standing();
+    const smuggled = request(["GET /admin HTTP/1.1", "Host: localhost"]);
+    const answer = await exchange(gate, bytesOf("CONNECT localhost:22", gate.token) + smuggled, {
+      responses: Infinity,
+    });
+    expect(answer.responses.map(({ status }) => status)).toEqual([405]);
+    expect(answer.ended).toBe("closed");
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe("http-proxy-3 as it comes", () => {
+  const standing = useNaiveProxy();
+
+  it("forwards TRACE", async () => {
+    const { gate, backend } = standing();
+    expect((await exchange(gate, bytesOf("TRACE /orders", gate.token))).last.status).toBe(200);
+    expect(backend.seen()).toEqual(["TRACE /orders"]);
+  });
+
+  it("closes at CONNECT without an answer", async () => {
+    const { gate } = standing();
+    const answer = await exchange(gate, bytesOf("CONNECT localhost:22", gate.token));
+    expect([answer.ended, answer.raw]).toEqual(["closed", ""]);
+  });
+});

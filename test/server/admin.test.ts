@@ -1,0 +1,145 @@
+import { afterEach, expect, test } from "vitest";
+import type { Log } from "../../src/core/log.ts";
+import { startAdmin, type Admin, type AdminOptions } from "../../src/server/admin.ts";
+import { exchange, openSocket, request } from "../support/raw-client.ts";
+import { until } from "../support/until.ts";
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+const started: Admin[] = [];
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((admin) => admin.close()));
+});
+
+async function admin(changes: Partial<AdminOptions> = {}): Promise<Admin> {
+  const one = await startAdmin({
+    host: "127.0.0.1",
+    port: 0,
+    metricsText: () => Promise.resolve("up 1\n"),
+    metricsContentType: "text/plain; version=0.0.4; charset=utf-8",
+    ready: () => ({ ready: true, checks: { listener: "ok" } }),
+    log: silent,
+    ...changes,
+  });
+  started.push(one);
+  return one;
+}
+
+function ask(peer: Admin, line: string, headers: string[] = []) {
+  const head = line.startsWith("HEAD");
+  return exchange(peer, request([`${line} HTTP/1.1`, "Host: a", ...headers]), { head });
+}
+
+test("metrics are given with their content type", async () => {
+  const { last } = await ask(await admin(), "GET /metrics");
+  expect([last.status, last.body]).toEqual([200, "up 1\n"]);
+  expect(last.header("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  expect(last.header("connection")).not.toBe("close");
+});
+
+test("HEAD gives the head alone", async () => {
+  const { last, raw } = await ask(await admin(), "HEAD /metrics");
+  expect([last.status, last.header("content-length")]).toEqual([200, "5"]);
+  expect(raw.endsWith("\r\n\r\n")).toBe(true);
+});
+
+test("scrapes at the same time are one scrape", async () => {
+  let scrapes = 0;
+  const gate = Promise.withResolvers<string>();
+  const peer = await admin({
+    metricsText: () => {
+      scrapes++;
+      return gate.promise;
+    },
+  });
+  const asked = Array.from({ length: 5 }, () => ask(peer, "GET /metrics"));
+  await until(() => scrapes > 0);
+  // An answer to something else on a later connection: all five have been read by then.
+  await ask(peer, "GET /livez");
+  gate.resolve("up 1\n");
+  const bodies = (await Promise.all(asked)).map(({ last }) => last.body);
+  expect(bodies).toEqual(Array.from({ length: 5 }, () => "up 1\n"));
+  expect(scrapes).toBe(1);
+});
+
+test("metrics that cannot be told are a 500, and the listener lives", async () => {
+  const peer = await admin({ metricsText: () => Promise.reject(new Error("no")) });
+  expect((await ask(peer, "GET /metrics")).last.status).toBe(500);
+  expect((await ask(peer, "GET /livez")).last.status).toBe(200);
+});
+
+test("readiness says yes and no, liveness always yes", async () => {
+  let ready = true;
+  const peer = await admin({
+    ready: () => ({ ready, checks: { listener: "ok", drain: ready ? "ok" : "draining" } }),
+  });
+  expect((await ask(peer, "GET /readyz")).last.status).toBe(200);
+  ready = false;
+  expect((await ask(peer, "GET /readyz")).last.status).toBe(503);
+  expect((await ask(peer, "GET /livez")).last.status).toBe(200);
+});
+
+test("?verbose lists the checks", async () => {
+  const peer = await admin();
+  expect((await ask(peer, "GET /readyz?verbose")).last.body).toContain("listener: ok\n");
+  expect((await ask(peer, "GET /readyz")).last.body).not.toContain("listener");
+});
+
+test("a check that throws is a 500 and no crash", async () => {
+  const peer = await admin({
+    ready: () => {
+      throw new Error("no");
+    },
+  });
+  expect((await ask(peer, "GET /readyz")).last.status).toBe(500);
+});
+
+test("anything else is a 404 in JSON", async () => {
+  const peer = await admin();
+  for (const line of ["GET /", "GET /metrics/", "POST /api/authenticate", "GET http://[/metrics"]) {
+    const { last } = await ask(peer, line);
+    expect([line, last.status]).toEqual([line, 404]);
+    expect(JSON.parse(last.body)).toMatchObject({ success: false });
+  }
+});
+
+test("another method is a 405 that names the allowed ones, and its body is not waited for", async () => {
+  const { last, ended } = await ask(await admin(), "POST /metrics", ["Content-Length: 100"]);
+  expect([last.status, last.header("allow")]).toEqual([405, "GET, HEAD"]);
+  expect(last.header("connection")).toBe("close");
+  expect(ended).toBe("complete");
+});
+
+test.each([
+  ["no HTTP", "nonsense\r\n\r\n", 400],
+  ["a bare line feed in a header", "GET /livez HTTP/1.1\r\nHost: a\r\nX: a\nb\r\n\r\n", 400],
+  ["an endless header", `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(9000)}\r\n\r\n`, 431],
+])("%s is refused, the connection closed, and the listener lives", async (_, bytes, status) => {
+  const peer = await admin();
+  const { last, ended } = await exchange(peer, bytes, { responses: Infinity });
+  expect([last.status, ended]).toEqual([status, "closed"]);
+  expect((await ask(peer, "GET /livez")).last.status).toBe(200);
+});
+
+test("an upgrade and an odd expectation are answered", async () => {
+  const peer = await admin();
+  const upgrade = await ask(peer, "GET /livez", ["Connection: upgrade", "Upgrade: websocket"]);
+  expect(upgrade.last.status).toBe(200);
+  expect((await ask(peer, "GET /livez", ["Expect: gold"])).last.status).toBe(417);
+});
+
+test("an address that is taken is an error", async () => {
+  const { port } = await admin();
+  await expect(admin({ port })).rejects.toMatchObject({ code: "EADDRINUSE" });
+});
+
+test("close ends idle connections and those that send nothing", async () => {
+  const peer = await admin();
+  const socket = await openSocket(peer);
+  const closed = Promise.withResolvers<void>();
+  socket.on("close", () => closed.resolve());
+  socket.resume();
+  await peer.close();
+  await closed.promise;
+  await expect(openSocket(peer)).rejects.toMatchObject({ code: "ECONNREFUSED" });
+});

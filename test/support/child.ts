@@ -1,0 +1,83 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+export interface Child {
+  /** Lines of standard output so far. */
+  readonly lines: readonly string[];
+  /** Standard error so far. */
+  stderr(): string;
+  /** Resolves with the exit code, or the name of the signal that ended it. */
+  readonly exit: Promise<number | NodeJS.Signals>;
+  exited(): boolean;
+  /** The first line that `pick` makes something of; throws when the child ends or `timeoutMs` pass before. */
+  line<T>(pick: (line: string) => T | undefined, timeoutMs?: number): Promise<T>;
+  signal(name: NodeJS.Signals): void;
+  /** Ends it for certain. */
+  kill(): Promise<void>;
+}
+
+/** Runs a script with this Node; its environment is ours with `env` put over it, undefined removing a name. */
+export function startChild(
+  script: string,
+  args: readonly string[],
+  env: Record<string, string | undefined> = {},
+): Child {
+  const child = spawn(process.execPath, [script, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const lines: string[] = [];
+  const watchers = new Set<(line: string) => void>();
+  let errors = "";
+  let running = true;
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    lines.push(line);
+    for (const watch of watchers) {
+      watch(line);
+    }
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
+  const exit = once(child, "close").then(([code, signal]): number | NodeJS.Signals => {
+    running = false;
+    return typeof code === "number" ? code : signal;
+  });
+  return {
+    lines,
+    stderr: () => errors,
+    exit,
+    exited: () => !running,
+    async line(pick, timeoutMs = 10_000) {
+      for (const line of lines) {
+        const picked = pick(line);
+        if (picked !== undefined) {
+          return picked;
+        }
+      }
+      const { promise, resolve, reject } =
+        Promise.withResolvers<NonNullable<ReturnType<typeof pick>>>();
+      const watch = (line: string): void => {
+        const picked = pick(line);
+        if (picked !== undefined && picked !== null) {
+          resolve(picked);
+        }
+      };
+      const fail = (why: string): void =>
+        reject(new Error(`${why}\n${lines.join("\n")}\n${errors}`));
+      watchers.add(watch);
+      const timer = setTimeout(fail, timeoutMs, "the line that was waited for did not come");
+      void exit.then((code) => fail(`the child ended with ${code}`));
+      try {
+        return await promise;
+      } finally {
+        clearTimeout(timer);
+        watchers.delete(watch);
+      }
+    },
+    signal: (name) => void child.kill(name),
+    async kill() {
+      child.kill("SIGKILL");
+      await exit;
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { execFile } from "node:child_process";
+import { chmod, copyFile, cp, mkdir, readFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+
+const REPOSITORY = resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+/** The final stage of the Dockerfile, as far as it decides what runs. */
+export interface FinalStage {
+  readonly instructions: readonly string[];
+  readonly entrypoint: readonly string[];
+  readonly healthcheck: readonly string[];
+  readonly user: string;
+}
+
+/** Reads what stands after the last `FROM`. Only the exec form (a JSON list) of commands is understood. */
+export async function finalStage(): Promise<FinalStage> {
+  const text = await readFile(join(REPOSITORY, "Dockerfile"), "utf8");
+  const lines = text
+    .replaceAll(/\\\n\s*/g, "")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
+  const instructions = lines.slice(lines.findLastIndex((line) => line.startsWith("FROM ")) + 1);
+  const after = (keyword: string): string =>
+    instructions
+      .find((line) => line.startsWith(keyword))
+      ?.slice(keyword.length)
+      .trim() ?? "";
+  return {
+    instructions,
+    entrypoint: JSON.parse(after("ENTRYPOINT ")) as string[],
+    healthcheck: JSON.parse(after("HEALTHCHECK ").replace(/^.*?CMD /, "")) as string[],
+    user: after("USER "),
+  };
+}
+
+/**
+ * Lays out below `root` exactly what the final stage copies, from stages made as the Dockerfile makes them, and puts this
+ * Node where the base image has its own. Everything is readable by all and writable by nobody.
+ * @param scratch an empty directory for the stages.
+ */
+export async function layOutImage(stage: FinalStage, root: string, scratch: string): Promise<void> {
+  const stages = {
+    dependencies: join(scratch, "dependencies"),
+    build: join(scratch, "build"),
+    context: REPOSITORY,
+  };
+  await mkdir(stages.dependencies, { recursive: true });
+  for (const name of ["package.json", "package-lock.json"]) {
+    await copyFile(join(REPOSITORY, name), join(stages.dependencies, name));
+  }
+  await run("npm", ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"], {
+    cwd: stages.dependencies,
+  });
+  const compiler = join(REPOSITORY, "node_modules/typescript/bin/tsc");
+  const output = join(stages.build, "dist");
+  await run(process.execPath, [compiler, "-p", "tsconfig.build.json", "--outDir", output], {
+    cwd: REPOSITORY,
+  });
+
+  let workingDirectory = "/";
+  for (const instruction of stage.instructions) {
+    const [keyword, ...words] = instruction.split(/\s+/);
+    if (keyword === "WORKDIR") {
+      workingDirectory = resolve(workingDirectory, words[0] ?? "");
+    }
+    if (keyword === "COPY") {
+      const from = stageOf(words[0]);
+      const [target = "", ...sources] = words.filter((word) => !word.startsWith("--")).toReversed();
+      const into = join(root, resolve(workingDirectory, target));
+      for (const source of sources) {
+        // In a stage everything lies below its WORKDIR, /src.
+        const path = join(stages[from], source.replace(/^\/src\//, ""));
+        await cp(path, target.endsWith("/") ? join(into, basename(source)) : into, {
+          recursive: true,
+          verbatimSymlinks: true,
+        });
+      }
+    }
+  }
+  const node = join(root, stage.entrypoint[0] ?? "");
+  await mkdir(dirname(node), { recursive: true });
+  await copyFile(process.execPath, node);
+  await chmod(node, 0o555);
+  await run("chmod", ["-R", "a+rX,a-w", root]);
+}
+
+function stageOf(flag: string | undefined): "dependencies" | "build" | "context" {
+  switch (flag) {
+    case "--from=dependencies":
+      return "dependencies";
+    case "--from=build":
+      return "build";
+    default:
+      return "context";
+  }
+}

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, beforeEach } from "vitest";
+import { startNaiveProxy, type NaiveProxy } from "./naive.ts";
+import { startRawBackend, type RawBackend, type RawScript } from "./raw-backend.ts";
+import { startSallyport, type Sallyport, type SallyportOptions } from "./sallyport.ts";
+
+interface Target extends AsyncDisposable {
+  readonly url: string;
+}
+
+interface Standing<G, B> {
+  readonly gate: G;
+  readonly backend: B;
+}
+
+/** Sallyport in front of a raw backend, for all tests of the `describe` it is called in. */
+export function useSallyport(
+  script?: RawScript,
+  options: Omit<SallyportOptions, "target"> = {},
+): () => Standing<Sallyport, RawBackend> {
+  const standing = use(
+    () => startRawBackend(script),
+    (target) => startSallyport({ target, ...options }),
+  );
+  beforeEach(() => standing().backend.forget());
+  return standing;
+}
+
+/** http-proxy-3 as it comes in front of a raw backend, for all tests of the `describe` it is called in. */
+export function useNaiveProxy(
+  script?: RawScript,
+  options: Record<string, unknown> = {},
+): () => Standing<NaiveProxy, RawBackend> {
+  const standing = use(
+    () => startRawBackend(script),
+    (target) => startNaiveProxy(target, options),
+  );
+  beforeEach(() => standing().backend.forget());
+  return standing;
+}
+
+/** A backend and what stands in front of it, started before all tests and closed after them. */
+export function use<G extends AsyncDisposable, B extends Target>(
+  startBackend: () => Promise<B>,
+  startGate: (target: string) => Promise<G>,
+): () => Standing<G, B> {
+  const stack = new AsyncDisposableStack();
+  let standing: Standing<G, B> | undefined;
+  beforeAll(async () => {
+    const backend = stack.use(await startBackend());
+    standing = { backend, gate: stack.use(await startGate(backend.url)) };
+  });
+  afterAll(() => stack.disposeAsync());
+  return () => {
+    if (standing === undefined) {
+      throw new Error("only inside a test");
+    }
+    return standing;
+  };
+}

@@ -1,0 +1,141 @@
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { listeningPort } from "./listening-port.ts";
+import { readMessages, type HttpMessage } from "./http-reader.ts";
+
+export interface RawConnection {
+  /** The exact bytes that arrived. */
+  readonly received: () => Buffer;
+  /** What a strict HTTP/1.1 reader takes these bytes for. */
+  readonly requests: readonly HttpMessage[];
+  /** How many these were, the forgotten ones too. */
+  readonly served: number;
+  readonly socket: Socket;
+}
+
+/**
+ * What the backend does for one request: nothing (`hang`), these exact bytes and then perhaps a close or a reset, or these
+ * bytes one by one, so many milliseconds apart.
+ */
+export type RawAnswer =
+  | "hang"
+  | { readonly write: string | Buffer; readonly then?: "close" | "reset" }
+  | { readonly write: string | Buffer; readonly everyMs: number };
+
+export type RawScript = (request: HttpMessage, connection: RawConnection) => RawAnswer;
+
+export interface RawBackend extends AsyncDisposable {
+  readonly url: string;
+  readonly connections: readonly RawConnection[];
+  /** Requests of all connections, as a strict reader sees them: left-over bytes count as requests. */
+  requests(): HttpMessage[];
+  /** `GET /path` of each of them. */
+  seen(): string[];
+  /** Forgets what was seen so far, keeps the connections. */
+  forget(): void;
+  close(): Promise<void>;
+}
+
+const OK: RawAnswer = { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" };
+
+/** A backend that executes everything that reads like a request, left-over bytes too. Answers 200 unless scripted. */
+export async function startRawBackend(script: RawScript = () => OK): Promise<RawBackend> {
+  const connections: Recorder[] = [];
+  const server = createServer((socket) => {
+    connections.push(new Recorder(socket, script));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const close = async (): Promise<void> => {
+    for (const { socket } of connections) {
+      socket.destroy();
+    }
+    server.close();
+    await once(server, "close");
+  };
+  const requests = (): HttpMessage[] => connections.flatMap((connection) => connection.requests);
+  return {
+    url: `http://127.0.0.1:${listeningPort(server)}`,
+    connections,
+    requests,
+    seen: () => requests().map(({ startLine }) => startLine.replace(/ HTTP\/1\.[01]$/, "")),
+    forget() {
+      for (const connection of connections) {
+        connection.forget();
+      }
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+class Recorder implements RawConnection {
+  readonly socket: Socket;
+  readonly #script: RawScript;
+  readonly #chunks: Buffer[] = [];
+  #unread: Buffer = Buffer.alloc(0);
+  requests: HttpMessage[] = [];
+  served = 0;
+
+  constructor(socket: Socket, script: RawScript) {
+    this.socket = socket;
+    this.#script = script;
+    socket.on("data", (chunk: Buffer) => this.#take(chunk));
+    socket.on("error", () => socket.destroy());
+  }
+
+  received(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+
+  forget(): void {
+    this.requests = [];
+    this.#chunks.length = 0;
+  }
+
+  #take(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    const { messages, rest, broken } = readMessages(
+      "request",
+      Buffer.concat([this.#unread, chunk]),
+    );
+    this.#unread = rest;
+    for (const request of messages) {
+      this.requests.push(request);
+      this.served += 1;
+      this.#answer(this.#script(request, this));
+    }
+    if (broken !== undefined) {
+      this.socket.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    }
+  }
+
+  #answer(answer: RawAnswer): void {
+    if (answer === "hang" || this.socket.destroyed) {
+      return;
+    }
+    const bytes =
+      typeof answer.write === "string" ? Buffer.from(answer.write, "latin1") : answer.write;
+    if ("everyMs" in answer) {
+      this.#dribble(bytes, answer.everyMs);
+      return;
+    }
+    this.socket.write(bytes, () => {
+      if (answer.then === "reset") {
+        this.socket.resetAndDestroy();
+      } else if (answer.then === "close") {
+        this.socket.end();
+      }
+    });
+  }
+
+  #dribble(bytes: Buffer, everyMs: number): void {
+    let sent = 0;
+    const timer = setInterval(() => {
+      this.socket.write(bytes.subarray(sent, sent + 1));
+      sent += 1;
+      if (sent === bytes.length) clearInterval(timer);
+    }, everyMs);
+    this.socket.on("close", () => clearInterval(timer));
+  }
+}

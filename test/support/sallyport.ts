@@ -1,0 +1,195 @@
+import { argon2Sync, randomBytes } from "node:crypto";
+import { request as httpsRequest } from "node:https";
+import { json } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { testCertificates } from "./certificates.ts";
+import { startChild, type Child } from "./child.ts";
+import type { Gate } from "./gate.ts";
+import { temporaryDirectory } from "./temporary-directory.ts";
+
+/** One line of the log. */
+export type LogLine = Readonly<Record<string, unknown>>;
+
+export interface Sallyport extends Gate {
+  readonly ca: string;
+  readonly adminPort: number;
+  /** The directory that holds config.yaml, users.yaml and the certificate. */
+  readonly directory: string;
+  /** A token of alice's. */
+  readonly token: string;
+  /** Log lines so far, those that are JSON. */
+  log(): LogLine[];
+  stderr(): string;
+  login(username: string, password: string): Promise<string>;
+  /** SIGTERM; resolves with the exit code (or the name of the signal that ended it). */
+  stop(): Promise<number | NodeJS.Signals>;
+  signal(name: NodeJS.Signals): void;
+  readonly exit: Promise<number | NodeJS.Signals>;
+}
+
+export type ConfigParts = { readonly [key: string]: unknown };
+
+export interface SallyportOptions {
+  /** Target of the upstream `app`. */
+  readonly target: string;
+  /** Laid over the default configuration: objects are merged, everything else replaces. */
+  readonly config?: ConfigParts;
+  readonly env?: Record<string, string>;
+  /** Further files beside config.yaml. */
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+export const ALICE = { username: "alice", password: "correct horse battery staple" };
+
+/**
+ * Starts the product as people do: `serve --config config.yaml` in a child process, from source or, where the environment
+ * variable SALLYPORT_ENTRY names a file, from that (what is shipped is tested the same way). Without other `config` it has
+ * the user alice of the group sales, everything below /public/ without a token, and everything else with one.
+ */
+export async function startSallyport(options: SallyportOptions): Promise<Sallyport> {
+  const { ca, server } = await testCertificates();
+  const directory = await temporaryDirectory();
+  await directory.write("tls.crt", server.cert);
+  await directory.write("tls.key", server.key);
+  await directory.write("users.yaml", JSON.stringify(USERS));
+  for (const [name, content] of Object.entries(options.files ?? {})) {
+    await directory.write(name, content);
+  }
+  // JSON is YAML, too.
+  const config = merge(defaultConfig(options.target), options.config ?? {});
+  const file = await directory.write("config.yaml", JSON.stringify(config, undefined, 2));
+  const child = startChild(entry(), ["serve", "--config", file], {
+    SALLYPORT_ENTRY: undefined,
+    ...options.env,
+  });
+  try {
+    const port = await child.line(portOf("listening"));
+    const adminPort = config["admin"] === "off" ? 0 : await child.line(portOf("admin listening"));
+    const login = (username: string, password: string): Promise<string> =>
+      logIn({ port, ca }, username, password);
+    const token = await login(ALICE.username, ALICE.password);
+    const close = async (): Promise<void> => {
+      await child.kill();
+      await directory.close();
+    };
+    return {
+      port,
+      adminPort,
+      ca,
+      token,
+      directory: directory.path,
+      log: () => logLines(child),
+      stderr: child.stderr,
+      login,
+      stop() {
+        child.signal("SIGTERM");
+        return child.exit;
+      },
+      signal: child.signal,
+      exit: child.exit,
+      exited: child.exited,
+      close,
+      [Symbol.asyncDispose]: close,
+    };
+  } catch (error) {
+    await child.kill();
+    await directory.close();
+    throw error;
+  }
+}
+
+/** A PHC string that costs little to verify. */
+export function cheapHash(password: string): string {
+  const nonce = randomBytes(16);
+  const cost = { memory: 8192, passes: 1, parallelism: 1 };
+  const hash = argon2Sync("argon2id", { message: password, nonce, tagLength: 32, ...cost });
+  const [salt, tag] = [nonce, hash].map((bytes) => bytes.toString("base64").replaceAll("=", ""));
+  return `$argon2id$v=19$m=8192,t=1,p=1$${salt}$${tag}`;
+}
+
+const USERS = {
+  users: { [ALICE.username]: { password: cheapHash(ALICE.password), groups: ["sales"] } },
+};
+
+function defaultConfig(target: string): ConfigParts {
+  return {
+    server: {
+      listen: "127.0.0.1:0",
+      tls: { certFile: "tls.crt", keyFile: "tls.key" },
+      drain: { delay: "0s", timeout: "5s" },
+    },
+    admin: { listen: "127.0.0.1:0" },
+    users: [{ kind: "file", path: "users.yaml" }],
+    routes: [
+      { name: "public", path: "/public/", auth: "none", upstream: "app" },
+      { name: "everything", path: "/", upstream: "app" },
+    ],
+    upstreams: { app: { targets: [target] } },
+    log: { format: "json" },
+  };
+}
+
+function merge(under: ConfigParts, over: ConfigParts): ConfigParts {
+  const merged: Record<string, unknown> = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    const before = merged[key];
+    merged[key] = isParts(before) && isParts(value) ? merge(before, value) : value;
+  }
+  return merged;
+}
+
+function isParts(value: unknown): value is ConfigParts {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function entry(): string {
+  return (
+    process.env["SALLYPORT_ENTRY"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+  );
+}
+
+function portOf(message: string): (line: string) => number | undefined {
+  return (line) => {
+    const parsed = parseLine(line);
+    return parsed?.["msg"] === message ? Number(parsed["port"]) : undefined;
+  };
+}
+
+function logLines(child: Child): LogLine[] {
+  return child.lines.map(parseLine).filter((line) => line !== undefined);
+}
+
+function parseLine(line: string): LogLine | undefined {
+  try {
+    const parsed: unknown = JSON.parse(line);
+    return isParts(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function logIn(
+  where: { port: number; ca: string },
+  username: string,
+  password: string,
+): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+  const sent = httpsRequest(
+    {
+      host: "127.0.0.1",
+      ...where,
+      method: "POST",
+      path: "/api/authenticate",
+      headers: { "content-type": "application/json" },
+      agent: false,
+    },
+    (response) => void json(response).then(resolve, reject),
+  );
+  sent.on("error", reject);
+  sent.end(JSON.stringify({ username, password }));
+  const answer = await promise;
+  if (!isParts(answer) || typeof answer["token"] !== "string") {
+    throw new Error(`${username} could not log in: ${JSON.stringify(answer)}`);
+  }
+  return answer["token"];
+}

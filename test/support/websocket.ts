@@ -1,0 +1,125 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import { WebSocket, WebSocketServer } from "ws";
+import { listeningPort } from "./listening-port.ts";
+import type { Peer } from "./raw-client.ts";
+
+export interface WebSocketBackend extends AsyncDisposable {
+  readonly url: string;
+  /** The upgrade requests that arrived: target and headers, name and value alternating. */
+  readonly upgrades: readonly { readonly url: string; readonly rawHeaders: readonly string[] }[];
+  readonly open: () => number;
+  /** Close codes of the connections that ended. */
+  readonly closeCodes: readonly number[];
+  /** Drops every connection without a closing handshake. */
+  dropAll(): void;
+  close(): Promise<void>;
+}
+
+/** Sends every message back. A target that ends in `/refuse` is answered 403 instead of upgraded. */
+export async function startWebSocketBackend(): Promise<WebSocketBackend> {
+  const upgrades: { url: string; rawHeaders: string[] }[] = [];
+  const closeCodes: number[] = [];
+  const server = createServer((_request, response) => response.end("no websocket"));
+  const sockets = new WebSocketServer({ noServer: true });
+  server.on("upgrade", (request, socket, head) => {
+    upgrades.push({ url: request.url ?? "", rawHeaders: request.rawHeaders });
+    if (request.url?.endsWith("/refuse") === true) {
+      socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      client.on("message", (message, binary) => client.send(message, { binary }));
+      client.on("close", (code) => closeCodes.push(code));
+      client.on("error", () => client.terminate());
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const dropAll = (): void => {
+    for (const client of sockets.clients) {
+      client.terminate();
+    }
+  };
+  const close = async (): Promise<void> => {
+    dropAll();
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  };
+  return {
+    url: `http://127.0.0.1:${listeningPort(server)}`,
+    upgrades,
+    open: () => sockets.clients.size,
+    closeCodes,
+    dropAll,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+export interface WebSocketClient extends Disposable {
+  send(text: string): void;
+  /** The next message that was not taken yet. */
+  message(): Promise<string>;
+  /** The code that it was closed with; 1006 when the connection just ended. */
+  readonly closed: Promise<number>;
+  close(code?: number): void;
+}
+
+/** The peer answered the upgrade with an ordinary response. */
+export class UpgradeRefused extends Error {
+  readonly status: number;
+  readonly response: IncomingMessage;
+
+  constructor(response: IncomingMessage) {
+    super(`the upgrade was answered with ${response.statusCode}`);
+    this.status = response.statusCode ?? 0;
+    this.response = response;
+  }
+}
+
+/** Opens a WebSocket; rejects with `UpgradeRefused` when it is answered otherwise. */
+export async function openWebSocket(
+  peer: Peer,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<WebSocketClient> {
+  const scheme = peer.ca === undefined ? "ws" : "wss";
+  const socket = new WebSocket(`${scheme}://127.0.0.1:${peer.port}${path}`, {
+    headers,
+    ...(peer.ca === undefined ? {} : { ca: peer.ca }),
+  });
+  const arrived: string[] = [];
+  const waiting: ((text: string) => void)[] = [];
+  const { promise: opened, resolve: open, reject: refuse } = Promise.withResolvers<void>();
+  const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<number>();
+  socket.on("open", open);
+  socket.on("error", refuse);
+  socket.on("close", resolveClosed);
+  socket.on("unexpected-response", (_request, response) => {
+    refuse(new UpgradeRefused(response));
+    response.destroy();
+  });
+  socket.on("message", (message: Buffer) => {
+    const next = waiting.shift();
+    if (next === undefined) {
+      arrived.push(message.toString());
+    } else {
+      next(message.toString());
+    }
+  });
+  await opened;
+  return {
+    send: (text) => socket.send(text),
+    message() {
+      const text = arrived.shift();
+      return text === undefined
+        ? new Promise((resolve) => waiting.push(resolve))
+        : Promise.resolve(text);
+    },
+    closed,
+    close: (code) => socket.close(code),
+    [Symbol.dispose]: () => socket.terminate(),
+  };
+}

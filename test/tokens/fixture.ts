@@ -1,0 +1,111 @@
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { SignJWT } from "jose";
+import { onTestFinished } from "vitest";
+import type { Log } from "../../src/core/log.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
+import { loadSigningKeys, type SigningKeys } from "../../src/tokens/signing-keys.ts";
+import { createTokenVerifier, type TokenVerifierOptions } from "../../src/tokens/verifier.ts";
+
+/** When the tests take place: seconds since the epoch. */
+export const NOW = 1_800_000_000;
+export const ISSUER = "sallyport";
+export const AUDIENCE = "orders";
+
+export interface SetClock extends Clock {
+  /** Lets both clocks go on. */
+  advance(milliseconds: number): void;
+}
+
+export function setClock(): SetClock {
+  let passed = 0;
+  return {
+    now: () => NOW * 1000 + passed,
+    monotonic: () => 5_000 + passed,
+    advance(milliseconds) {
+      passed += milliseconds;
+    },
+  };
+}
+
+export interface LogLine {
+  readonly level: keyof Log;
+  readonly message: string;
+  readonly fields: Record<string, unknown> | undefined;
+}
+
+export function recordedLog(): Log & { readonly lines: readonly LogLine[] } {
+  const lines: LogLine[] = [];
+  const at =
+    (level: keyof Log): Log["info"] =>
+    (message, fields) =>
+      void lines.push({ level, message, fields });
+  return { lines, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+/** A verifier of tokens for `AUDIENCE`, with what it told to its observer; closed with the test. */
+export function verifierFor(keys: SigningKeys, options: Partial<TokenVerifierOptions> = {}) {
+  const clock = setClock();
+  const log = recordedLog();
+  const cache = { hit: 0, miss: 0 };
+  const verifier = createTokenVerifier({
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    keys,
+    cacheEntries: 100,
+    clock,
+    log,
+    observer: { tokenCache: (result) => void (cache[result] += 1) },
+    ...options,
+  });
+  onTestFinished(() => verifier.close());
+  return { verifier, clock, log, cache };
+}
+
+export function ownKeys(algorithm: SigningAlgorithm = "ES256"): Promise<SigningKeys> {
+  return loadSigningKeys({ algorithm, log: recordedLog() });
+}
+
+/** The key that signs. */
+export function signerOf(keys: SigningKeys) {
+  if (keys.signing === undefined) throw new Error("nothing signs");
+  return keys.signing;
+}
+
+export const goodClaims = {
+  iss: ISSUER,
+  sub: "alice",
+  aud: AUDIENCE,
+  iat: NOW,
+  exp: NOW + 600,
+  groups: ["sales"],
+};
+
+/** A token as anybody with this key could make it. */
+export function tokenOf(
+  { kid, algorithm, key }: { kid?: string; algorithm: string; key: KeyObject | Uint8Array },
+  claims: Record<string, unknown> = {},
+  header: Record<string, unknown> = {},
+): Promise<string> {
+  const kept = Object.entries({ ...goodClaims, ...claims }).filter(
+    ([, value]) => value !== undefined,
+  );
+  return new SignJWT(Object.fromEntries(kept))
+    .setProtectedHeader({ alg: algorithm, ...(kid === undefined ? {} : { kid }), ...header })
+    .sign(key);
+}
+
+export function encoded(value: unknown): string {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return Buffer.from(text).toString("base64url");
+}
+
+export function pem(key: KeyObject): string {
+  return key.type === "public"
+    ? key.export({ format: "pem", type: "spki" })
+    : key.export({ format: "pem", type: "pkcs8" });
+}
+
+export function ecPair(namedCurve = "P-256") {
+  return generateKeyPairSync("ec", { namedCurve });
+}

@@ -1,0 +1,157 @@
+import { createSecretKey, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
+import { chmod, mkdir, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { ConfigError } from "../../src/core/config-problem.ts";
+import { Identity } from "../../src/core/identity.ts";
+import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
+import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { ecPair, pem, recordedLog, signerOf, tokenOf, verifierFor } from "./fixture.ts";
+import { rsa, rsaJwk, secretJwk, loading, refusal, thumbprint } from "./key-directory.ts";
+
+describe("key files", () => {
+  const ec = ecPair();
+  test.each<[string, string | Buffer, SigningAlgorithm, KeyObject]>([
+    ["PKCS#8", pem(ec.privateKey), "ES256", ec.publicKey],
+    ["SEC1", ec.privateKey.export({ format: "pem", type: "sec1" }), "ES256", ec.publicKey],
+    [
+      "SEC1 after the curve's parameters",
+      `-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n${ec.privateKey.export({ format: "pem", type: "sec1" })}`,
+      "ES256",
+      ec.publicKey,
+    ],
+    ["PKCS#1", rsa.privateKey.export({ format: "pem", type: "pkcs1" }), "PS256", rsa.publicKey],
+    ["JWK", JSON.stringify(rsaJwk), "RS512", rsa.publicKey],
+  ])("%s signs, and its kid is the thumbprint", async (_kind, content, algorithm, publicKey) => {
+    const { keys } = await loading({ key: content }, algorithm);
+    const signer = signerOf(keys);
+    expect(signer.algorithm).toBe(algorithm);
+    expect(signer.kid).toBe(await thumbprint(publicKey));
+    const { verifier } = verifierFor(keys);
+    expect(Identity.is(await verifier.verify(await tokenOf(signer)))).toBe(true);
+  });
+
+  test("the kid is that of RFC 7638 §3.1", async () => {
+    const n =
+      "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
+    const { keys, log } = await loading({ "k.jwk": JSON.stringify({ kty: "RSA", n, e: "AQAB" }) });
+    expect(keys.verification.map(({ kid, algorithms }) => [kid, algorithms])).toEqual([
+      ["NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs", ["RS256"]],
+    ]);
+    expect(keys.signing).toBeUndefined();
+    expect(log.lines.map(({ level }) => level)).toContain("warn");
+  });
+
+  test("secrets: the configured algorithm signs, the length is that of its hash", async () => {
+    const { keys } = await loading({ "secret.json": secretJwk(64) }, "HS512");
+    const { verifier } = verifierFor(keys);
+    expect(Identity.is(await verifier.verify(await tokenOf(signerOf(keys))))).toBe(true);
+    expect(await refusal({ "secret.json": secretJwk(63) }, "HS512")).toHaveLength(1);
+  });
+
+  test("names with a dot and directories are passed over", async () => {
+    await using directory = await temporaryDirectory();
+    await mkdir(join(directory.path, "..2026"));
+    await mkdir(join(directory.path, "old"));
+    await directory.write("old/broken.pem", "no key");
+    await directory.write(".hidden", "no key");
+    await directory.write("..2026/key.pem", pem(ec.privateKey));
+    await symlink("..2026", join(directory.path, "..data"));
+    await symlink("..data/key.pem", join(directory.path, "key.pem"));
+    const options = { algorithm: "ES256", directory: directory.path, log: recordedLog() } as const;
+    expect((await loadSigningKeys(options)).verification).toHaveLength(1);
+  });
+
+  test("a private key that others can read is told once", async () => {
+    await using directory = await temporaryDirectory();
+    await chmod(await directory.write("a.pem", pem(ec.privateKey)), 0o640);
+    await chmod(await directory.write("b.pem", pem(ecPair().privateKey)), 0o604);
+    await chmod(await directory.write("c.pem", pem(ecPair().publicKey)), 0o644);
+    const log = recordedLog();
+    await loadSigningKeys({ algorithm: "ES256", directory: directory.path, log });
+    const warnings = log.lines.filter(({ level }) => level === "warn");
+    expect(warnings.map(({ fields }) => fields?.["files"])).toEqual([
+      [join(directory.path, "b.pem"), join(directory.path, "a.pem")],
+    ]);
+  });
+});
+
+describe("refused at start, naming the file and nothing of its content", () => {
+  const weak = generateKeyPairSync("rsa", { modulusLength: 1024 }).privateKey;
+  const exponent3 = generateKeyPairSync("rsa", { modulusLength: 2048, publicExponent: 3 });
+  const good = ecPair().privateKey.export({ format: "jwk" });
+  const encrypted = ecPair().privateKey.export({
+    format: "pem",
+    type: "pkcs8",
+    cipher: "aes-256-cbc",
+    passphrase: "x",
+  });
+  test.each<[string, string | Buffer]>([
+    ["RSA of 1024 bits", pem(weak)],
+    [
+      "a public RSA key of 1024 bits",
+      JSON.stringify({
+        ...weak.export({ format: "jwk" }),
+        d: undefined,
+        p: undefined,
+        q: undefined,
+        dp: undefined,
+        dq: undefined,
+        qi: undefined,
+      }),
+    ],
+    ["an RSA exponent of 3", pem(exponent3.publicKey)],
+    ["an RSA-PSS key", pem(generateKeyPairSync("rsa-pss", { modulusLength: 2048 }).privateKey)],
+    ["the curve of Bitcoin", pem(ecPair("secp256k1").privateKey)],
+    ["a key for agreement", pem(generateKeyPairSync("x25519").privateKey)],
+    ["a secret of 31 bytes", secretJwk(31)],
+    ["an empty secret", '{"kty":"oct","k":""}'],
+    ["a secret that is not base64url", '{"kty":"oct","k":"c2VjcmV0IHRleHQ="}'],
+    ["text", "secret text"],
+    ["nothing", ""],
+    ["a broken PEM", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0IHRleHQ=\n-----END PRIVATE KEY-----"],
+    ["an encrypted PEM", encrypted],
+    ["a certificate", "-----BEGIN CERTIFICATE-----\nc2VjcmV0IHRleHQ=\n-----END CERTIFICATE-----"],
+    ["two keys in one file", pem(ecPair().privateKey) + pem(ecPair().privateKey)],
+    ["a set of keys", JSON.stringify({ keys: [good] })],
+    ["broken JSON", '{"kty":"oct","k":secret text}'],
+    ["a member twice", `{"kty":"EC",${JSON.stringify(good).slice(1)}`],
+    ["an alg of another kind", JSON.stringify({ ...good, alg: "RS256" })],
+    ["an alg that nobody knows", JSON.stringify({ ...good, alg: "none" })],
+    ["a key for encryption", JSON.stringify({ ...good, use: "enc" })],
+    [
+      "a private part of another key",
+      JSON.stringify({ ...good, d: ecPair().privateKey.export({ format: "jwk" }).d }),
+    ],
+    ["too large a file", " ".repeat(70_000)],
+  ])("%s", async (_name, content) => {
+    const problems = await refusal({ "good.pem": pem(ecPair().privateKey), "bad.key": content });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]?.file).toMatch(/bad\.key$/);
+    expect(problems[0]?.source).toBeUndefined();
+    expect(problems[0]?.message).not.toMatch(/c2Vj|secret text/);
+  });
+
+  test("every fault at once", async () => {
+    expect(await refusal({ a: "x", b: "y", c: pem(ecPair().privateKey) })).toHaveLength(2);
+  });
+
+  test("an empty directory, a missing one, and one without a key for the algorithm", async () => {
+    expect(await refusal({})).toHaveLength(1);
+    expect(await refusal({ "rsa.pem": pem(rsa.privateKey) }, "ES256")).toHaveLength(1);
+    const options = {
+      algorithm: "ES256",
+      directory: "/nowhere/at/all",
+      log: recordedLog(),
+    } as const;
+    await expect(loadSigningKeys(options)).rejects.toBeInstanceOf(ConfigError);
+  });
+
+  test("a secret that is long enough for another algorithm only", async () => {
+    const key = createSecretKey(randomBytes(32)).export({ format: "jwk" });
+    expect(
+      await refusal({ "s.jwk": JSON.stringify({ ...key, alg: "HS384" }) }, "HS256"),
+    ).toHaveLength(1);
+  });
+});

@@ -1,0 +1,172 @@
+import { rm } from "node:fs/promises";
+import type { RequestListener } from "node:http";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ConfigError } from "../../src/core/config-problem.ts";
+import { GateError } from "../../src/core/errors.ts";
+import { Identity } from "../../src/core/identity.ts";
+import type { TrustedIssuer } from "../../src/tokens/trusted-issuer.ts";
+import { openTrustedKeyAddress } from "../../src/tokens/trusted-key-address.ts";
+import { until } from "../support/until.ts";
+import { recordedLog, setClock, signerOf, tokenOf } from "./fixture.ts";
+import {
+  OTHER,
+  first,
+  second,
+  theirs,
+  signer,
+  laterSigner,
+  own,
+  trusting,
+  trustingFile,
+  provider,
+} from "./trust.ts";
+
+describe("keys from a file", () => {
+  test("a file that cannot be used at start is a fault of the configuration", async () => {
+    for (const broken of ["", "{}", "[]", '{"keys":{}}', '{"keys":[],"keys":[]}', "secret"]) {
+      await expect(trustingFile(broken)).rejects.toBeInstanceOf(ConfigError);
+    }
+    expect(() => trusting({ file: "/nowhere/jwks.json" })).toThrow(ConfigError);
+  });
+
+  test("a key that was taken away no longer opens anything, remembered or not", async () => {
+    const { verifier, replace } = await trustingFile(first);
+    const token = await tokenOf(signer, theirs);
+    const ours = await tokenOf(signerOf(own));
+    await verifier.verify(token);
+    await verifier.verify(ours);
+    expect(verifier.entries()).toBe(2);
+    await replace(second);
+    await until(() => verifier.entries() === 0);
+    expect(await verifier.verify(token)).toBe("unknown_key");
+    expect(Identity.is(await verifier.verify(ours))).toBe(true);
+    expect(Identity.is(await verifier.verify(await tokenOf(laterSigner, theirs)))).toBe(true);
+  });
+
+  test("a broken file, and a missing one, keep the old keys and say so", async () => {
+    const { verifier, log, file, replace } = await trustingFile(first);
+    const token = await tokenOf(signer, theirs);
+    await verifier.verify(token);
+    const errors = (): number => log.lines.filter(({ level }) => level === "error").length;
+    await replace('{"keys":[');
+    await until(() => errors() === 1);
+    await rm(file);
+    await until(() => errors() === 2);
+    expect(verifier.entries()).toBe(1);
+    expect(Identity.is(await verifier.verify(await tokenOf(signer, { ...theirs, n: 1 })))).toBe(
+      true,
+    );
+    await replace(second);
+    await until(() => verifier.entries() === 0);
+  });
+});
+
+describe("keys from an address", () => {
+  test("a token that comes before the keys waits for them", async () => {
+    const { url, state } = await provider((_request, response) => {
+      setImmediate(() => response.end(first));
+    });
+    const { verifier } = trusting({ url });
+    const token = await tokenOf(signer, theirs);
+    const results = await Promise.all([verifier.verify(token), verifier.verify(token)]);
+    expect(results.every(Identity.is)).toBe(true);
+    expect(state.asked).toBe(1);
+  });
+
+  test("an unknown kid asks again, once per cool-down", async () => {
+    const { url, state } = await provider(first);
+    const { verifier, clock } = trusting({ url });
+    expect(Identity.is(await verifier.verify(await tokenOf(signer, theirs)))).toBe(true);
+    state.answer = second;
+    const token = await tokenOf(laterSigner, theirs);
+    expect(await verifier.verify(token)).toBe("unknown_key");
+    expect(state.asked).toBe(1);
+    clock.advance(30_000);
+    const strangers = Array.from({ length: 50 }, (_, each) =>
+      tokenOf({ ...signer, kid: `stranger-${each}` }, theirs),
+    );
+    const verdicts = (await Promise.all(strangers)).map(async (stranger) =>
+      verifier.verify(stranger),
+    );
+    expect(new Set(await Promise.all(verdicts))).toEqual(new Set(["unknown_key"]));
+    expect(state.asked).toBe(2);
+    expect(Identity.is(await verifier.verify(token))).toBe(true);
+    expect(await verifier.verify(await tokenOf(signer, theirs))).toBe("unknown_key");
+    expect(state.asked).toBe(2);
+  });
+
+  test("while the address is down the last good keys serve on", async () => {
+    const { url, state, close } = await provider(first);
+    const { verifier, clock, log } = trusting({ url });
+    const token = await tokenOf(signer, theirs);
+    await verifier.verify(token);
+    close();
+    clock.advance(300_000);
+    expect(await verifier.verify(await tokenOf(laterSigner, theirs))).toBe("unknown_key");
+    expect(log.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
+    expect(verifier.entries()).toBe(1);
+    expect(Identity.is(await verifier.verify(await tokenOf(signer, { ...theirs, n: 1 })))).toBe(
+      true,
+    );
+    expect(state.asked).toBe(1);
+  });
+
+  test.each<[string, RequestListener | string]>([
+    ["an error", (_request, response) => response.writeHead(500).end(first)],
+    ["a redirect", (_request, response) => response.writeHead(302, { location: "/other" }).end()],
+    ["a page", "<html>"],
+    ["no set", '{"jwks":[]}'],
+    ["too much", `${first}${" ".repeat(524_288)}`],
+    ["a closed connection", (request) => request.socket.destroy()],
+    [
+      "half an answer",
+      (_request, response) => {
+        response.writeHead(200, { "content-length": 10_000 });
+        response.write(first, () => response.destroy());
+      },
+    ],
+  ])("%s is no answer: then it cannot be told who this is", async (_name, answer) => {
+    const { url, state } = await provider(answer);
+    const { verifier, clock } = trusting({ url });
+    const token = await tokenOf(signer, theirs);
+    await expect(verifier.verify(token)).rejects.toMatchObject({
+      name: GateError.name,
+      code: "keys_unusable",
+      retryAfter: 5,
+    });
+    expect(Identity.is(await verifier.verify(await tokenOf(signerOf(own))))).toBe(true);
+    expect(state.asked).toBe(1);
+    state.answer = first;
+    clock.advance(30_000);
+    expect(Identity.is(await verifier.verify(token))).toBe(true);
+  });
+
+  test("it is asked again on its own, at once after a failure and in its time after success", async () => {
+    const { url, state } = await provider((_request, response) => response.writeHead(503).end());
+    let changes = 0;
+    const trusted: TrustedIssuer = {
+      issuer: OTHER,
+      audience: "theirs",
+      jwks: { url },
+      algorithms: ["RS256"],
+      clockSkewMs: 0,
+    };
+    const source = openTrustedKeyAddress(
+      url,
+      trusted,
+      { clock: setClock(), log: recordedLog(), changed: () => void (changes += 1) },
+      { refreshMs: 20, coolDownMs: 5 },
+    );
+    onTestFinished(() => source.close());
+    await until(() => state.asked > 2);
+    expect(source.current()).toBeUndefined();
+    state.answer = first;
+    await until(() => changes === 1);
+    const { asked } = state;
+    await until(() => state.asked > asked + 2);
+    expect(changes).toBe(1);
+    state.answer = second;
+    await until(() => changes === 2);
+    expect(source.current()?.map(({ kid }) => kid)).toEqual(["two"]);
+  });
+});
