@@ -1,4 +1,4 @@
-import type { App } from "../app.ts";
+import type { App } from "../app/start.ts";
 import type { LogSink } from "../observe/log-sink.ts";
 import { EXIT } from "./command.ts";
 

@@ -1,4 +1,4 @@
-import { startApp } from "../app.ts";
+import { startApp } from "../app/start.ts";
 import { loadConfiguration } from "../config/load.ts";
 import { checkNamedFiles } from "../config/named-files.ts";
 import { ConfigError } from "../core/config-problem.ts";

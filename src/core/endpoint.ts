@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Answer } from "./answer.ts";
 import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { Transfer } from "./transfer.ts";
@@ -19,6 +20,6 @@ export interface Endpoint {
   readonly name: string;
   readonly methods: readonly string[];
   readonly auth: "required" | "none";
-  /** Sends the answer, or throws the `GateError` that becomes one. */
-  answer(call: EndpointCall): Promise<void>;
+  /** Gives the answer, or throws the `GateError` that becomes one. */
+  answer(call: EndpointCall): Promise<Answer>;
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
 import type { Permit } from "./permit.ts";
 import type { Transfer } from "./transfer.ts";
 
@@ -27,7 +27,7 @@ export interface Forwarder {
   upgrade(
     permit: Permit,
     request: IncomingMessage,
-    socket: Duplex,
+    socket: Socket,
     head: Buffer,
     response: ServerResponse,
     transfer: Transfer,

@@ -49,7 +49,8 @@ export function createHashingPool({ concurrency, queue }: HashingPoolOptions): H
   }
 
   function assign(): void {
-    while (!closed && waiting.length > 0) {
+    if (closed) return;
+    while (waiting.length > 0) {
       if (idle.length === 0 && threads.size < concurrency) startThread();
       const thread = idle.pop();
       if (thread === undefined) return;
@@ -70,7 +71,8 @@ export function createHashingPool({ concurrency, queue }: HashingPoolOptions): H
 
   return {
     start() {
-      while (!closed && threads.size < concurrency) startThread();
+      if (closed) return;
+      while (threads.size < concurrency) startThread();
     },
 
     async verify(password, hash) {

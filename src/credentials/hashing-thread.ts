@@ -35,7 +35,6 @@ export function startHashingThread(died: (thread: HashingThread) => void): Hashi
   const worker = new Worker(FILE, OPTIONS);
   let current: PromiseWithResolvers<boolean> | undefined;
   let cause: unknown;
-  worker.unref();
 
   const thread: HashingThread = {
     run(job) {
@@ -64,5 +63,7 @@ export function startHashingThread(died: (thread: HashingThread) => void): Hashi
     died(thread);
     current?.reject(new Error("the hashing thread ended", { cause }));
   });
+  // After the listeners: one for messages keeps the program running by itself.
+  worker.unref();
   return thread;
 }

@@ -44,9 +44,9 @@ export function createLoginThrottle(limits: LoginThrottleLimits, clock: Clock): 
   };
 }
 
-/** Of fixed length, whatever the client calls itself. */
+/** Of fixed length, whatever the client calls itself. No address holds a NUL, so the first one ends it. */
 function pairKey(username: string, client: string): string {
-  return hash("sha256", `${networkOf(client)} ${username}`, "base64url");
+  return hash("sha256", `${networkOf(client)}\0${username}`, "base64url");
 }
 
 /** The address itself, or the /64 that one subscriber has of IPv6 (RFC 6177 §2). */

@@ -3,7 +3,8 @@ import { ConfigError } from "../core/config-problem.ts";
 import type { ConfigProblem } from "../core/config-problem.ts";
 import type { UserRecord } from "../core/user-store.ts";
 import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
-import type { PositionedYaml, YamlPath } from "../lib/positioned-yaml.ts";
+import type { YamlPath } from "../lib/positioned-yaml.ts";
+import { Findings } from "./findings.ts";
 import { readPasswordHash } from "./password-hash.ts";
 
 const CONTROL = /\p{Cc}/u;
@@ -28,58 +29,19 @@ export function readUsersFile(bytes: Buffer, file: string): ReadonlyMap<string, 
   } else if (problems.length === 0) {
     problems.push({ file, message: "the file is empty" });
   }
-  if (problems.length > 0) throw new ConfigError(problems.sort(byPlace));
+  if (problems.length > 0) throw new ConfigError(problems.toSorted(byPlace));
   return users;
 }
 
-/** Collects what is wrong, with its place. */
-class Findings {
-  readonly #yaml: PositionedYaml;
-  readonly #file: string;
-  readonly #problems: ConfigProblem[];
-
-  constructor(yaml: PositionedYaml, file: string, problems: ConfigProblem[]) {
-    this.#yaml = yaml;
-    this.#file = file;
-    this.#problems = problems;
-  }
-
-  add(path: YamlPath, of: "key" | "value", message: string): void {
-    const { line, column } = this.#yaml.place(path, of);
-    this.#problems.push({ file: this.#file, line, column, message });
-  }
-
-  /** The members of a mapping, after unknown keys were told; none when it is something else. */
-  members(
-    value: unknown,
-    path: YamlPath,
-    what: string,
-    known?: readonly string[],
-  ): [string, unknown][] {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      this.add(path, "value", `${what} must be a mapping`);
-      return [];
-    }
-    // `__proto__` is already told by the parser.
-    const members = Object.entries(value).filter(([key]) => key !== "__proto__");
-    for (const [key] of members) {
-      if (known?.includes(key) === false) {
-        this.add([...path, key], "key", `this key is unknown; known are ${known.join(", ")}`);
-      }
-    }
-    return members;
-  }
-}
-
 function readDocument(value: unknown, found: Findings): UserRecord[] {
-  const members = new Map(found.members(value, [], "the file", ["users"]));
+  const members = found.members(value, [], "the file", ["users"]);
+  if (members === undefined) return [];
   if (!members.has("users")) {
-    if (members.size === 0) found.add([], "value", 'the key "users" is missing');
+    found.add([], "value", 'the key "users" is missing');
     return [];
   }
-  return found
-    .members(members.get("users"), ["users"], '"users"')
-    .map(([name, user]) => readUser(name, user, found));
+  const users = found.members(members.get("users"), ["users"], '"users"') ?? [];
+  return Array.from(users, ([name, user]) => readUser(name, user, found));
 }
 
 function readUser(name: string, value: unknown, found: Findings): UserRecord {
@@ -88,12 +50,12 @@ function readUser(name: string, value: unknown, found: Findings): UserRecord {
   if (CONTROL.test(name)) {
     found.add(path, "key", "a user's name must not hold control characters");
   }
-  const members = new Map(found.members(value, path, "a user", ["password", "groups", "disabled"]));
+  const members = found.members(value, path, "a user", ["password", "groups", "disabled"]);
   return {
     name,
-    password: readPassword(members.get("password"), path, found),
-    groups: readGroups(members.get("groups"), [...path, "groups"], found),
-    disabled: readDisabled(members.get("disabled"), [...path, "disabled"], found),
+    password: members === undefined ? "" : readPassword(members.get("password"), path, found),
+    groups: readGroups(members?.get("groups"), [...path, "groups"], found),
+    disabled: readDisabled(members?.get("disabled"), [...path, "disabled"], found),
   };
 }
 

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client";
 import type { Observer } from "../core/observer.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
 import type { Introduce } from "./counters.ts";
@@ -13,6 +13,8 @@ export interface MetricsOptions {
   readonly upstreams: readonly string[];
   readonly version: string;
   readonly clock?: Clock;
+  /** Whether the metrics of the process (`process_*`, `nodejs_*`) are shown; on one thread of several only. */
+  readonly process?: boolean;
 }
 
 /** Counts what the observer is told, and shows it to Prometheus. */
@@ -36,8 +38,10 @@ const MISNAMED = [
 /** All metrics, in a registry of their own. Every series that can be named in advance exists at 0 from the start. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  if (options.process !== false) {
+    collectDefaultMetrics({ register: registry });
+    for (const name of MISNAMED) registry.removeSingleMetric(name);
+  }
   const introduce: Introduce = (name, help, ...labelNames) => ({
     registry,
     name: `sallyport_${name}`,
@@ -66,4 +70,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
     contentType: registry.contentType,
     json: () => registry.getMetricsAsJSON(),
   };
+}
+
+/** The exposition of what several threads counted, from the `json()` of each. */
+export function sumOfThreads(threads: readonly (readonly object[])[]): Promise<string> {
+  return AggregatorRegistry.aggregate([...threads]).metrics();
 }

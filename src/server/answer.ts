@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Answer } from "../core/answer.ts";
 import { type ErrorCode, errorRow, type GateError } from "../core/errors.ts";
 import { discardRest } from "./discard-rest.ts";
 
@@ -11,16 +12,6 @@ export interface Envelope {
   readonly message: string;
   readonly success: boolean;
   readonly [field: string]: unknown;
-}
-
-/** Header section and body of one answer of our own. */
-export interface Answer {
-  readonly status: number;
-  /** Name and value alternating. */
-  readonly headers: readonly string[];
-  readonly body: string;
-  /** The connection ends with this answer. */
-  readonly close: boolean;
 }
 
 /** Writes an envelope as an answer with the headers that all of them have. */
@@ -72,9 +63,13 @@ function challenge(code: ErrorCode, realm: string): string {
   return `Bearer realm="${realm}"${parameter}`;
 }
 
-/** Sends an answer, unless one has begun already. What the client still sends of its body is read away for a while. */
-export function send(answer: Answer, request: IncomingMessage, response: ServerResponse): void {
-  if (response.headersSent || response.destroyed) return;
+/**
+ * Sends an answer, unless one has begun already. What the client still sends of its body is read away for a while.
+ *
+ * @returns how many bytes of body go out.
+ */
+export function send(answer: Answer, request: IncomingMessage, response: ServerResponse): number {
+  if (response.headersSent || response.destroyed) return 0;
   response.writeHead(answer.status, [...answer.headers]);
   const body = request.method === "HEAD" ? "" : answer.body;
   if (request.complete || request.readableEnded) {
@@ -89,4 +84,5 @@ export function send(answer: Answer, request: IncomingMessage, response: ServerR
       if (!whole) request.socket.destroySoon();
     });
   }
+  return Buffer.byteLength(body);
 }

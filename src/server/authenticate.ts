@@ -4,7 +4,7 @@ import type { LoginService } from "../core/login-service.ts";
 import type { Observer } from "../core/observer.ts";
 import type { LoginResult } from "../core/outcome.ts";
 import type { Clock } from "../lib/clock.ts";
-import { envelopeAnswer, send } from "./answer.ts";
+import { envelopeAnswer } from "./answer.ts";
 import {
   LOGIN_BODY_BYTES,
   type LoginRequest,
@@ -36,7 +36,7 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
         result = "success";
         const { id, requestId } = call.request;
         const envelope = { id, message: "Authentication succeeded", success: true, token };
-        send(envelopeAnswer(200, envelope, requestId), call.incoming, call.response);
+        return envelopeAnswer(200, envelope, requestId);
       } catch (error) {
         result = loginResult(error);
         throw error;

@@ -1,11 +1,12 @@
 import { STATUS_CODES } from "node:http";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Answer } from "../core/answer.ts";
 import { type ErrorCode, GateError } from "../core/errors.ts";
 import type { Observer } from "../core/observer.ts";
 import { REJECTIONS } from "../core/outcome.ts";
 import { plainAddress } from "../lib/networks.ts";
-import { type Answer, errorAnswer } from "./answer.ts";
+import { errorAnswer } from "./answer.ts";
 import { requestIdOf } from "./intake.ts";
 import { TrackedResponse } from "./tracked-response.ts";
 
@@ -72,7 +73,7 @@ function refuseSocket(error: GateError, socket: Duplex, options: ClientErrorOpti
   observer.requestFinished({
     id,
     requestId,
-    client: plainAddress((socket as Socket).remoteAddress ?? ""),
+    client: plainAddress(socket instanceof Socket ? (socket.remoteAddress ?? "") : ""),
     method: "",
     host: "",
     path: "",

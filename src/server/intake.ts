@@ -187,7 +187,7 @@ function bodyLength(fields: Fields, httpVersion: string): number {
 /** The rightmost address of `X-Forwarded-For` that is no trusted proxy's. */
 function clientBehind(list: string | undefined, peer: string, trusted: Networks): string {
   let client = peer;
-  for (const entry of (list ?? "").split(",").reverse()) {
+  for (const entry of (list ?? "").split(",").toReversed()) {
     const address = plainAddress(entry.trim());
     if (!trusted.has(client) || isIP(address) === 0) break;
     client = address;

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { GateError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -52,7 +52,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   server.maxConnections = options.limits.connections;
   // The limit in bytes bounds the number; a limit of Node's would hide fields instead of refusing them.
   server.maxHeadersCount = 0;
-  const upgraded = new Set<Duplex>();
+  const upgraded = new Set<Socket>();
   attach(server, options, upgraded);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -106,7 +106,7 @@ function createHttpServer(options: ListenOptions): Server {
   });
 }
 
-function attach(server: Server, options: ListenOptions, upgraded: Set<Duplex>): void {
+function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): void {
   const { pipeline, observer } = options;
   const handle = (request: IncomingMessage, response: TrackedResponse): void => {
     void pipeline.handle(request, response);
@@ -118,10 +118,12 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Duplex>): 
     pipeline.refuse(request, response, new GateError("expectation_failed"));
   });
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (!isSocket(socket)) return;
     const response = responseOn(request, socket, upgraded);
     void pipeline.handleUpgrade(request, response, socket, head);
   });
   server.on("connect", (request: IncomingMessage, socket: Duplex) => {
+    if (!isSocket(socket)) return;
     const response = responseOn(request, socket, upgraded);
     pipeline.refuse(request, response, new GateError("method_not_allowed", { allow: "GET, HEAD" }));
   });
@@ -130,18 +132,25 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Duplex>): 
   server.on("drop", () => observer.rejected("connections"));
 }
 
+/** Node's types allow any stream here; a listener on a port has sockets alone. */
+function isSocket(stream: Duplex): stream is Socket {
+  if (stream instanceof Socket) return true;
+  stream.destroy();
+  return false;
+}
+
 /** A response on a socket that Node has let go of; the connection ends with it. */
 function responseOn(
   request: IncomingMessage,
-  socket: Duplex,
-  upgraded: Set<Duplex>,
+  socket: Socket,
+  upgraded: Set<Socket>,
 ): TrackedResponse {
   upgraded.add(socket);
   socket.once("close", () => upgraded.delete(socket));
   socket.on("error", () => socket.destroy());
   const response = new TrackedResponse(request);
   response.shouldKeepAlive = false;
-  response.assignSocket(socket as Socket);
+  response.assignSocket(socket);
   socket.on("drain", () => response.emit("drain"));
   response.once("finish", () => {
     socket.end();

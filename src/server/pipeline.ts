@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
 import type { Endpoint } from "../core/endpoint.ts";
 import { type ErrorCode, errorRow, GateError } from "../core/errors.ts";
 import type { Gate } from "../core/gate.ts";
@@ -10,10 +10,10 @@ import type { Observer } from "../core/observer.ts";
 import { AUTH_REASONS, type AuthReason, type AuthResult, REJECTIONS } from "../core/outcome.ts";
 import { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
-import { plainAddress } from "../lib/networks.ts";
 import { errorAnswer, send } from "./answer.ts";
 import { bearerToken } from "./bearer.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
+import { CLIENT_GONE, outcomeOf, type Progress } from "./progress.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 
 export interface PipelineOptions {
@@ -32,28 +32,15 @@ export interface PipelineOptions {
 
 /** What a request to switch protocols brings besides the request. */
 interface Upgrade {
-  readonly socket: Duplex;
+  readonly socket: Socket;
   readonly head: Buffer;
-}
-
-/** What is known of a request when it ends, in the order in which it becomes known. */
-interface Progress {
-  readonly id: number;
-  readonly started: number;
-  readonly transfer: Transfer;
-  request: GateRequest | undefined;
-  route: string;
-  auth: AuthResult | undefined;
-  subject: string | undefined;
-  reason: string | undefined;
-  status: number;
 }
 
 /** The way of one request, from its head to its log line. */
 export class Pipeline {
   readonly #options: PipelineOptions;
   /** Connections whose next request is not to be believed: one on them was refused as ambiguous. */
-  readonly #spoiled = new WeakSet<Duplex>();
+  readonly #spoiled = new WeakSet<Socket>();
 
   constructor(options: PipelineOptions) {
     this.#options = options;
@@ -68,7 +55,7 @@ export class Pipeline {
   handleUpgrade(
     incoming: IncomingMessage,
     response: TrackedResponse,
-    socket: Duplex,
+    socket: Socket,
     head: Buffer,
   ): Promise<void> {
     return this.#run(incoming, response, { socket, head });
@@ -137,7 +124,8 @@ export class Pipeline {
     const identity = await this.#identityFor(endpoint.auth, gate, request, progress);
     if (identity !== undefined) this.#decided(progress, "allowed", "ok");
     const { transfer } = progress;
-    await endpoint.answer({ request, incoming, response, identity, transfer });
+    const answer = await endpoint.answer({ request, incoming, response, identity, transfer });
+    transfer.bytesOut = send(answer, incoming, response);
   }
 
   async #pass(
@@ -218,7 +206,8 @@ export class Pipeline {
     const sent = incoming.headers["x-request-id"];
     const chosen = typeof sent === "string" ? sent : undefined;
     const requestId = progress.request?.requestId ?? requestIdOf(chosen, progress.id);
-    send(errorAnswer(error, progress.id, requestId, realm), incoming, response);
+    const answer = errorAnswer(error, progress.id, requestId, realm);
+    progress.transfer.bytesOut = send(answer, incoming, response);
   }
 
   #unexpected(thrown: unknown, progress: Progress): GateError {
@@ -233,36 +222,10 @@ export class Pipeline {
     isUpgrade: boolean,
   ): void {
     const { clock, observer } = this.#options;
-    const { request, transfer } = progress;
-    const { interruption } = response;
-    const left = transfer.brokeOff === "aborted" && interruption === undefined;
-    const status = progress.status || (left ? CLIENT_GONE : response.statusCode);
-    observer.requestFinished({
-      id: progress.id,
-      requestId: request?.requestId ?? "",
-      client: request?.client ?? plainAddress(incoming.socket.remoteAddress ?? ""),
-      method: incoming.method ?? "",
-      host: request?.authority ?? incoming.headers.host ?? "",
-      path: request?.path ?? pathAlone(incoming.url ?? ""),
-      route: progress.route,
-      upstream: transfer.upstream,
-      target: transfer.target,
-      status,
-      source: transfer.answeredAfterMs === undefined ? "self" : "upstream",
-      auth: progress.auth,
-      reason: interruption ?? transfer.brokeOff ?? progress.reason,
-      subject: progress.subject,
-      bytesIn: transfer.bytesIn,
-      bytesOut: transfer.bytesOut,
-      durationMs: clock.monotonic() - progress.started,
-      upstreamMs: transfer.answeredAfterMs,
-      protocol: isUpgrade ? "websocket" : `HTTP/${incoming.httpVersion}`,
-    });
+    const durationMs = clock.monotonic() - progress.started;
+    observer.requestFinished(outcomeOf(progress, incoming, response, isUpgrade, durationMs));
   }
 }
-
-/** The client left before it had its answer; nginx's number, in log and metrics only. */
-const CLIENT_GONE = 499;
 
 /** Our own endpoint at this path; none of them can be upgraded. */
 function ownEndpoint(
@@ -290,8 +253,3 @@ function deniedReason(error: GateError): AuthReason | undefined {
 }
 
 const DENIALS: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "invalid_token", "forbidden"]);
-
-/** For the log: a query can hold secrets. */
-function pathAlone(url: string): string {
-  return url.replace(/[?#].*$/s, "");
-}

@@ -1,6 +1,6 @@
 import type { Endpoint } from "../core/endpoint.ts";
 import type { VersionSource } from "../core/version-source.ts";
-import { envelopeAnswer, send } from "./answer.ts";
+import { envelopeAnswer } from "./answer.ts";
 
 /** The published interface names the first and shows the second. */
 export const VERSION_PATHS = ["/api/v1/version", "/api/version"];
@@ -11,10 +11,10 @@ export function versionEndpoint(source: VersionSource): Endpoint {
     name: "version",
     methods: ["GET", "HEAD"],
     auth: "required",
-    async answer({ request, incoming, response }) {
+    async answer({ request }) {
       const version = await source.current();
       const envelope = { id: request.id, message: "Version of the API", success: true, version };
-      send(envelopeAnswer(200, envelope, request.requestId), incoming, response);
+      return envelopeAnswer(200, envelope, request.requestId);
     },
   };
 }

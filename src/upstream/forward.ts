@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
 import httpProxy, { type ProxyServer, type ServerOptions } from "http-proxy-3";
 import { GateError } from "../core/errors.ts";
 import type { Forwarder } from "../core/forwarder.ts";
@@ -31,6 +31,10 @@ interface Carried extends ServerOptions {
   readonly exchange: Exchange;
 }
 
+function isCarried(options: object): options is Carried {
+  return "exchange" in options && options.exchange instanceof Exchange;
+}
+
 /** @returns the forwarder over pools of kept-alive connections, one pool for each target. */
 export function createForwarder(options: ForwarderOptions): Forwarder {
   return new PoolForwarder(options);
@@ -53,7 +57,7 @@ class PoolForwarder implements Forwarder {
     this.#upstreams = new Map(options.upstreams.map((row) => [row.name, new Upstream(row)]));
     this.#proxy = httpProxy.createProxyServer({ target: new URL("http://target.invalid") });
     this.#proxy.before("web", "deleteLength", (_request, _response, passed) => {
-      (passed as ServerOptions as Carried).exchange.start();
+      if (isCarried(passed)) passed.exchange.start();
       return true;
     });
     this.#webSockets = new WebSockets(this.#proxy, this.#settings, observer);
@@ -76,7 +80,7 @@ class PoolForwarder implements Forwarder {
   async upgrade(
     permit: Permit,
     request: IncomingMessage,
-    socket: Duplex,
+    socket: Socket,
     head: Buffer,
     response: ServerResponse,
     transfer: Transfer,

@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { Transfer } from "../core/transfer.ts";
 import { closeFrame, FrameBoundary } from "../lib/websocket-frames.ts";
 
@@ -9,7 +8,7 @@ const CLOSING_HANDSHAKE_MS = 2_000;
 
 /** Two sockets that http-proxy-3 pipes into each other: counted, limited in idleness, and closed together. */
 export class OpenWebSocket {
-  readonly #client: Duplex;
+  readonly #client: Socket;
   readonly #backend: Socket;
   readonly #frames = new FrameBoundary();
   readonly #idle: NodeJS.Timeout;
@@ -18,7 +17,7 @@ export class OpenWebSocket {
   #saidGoodbye = false;
 
   /** @param idleMs both sockets end after so long without a byte in either direction. */
-  constructor(client: Duplex, backend: Socket, transfer: Transfer, idleMs: number) {
+  constructor(client: Socket, backend: Socket, transfer: Transfer, idleMs: number) {
     this.#client = client;
     this.#backend = backend;
     this.#idle = setTimeout(() => this.#destroy(), idleMs);

@@ -1,6 +1,5 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { ProxyServer, ServerOptions } from "http-proxy-3";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
@@ -18,7 +17,7 @@ export interface Carriage {
   readonly permit: Permit;
   readonly upstream: Upstream;
   readonly request: IncomingMessage;
-  readonly socket: Duplex;
+  readonly socket: Socket;
   /** What the client sent behind its request already. */
   readonly head: Buffer;
   /** Writes to `socket`, for a backend that refuses the upgrade. */
@@ -79,7 +78,7 @@ export class WebSockets {
 
   async #stayOpen(carriage: Carriage, backend: Socket): Promise<number> {
     const { permit, socket, response, transfer, upstream } = carriage;
-    response.detachSocket(socket as Socket);
+    response.detachSocket(socket);
     const webSocket = new OpenWebSocket(socket, backend, transfer, upstream.options.websocket.idle);
     this.#open.add(webSocket);
     this.#observer.webSocketOpened(permit.route.name);
@@ -92,7 +91,7 @@ export class WebSockets {
   /** Has http-proxy-3 send the handshake, and takes over what it would do with errors and refusals. */
   #begin(
     request: IncomingMessage,
-    socket: Duplex,
+    socket: Socket,
     head: Buffer,
     origin: TargetOrigin,
   ): ClientRequest {
@@ -104,7 +103,7 @@ export class WebSockets {
     };
     this.#proxy.once("proxyReqWs", capture);
     try {
-      this.#proxy.ws(request, socket as Socket, head, optionsFor(origin));
+      this.#proxy.ws(request, socket, head, optionsFor(origin));
     } finally {
       this.#proxy.off("proxyReqWs", capture);
     }
@@ -162,7 +161,7 @@ interface HandshakeAnswer {
 
 function handshakeAnswer(
   handshake: ClientRequest,
-  client: Duplex,
+  client: Socket,
   limitMs: number,
 ): Promise<HandshakeAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<HandshakeAnswer>();

@@ -119,7 +119,7 @@ test("memory is bounded: what failed longest ago is forgotten, what failed latel
   const login = throttle();
   login.fail(5, "alice", HOME);
   login.fail(4, "bob", "192.0.2.9");
-  for (let index = 0; index < 49_999; index++) {
+  for (let index = 0; index < 50_000; index++) {
     if (index === 40_000) login.fail(1, "bob", "192.0.2.9");
     login.failed(`user${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`);
   }

@@ -28,7 +28,7 @@ type Case = readonly [at: string, line: string, refusal: string | undefined];
 
 /** Directions. What stands at each place, what it may import, what it may not. */
 const features = FEATURES.map((feature) => `${feature}/part.ts`);
-const above = ["config/load.ts", "app.ts", "cli/serve.ts", "main.ts"];
+const above = ["config/load.ts", "app/start.ts", "cli/serve.ts", "main.ts"];
 type Names = readonly string[];
 const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] = [
   ["lib/a.ts", ["lib/b.ts"], ["core/word.ts", ...features, ...above]],
@@ -39,9 +39,9 @@ const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] 
     [...features.filter((sibling) => sibling !== own), ...above],
   ]),
   ["config/a.ts", ["lib/b.ts", "core/word.ts", ...features], above.slice(1)],
-  ["app.ts", ["lib/b.ts", "core/word.ts", ...features, "config/load.ts"], above.slice(2)],
-  ["cli/a.ts", ["core/word.ts", ...features, "config/load.ts", "app.ts"], ["main.ts"]],
-  ["main.ts", ["cli/serve.ts", "app.ts"], []],
+  ["app/start.ts", ["lib/b.ts", "core/word.ts", ...features, "config/load.ts"], above.slice(2)],
+  ["cli/a.ts", ["core/word.ts", ...features, "config/load.ts", "app/start.ts"], ["main.ts"]],
+  ["main.ts", ["cli/serve.ts", "app/start.ts"], []],
   ["unplanned/a.ts", ["lib/b.ts", "core/word.ts"], [...features, ...above]],
 ];
 
@@ -52,7 +52,7 @@ const DOORS: readonly (readonly [library: string, inside: Names, outside: string
   ["http-proxy-3", ["upstream/a.ts"], "server/a.ts"],
   ["undici", ["upstream/a.ts"], "tokens/a.ts"],
   ["prom-client", ["observe/a.ts"], "server/a.ts"],
-  ["pino", ["observe/a.ts"], "app.ts"],
+  ["pino", ["observe/a.ts"], "app/start.ts"],
   ["zod", ["config/a.ts"], "cli/a.ts"],
   ["yaml", ["config/a.ts", "lib/positioned-yaml.ts"], "lib/a.ts"],
   ["bcryptjs", ["credentials/a.ts"], "tokens/a.ts"],
@@ -98,7 +98,7 @@ const CASES: readonly Case[] = [
     [neighbour, `import { ${mint} as ${mint}Mine } from "../core/${file}.ts";`, `mint: ${mint} `],
     [neighbour, `import * as ${mint}All from "../core/${file}.ts";`, `mint: ${mint} `],
     [neighbour, `export { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
-    ["app.ts", `import { ${mint} } from "./core/${file}.ts";`, `mint: ${mint} `],
+    ["app/start.ts", `import { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
     ["core/a.ts", `export { ${mint} } from "./${file}.ts";`, `mint: ${mint} `],
     ["config/a.ts", `import { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
   ]),

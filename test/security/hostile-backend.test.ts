@@ -13,16 +13,15 @@ import { exchange, request } from "../support/raw-client.ts";
 const OK = "HTTP/1.1 200 OK\r\n";
 const FINE = `${OK}Content-Length: 2\r\n\r\nok`;
 
+/** Announces trailers that cannot come. Node throws when it is told to send both fields. */
+const TRAILER_BESIDE_LENGTH = `${OK}Trailer: X-Sum\r\nContent-Length: 2\r\n\r\nok`;
+
 const ANSWERS: Readonly<Record<string, { write: string; crashesNaive?: true; open?: true }>> = {
   "status-099": { write: "HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n", crashesNaive: true },
   "status-000": { write: "HTTP/1.1 000 What\r\nContent-Length: 0\r\n\r\n", crashesNaive: true },
   "status-1000": { write: "HTTP/1.1 1000 What\r\nContent-Length: 0\r\n\r\n" },
   "control-in-reason": {
     write: "HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok",
-    crashesNaive: true,
-  },
-  "trailer-beside-length": {
-    write: `${OK}Trailer: X-Sum\r\nContent-Length: 2\r\n\r\nok`,
     crashesNaive: true,
   },
   "two-lengths": { write: `${OK}Content-Length: 2\r\nContent-Length: 3\r\n\r\nok!` },
@@ -46,6 +45,7 @@ const ANSWERS: Readonly<Record<string, { write: string; crashesNaive?: true; ope
 
 const script: RawScript = ({ startLine }) => {
   const name = /\/public\/([A-Za-z0-9_-]+)/.exec(startLine)?.[1] ?? "";
+  if (name === "trailer-beside-length") return { write: TRAILER_BESIDE_LENGTH };
   if (name === "poison") return { write: `${FINE}${OK}Content-Length: 6\r\n\r\npoison` };
   if (name === "dribble") return { write: `${OK}X-A: ${"a".repeat(1000)}`, everyMs: 50 };
   if (/^[a-z]+Of$|^constructor$|^__proto__$/.test(name)) {
@@ -82,6 +82,11 @@ describe("Sallyport", () => {
     expect((await exchange(gate, get("fine"))).last.body).toBe("ok");
   });
 
+  it("leaves out a Trailer that stands beside a length", async () => {
+    const { last } = await exchange(standing().gate, get("trailer-beside-length"));
+    expect([last.status, last.body, last.header("trailer")]).toEqual([200, "ok", undefined]);
+  });
+
   it.each(["constructor", "__proto__", "valueOf"])("takes a header named %s", async (name) => {
     const { last } = await exchange(standing().gate, get(name));
     expect([last.status, last.body]).toEqual([200, "ok"]);
@@ -95,6 +100,7 @@ describe("Sallyport", () => {
 
 describe("http-proxy-3 as it comes", () => {
   const crashing = Object.keys(ANSWERS).filter((name) => ANSWERS[name]?.crashesNaive);
+  crashing.push("trailer-beside-length");
 
   it.each(crashing)("is ended by %s", async (name) => {
     await using backend = await startRawBackend(script);

@@ -60,7 +60,11 @@ describe("Sallyport", () => {
     const answer = await exchange(gate, bytes, { responses: Infinity });
     expectRefusal(answer, status);
     const { id }: { id: number } = JSON.parse(answer.last.body);
-    await until(() => gate.log().some((line) => line["id"] === id && line["status"] === status));
+    await until(() => gate.log().some((line) => line["id"] === id));
+    expect(gate.log().find((line) => line["id"] === id)).toMatchObject({
+      status,
+      request_id: answer.last.header("x-request-id"),
+    });
   });
 
   it("ends a chunked body that grows too large, with 413", async () => {

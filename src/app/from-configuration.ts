@@ -1,0 +1,89 @@
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import type { Configuration } from "../config/schema.ts";
+import type { Log } from "../core/log.ts";
+import type { Route } from "../core/route.ts";
+import { readCertificate } from "../server/certificate.ts";
+import { developmentCertificate } from "../server/development-certificate.ts";
+import type { ListenOptions } from "../server/listen.ts";
+import { type IdentityHeaderNames, IDENTITY_PRESETS } from "../upstream/identity-headers.ts";
+import type { UpstreamOptions } from "../upstream/upstreams.ts";
+
+/** What each feature is given, from what the configuration says. */
+
+export type ServerTls = ListenOptions["tls"];
+
+/** @throws ConfigError when the certificate cannot be read or the key is not its own. */
+export async function tlsOf({ server }: Configuration, log: Log): Promise<ServerTls> {
+  switch (server.tls.mode) {
+    case "off":
+      return undefined;
+    case "selfSigned": {
+      log.warn("the certificate signs itself: for development only");
+      const pair = await developmentCertificate(["localhost", "127.0.0.1", "::1"]);
+      return { ...pair, minVersion: "TLSv1.2" };
+    }
+    case "files": {
+      const { certFile, keyFile, minVersion } = server.tls;
+      return { ...readCertificate(certFile, keyFile), minVersion };
+    }
+  }
+}
+
+/** The names that label series. */
+export function seriesOf({ routes, upstreams }: Configuration): {
+  routes: string[];
+  upstreams: string[];
+} {
+  return { routes: routes.map(({ name }) => name), upstreams: Object.keys(upstreams) };
+}
+
+/** How many threads accept connections. */
+export function workersOf({ server }: Configuration): number {
+  return server.workers === 0 ? availableParallelism() : server.workers;
+}
+
+/** The `realm` of challenges (RFC 9110 §11.5): quoted, so without quotes of its own. */
+export function realmOf({ tokens }: Configuration): string {
+  return tokens.issuer.replaceAll(/[^ !#-[\]-~]/g, "");
+}
+
+export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNames {
+  const { headers } = identity;
+  return typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
+}
+
+export function routesOf({ routes }: Configuration): Route[] {
+  return routes.map((row) => {
+    const { name, hosts, methods, auth, upstream, forwardAuthorization, rewrite } = row;
+    return {
+      name,
+      auth,
+      upstream,
+      forwardAuthorization,
+      path: "exact" in row ? { exact: row.exact } : { prefix: row.path },
+      ...(hosts === undefined ? {} : { hosts }),
+      ...(methods === undefined ? {} : { methods }),
+      ...(row.require === undefined ? {} : { groups: row.require.groups }),
+      ...(rewrite === undefined ? {} : { rewrite }),
+    };
+  });
+}
+
+/** Reads the PEM files of the upstreams; throws the system's error for one that cannot be read. */
+export function upstreamsOf({ upstreams }: Configuration): UpstreamOptions[] {
+  return Object.entries(upstreams).map(([name, { tls, ...rest }]) => ({
+    name,
+    ...rest,
+    tls: tls && {
+      ca: contentOf(tls.caFile),
+      cert: contentOf(tls.certFile),
+      key: contentOf(tls.keyFile),
+      serverName: tls.serverName,
+    },
+  }));
+}
+
+function contentOf(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : readFileSync(file, "utf8");
+}

@@ -1,0 +1,82 @@
+import { request as httpRequest, type Agent, type IncomingHttpHeaders } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { text } from "node:stream/consumers";
+import type { Peer } from "./raw-client.ts";
+
+export interface Question {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent with its length. */
+  readonly body?: string | Buffer;
+  /** A bearer token to send. */
+  readonly token?: string;
+  /** Without one the connection is of its own and closed after the answer. */
+  readonly agent?: Agent;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly trailers: NodeJS.Dict<string>;
+}
+
+/** Asks the way an ordinary client does. Rejects when the connection breaks before the answer is whole. */
+export async function ask(peer: Peer, path: string, question: Question = {}): Promise<Answer> {
+  const { method = "GET", headers = {}, body, token, agent } = question;
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const sent = (peer.ca === undefined ? httpRequest : httpsRequest)(
+    {
+      host: "127.0.0.1",
+      port: peer.port,
+      ...(peer.ca === undefined ? {} : { ca: peer.ca }),
+      path,
+      method,
+      agent: agent ?? false,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }),
+        ...headers,
+      },
+    },
+    (response) => {
+      const { statusCode = 0, headers: answered } = response;
+      text(response).then(
+        (whole) =>
+          resolve({
+            status: statusCode,
+            headers: answered,
+            body: whole,
+            trailers: response.trailers,
+          }),
+        reject,
+      );
+    },
+  );
+  sent.on("error", reject);
+  sent.end(body);
+  return promise;
+}
+
+/** The body of an answer that must be a JSON object. */
+export function fieldsOf({ body }: Pick<Answer, "body">): Record<string, unknown> {
+  const value: unknown = JSON.parse(body);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Error(`not a JSON object: ${body}`);
+  }
+  return { ...value };
+}
+
+/** Logs in, whatever comes of it. A body that is not text goes as it is. */
+export function askLogin(
+  peer: Peer,
+  body: string | Buffer | Readonly<Record<string, unknown>>,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const bytes = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  return ask(peer, "/api/authenticate", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: bytes,
+  });
+}
