@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util";
-import { UsageError } from "./command.ts";
+import type { ConfigurationSources } from "../config/load.ts";
+import { type Terminal, UsageError } from "./command.ts";
 
 /** Flags that every command which reads a configuration has. */
 export const CONFIGURATION_FLAGS = {
@@ -7,7 +8,7 @@ export const CONFIGURATION_FLAGS = {
   set: { type: "string", multiple: true },
 } as const satisfies ParseArgsOptionsConfig;
 
-export const CONFIGURATION_HELP = `  -c, --config FILE     the configuration file (default: config.yaml)
+export const CONFIGURATION_HELP = `  -c, --config FILE     the configuration file (default: $SALLYPORT_CONFIG, else config.yaml)
       --set KEY=VALUE   overrides one value, for example --set server.listen=127.0.0.1:8443`;
 
 /**
@@ -22,12 +23,34 @@ export function parseFlags<const Options extends ParseArgsOptionsConfig>(
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values;
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    const message = error instanceof Error ? error.message : String(error);
+    // What follows is advice on positional arguments, which no command takes.
+    throw new UsageError(message.replace(/\. .*$/s, ""));
   }
 }
 
-/** `KEY=VALUE` flags as overrides of the configuration. */
-export function overridesOf(pairs: readonly string[] = []): Record<string, string> {
+interface ConfigurationFlagValues {
+  readonly config?: string | undefined;
+  readonly set?: readonly string[] | undefined;
+}
+
+/**
+ * Where the configuration comes from. The file is the flag's, else that of the variable SALLYPORT_CONFIG, else
+ * `config.yaml`.
+ *
+ * @throws UsageError for a `--set` that is not KEY=VALUE.
+ */
+export function configurationSources(
+  flags: ConfigurationFlagValues,
+  terminal: Terminal,
+): ConfigurationSources {
+  // This variable is ours and not a key of the configuration.
+  const { SALLYPORT_CONFIG: fromVariable, ...env } = terminal.env;
+  const file = flags.config ?? (fromVariable || "config.yaml");
+  return { file, env, overrides: overridesOf(flags.set) };
+}
+
+function overridesOf(pairs: readonly string[] = []): Record<string, string> {
   return Object.fromEntries(
     pairs.map((pair) => {
       const at = pair.indexOf("=");

@@ -4,6 +4,8 @@ export const EXIT = { done: 0, failed: 1, usage: 2, configuration: 78 } as const
 /** Where a command reads and writes; tests bring their own. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** What is piped in or typed. */
+  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   /** Results. */
   out(text: string): void;
   /** Diagnostics. */

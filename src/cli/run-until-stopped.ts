@@ -5,12 +5,16 @@ import { EXIT } from "./command.ts";
 const LAST_LINES_MS = 1_000;
 
 /**
- * Waits for SIGTERM or SIGINT, then drains; a second signal ends the process at once. What nobody caught is logged and
- * does not end the process.
+ * Waits for a signal, then drains; a second signal ends the process at once. What nobody caught is logged and does not
+ * end the process.
  *
  * @returns the exit code of an orderly end.
  */
-export async function runUntilStopped(app: App, sink: LogSink): Promise<number> {
+export async function runUntilStopped(
+  app: App,
+  sink: LogSink,
+  signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"],
+): Promise<number> {
   const survive = (error: unknown): void => app.log.error("an error was not caught", { error });
   process.on("uncaughtException", survive).on("unhandledRejection", survive);
   process.once("exit", () => sink.flush());
@@ -26,7 +30,7 @@ export async function runUntilStopped(app: App, sink: LogSink): Promise<number> 
       app.log.info("asked to stop", { signal });
       resolve();
     };
-    process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
+    for (const signal of signals) process.on(signal, onSignal);
   });
   await app.stop();
   await sink.drain(LAST_LINES_MS);

@@ -1,13 +1,31 @@
 import { ConfigError } from "../core/config-problem.ts";
 import { renderProblems } from "../config/render.ts";
+import { check } from "./check.ts";
 import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
+import { demo } from "./demo.ts";
+import { hashPassword } from "./hash-password.ts";
+import { healthcheck } from "./healthcheck.ts";
+import { schema } from "./schema.ts";
 import { serve } from "./serve.ts";
+import { version } from "./version.ts";
 
-const COMMANDS: readonly Command[] = [serve];
+const COMMANDS: readonly Command[] = [
+  serve,
+  demo,
+  check,
+  hashPassword,
+  healthcheck,
+  schema,
+  version,
+];
 
 /** The terminal of this process. */
 const ownTerminal: Terminal = {
   env: process.env,
+  // Opened by the command that reads it.
+  get input() {
+    return process.stdin;
+  },
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
 };
@@ -22,7 +40,7 @@ export async function run(
     terminal.out(overview());
     return args.length === 0 ? EXIT.usage : EXIT.done;
   }
-  const command = COMMANDS.find((each) => each.name === name);
+  const command = name === "--version" ? version : COMMANDS.find((each) => each.name === name);
   if (command === undefined) {
     terminal.err(`sallyport: there is no command ${JSON.stringify(name)}\n\n${overview()}`);
     return EXIT.usage;

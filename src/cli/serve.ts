@@ -1,12 +1,15 @@
-import { startApp } from "../app/start.ts";
-import { loadConfiguration } from "../config/load.ts";
-import { checkNamedFiles } from "../config/named-files.ts";
-import { ConfigError } from "../core/config-problem.ts";
 import { createLogSink } from "../observe/log-sink.ts";
-import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, overridesOf, parseFlags } from "./arguments.ts";
+import {
+  CONFIGURATION_FLAGS,
+  CONFIGURATION_HELP,
+  configurationSources,
+  parseFlags,
+} from "./arguments.ts";
 import type { Command } from "./command.ts";
+import { inspect } from "./inspect.ts";
 import { ownVersion } from "./own-version.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
+import { start } from "./start.ts";
 
 export const serve: Command = {
   name: "serve",
@@ -20,16 +23,12 @@ ${CONFIGURATION_HELP}
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, CONFIGURATION_FLAGS);
-    const loaded = loadConfiguration({
-      file: flags.config ?? "config.yaml",
-      env: terminal.env,
-      overrides: overridesOf(flags.set),
-    });
-    const problems = checkNamedFiles(loaded);
-    if (problems.length > 0) throw new ConfigError(problems);
-    const { configuration } = loaded;
+    const configuration = await inspect(configurationSources(flags, terminal));
     const sink = createLogSink({ format: configuration.log.format });
-    const app = await startApp({ configuration, version: ownVersion(), sink });
+    const app = await start(
+      { configuration, version: ownVersion(), sink },
+      "choose another with server.listen or admin.listen",
+    );
     return runUntilStopped(app, sink);
   },
 };

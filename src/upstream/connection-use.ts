@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
  * request that has announced itself last is the one that is being written.
  */
 export interface SendingRequest {
-  sentOn(reused: boolean): void;
+  sentOn(socket: Socket, reused: boolean): void;
 }
 
 const used = new WeakSet<Socket>();
@@ -27,7 +27,7 @@ export function watchConnectionUse(): void {
     const request = announced;
     announced = undefined;
     if (request === undefined || !isSending(message)) return;
-    request.sentOn(used.has(message.socket));
+    request.sentOn(message.socket, used.has(message.socket));
     used.add(message.socket);
   });
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Dispatcher } from "undici";
 import { GateError } from "../core/errors.ts";
 import type { Observer } from "../core/observer.ts";
@@ -9,12 +10,13 @@ import { upstreamReason } from "./failures.ts";
 import type { OutgoingHeaders } from "./outgoing-headers.ts";
 import { Relay } from "./relay.ts";
 import { RequestBody } from "./request-body.ts";
+import { endWithTrailers } from "./request-trailers.ts";
 import { rewritePath } from "./rewrite.ts";
 import type { Upstream } from "./upstreams.ts";
 
 /** What all exchanges of a gate share. */
 export interface ExchangeSettings {
-  readonly headersFor: OutgoingHeaders;
+  readonly outgoing: OutgoingHeaders;
   /** The largest body of a request in bytes; Infinity for none. */
   readonly bodyBytes: number;
   readonly clock: Clock;
@@ -86,6 +88,9 @@ export class Exchange {
     transfer.target = target.address;
     target.inFlight += 1;
     const relay = new Relay(this.#response, this.#permit.request.requestId, {
+      sentOn: (socket) => {
+        if (body !== undefined && this.#permit.request.bodyLength === -1) this.#trail(socket);
+      },
       answered: (status) => {
         const elapsed = clock.monotonic() - started;
         transfer.answeredAfterMs = elapsed;
@@ -107,6 +112,11 @@ export class Exchange {
       },
     });
     target.pool.dispatch(this.#dispatch(body), relay);
+  }
+
+  /** The client's trailers follow a chunked body. */
+  #trail(socket: Socket): void {
+    endWithTrailers(socket, () => this.#settings.outgoing.trailers(this.#request.rawTrailers));
   }
 
   #sendAgain(): void {
@@ -145,7 +155,7 @@ export class Exchange {
   #dispatch(body: RequestBody | undefined): Dispatch {
     const { route, request } = this.#permit;
     const path = route.rewrite === undefined ? request.path : rewritePath(route, request.path);
-    const headers = this.#settings.headersFor(this.#permit);
+    const headers = this.#settings.outgoing.headers(this.#permit);
     if (request.authority !== "") headers.push("Host", request.authority);
     if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));
     return {

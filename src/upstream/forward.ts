@@ -52,8 +52,8 @@ class PoolForwarder implements Forwarder {
 
   constructor(options: ForwarderOptions) {
     const { bodyBytes, clock, observer } = options;
-    const headersFor = createOutgoingHeaders(options.identityHeaders);
-    this.#settings = { headersFor, bodyBytes, clock, observer };
+    const outgoing = createOutgoingHeaders(options.identityHeaders);
+    this.#settings = { outgoing, bodyBytes, clock, observer };
     this.#upstreams = new Map(options.upstreams.map((row) => [row.name, new Upstream(row)]));
     this.#proxy = httpProxy.createProxyServer({ target: new URL("http://target.invalid") });
     this.#proxy.before("web", "deleteLength", (_request, _response, passed) => {

@@ -2,8 +2,13 @@ import type { Permit } from "../core/permit.ts";
 import type { GateRequest } from "../core/gate-request.ts";
 import { IDENTITY_PRESETS, identityHeaders, type IdentityHeaderNames } from "./identity-headers.ts";
 
-/** Makes the header section that the backend gets: name and value alternating, without framing. Pure. */
-export type OutgoingHeaders = (permit: Permit) => string[];
+/** Makes what the backend gets around the body. Pure. */
+export interface OutgoingHeaders {
+  /** The header section: name and value alternating, without framing. */
+  headers(permit: Permit): string[];
+  /** Of the client's trailers those that may go on: name and value alternating. */
+  trailers(rawTrailers: readonly string[]): string[];
+}
 
 /** What happens to a header that the client sent. */
 type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "connection";
@@ -31,6 +36,10 @@ const FORWARDED = new Set([
   "forwarded",
   "x-real-ip",
 ]);
+
+/** Fields that decide how a message is routed, authorised or read: no trailer may change that (RFC 9110 §6.5.1). */
+const NEVER_TRAILING =
+  /^(?:content-|if-|proxy-|cache-control|cookie|date|expires|host|max-forwards|pragma|range|set-cookie|vary)/i;
 
 /** Names seen so far and what happens to them; bounded, since a client chooses the names. */
 const REMEMBERED_NAMES = 1024;
@@ -63,20 +72,20 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     return ours.has(name) || ours.has(name.replaceAll(/[_.]/g, "-")) ? "drop" : "pass";
   }
 
-  return (permit) => {
+  function headers(permit: Permit): string[] {
     const { request, route, identity } = permit;
     const { rawHeaders } = request;
-    const headers: string[] = [];
+    const fields: string[] = [];
     let named: ReadonlySet<string> | undefined;
     for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
       const name = rawHeaders[i] ?? "";
       const value = rawHeaders[i + 1] ?? "";
       switch (dispositionOf(name)) {
         case "pass":
-          headers.push(name, value);
+          fields.push(name, value);
           break;
         case "authorization":
-          if (route.forwardAuthorization === "keep") headers.push(name, value);
+          if (route.forwardAuthorization === "keep") fields.push(name, value);
           break;
         case "connection":
           named = namedIn(value, named);
@@ -84,11 +93,23 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
         default:
       }
     }
-    const passed = named === undefined ? headers : without(headers, named);
+    const passed = named === undefined ? fields : without(fields, named);
     passed.push("X-Request-Id", request.requestId, ...forwardedHeaders(request));
     passed.push(...identityHeaders(names, identity));
     return passed;
-  };
+  }
+
+  function trailers(rawTrailers: readonly string[]): string[] {
+    const fields: string[] = [];
+    for (let i = 0; i + 1 < rawTrailers.length; i += 2) {
+      const name = rawTrailers[i] ?? "";
+      const passes = dispositionOf(name) === "pass" && !NEVER_TRAILING.test(name);
+      if (passes) fields.push(name, rawTrailers[i + 1] ?? "");
+    }
+    return fields;
+  }
+
+  return { headers, trailers };
 }
 
 /** The header names in a `Connection` field besides the two options that every connection has. */

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Dispatcher } from "undici";
 import { GateError } from "../core/errors.ts";
 import type { UpstreamErrorReason } from "../core/outcome.ts";
@@ -10,8 +11,16 @@ import { ClientGone } from "./request-body.ts";
 /** A status line that Node would refuse to write: control characters in the reason phrase (RFC 9112 §4). */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
+/**
+ * A body up to this size leaves as text behind its head, in one `write` instead of a `writev` of two parts: that took
+ * 38 % of the busy time of a small request.
+ */
+const ONE_WRITE_BYTES = 16 * 1024;
+
 /** What the relay tells while the answer passes. */
 export interface RelayEvents {
+  /** The head of the request is about to be written to this connection. */
+  sentOn(socket: Socket): void;
   /** The head of the final answer arrived. */
   answered(status: number): void;
   moved(bytes: number): void;
@@ -51,8 +60,9 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     else announceSending(this);
   }
 
-  sentOn(reused: boolean): void {
+  sentOn(socket: Socket, reused: boolean): void {
     this.#reused = reused;
+    this.#events.sentOn(socket);
   }
 
   onResponseStarted(): void {
@@ -87,7 +97,11 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     this.#events.moved(chunk.length);
     if (this.#moved === this.#expected) {
       this.#complete = true;
-      this.#response.end(chunk);
+      if (chunk.length === this.#moved && chunk.length <= ONE_WRITE_BYTES) {
+        this.#response.end(chunk.toString("latin1"), "latin1");
+      } else {
+        this.#response.end(chunk);
+      }
     } else if (!this.#response.write(chunk)) {
       controller.pause();
       this.#response.once("drain", () => controller.resume());

@@ -113,7 +113,7 @@ export class WebSockets {
   }
 
   #handshakeHeaders(permit: Permit): Record<string, string | string[]> {
-    const fields = this.#settings.headersFor(permit);
+    const fields = this.#settings.outgoing.headers(permit);
     const headers: Record<string, string | string[]> = Object.create(null);
     for (let i = 0; i + 1 < fields.length; i += 2) {
       const name = fields[i]?.toLowerCase() ?? "";

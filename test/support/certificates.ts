@@ -1,6 +1,6 @@
 import { generate } from "selfsigned";
 
-export interface KeyPair {
+interface KeyPair {
   readonly key: string;
   readonly cert: string;
 }

@@ -8,7 +8,7 @@ import { testCertificates } from "./certificates.ts";
 import { listeningPort } from "./listening-port.ts";
 
 /** What the backend got; the same as JSON is its answer, unless the path asks for something else. */
-export interface EchoedRequest {
+interface EchoedRequest {
   readonly method: string;
   /** Exactly as it stood in the request line. */
   readonly url: string;

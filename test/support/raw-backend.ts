@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { listeningPort } from "./listening-port.ts";
 import { readMessages, type HttpMessage } from "./http-reader.ts";
 
-export interface RawConnection {
+interface RawConnection {
   /** The exact bytes that arrived. */
   readonly received: () => Buffer;
   /** What a strict HTTP/1.1 reader takes these bytes for. */
@@ -17,7 +17,7 @@ export interface RawConnection {
  * What the backend does for one request: nothing (`hang`), these exact bytes and then perhaps a close or a reset, or these
  * bytes one by one, so many milliseconds apart.
  */
-export type RawAnswer =
+type RawAnswer =
   | "hang"
   | { readonly write: string | Buffer; readonly then?: "close" | "reset" }
   | { readonly write: string | Buffer; readonly everyMs: number };

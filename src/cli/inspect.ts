@@ -1,0 +1,126 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { pathName } from "../config/fault.ts";
+import {
+  type ConfigurationSources,
+  loadConfiguration,
+  type LoadedConfiguration,
+} from "../config/load.ts";
+import { checkNamedFiles } from "../config/named-files.ts";
+import type { Configuration } from "../config/schema.ts";
+import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
+import type { Log } from "../core/log.ts";
+import { readUsersFile } from "../credentials/users-file.ts";
+import { systemClock } from "../lib/clock.ts";
+import { readCertificate } from "../server/certificate.ts";
+import { loadSigningKeys } from "../tokens/signing-keys.ts";
+import { openTrustedKeyFile } from "../tokens/trusted-key-file.ts";
+
+/** A look into files that the configuration names. */
+interface Look {
+  /** The keys that name them, as in `server.tls.certFile`. */
+  readonly keys: readonly string[];
+  /** Throws `ConfigError` when they cannot be used. */
+  into(): unknown;
+}
+
+/**
+ * Reads the configuration and everything that it names, as a start would.
+ *
+ * @throws ConfigError with everything that is wrong with the configuration; with a sound one, everything that is wrong
+ *   with the files that it names.
+ */
+export async function inspect(sources: ConfigurationSources): Promise<Configuration> {
+  const loaded = loadConfiguration(sources);
+  const { problems, keys: missing } = missingFiles(loaded);
+  for (const look of looksInto(loaded.configuration)) {
+    // A file that is not there was told already, with its place in the configuration.
+    if (!look.keys.some((key) => missing.has(key))) problems.push(...(await problemsOf(look)));
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return loaded.configuration;
+}
+
+function missingFiles(loaded: LoadedConfiguration) {
+  const keys = new Set<string>();
+  const problems = checkNamedFiles({
+    configuration: loaded.configuration,
+    problem(fault) {
+      keys.add(pathName(fault.path));
+      return loaded.problem(fault);
+    },
+  });
+  return { problems, keys };
+}
+
+async function problemsOf(look: Look): Promise<readonly ConfigProblem[]> {
+  try {
+    await look.into();
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+function looksInto({ server, users, tokens, upstreams }: Configuration): Look[] {
+  const looks: Look[] = users.map(({ path }, index) => ({
+    keys: [`users[${index}].path`],
+    into: () => readUsersFile(readFileSync(path), path),
+  }));
+  if (server.tls.mode === "files") {
+    looks.unshift(lookIntoPair("server.tls", server.tls.certFile, server.tls.keyFile));
+  }
+  const { algorithm, keys: directory, trusted } = tokens;
+  if (directory !== undefined) {
+    const into = () => loadSigningKeys({ algorithm, directory, log: SILENT });
+    looks.push({ keys: ["tokens.keys"], into });
+  }
+  for (const [index, { clockSkew, ...issuer }] of trusted.entries()) {
+    const { jwks } = issuer;
+    if (!("file" in jwks)) continue;
+    const context = { clock: systemClock, log: SILENT, changed: quiet };
+    looks.push({
+      keys: [`tokens.trusted[${index}].jwks.file`],
+      into: () =>
+        openTrustedKeyFile(jwks.file, { ...issuer, clockSkewMs: clockSkew }, context).close(),
+    });
+  }
+  for (const [name, { tls }] of Object.entries(upstreams)) {
+    const { caFile, certFile, keyFile } = tls ?? {};
+    const section = `upstreams.${name}.tls`;
+    if (caFile !== undefined) {
+      looks.push({ keys: [`${section}.caFile`], into: () => readAuthorities(caFile) });
+    }
+    if (certFile !== undefined && keyFile !== undefined) {
+      looks.push(lookIntoPair(section, certFile, keyFile));
+    }
+  }
+  return looks;
+}
+
+function lookIntoPair(section: string, certFile: string, keyFile: string): Look {
+  return {
+    keys: [`${section}.certFile`, `${section}.keyFile`],
+    into: () => readCertificate(certFile, keyFile),
+  };
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs;
+
+/** Node passes over what is no certificate, and would then trust nobody. Throws `ConfigError` for such a file. */
+function readAuthorities(file: string): void {
+  const blocks = readFileSync(file, "latin1").match(CERTIFICATE);
+  if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
+  for (const [index, block] of blocks.entries()) {
+    try {
+      void new X509Certificate(block);
+    } catch {
+      const message = `certificate ${index + 1} of ${blocks.length} cannot be read`;
+      throw new ConfigError([{ file, message }]);
+    }
+  }
+}
+
+const quiet = (): void => undefined;
+const SILENT: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet };

@@ -1,0 +1,19 @@
+import { parseFlags } from "./arguments.ts";
+import { type Command, EXIT } from "./command.ts";
+import { ownVersion } from "./own-version.ts";
+
+export const version: Command = {
+  name: "version",
+  summary: "print the version of Sallyport",
+  help: `Usage: sallyport version [options]
+
+      --verbose         tells the version of Node as well
+  -h, --help            this text`,
+  async run(args, terminal) {
+    const { verbose = false } = parseFlags(args, { verbose: { type: "boolean" } });
+    terminal.out(
+      verbose ? `sallyport ${ownVersion()}\nnode ${process.versions.node}\n` : `${ownVersion()}\n`,
+    );
+    return EXIT.done;
+  },
+};

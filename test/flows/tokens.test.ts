@@ -1,0 +1,175 @@
+import { Agent } from "node:https";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { calculateJwkThumbprint } from "jose";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask, fieldsOf, type Answer } from "../support/ask.ts";
+import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
+import { echoedBy } from "../support/echoed.ts";
+import { signingPair, signToken } from "../support/foreign-keys.ts";
+import { logLine } from "../support/log-line.ts";
+import { exchange, request } from "../support/raw-client.ts";
+import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
+
+const MISSING = 'Bearer realm="sallyport"';
+const INVALID = 'Bearer realm="sallyport", error="invalid_token"';
+
+const pair = signingPair("");
+const own = { privateKey: pair.privateKey, kid: await calculateJwkThumbprint(pair.jwk) };
+const stranger = { privateKey: signingPair("").privateKey, kid: own.kid };
+const unknown = signingPair("unknown");
+
+let backend: EchoBackend;
+let gate: Sallyport;
+let keys: string;
+beforeAll(async () => {
+  keys = await mkdtemp(join(tmpdir(), "sallyport-keys-"));
+  const pem = pair.privateKey.export({ format: "pem", type: "pkcs8" });
+  await writeFile(join(keys, "one.pem"), pem, { mode: 0o600 });
+  backend = await startEchoBackend();
+  gate = await startSallyport({ target: backend.url, config: { tokens: { keys } } });
+});
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+  await rm(keys, { recursive: true });
+});
+
+const now = (): number => Math.floor(Date.now() / 1000);
+const claims = (more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
+  ...{ iss: "sallyport", aud: "sallyport", sub: "mallory", groups: [], jti: "1" },
+  ...{ iat: now() - 10, exp: now() + 600 },
+  ...more,
+});
+
+function expectRefused(answer: Pick<Answer, "status" | "headers" | "body">, challenge: string) {
+  expect(answer.status).toBe(401);
+  expect(answer.headers["www-authenticate"]).toBe(challenge);
+  expect(answer.headers["content-type"]).toBe("application/json");
+  expect(answer.headers["cache-control"]).toBe("no-store");
+  expect(answer.headers["proxy-status"]).toBeUndefined();
+  expect(fieldsOf(answer)).toEqual({
+    id: expect.toSatisfy(Number.isSafeInteger),
+    message: "Full authentication is required to access this resource",
+    success: false,
+  });
+}
+
+describe("without a token", () => {
+  it.each([
+    ["nothing", {}],
+    ["an empty header", { authorization: "" }],
+    ["another scheme", { authorization: "Basic YWxpY2U6eA==" }],
+    ["a token in the query alone", {}],
+    ["a cookie alone", { cookie: "token=x" }],
+  ])("gets 401 without an error word: %s", async (name, headers) => {
+    const path = name.includes("query") ? `/orders?access_token=${gate.token}` : "/orders";
+    expectRefused(await ask(gate, path, { headers }), MISSING);
+  });
+});
+
+describe("a token that is not good", () => {
+  const CASES: readonly (readonly [name: string, reason: string, token: () => unknown])[] = [
+    ["malformed", "malformed", () => "abc"],
+    ["empty", "malformed", () => ""],
+    ["with a blank in it", "malformed", () => `${gate.token} x`],
+    ["padded", "malformed", () => `${gate.token}=`],
+    ["too long", "too_large", () => `${gate.token}${"A".repeat(9000)}`],
+    ["expired", "expired", () => signToken(own, claims({ exp: now() - 1 }))],
+    ["not yet valid", "not_yet_valid", () => signToken(own, claims({ nbf: now() + 60 }))],
+    ["without exp", "no_expiry", () => signToken(own, claims({ exp: undefined }))],
+    ["of another issuer", "issuer", () => signToken(own, claims({ iss: "other" }))],
+    ["for another audience", "audience", () => signToken(own, claims({ aud: "other" }))],
+    ["signed by somebody else", "signature", () => signToken(stranger, claims())],
+    ["with an unknown key", "unknown_key", () => signToken(unknown, claims())],
+    ["without signature", "malformed", () => gate.token.replace(/[^.]*$/, "")],
+  ];
+
+  it.each(CASES)("gets 401 with invalid_token: %s", async (_name, reason, token) => {
+    const authorization = `Bearer ${String(await token())}`;
+    const answer = await ask(gate, "/orders", { headers: { authorization } });
+    expectRefused(answer, INVALID);
+    const line = await logLine(gate, { id: fieldsOf(answer)["id"] });
+    expect(line).toMatchObject({ status: 401, auth: "denied", reason });
+  });
+
+  it("gets the same bytes but ids, whatever is wrong with it", async () => {
+    const bodies = await Promise.all(
+      CASES.map(async ([, , token]) => {
+        const headers = { authorization: `Bearer ${String(await token())}` };
+        return (await ask(gate, "/orders", { headers })).body.replace(/"id":\d+/, "");
+      }),
+    );
+    expect(new Set(bodies).size).toBe(1);
+  });
+
+  it("is one of two, even when both are good", async () => {
+    const authorization = `Authorization: Bearer ${gate.token}`;
+    const lines = ["GET /orders HTTP/1.1", "Host: a", authorization, authorization];
+    const { last } = await exchange(gate, request(lines));
+    const headers = Object.fromEntries(last.headers.map(([key, value]) => [key.toLowerCase(), value]));
+    expectRefused({ status: last.status, headers, body: last.body }, INVALID);
+  });
+
+  it("never reaches the backend", () => {
+    expect(backend.requests.filter(({ url }) => url.startsWith("/orders"))).toEqual([]);
+  });
+});
+
+describe("a good token", () => {
+  it.each(["Bearer", "bearer", "BEARER", "bEaReR"])("is read after %s", async (scheme) => {
+    const headers = { authorization: `${scheme} ${gate.token}` };
+    expect((await ask(gate, "/x", { headers })).status).toBe(200);
+  });
+
+  it("may come from another holder of the key", async () => {
+    const token = await signToken(own, claims());
+    const answer = await ask(gate, "/x", { token });
+    expect(answer.status).toBe(200);
+    expect(echoedBy(answer).header("x-auth-subject")).toBe("mallory");
+  });
+
+  it("ends at exp, to the second, remembered or not", async () => {
+    const exp = now() + 2;
+    const token = await signToken(own, claims({ exp }));
+    let accepted = 0;
+    for (;;) {
+      const asked = Date.now();
+      const { status } = await ask(gate, "/x", { token });
+      const answered = Date.now();
+      if (status === 401) {
+        expect(answered).toBeGreaterThanOrEqual(exp * 1000);
+        break;
+      }
+      expect(status).toBe(200);
+      expect(asked).toBeLessThan(exp * 1000);
+      accepted += 1;
+      await delay(20);
+    }
+    expect(accepted).toBeGreaterThan(1);
+    expect((await ask(gate, "/x", { token })).status).toBe(401);
+  });
+
+  it("is verified once for 2,000 requests", async () => {
+    const token = await gate.login("alice", "correct horse battery staple");
+    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+    const before = await scrape(gate);
+    const statuses = [(await ask(gate, "/x", { token, agent })).status];
+    const rest = Array.from({ length: 1999 }, () => ask(gate, "/x", { token, agent }));
+    statuses.push(...(await Promise.all(rest)).map(({ status }) => status));
+    agent.destroy();
+    expect(statuses.filter((status) => status === 200).length).toBe(2000);
+    const after = await scrape(gate);
+    const grown = (result: string): number => {
+      const series = `sallyport_token_cache_requests_total{result="${result}"}`;
+      return Number(after.value(series)) - Number(before.value(series));
+    };
+    expect(grown("miss")).toBe(1);
+    expect(grown("hit")).toBe(1999);
+    const entries = "sallyport_token_cache_entries";
+    expect(Number(after.value(entries)) - Number(before.value(entries))).toBe(1);
+  });
+});

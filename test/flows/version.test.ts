@@ -1,0 +1,117 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask, fieldsOf } from "../support/ask.ts";
+import { startRawBackend, type RawBackend } from "../support/raw-backend.ts";
+import { exchange, request } from "../support/raw-client.ts";
+import { startSallyport, type ConfigParts, type Sallyport } from "../support/sallyport.ts";
+
+const PATHS = ["/api/v1/version", "/api/version"];
+
+let backend: RawBackend;
+/** What the backend says about itself. */
+let said = '{"build":"4.5.6"}';
+beforeAll(async () => {
+  backend = await startRawBackend(() => ({
+    write: `HTTP/1.1 200 OK\r\nContent-Length: ${said.length}\r\n\r\n${said}`,
+  }));
+});
+afterAll(() => backend.close());
+
+/** A running Sallyport with this `version` section. */
+function start(version: ConfigParts | undefined, files: Record<string, string> = {}) {
+  return startSallyport({
+    target: backend.url,
+    files,
+    env: { ORDERS_VERSION: "3.0.1" },
+    config: version === undefined ? {} : { version },
+  });
+}
+
+function version(gate: Sallyport, path = "/api/v1/version") {
+  return ask(gate, path, { token: gate.token });
+}
+
+describe("the version", () => {
+  it("is told at both paths to callers with a token, in a response and in its head", async () => {
+    await using gate = await start({ text: "2.3.1" });
+    backend.forget();
+    for (const path of PATHS) {
+      const answer = await version(gate, path);
+      expect(answer.status).toBe(200);
+      expect(answer.headers).toMatchObject({
+        "content-type": "application/json",
+        "content-length": String(answer.body.length),
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+      });
+      expect(fieldsOf(answer)).toEqual({
+        id: expect.toSatisfy(Number.isSafeInteger),
+        message: "Version of the API",
+        success: true,
+        version: "2.3.1",
+      });
+
+      const lines = [`HEAD ${path} HTTP/1.1`, "Host: a", `Authorization: Bearer ${gate.token}`];
+      const head = await exchange(gate, request(lines), { head: true });
+      expect(head.last.status).toBe(200);
+      expect(head.last.header("content-length")).toBe(answer.headers["content-length"]);
+      expect(head.raw.endsWith("\r\n\r\n")).toBe(true);
+
+      const refused = await ask(gate, path);
+      expect(refused.status).toBe(401);
+      expect(refused.headers["www-authenticate"]).toBe('Bearer realm="sallyport"');
+
+      const posted = await ask(gate, path, { method: "POST", token: gate.token });
+      expect(posted.status).toBe(405);
+      expect(posted.headers["allow"]).toBe("GET, HEAD");
+    }
+    expect(backend.seen()).toEqual([]);
+  });
+
+  it("may stand in the environment", async () => {
+    await using gate = await start({ env: "ORDERS_VERSION" });
+    expect(fieldsOf(await version(gate))["version"]).toBe("3.0.1");
+  });
+
+  it("is Sallyport's own when nothing else is said", async () => {
+    await using gate = await start(undefined);
+    expect(fieldsOf(await version(gate))["version"]).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+
+  it("may stand in a file, which may change; 503 while the file is no version or is gone", async () => {
+    await using gate = await start({ file: "VERSION" }, { VERSION: "1.2.3\n" });
+    const file = join(gate.directory, "VERSION");
+    expect(fieldsOf(await version(gate))["version"]).toBe("1.2.3");
+    await writeFile(file, "10.20.30");
+    expect(fieldsOf(await version(gate))["version"]).toBe("10.20.30");
+    for (const broken of ["v1.2.3", "1.2", "01.2.3", "1.2.3-rc1", "", "1.2.3\n4.5.6"]) {
+      await writeFile(file, broken);
+      const answer = await version(gate);
+      expect(answer.status, broken).toBe(503);
+      expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+      expect(fieldsOf(answer)).toEqual({
+        id: expect.any(Number),
+        message: expect.any(String),
+        success: false,
+      });
+    }
+    await writeFile(file, "1.2.4");
+    expect(fieldsOf(await version(gate))["version"]).toBe("1.2.4");
+  });
+
+  it("may be asked from the backend; 503 until it gives a well-formed one", async () => {
+    await using gate = await start({ upstream: "app", path: "/about", field: "build" });
+    for (const broken of ['{"build":"4.5"}', '{"build":4}', '{"other":"4.5.6"}', "no JSON", "[]"]) {
+      said = broken;
+      const answer = await version(gate);
+      expect(answer.status, broken).toBe(503);
+      expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+    }
+    said = '{"build":"4.5.6"}';
+    backend.forget();
+    expect(fieldsOf(await version(gate))["version"]).toBe("4.5.6");
+    expect(fieldsOf(await version(gate, PATHS[1]))["version"]).toBe("4.5.6");
+    expect(backend.seen()).toEqual(["GET /about"]);
+  });
+});

@@ -1,0 +1,35 @@
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { listeningPort } from "./listening-port.ts";
+
+/** A port of 127.0.0.1 on which nobody listens: the system gave it just now, and it was given back. */
+export async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const port = listeningPort(server);
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export interface SilentServer extends AsyncDisposable {
+  readonly port: number;
+}
+
+/** Takes connections, reads nothing and says nothing. */
+export async function startSilentServer(): Promise<SilentServer> {
+  const sockets = new Set<Socket>();
+  const server = createServer({ pauseOnConnect: true }, (socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: listeningPort(server),
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,16 @@
+import type { LogLine, Sallyport } from "./sallyport.ts";
+import { until } from "./until.ts";
+
+/** Waits for a line of the log that has these fields; lines are written a moment after what they tell. */
+export async function logLine(
+  gate: Pick<Sallyport, "log">,
+  fields: Readonly<Record<string, unknown>>,
+): Promise<LogLine> {
+  const wanted = Object.entries(fields);
+  let found: LogLine | undefined;
+  await until(() => {
+    found = gate.log().find((line) => wanted.every(([key, value]) => line[key] === value));
+    return found !== undefined;
+  });
+  return found ?? {};
+}
