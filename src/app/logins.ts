@@ -40,6 +40,7 @@ export function openLogins(options: LoginsOptions): Logins {
   const hashing = createHashingPool(login.hashing);
   const { attempts, within, ban } = login.throttle;
   const service = createLoginService({
+    maxWaiting: login.hashing.queue,
     credentials: createCredentialCheck(stores, hashing),
     throttle: createLoginThrottle({ attempts, withinMs: within, banMs: ban }, clock),
     issuer: createTokenIssuer({

@@ -29,7 +29,8 @@ export function parseFlags<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
-interface ConfigurationFlagValues {
+/** What `parseFlags` gives for `CONFIGURATION_FLAGS`. */
+export interface ConfigurationFlagValues {
   readonly config?: string | undefined;
   readonly set?: readonly string[] | undefined;
 }

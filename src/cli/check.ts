@@ -13,8 +13,6 @@ import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
 import { inspect } from "./inspect.ts";
 
 export const check: Command = {
-  name: "check",
-  summary: "read the configuration and everything it names",
   help: `Usage: sallyport check [options]
 
 Reads the configuration and everything that it names: users, certificates, keys. Tells everything that

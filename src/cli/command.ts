@@ -14,9 +14,6 @@ export interface Terminal {
 
 /** One command of the command line. */
 export interface Command {
-  readonly name: string;
-  /** One line for the overview. */
-  readonly summary: string;
   /** The whole help text. */
   readonly help: string;
   /**

@@ -14,8 +14,6 @@ import { start } from "./start.ts";
 const USERNAME = "demo";
 
 export const demo: Command = {
-  name: "demo",
-  summary: "run the proxy with a backend, a certificate, a key and a user of its own",
   help: `Usage: sallyport demo [options]
 
 Runs the proxy in front of a small backend, with a certificate, a signing key and a user made on the

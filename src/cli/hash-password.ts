@@ -6,8 +6,6 @@ import { parseFlags } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
 
 export const hashPassword: Command = {
-  name: "hash-password",
-  summary: "print the hash of a password, for a users file",
   help: `Usage: sallyport hash-password
 
 On a terminal, asks twice for a password and does not show it; else reads it from standard input, where

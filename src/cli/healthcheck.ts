@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { get } from "node:http";
-import { loadConfiguration } from "../config/load.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
+  type ConfigurationFlagValues,
   configurationSources,
   parseFlags,
 } from "./arguments.ts";
@@ -13,8 +13,6 @@ const TIMEOUT_MS = 3_000;
 const DEFAULT_URL = "http://127.0.0.1:9464/readyz";
 
 export const healthcheck: Command = {
-  name: "healthcheck",
-  summary: "ask a running proxy whether it is ready",
   help: `Usage: sallyport healthcheck [options]
 
 Asks /readyz of the admin listener, for 3 seconds at most: exit code 0 when it is ready, 1 when it is
@@ -25,7 +23,7 @@ ${CONFIGURATION_HELP}
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, url: { type: "string" } });
-    const url = flags.url === undefined ? configuredUrl(flags, terminal) : given(flags.url);
+    const url = flags.url === undefined ? await configuredUrl(flags, terminal) : given(flags.url);
     const answer = await statusOf(url);
     if (answer === 200) {
       terminal.out("ready\n");
@@ -43,10 +41,12 @@ function given(text: string): URL {
 }
 
 /** The configured listener as it is reached from its own machine. Throws `ConfigError` for a bad configuration. */
-function configuredUrl(flags: Parameters<typeof configurationSources>[0], terminal: Terminal): URL {
+async function configuredUrl(flags: ConfigurationFlagValues, terminal: Terminal): Promise<URL> {
   const sources = configurationSources(flags, terminal);
   const named = flags.config !== undefined || Boolean(terminal.env["SALLYPORT_CONFIG"]);
   if (!named && !existsSync(sources.file)) return new URL(DEFAULT_URL);
+  // Loaded late: a check without a configuration does not pay for the libraries that read one.
+  const { loadConfiguration } = await import("../config/load.ts");
   const { admin } = loadConfiguration(sources).configuration;
   if (admin === "off") throw new Error("admin is off: there is nothing to ask");
   const { host, port } = admin.listen;

@@ -1,23 +1,46 @@
-import { ConfigError } from "../core/config-problem.ts";
 import { renderProblems } from "../config/render.ts";
-import { check } from "./check.ts";
+import { ConfigError } from "../core/config-problem.ts";
 import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
-import { demo } from "./demo.ts";
-import { hashPassword } from "./hash-password.ts";
-import { healthcheck } from "./healthcheck.ts";
-import { schema } from "./schema.ts";
-import { serve } from "./serve.ts";
-import { version } from "./version.ts";
 
-const COMMANDS: readonly Command[] = [
-  serve,
-  demo,
-  check,
-  hashPassword,
-  healthcheck,
-  schema,
-  version,
-];
+interface Row {
+  /** One line for the overview. */
+  readonly summary: string;
+  /** Loads the command and what it needs alone: a health check that runs every few seconds must be cheap. */
+  load(): Promise<Command>;
+}
+
+const COMMANDS = new Map<string, Row>(
+  Object.entries({
+    serve: {
+      summary: "run the proxy",
+      load: async () => (await import("./serve.ts")).serve,
+    },
+    demo: {
+      summary: "run the proxy with a backend, a certificate, a key and a user of its own",
+      load: async () => (await import("./demo.ts")).demo,
+    },
+    check: {
+      summary: "read the configuration and everything it names",
+      load: async () => (await import("./check.ts")).check,
+    },
+    "hash-password": {
+      summary: "print the hash of a password, for a users file",
+      load: async () => (await import("./hash-password.ts")).hashPassword,
+    },
+    healthcheck: {
+      summary: "ask a running proxy whether it is ready",
+      load: async () => (await import("./healthcheck.ts")).healthcheck,
+    },
+    schema: {
+      summary: "print the JSON Schema of the configuration, for editors",
+      load: async () => (await import("./schema.ts")).schema,
+    },
+    version: {
+      summary: "print the version of Sallyport",
+      load: async () => (await import("./version.ts")).version,
+    },
+  }),
+);
 
 /** The terminal of this process. */
 const ownTerminal: Terminal = {
@@ -30,21 +53,26 @@ const ownTerminal: Terminal = {
   err: (text) => void process.stderr.write(text),
 };
 
+// A reader that has gone, as in `sallyport schema | head`, is no failure.
+process.stdout.on("error", () => undefined);
+
 /** @returns the exit code of the command that the arguments name. */
 export async function run(
   args: readonly string[],
   terminal: Terminal = ownTerminal,
 ): Promise<number> {
-  const [name = "--help", ...rest] = args;
-  if (name === "--help" || name === "-h" || name === "help") {
+  const [first = "--help", ...rest] = args;
+  if (first === "--help" || first === "-h" || first === "help") {
     terminal.out(overview());
     return args.length === 0 ? EXIT.usage : EXIT.done;
   }
-  const command = name === "--version" ? version : COMMANDS.find((each) => each.name === name);
-  if (command === undefined) {
+  const name = first === "--version" ? "version" : first;
+  const row = COMMANDS.get(name);
+  if (row === undefined) {
     terminal.err(`sallyport: there is no command ${JSON.stringify(name)}\n\n${overview()}`);
     return EXIT.usage;
   }
+  const command = await row.load();
   if (rest.includes("--help") || rest.includes("-h")) {
     terminal.out(`${command.help}\n`);
     return EXIT.done;
@@ -52,13 +80,13 @@ export async function run(
   try {
     return await command.run(rest, terminal);
   } catch (error) {
-    return explain(error, command, terminal);
+    return explain(error, name, command, terminal);
   }
 }
 
-function explain(error: unknown, command: Command, terminal: Terminal): number {
+function explain(error: unknown, name: string, { help }: Command, terminal: Terminal): number {
   if (error instanceof UsageError) {
-    terminal.err(`sallyport ${command.name}: ${error.message}\n\n${command.help}\n`);
+    terminal.err(`sallyport ${name}: ${error.message}\n\n${help}\n`);
     return EXIT.usage;
   }
   if (error instanceof ConfigError) {
@@ -66,14 +94,12 @@ function explain(error: unknown, command: Command, terminal: Terminal): number {
     terminal.err(`${renderProblems(error.problems, { color })}\n`);
     return EXIT.configuration;
   }
-  terminal.err(
-    `sallyport ${command.name}: ${error instanceof Error ? error.message : String(error)}\n`,
-  );
+  terminal.err(`sallyport ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
   return EXIT.failed;
 }
 
 function overview(): string {
-  const width = Math.max(...COMMANDS.map(({ name }) => name.length));
-  const lines = COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+  const width = Math.max(...[...COMMANDS.keys()].map((name) => name.length));
+  const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
   return `Usage: sallyport COMMAND [options]\n\n${lines.join("\n")}\n\nsallyport COMMAND --help tells more.\n`;
 }

@@ -3,8 +3,6 @@ import { parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const schema: Command = {
-  name: "schema",
-  summary: "print the JSON Schema of the configuration, for editors",
   help: `Usage: sallyport schema > config.schema.json
 
 Prints the JSON Schema (draft 2020-12) of the configuration file. Editors with a YAML language server

@@ -12,8 +12,6 @@ import { runUntilStopped } from "./run-until-stopped.ts";
 import { start } from "./start.ts";
 
 export const serve: Command = {
-  name: "serve",
-  summary: "run the proxy",
   help: `Usage: sallyport serve [options]
 
 Runs the proxy until SIGTERM or SIGINT, then drains: readiness fails, new requests are served for

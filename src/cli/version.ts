@@ -3,8 +3,6 @@ import { type Command, EXIT } from "./command.ts";
 import { ownVersion } from "./own-version.ts";
 
 export const version: Command = {
-  name: "version",
-  summary: "print the version of Sallyport",
   help: `Usage: sallyport version [options]
 
       --verbose         tells the version of Node as well

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import type { Permit } from "./permit.ts";
 import type { Transfer } from "./transfer.ts";
 
@@ -27,7 +26,6 @@ export interface Forwarder {
   upgrade(
     permit: Permit,
     request: IncomingMessage,
-    socket: Socket,
     head: Buffer,
     response: ServerResponse,
     transfer: Transfer,

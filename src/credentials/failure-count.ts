@@ -10,6 +10,8 @@ export interface FailureLimits {
 export interface FailureCount {
   /** Milliseconds until the key is free again; 0 when it is. */
   bannedForMs(key: string): number;
+  /** How many more failures there may be before the key is banned. */
+  remaining(key: string): number;
   /** Bans the key when this is the last of `attempts` failures within `withinMs`; a ban that runs is not prolonged. */
   failed(key: string): void;
   forget(key: string): void;
@@ -34,6 +36,12 @@ export function createFailureCount(
     bannedForMs(key) {
       const entry = entries.get(key);
       return entry === undefined ? 0 : Math.max(0, entry.bannedUntil - clock.monotonic());
+    },
+
+    remaining(key) {
+      const since = clock.monotonic() - withinMs;
+      const recent = entries.get(key)?.failures.filter((time) => time >= since) ?? [];
+      return attempts - recent.length;
     },
 
     failed(key) {

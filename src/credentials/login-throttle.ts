@@ -34,6 +34,9 @@ export function createLoginThrottle(limits: LoginThrottleLimits, clock: Clock): 
       );
       return Math.ceil(waitMs / 1000);
     },
+    remaining(username, client) {
+      return pairs.remaining(pairKey(username, client));
+    },
     failed(username, client) {
       pairs.failed(pairKey(username, client));
       networks.failed(networkOf(client));

@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Answer } from "../core/answer.ts";
 import { type ErrorCode, errorRow, type GateError } from "../core/errors.ts";
 import { discardRest } from "./discard-rest.ts";
+import type { TrackedResponse } from "./tracked-response.ts";
 
 /** The name under which this proxy speaks of itself (`Proxy-Status`, RFC 9209). */
 const PRODUCT = "sallyport";
@@ -68,8 +69,9 @@ function challenge(code: ErrorCode, realm: string): string {
  *
  * @returns how many bytes of body go out.
  */
-export function send(answer: Answer, request: IncomingMessage, response: ServerResponse): number {
+export function send(answer: Answer, request: IncomingMessage, response: TrackedResponse): number {
   if (response.headersSent || response.destroyed) return 0;
+  response.whole = true;
   response.writeHead(answer.status, [...answer.headers]);
   const body = request.method === "HEAD" ? "" : answer.body;
   if (request.complete || request.readableEnded) {

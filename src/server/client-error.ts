@@ -34,6 +34,10 @@ export function createClientErrorHandler(
 ): (error: NodeJS.ErrnoException, socket: Duplex) => void {
   return (error, socket) => {
     const response = responseUnderWay(socket);
+    if (response?.whole === true) {
+      endGently(socket);
+      return;
+    }
     if (error.code === "ECONNRESET" || !socket.writable || response?.headersSent === true) {
       socket.destroy();
       return;
@@ -53,10 +57,10 @@ function responseUnderWay(socket: Duplex): TrackedResponse | undefined {
 }
 
 function interrupt(error: GateError, response: TrackedResponse, realm: string): void {
-  const sent = response.req.headers["x-request-id"];
-  const requestId = requestIdOf(typeof sent === "string" ? sent : undefined, response.id);
+  const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
   const answer = errorAnswer(error, response.id, requestId, realm);
   response.interruption = error.code;
+  response.whole = true;
   response.writeHead(answer.status, [...answer.headers]);
   response.end(answer.body);
 }
@@ -67,9 +71,8 @@ function refuseSocket(error: GateError, socket: Duplex, options: ClientErrorOpti
   const id = options.nextId();
   const requestId = requestIdOf(undefined, id);
   const answer = errorAnswer(error, id, requestId, realm);
-  socket.end(asText(answer));
-  socket.resume();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.write(asText(answer));
+  endGently(socket);
   observer.requestFinished({
     id,
     requestId,
@@ -91,6 +94,13 @@ function refuseSocket(error: GateError, socket: Duplex, options: ClientErrorOpti
     upstreamMs: undefined,
     protocol: "HTTP/1.1",
   });
+}
+
+/** Lets the client read what was written before the connection is gone. */
+function endGently(socket: Duplex): void {
+  socket.end();
+  socket.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 function asText({ status, headers, body }: Answer): string {

@@ -77,8 +77,10 @@ function ambiguous(reason: string): GateError {
 }
 
 /** The id that the client chose when it is harmless, else one of ours. */
-export function requestIdOf(sent: string | undefined, id: number): string {
-  return sent !== undefined && REQUEST_ID.test(sent) ? sent : `${PROCESS_TAG}-${id.toString(36)}`;
+export function requestIdOf(sent: string | string[] | undefined, id: number): string {
+  return typeof sent === "string" && REQUEST_ID.test(sent)
+    ? sent
+    : `${PROCESS_TAG}-${id.toString(36)}`;
 }
 
 function readFields(rawHeaders: readonly string[]): Fields {

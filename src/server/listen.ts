@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import { Socket } from "node:net";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { GateError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -117,14 +117,12 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): 
   server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
     pipeline.refuse(request, response, new GateError("expectation_failed"));
   });
-  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    if (!isSocket(socket)) return;
-    const response = responseOn(request, socket, upgraded);
-    void pipeline.handleUpgrade(request, response, socket, head);
+  server.on("upgrade", (request: IncomingMessage, _stream: Duplex, head: Buffer) => {
+    const response = responseOn(request, upgraded);
+    void pipeline.handleUpgrade(request, response, head);
   });
-  server.on("connect", (request: IncomingMessage, socket: Duplex) => {
-    if (!isSocket(socket)) return;
-    const response = responseOn(request, socket, upgraded);
+  server.on("connect", (request: IncomingMessage) => {
+    const response = responseOn(request, upgraded);
     pipeline.refuse(request, response, new GateError("method_not_allowed", { allow: "GET, HEAD" }));
   });
   server.on("clientError", createClientErrorHandler(options));
@@ -132,19 +130,12 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): 
   server.on("drop", () => observer.rejected("connections"));
 }
 
-/** Node's types allow any stream here; a listener on a port has sockets alone. */
-function isSocket(stream: Duplex): stream is Socket {
-  if (stream instanceof Socket) return true;
-  stream.destroy();
-  return false;
-}
-
-/** A response on a socket that Node has let go of; the connection ends with it. */
-function responseOn(
-  request: IncomingMessage,
-  socket: Socket,
-  upgraded: Set<Socket>,
-): TrackedResponse {
+/**
+ * A response on a socket that Node has let go of; the connection ends with it. For a request with a body Node 26 hands out
+ * another stream than the socket: the request is refused, on the socket like all others.
+ */
+function responseOn(request: IncomingMessage, upgraded: Set<Socket>): TrackedResponse {
+  const { socket } = request;
   upgraded.add(socket);
   socket.once("close", () => upgraded.delete(socket));
   socket.on("error", () => socket.destroy());

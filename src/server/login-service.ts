@@ -3,31 +3,55 @@ import { GateError } from "../core/errors.ts";
 import type { LoginService } from "../core/login-service.ts";
 import type { LoginThrottle } from "../core/login-throttle.ts";
 import type { TokenIssuer } from "../core/token-issuer.ts";
+import { KeyedTurns, TooManyWaiting } from "../lib/keyed-turns.ts";
 
 export interface LoginServiceParts {
   readonly credentials: CredentialCheck;
   readonly throttle: LoginThrottle;
   readonly issuer: TokenIssuer;
+  /** How many logins may wait for others with the same name from the same client. */
+  readonly maxWaiting: number;
 }
 
-/** A login: throttle, then password, then token. */
-export function createLoginService({
-  credentials,
-  throttle,
-  issuer,
-}: LoginServiceParts): LoginService {
+/**
+ * A login: throttle, then password, then token. Of one name from one client no more passwords are checked at once than may
+ * still be wrong, so that a burst has no more guesses than a sequence.
+ */
+export function createLoginService(parts: LoginServiceParts): LoginService {
+  const { throttle, issuer } = parts;
+  const turns = new KeyedTurns(parts.maxWaiting);
   return {
     async logIn(username, password, client) {
-      const wait = throttle.retryAfter(username, client);
-      if (wait > 0)
-        throw new GateError("login_throttled", { reason: "throttled", retryAfter: wait });
-      const user = await credentials.check(username, password);
-      if (user === undefined) {
-        throttle.failed(username, client);
-        throw new GateError("bad_credentials", { reason: "bad_credentials" });
-      }
-      throttle.succeeded(username, client);
+      const user = await turns
+        .run(
+          `${client}\0${username}`,
+          () => throttle.remaining(username, client),
+          () => checked(parts, username, password, client),
+        )
+        .catch(queueFull);
       return issuer.issue(user);
     },
   };
+}
+
+async function checked(
+  { credentials, throttle }: LoginServiceParts,
+  username: string,
+  password: string,
+  client: string,
+) {
+  const wait = throttle.retryAfter(username, client);
+  if (wait > 0) throw new GateError("login_throttled", { reason: "throttled", retryAfter: wait });
+  const user = await credentials.check(username, password);
+  if (user === undefined) {
+    throttle.failed(username, client);
+    throw new GateError("bad_credentials", { reason: "bad_credentials" });
+  }
+  throttle.succeeded(username, client);
+  return user;
+}
+
+function queueFull(error: unknown): never {
+  if (!(error instanceof TooManyWaiting)) throw error;
+  throw new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
 }

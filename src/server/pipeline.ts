@@ -32,7 +32,6 @@ export interface PipelineOptions {
 
 /** What a request to switch protocols brings besides the request. */
 interface Upgrade {
-  readonly socket: Socket;
   readonly head: Buffer;
 }
 
@@ -51,14 +50,9 @@ export class Pipeline {
     return this.#run(incoming, response, undefined);
   }
 
-  /** Answers one request to switch protocols. Never throws. `response` writes to the socket of `upgrade`. */
-  handleUpgrade(
-    incoming: IncomingMessage,
-    response: TrackedResponse,
-    socket: Socket,
-    head: Buffer,
-  ): Promise<void> {
-    return this.#run(incoming, response, { socket, head });
+  /** Answers one request to switch protocols. Never throws. `response` writes to the request's socket. */
+  handleUpgrade(incoming: IncomingMessage, response: TrackedResponse, head: Buffer): Promise<void> {
+    return this.#run(incoming, response, { head });
   }
 
   /** Answers a request that Node itself refuses. */
@@ -80,6 +74,7 @@ export class Pipeline {
       const gate = this.#options.gate();
       const request = this.#options.intake(incoming, progress.id);
       progress.request = request;
+      progress.requestId = request.requestId;
       const endpoint = ownEndpoint(gate, request, upgrade);
       if (endpoint === undefined) {
         await this.#pass(gate, request, progress, incoming, response, upgrade);
@@ -100,6 +95,7 @@ export class Pipeline {
       id: response.id,
       started: this.#options.clock.monotonic(),
       transfer: new Transfer(),
+      requestId: "",
       request: undefined,
       route: "none",
       auth: undefined,
@@ -145,13 +141,11 @@ export class Pipeline {
       await gate.forwarder.forward(permit, incoming, response, progress.transfer);
     } else {
       refuseOtherUpgrades(request, incoming);
-      const { socket, head } = upgrade;
       const { transfer } = progress;
       progress.status = await gate.forwarder.upgrade(
         permit,
         incoming,
-        socket,
-        head,
+        upgrade.head,
         response,
         transfer,
       );
@@ -203,10 +197,8 @@ export class Pipeline {
       progress.status = CLIENT_GONE;
       return;
     }
-    const sent = incoming.headers["x-request-id"];
-    const chosen = typeof sent === "string" ? sent : undefined;
-    const requestId = progress.request?.requestId ?? requestIdOf(chosen, progress.id);
-    const answer = errorAnswer(error, progress.id, requestId, realm);
+    progress.requestId ||= requestIdOf(incoming.headers["x-request-id"], progress.id);
+    const answer = errorAnswer(error, progress.id, progress.requestId, realm);
     progress.transfer.bytesOut = send(answer, incoming, response);
   }
 

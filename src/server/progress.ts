@@ -13,6 +13,8 @@ export interface Progress {
   readonly id: number;
   readonly started: number;
   readonly transfer: Transfer;
+  /** Empty until intake has read the request, or an error was answered. */
+  requestId: string;
   request: GateRequest | undefined;
   route: string;
   auth: AuthResult | undefined;
@@ -35,10 +37,10 @@ export function outcomeOf(
   const left = transfer.brokeOff === "aborted" && interruption === undefined;
   return {
     id: progress.id,
-    requestId: request?.requestId ?? "",
+    requestId: progress.requestId,
     client: request?.client ?? plainAddress(incoming.socket.remoteAddress ?? ""),
     method: incoming.method ?? "",
-    host: request?.authority ?? incoming.headers.host ?? "",
+    host: request?.authority ?? "",
     path: request?.path ?? pathAlone(incoming.url ?? ""),
     route: progress.route,
     upstream: transfer.upstream,
@@ -56,7 +58,7 @@ export function outcomeOf(
   };
 }
 
-/** A query can hold secrets. */
+/** Of a target that was refused only what cannot hold a secret: no query, and no authority with a password in it. */
 function pathAlone(url: string): string {
-  return url.replace(/[?#].*$/s, "");
+  return url.startsWith("/") ? url.replace(/[?#].*$/s, "") : "";
 }

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import httpProxy, { type ProxyServer, type ServerOptions } from "http-proxy-3";
 import { GateError } from "../core/errors.ts";
 import type { Forwarder } from "../core/forwarder.ts";
@@ -80,13 +79,12 @@ class PoolForwarder implements Forwarder {
   async upgrade(
     permit: Permit,
     request: IncomingMessage,
-    socket: Socket,
     head: Buffer,
     response: ServerResponse,
     transfer: Transfer,
   ): Promise<number> {
     const upstream = this.#upstreamOf(permit, transfer);
-    return this.#webSockets.carry({ permit, upstream, request, socket, head, response, transfer });
+    return this.#webSockets.carry({ permit, upstream, request, head, response, transfer });
   }
 
   closeWebSockets(): void {

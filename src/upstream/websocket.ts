@@ -17,10 +17,9 @@ export interface Carriage {
   readonly permit: Permit;
   readonly upstream: Upstream;
   readonly request: IncomingMessage;
-  readonly socket: Socket;
   /** What the client sent behind its request already. */
   readonly head: Buffer;
-  /** Writes to `socket`, for a backend that refuses the upgrade. */
+  /** Writes to the request's socket, for a backend that refuses the upgrade. */
   readonly response: ServerResponse;
   readonly transfer: Transfer;
 }
@@ -49,7 +48,8 @@ export class WebSockets {
 
   /** See `Forwarder.upgrade`. */
   async carry(carriage: Carriage): Promise<number> {
-    const { permit, upstream, request, socket, head, transfer } = carriage;
+    const { permit, upstream, request, head, transfer } = carriage;
+    const { socket } = request;
     const { clock, observer } = this.#settings;
     const target = upstream.pick();
     transfer.target = target.address;
@@ -77,7 +77,8 @@ export class WebSockets {
   }
 
   async #stayOpen(carriage: Carriage, backend: Socket): Promise<number> {
-    const { permit, socket, response, transfer, upstream } = carriage;
+    const { permit, request, response, transfer, upstream } = carriage;
+    const { socket } = request;
     response.detachSocket(socket);
     const webSocket = new OpenWebSocket(socket, backend, transfer, upstream.options.websocket.idle);
     this.#open.add(webSocket);

@@ -29,7 +29,7 @@ export async function ask(peer: Peer, path: string, question: Question = {}): Pr
     {
       host: "127.0.0.1",
       port: peer.port,
-      ...(peer.ca === undefined ? {} : { ca: peer.ca }),
+      ...(peer.ca === undefined ? {} : { ca: peer.ca, servername: "localhost" }),
       path,
       method,
       agent: agent ?? false,

@@ -1,0 +1,182 @@
+import { generateKeyPairSync } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { childCommand, command } from "./command.ts";
+import { type Deployment, deployment } from "./deployment.ts";
+
+interface Verdict {
+  readonly valid: boolean;
+  readonly problems: readonly {
+    readonly file: string;
+    readonly line?: number;
+    readonly column?: number;
+    readonly message: string;
+    readonly hint?: string;
+  }[];
+  readonly routes: readonly { readonly name: string }[];
+}
+
+let shipped: Deployment;
+
+beforeEach(async () => {
+  shipped = await deployment();
+});
+
+async function verdict(
+  flags: readonly string[] = shipped.flags,
+): Promise<Verdict & { readonly code: number }> {
+  const { code, out, err } = await command(["check", "--format", "json", ...flags]);
+  expect(err).toBe("");
+  return { ...(JSON.parse(out) as Verdict), code };
+}
+
+/** Where the problems are. */
+async function places(): Promise<string[]> {
+  const { code, valid, problems, routes } = await verdict();
+  expect({ code, valid, routes }).toEqual({ code: 78, valid: false, routes: [] });
+  return problems.map(({ file, line, column }) =>
+    [basename(file), line, column].filter((part) => part !== undefined).join(":"),
+  );
+}
+
+describe("the shipped configuration with the files that it names", () => {
+  it("is valid, and the routes are told in their order", async () => {
+    const { code, out, err } = await childCommand(["check", ...shipped.flags]);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    // A host beats any path, then the longest path wins.
+    const names = out.match(/^ {2}\w+/gm)?.map((name) => name.trim());
+    expect(names).toEqual(["orders", "docs", "app"]);
+    expect(out).toContain("one group of sales,admin");
+  });
+
+  it("is valid in JSON, too", async () => {
+    const { code, valid, problems, routes } = await verdict();
+    expect({ code, valid, problems }).toEqual({ code: 0, valid: true, problems: [] });
+    expect(routes).toMatchObject([
+      { name: "orders", hosts: ["api.example.com"], groups: { any: ["sales", "admin"] } },
+      { name: "docs", path: { prefix: "/docs/" }, methods: ["GET", "HEAD"], auth: "none" },
+      { name: "app", auth: "required", upstream: "app" },
+    ]);
+  });
+
+  it("is found through SALLYPORT_CONFIG, and a flag wins over that", async () => {
+    const [flag = "", file = "", ...rest] = shipped.flags;
+    const found = await command(["check", ...rest], { SALLYPORT_CONFIG: file });
+    expect(found.code).toBe(0);
+    const overruled = await command(["check", ...shipped.flags], { SALLYPORT_CONFIG: "/none" });
+    expect(overruled.code).toBe(0);
+    expect((await command(["check", flag, "/none"], { SALLYPORT_CONFIG: file })).code).toBe(78);
+  });
+});
+
+describe("what is wrong", () => {
+  it("in the configuration is told all at once, with line, caret and suggestion", async () => {
+    await shipped.write(
+      "config.yaml",
+      `server:
+  listn: "0.0.0.0:8443"
+  tls: { selfSigned: true }
+upstreams:
+  app: { targets: ["http://127.0.0.1:8080"], timeouts: { connect: 5 } }
+routes:
+  - { name: all, upstream: apq }
+`,
+    );
+    const file = join(shipped.directory, "config.yaml");
+    const { code, out, err } = await childCommand(["check", "--config", file]);
+    expect({ code, out }).toEqual({ code: 78, out: "" });
+    expect(err.split("\n").filter((line) => line.startsWith(file))).toHaveLength(3);
+    expect(err).toContain(`${file}:2:3: `);
+    expect(err).toContain('\n 2 |   listn: "0.0.0.0:8443"\n   |   ^ did you mean listen?\n');
+    expect(err).toContain("^ did you mean app?\n");
+    // No terminal, so no colour.
+    expect(err).not.toContain("\u001B");
+
+    const { problems } = await verdict(["--config", file]);
+    expect(problems.map(({ line, column }) => [line, column])).toEqual([
+      [2, 3],
+      [5, 67],
+      [7, 28],
+    ]);
+    expect(problems[0]).toEqual({
+      file,
+      line: 2,
+      column: 3,
+      message: expect.any(String),
+      hint: "did you mean listen?",
+    });
+  });
+
+  it("in the files that it names is told all at once", async () => {
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const stranger = privateKey.export({ format: "pem", type: "pkcs8" });
+    await shipped.write("tls.key", stranger);
+    await shipped.write("users.yaml", "users:\n  bob:\n    password: plain\n  eve: {}\n");
+    await shipped.write("keys/two.pem", "no key");
+    await shipped.write("keys/three.json", "{}");
+    await rm(join(shipped.directory, "ca.crt"));
+    expect(await places()).toEqual([
+      "config.yaml:89:20",
+      "tls.key",
+      "users.yaml:3:15",
+      "users.yaml:4:3",
+      "three.json",
+      "two.pem",
+    ]);
+  });
+
+  it("is told once for a file that is not there", async () => {
+    for (const name of ["tls.key", "users.yaml", "ca.crt", "keys"]) {
+      await rm(join(shipped.directory, name), { recursive: true });
+    }
+    const { problems } = await verdict();
+    expect(problems.map(({ message }) => message.split(" ")[0])).toEqual([
+      "server.tls.keyFile",
+      "users[0].path",
+      "tokens.keys",
+      "upstreams.orders.tls.caFile",
+    ]);
+  });
+
+  it.each([
+    ["empty", ""],
+    ["not PEM", "ca"],
+    ["broken", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
+  ])("about authorities: a file that is %s", async (_what, content) => {
+    await shipped.write("ca.crt", content);
+    expect(await places()).toEqual(["ca.crt"]);
+  });
+
+  it("about the keys of a trusted issuer", async () => {
+    await shipped.write("jwks.json", '{"keys": 1}');
+    const trusted =
+      "tokens.trusted=[{issuer: a, audience: b, jwks: {file: jwks.json}, algorithms: [ES256]}]";
+    const { problems } = await verdict([...shipped.flags, "--set", trusted]);
+    expect(problems.map(({ file }) => basename(file))).toEqual(["jwks.json"]);
+    await shipped.write("jwks.json", '{"keys": []}');
+    expect((await verdict([...shipped.flags, "--set", trusted])).valid).toBe(true);
+  });
+
+  it("about a client certificate", async () => {
+    const tls = ["caFile: ca.crt", "certFile: tls.crt", "keyFile: keys/one.pem"].join(", ");
+    const flags = [...shipped.flags, "--set", `upstreams.orders.tls={${tls}}`];
+    const { problems } = await verdict(flags);
+    expect(problems.map(({ file }) => basename(file))).toEqual(["one.pem"]);
+  });
+
+  it("never shows a secret", async () => {
+    await shipped.write("users.yaml", "users:\n  bob: { password: hunter2, groups: 1 }\n");
+    const text = await command(["check", ...shipped.flags]);
+    expect(text.code).toBe(78);
+    expect(text.err).toContain("users.yaml:2:");
+    expect(text.err).not.toContain("hunter2");
+    expect(JSON.stringify(await verdict())).not.toContain("hunter2");
+  });
+
+  it("is a file that does not exist", async () => {
+    const { code, problems } = await verdict(["--config", "/none/config.yaml"]);
+    expect(code).toBe(78);
+    expect(problems.map(({ file }) => file)).toEqual(["/none/config.yaml"]);
+  });
+});

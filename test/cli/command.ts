@@ -1,0 +1,52 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { run } from "../../src/cli/run.ts";
+
+export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+export interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command in this thread: the exit code and both streams are those of a process. */
+export async function command(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  input: string | Buffer = "",
+): Promise<Ended> {
+  let out = "";
+  let err = "";
+  const code = await run(args, {
+    env,
+    input: new PassThrough().end(input),
+    out: (written) => void (out += written),
+    err: (written) => void (err += written),
+  });
+  return { code, out, err };
+}
+
+/** Runs `node src/main.ts` until it ends. */
+export async function childCommand(
+  args: readonly string[],
+  options: { input?: string | Buffer; env?: Record<string, string>; cwd?: string } = {},
+): Promise<Ended> {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...process.env, ...options.env },
+    cwd: options.cwd,
+    stdio: "pipe",
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  // A command that does not read its input may have ended before it was written.
+  child.stdin.on("error", () => undefined);
+  child.stdin.end(options.input);
+  const closed = once(child, "close");
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [code] = await closed;
+  return { code: Number(code), out, err };
+}

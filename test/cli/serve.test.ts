@@ -1,0 +1,29 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
+import { listeningPort } from "../support/listening-port.ts";
+import { childCommand } from "./command.ts";
+import { deployment } from "./deployment.ts";
+
+it("does not start with broken files, and tells all of them at once", async () => {
+  const { flags, write } = await deployment();
+  await write("tls.crt", "");
+  await write("users.yaml", "users: 1");
+  await write("ca.crt", "");
+  const { code, out, err } = await childCommand(["serve", ...flags]);
+  expect({ code, out }).toEqual({ code: 78, out: "" });
+  expect(err.match(/\w+\.(?:crt|yaml)(?=:)/g)).toEqual(["tls.crt", "users.yaml", "ca.crt"]);
+});
+
+it("ends with one line when the port is taken", async () => {
+  const { flags } = await deployment();
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  onTestFinished(() => void taken.close());
+  const address = `127.0.0.1:${listeningPort(taken)}`;
+  const listen = ["--set", `server.listen=${address}`, "--set", "admin.listen=127.0.0.1:0"];
+  const { code, err } = await childCommand(["serve", ...flags, ...listen]);
+  expect(code).toBe(1);
+  expect(err).toMatch(/^sallyport serve: [^\n]+\n$/);
+  expect(err).toContain(address);
+});

@@ -1,0 +1,81 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { childCommand, command, MAIN } from "./command.ts";
+
+const COMMANDS = ["serve", "demo", "check", "hash-password", "healthcheck", "schema", "version"];
+
+const PACKAGE = JSON.parse(
+  readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+) as { version: string };
+
+describe("without a command", () => {
+  it("every command is listed", async () => {
+    const { code, out, err } = await command(["--help"]);
+    expect(code).toBe(0);
+    expect(out.match(/^ {2}[a-z-]+/gm)?.map((name) => name.trim())).toEqual(COMMANDS);
+    expect(err).toBe("");
+  });
+
+  it("nothing at all is wrong usage", async () => {
+    expect((await command([])).code).toBe(2);
+  });
+
+  it("an unknown command is wrong usage, told on standard error", async () => {
+    const { code, out, err } = await childCommand(["serv"]);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain('"serv"');
+  });
+});
+
+describe.each(COMMANDS)("%s", (name) => {
+  it("has a help text", async () => {
+    for (const flag of ["--help", "-h"]) {
+      const { code, out, err } = await command([name, flag]);
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      expect(out).toMatch(new RegExp(`^Usage: sallyport ${name}\\b`));
+      expect(out).toMatch(/^ +-h, --help /m);
+    }
+  });
+
+  it.each(["--nonsense", "nonsense"])("refuses %s", async (word) => {
+    const { code, out, err } = await command([name, word]);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(word);
+    expect(err).toContain(`Usage: sallyport ${name}`);
+  });
+});
+
+it.each([
+  ["check", "--format", "xml"],
+  ["check", "--set", "server.listen"],
+  ["healthcheck", "--url", "https://127.0.0.1/"],
+  ["healthcheck", "--url", "9464"],
+  ["demo", "--listen", "8443"],
+  ["demo", "--listen", "192.0.2.1:8443"],
+  ["demo", "--admin-listen", "127.0.0.1:x"],
+  ["demo", "--listen"],
+])("%s %s %s is wrong usage", async (...args) => {
+  const { code, out } = await command(args);
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+});
+
+describe("the version", () => {
+  it("is that of the package", async () => {
+    const expected = { code: 0, out: `${PACKAGE.version}\n`, err: "" };
+    expect(await command(["version"])).toEqual(expected);
+    expect(await command(["--version"])).toEqual(expected);
+  });
+
+  it("comes with Node's when asked", async () => {
+    const { out } = await childCommand(["version", "--verbose"]);
+    expect(out).toBe(`sallyport ${PACKAGE.version}\nnode ${process.versions.node}\n`);
+  });
+});
+
+it("a reader that has gone is no failure", async () => {
+  const child = spawn(process.execPath, [MAIN, "schema"], { stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.destroy();
+  expect(await once(child, "close")).toEqual([0, null]);
+});

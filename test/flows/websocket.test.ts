@@ -1,0 +1,197 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { fieldsOf } from "../support/ask.ts";
+import { closedPort } from "../support/dead-ends.ts";
+import { expectRefusal } from "../support/envelope.ts";
+import { valuesOf } from "../support/http-reader.ts";
+import { logLine } from "../support/log-line.ts";
+import { startRawBackend } from "../support/raw-backend.ts";
+import { exchange, request } from "../support/raw-client.ts";
+import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
+import { until } from "../support/until.ts";
+import {
+  openWebSocket,
+  startWebSocketBackend,
+  UpgradeRefused,
+  type WebSocketBackend,
+} from "../support/websocket.ts";
+
+const routes = [
+  { name: "public", path: "/public/", auth: "none", upstream: "app" },
+  { name: "chat", path: "/chat", upstream: "app", rewrite: { addPrefix: "/v1" } },
+  { name: "bosses", path: "/boss", require: { groups: { any: ["boss"] } }, upstream: "app" },
+];
+
+let backend: WebSocketBackend;
+let gate: Sallyport;
+let bearer: Record<string, string>;
+beforeAll(async () => {
+  backend = await startWebSocketBackend();
+  gate = await startSallyport({ target: backend.url, config: { routes } });
+  bearer = { authorization: `Bearer ${gate.token}` };
+});
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+});
+
+function upgrade(path: string, headers: readonly string[] = [], protocol = "websocket"): string {
+  return request([
+    ...[`GET ${path} HTTP/1.1`, "Host: localhost", "Connection: Upgrade", `Upgrade: ${protocol}`],
+    ...["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", ...headers],
+  ]);
+}
+
+async function openNow(through: Sallyport, route: string): Promise<number> {
+  const page = await scrape(through);
+  return Number(page.value(`sallyport_websocket_connections{route="${route}"}`));
+}
+
+describe("an upgrade that is not allowed", () => {
+  it.each([
+    ["without a token", "/chat", () => [], 401],
+    ["with a bad token", "/chat", () => ["Authorization: Bearer bad"], 401],
+    ["without the group", "/boss", () => [`Authorization: Bearer ${gate.token}`], 403],
+    ["to nowhere", "/nowhere", () => [`Authorization: Bearer ${gate.token}`], 404],
+    ["to nowhere without a token", "/nowhere", () => [], 401],
+  ])("gets an ordinary answer: %s", async (_name, path, headers, status) => {
+    const seen = backend.upgrades.length;
+    const answer = await exchange(gate, upgrade(path, headers()), { responses: Infinity });
+    expectRefusal(answer, status);
+    expect(backend.upgrades.length).toBe(seen);
+    const line = await logLine(gate, { id: fieldsOf(answer.last)["id"] });
+    expect(line).toMatchObject({ status, source: "self", protocol: "websocket" });
+  });
+
+  it.each(["h2c", "TLS/1.0", "websocket, h2c"])("gets 400 when it is for %s", async (protocol) => {
+    const authorization = `Authorization: Bearer ${gate.token}`;
+    const bytes = upgrade("/chat", [authorization], protocol);
+    expectRefusal(await exchange(gate, bytes, { responses: Infinity }), 400);
+  });
+
+  it("gets 400 at an endpoint of our own", async () => {
+    const answer = await exchange(gate, upgrade("/api/v1/version"), { responses: Infinity });
+    expectRefusal(answer, 400);
+  });
+});
+
+describe("an open WebSocket", () => {
+  it("carries text both ways, on the path and with the identity that were decided", async () => {
+    using socket = await openWebSocket(gate, "/chat/room%20one?x=1", bearer);
+    socket.send("hello");
+    expect(await socket.message()).toBe("hello");
+    const seen = backend.upgrades.at(-1);
+    expect(seen?.url).toBe("/v1/chat/room%20one?x=1");
+    const headers: [string, string][] = [];
+    const raw = seen?.rawHeaders ?? [];
+    for (let i = 0; i + 1 < raw.length; i += 2) headers.push([raw[i] ?? "", raw[i + 1] ?? ""]);
+    expect(valuesOf(headers, "x-auth-subject")).toEqual(["alice"]);
+    expect(valuesOf(headers, "authorization")).toEqual([]);
+    expect(valuesOf(headers, "x-forwarded-for")).toEqual(["127.0.0.1"]);
+  });
+
+  it("carries binary messages, one byte or many megabytes", async () => {
+    const url = `wss://127.0.0.1:${gate.port}/chat`;
+    const socket = new WebSocket(url, { ca: gate.ca, servername: "localhost", headers: bearer });
+    await once(socket, "open");
+    for (const bytes of [0, 1, 126, 65_536, 8 * 1024 * 1024]) {
+      const message = randomBytes(bytes);
+      socket.send(message);
+      const [echoed, binary]: unknown[] = await once(socket, "message");
+      expect(binary).toBe(true);
+      expect(Buffer.isBuffer(echoed) && echoed.equals(message)).toBe(true);
+    }
+    socket.terminate();
+  });
+
+  it("is counted while it is open, and told in the log when it ends", async () => {
+    await until(async () => (await openNow(gate, "chat")) === 0);
+    using first = await openWebSocket(gate, "/chat/counted", bearer);
+    using second = await openWebSocket(gate, "/chat/counted", bearer);
+    expect(await openNow(gate, "chat")).toBe(2);
+    first.close(1000);
+    expect(await first.closed).toBe(1000);
+    await until(async () => (await openNow(gate, "chat")) === 1);
+    second[Symbol.dispose]();
+    await until(async () => (await openNow(gate, "chat")) === 0);
+    const line = await logLine(gate, { path: "/chat/counted", status: 101 });
+    expect(line).toMatchObject({
+      ...{ route: "chat", upstream: "app", source: "upstream", auth: "allowed" },
+      ...{ subject: "alice", protocol: "websocket" },
+    });
+  });
+
+  it("closes on the backend's side with the code that the client gave", async () => {
+    using socket = await openWebSocket(gate, "/public/leaving");
+    socket.close(4001);
+    expect(await socket.closed).toBe(4001);
+    await until(() => backend.closeCodes.includes(4001));
+  });
+
+  it("ends when the client is gone", async () => {
+    const before = backend.open();
+    const socket = await openWebSocket(gate, "/public/gone");
+    await until(() => backend.open() === before + 1);
+    socket[Symbol.dispose]();
+    await until(() => backend.open() === before);
+  });
+
+  it("ends when the backend is gone", async () => {
+    using socket = await openWebSocket(gate, "/public/dropped");
+    backend.dropAll();
+    expect(await socket.closed).toBe(1006);
+  });
+});
+
+describe("a backend that does not want the upgrade", () => {
+  it("is heard: its answer passes as it is", async () => {
+    const refused: unknown = await openWebSocket(gate, "/public/refuse").catch((error) => error);
+    expect(refused).toBeInstanceOf(UpgradeRefused);
+    const { last } = await exchange(gate, upgrade("/public/refuse"), { responses: Infinity });
+    expect(last.status).toBe(403);
+    expect(last.body).toBe("no");
+    expect(last.header("proxy-status")).toBeUndefined();
+  });
+
+  it("by being down gets 502", async () => {
+    const target = `http://127.0.0.1:${await closedPort()}`;
+    await using through = await startSallyport({ target });
+    const answer = await exchange(through, upgrade("/public/x"), { responses: Infinity });
+    expectRefusal(answer, 502);
+    expect(answer.last.header("proxy-status")).toBe("sallyport; error=connection_refused");
+  });
+
+  it("by saying nothing gets 504, and a silent WebSocket ends", async () => {
+    await using silent = await startRawBackend(() => "hang");
+    const upstreams = {
+      app: { targets: [silent.url], websocket: { handshake: "200ms" } },
+      quiet: { targets: [backend.url], websocket: { idle: "200ms" } },
+    };
+    const quiet = { name: "quiet", path: "/quiet", auth: "none", upstream: "quiet" };
+    await using through = await startSallyport({
+      target: silent.url,
+      config: { upstreams, routes: [...routes, quiet] },
+    });
+    const answer = await exchange(through, upgrade("/public/x"), { responses: Infinity });
+    expectRefusal(answer, 504);
+    expect(answer.last.header("proxy-status")).toBe("sallyport; error=http_response_timeout");
+    using socket = await openWebSocket(through, "/quiet");
+    expect(await socket.closed).toBe(1006);
+  });
+});
+
+describe("SIGTERM", () => {
+  it("closes WebSockets with 1001 and ends with 0", async () => {
+    await using leaving = await startSallyport({ target: backend.url, config: { routes } });
+    const codes = backend.closeCodes.length;
+    using socket = await openWebSocket(leaving, "/public/x");
+    socket.send("still here");
+    expect(await socket.message()).toBe("still here");
+    expect(await leaving.stop()).toBe(0);
+    expect(await socket.closed).toBe(1001);
+    await until(() => backend.closeCodes.slice(codes).includes(1001));
+  });
+});
