@@ -4,8 +4,10 @@ import { refusalOfNode } from "./lib/node-version.ts";
 const refusal = refusalOfNode(process.versions.node);
 if (refusal === undefined) {
   // Loaded late: on a Node that is refused, nothing else may be reached.
+  // `debug`, a dependency of http-proxy-3, would print targets with their queries.
+  delete process.env["DEBUG"];
   const { run } = await import("./cli/run.ts");
-  process.exitCode = await run(process.argv.slice(2));
+  process.exit(await run(process.argv.slice(2)));
 } else {
   process.stderr.write(`${refusal}\n`);
   process.exitCode = 1;

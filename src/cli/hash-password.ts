@@ -53,8 +53,9 @@ async function piped({ input }: Terminal): Promise<string> {
     if (length > MAX_PASSWORD_BYTES + 2) break;
   }
   const all = Buffer.concat(chunks);
-  // A login sends UTF-8; a replacement character in the password would fit none.
-  if (!isUtf8(all) && length <= MAX_PASSWORD_BYTES + 2)
+  // A login sends UTF-8, so no login would fit. What is too long may end within a character.
+  if (length <= MAX_PASSWORD_BYTES + 2 && !isUtf8(all)) {
     throw new Error("the password is not UTF-8 text");
+  }
   return all.toString("utf8").replace(/\r?\n$/, "");
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Answer } from "../core/answer.ts";
 import { type ErrorCode, errorRow, type GateError } from "../core/errors.ts";
-import { discardRest } from "./discard-rest.ts";
+import { discardRest, finishReading } from "./discard-rest.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 
 /** The name under which this proxy speaks of itself (`Proxy-Status`, RFC 9209). */
@@ -82,9 +82,7 @@ export function send(answer: Answer, request: IncomingMessage, response: Tracked
     void discardRest(request).then(() => response.end());
   } else {
     response.end(body);
-    void discardRest(request).then((whole) => {
-      if (!whole) request.socket.destroySoon();
-    });
+    finishReading(request);
   }
   return Buffer.byteLength(body);
 }

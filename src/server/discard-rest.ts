@@ -29,3 +29,11 @@ export function discardRest(request: IncomingMessage): Promise<boolean> {
   request.resume();
   return promise;
 }
+
+/** Has the rest of a body read away, if there is one; a client that sends too much of it loses its connection. */
+export function finishReading(request: IncomingMessage): void {
+  if (request.complete || request.readableEnded || request.destroyed) return;
+  void discardRest(request).then((whole) => {
+    if (!whole) request.socket.destroySoon();
+  });
+}

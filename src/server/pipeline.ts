@@ -12,6 +12,7 @@ import { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorAnswer, send } from "./answer.ts";
 import { bearerToken } from "./bearer.ts";
+import { finishReading } from "./discard-rest.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, type Progress } from "./progress.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
@@ -139,6 +140,7 @@ export class Pipeline {
     if (identity !== undefined) this.#decided(progress, "allowed", "ok");
     if (upgrade === undefined) {
       await gate.forwarder.forward(permit, incoming, response, progress.transfer);
+      finishReading(incoming);
     } else {
       refuseOtherUpgrades(request, incoming);
       const { transfer } = progress;

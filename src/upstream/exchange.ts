@@ -43,6 +43,8 @@ export class Exchange {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #transfer: Transfer;
+  /** The client has been told to send its body. */
+  #continued = false;
   readonly #completion = Promise.withResolvers<void>();
 
   constructor(
@@ -144,7 +146,8 @@ export class Exchange {
     return new RequestBody(this.#request, {
       limit: this.#settings.bodyBytes,
       wanted: () => {
-        if (expectsContinue) this.#response.writeContinue();
+        if (expectsContinue && !this.#continued) this.#response.writeContinue();
+        this.#continued = true;
       },
       received: (bytes) => {
         this.#transfer.bytesIn += bytes;

@@ -15,10 +15,8 @@ const DROPPED = new Set([
 export function incomingHeaders(headers: IncomingHttpHeaders, requestId: string): string[] {
   const passed: string[] = [];
   const named = connectionOptions(headers.connection);
-  const chunked = headers["content-length"] === undefined;
   for (const name of Object.keys(headers)) {
     if (DROPPED.has(name) || named?.has(name)) continue;
-    if (name === "trailer" && !chunked) continue;
     const value = headers[name];
     if (typeof value === "string") passed.push(name, value);
     else for (const each of value ?? []) passed.push(name, each);

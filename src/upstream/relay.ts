@@ -82,8 +82,9 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     }
     // Something else has answered in the meantime: the request turned out to be broken.
     if (this.#response.headersSent) throw new ClientGone();
-    if (status > 599 || !REASON_PHRASE.test(statusMessage)) throw new InvalidAnswer();
     const length = headers["content-length"];
+    const trailed = length !== undefined && headers["trailer"] !== undefined;
+    if (status > 599 || trailed || !REASON_PHRASE.test(statusMessage)) throw new InvalidAnswer();
     this.#expected = length === undefined ? -1 : Number(length);
     this.#response.writeHead(status, statusMessage, incomingHeaders(headers, this.#requestId));
     this.#events.answered(status);

@@ -18,6 +18,7 @@ export class RequestBody extends Readable {
   readonly #source: IncomingMessage;
   readonly #options: RequestBodyOptions;
   #begun = false;
+  #ended = false;
   #bytes = 0;
 
   constructor(source: IncomingMessage, options: RequestBodyOptions) {
@@ -28,7 +29,7 @@ export class RequestBody extends Readable {
 
   /** Whether nothing of the body has been taken from the client yet. */
   get untouched(): boolean {
-    return !this.#begun;
+    return this.#bytes === 0 && !this.#ended;
   }
 
   override _read(): void {
@@ -58,6 +59,7 @@ export class RequestBody extends Readable {
   };
 
   readonly #onEnd = (): void => {
+    this.#ended = true;
     this.push(null);
   };
 

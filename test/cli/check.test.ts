@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { childCommand, command } from "./command.ts";
+import { childCommand, command, hasTerminal, startOnTerminal } from "./command.ts";
 import { type Deployment, deployment } from "./deployment.ts";
 
 interface Verdict {
@@ -167,10 +168,10 @@ routes:
 
   it("never shows a secret", async () => {
     await shipped.write("users.yaml", "users:\n  bob: { password: hunter2, groups: 1 }\n");
-    const text = await command(["check", ...shipped.flags]);
-    expect(text.code).toBe(78);
-    expect(text.err).toContain("users.yaml:2:");
-    expect(text.err).not.toContain("hunter2");
+    const ended = await command(["check", ...shipped.flags]);
+    expect(ended.code).toBe(78);
+    expect(ended.err).toContain("users.yaml:2:");
+    expect(ended.err).not.toContain("hunter2");
     expect(JSON.stringify(await verdict())).not.toContain("hunter2");
   });
 
@@ -178,5 +179,17 @@ routes:
     const { code, problems } = await verdict(["--config", "/none/config.yaml"]);
     expect(code).toBe(78);
     expect(problems.map(({ file }) => file)).toEqual(["/none/config.yaml"]);
+  });
+});
+
+describe.skipIf(!hasTerminal)("on a terminal (skipped without the program `script`)", () => {
+  it("problems are coloured, unless NO_COLOR is set", async () => {
+    const shown = (env: Record<string, string>): Promise<string> =>
+      text(startOnTerminal(["check", "--config", "/none"], env).stdout);
+    expect(await shown({})).toContain("\u001B[");
+    expect(await shown({ NO_COLOR: "" })).toContain("\u001B[");
+    const plain = await shown({ NO_COLOR: "1" });
+    expect(plain).toContain("/none: ");
+    expect(plain).not.toContain("\u001B");
   });
 });

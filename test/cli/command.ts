@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -37,7 +37,7 @@ export async function childCommand(
   options: { input?: string | Buffer; env?: Record<string, string>; cwd?: string } = {},
 ): Promise<Ended> {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { ...process.env, ...options.env },
+    env: { ...process.env, SALLYPORT_ENTRY: undefined, ...options.env },
     cwd: options.cwd,
     stdio: "pipe",
   });
@@ -49,4 +49,19 @@ export async function childCommand(
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   const [code] = await closed;
   return { code: Number(code), out, err };
+}
+
+export const hasTerminal = spawnSync("script", ["--version"]).status === 0;
+
+/** Starts `node src/main.ts` on a terminal of its own, which the program `script` provides. */
+export function startOnTerminal(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): ChildProcessWithoutNullStreams {
+  const line = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
+  const child = spawn("script", ["-qefc", line, "/dev/null"], {
+    env: { ...process.env, NO_COLOR: undefined, ...env },
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
 }

@@ -1,9 +1,8 @@
-import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { readPasswordHash } from "../../src/credentials/password-hash.ts";
 import { until } from "../support/until.ts";
-import { childCommand, command, MAIN } from "./command.ts";
+import { childCommand, command, hasTerminal, startOnTerminal } from "./command.ts";
 
 const PASSWORD = "correct horse battery stäple";
 
@@ -53,13 +52,10 @@ describe("from standard input", () => {
   });
 });
 
-const hasTerminal = spawnSync("script", ["--version"]).status === 0;
-
 describe.skipIf(!hasTerminal)("on a terminal (skipped without the program `script`)", () => {
   /** Types each answer when the question is there. */
   async function typed(answers: readonly string[]): Promise<{ code: unknown; shown: string }> {
-    const line = `'${process.execPath}' '${MAIN}' hash-password`;
-    const child = spawn("script", ["-qefc", line, "/dev/null"], { stdio: "pipe" });
+    const child = startOnTerminal(["hash-password"]);
     let shown = "";
     child.stdout.on("data", (chunk: Buffer) => (shown += chunk.toString()));
     const ended = once(child, "close");

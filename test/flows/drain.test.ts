@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { Agent, request as httpsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -108,12 +107,11 @@ describe("a second signal", () => {
     await using gate = await startDraining("60s", "60s");
     const stream = await openStream(gate);
     stream.on("error", () => undefined).resume();
-    const ended = once(stream, "close");
     gate.signal(first);
     await until(async () => (await readiness(gate)) === 503);
     gate.signal(second);
     expect(await gate.exit).not.toBe(0);
-    await ended;
+    await until(() => stream.destroyed);
     expect(stream.complete).toBe(false);
   });
 });

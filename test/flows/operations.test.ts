@@ -128,7 +128,7 @@ describe("the log", () => {
       ...{ level: "info", msg: "request", id: fieldsOf(refused)["id"], request_id: "found-1" },
       ...{ client: "127.0.0.1", method: "GET", host: "api.example.com", path: "/orders/7" },
       ...{ route: "everything", status: 401, source: "self", auth: "denied", reason: "missing" },
-      ...{ bytes_in: 0, bytes_out: 0, protocol: "HTTP/1.1" },
+      ...{ bytes_in: 0, bytes_out: refused.body.length, protocol: "HTTP/1.1" },
     });
     expect(Date.parse(String(time))).toBeGreaterThan(Date.now() - 60_000);
     expect(duration_ms).toBeGreaterThan(0);
