@@ -10,6 +10,8 @@ export interface Terminal {
   out(text: string): void;
   /** Diagnostics. */
   err(text: string): void;
+  /** Resolves when the reader has everything, or has gone. */
+  handedOver(): Promise<void>;
 }
 
 /** One command of the command line. */

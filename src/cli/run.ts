@@ -51,16 +51,30 @@ const ownTerminal: Terminal = {
   },
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
+  async handedOver() {
+    await Promise.all([written(process.stdout), written(process.stderr)]);
+  },
 };
 
-// A reader that has gone, as in `sallyport schema | head`, is no failure.
-process.stdout.on("error", () => undefined);
+/** Resolves when everything is written: a pipe takes 64 KiB at once, and `process.exit` drops the rest. */
+function written(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => void stream.write("", () => resolve()));
+}
 
-/** @returns the exit code of the command that the arguments name. */
+// A reader that has gone, as in `sallyport schema | head`, is no failure.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+
+/** @returns the exit code of the command that the arguments name, when all of its output is handed over. */
 export async function run(
   args: readonly string[],
   terminal: Terminal = ownTerminal,
 ): Promise<number> {
+  const code = await runCommand(args, terminal);
+  await terminal.handedOver();
+  return code;
+}
+
+async function runCommand(args: readonly string[], terminal: Terminal): Promise<number> {
   const [first = "--help", ...rest] = args;
   if (first === "--help" || first === "-h" || first === "help") {
     terminal.out(overview());

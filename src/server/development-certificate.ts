@@ -1,5 +1,4 @@
 import { isIP } from "node:net";
-import { generate } from "selfsigned";
 
 /** PEM texts of a certificate and its private key. */
 export interface CertificatePair {
@@ -15,6 +14,8 @@ const DAYS = 30;
  * @param names host names and addresses that it is for.
  */
 export async function developmentCertificate(names: readonly string[]): Promise<CertificatePair> {
+  // Loaded when it is wanted: 20 MB of resident memory that no deployment with a certificate of its own needs.
+  const { generate } = await import("selfsigned");
   const notBeforeDate = new Date();
   const notAfterDate = new Date(notBeforeDate.getTime() + DAYS * 86_400_000);
   const made = await generate([{ name: "commonName", value: "Sallyport development" }], {

@@ -1,9 +1,11 @@
+import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { childCommand, command, hasTerminal, startOnTerminal } from "./command.ts";
+import { childCommand, command, hasTerminal, MAIN, startOnTerminal } from "./command.ts";
 import { type Deployment, deployment } from "./deployment.ts";
 
 interface Verdict {
@@ -164,6 +166,18 @@ routes:
     const flags = [...shipped.flags, "--set", `upstreams.orders.tls={${tls}}`];
     const { problems } = await verdict(flags);
     expect(problems.map(({ file }) => basename(file))).toEqual(["one.pem"]);
+  });
+
+  it("reaches a slow reader whole, however much it is", async () => {
+    const lines = Array.from({ length: 2_000 }, (_, index) => `key${index}: 1\n`);
+    await shipped.write("config.yaml", `server: { tls: off }\n${lines.join("")}`);
+    const child = spawn(process.execPath, [MAIN, "check", "--format", "json", ...shipped.flags]);
+    // More than a pipe holds waits before anybody reads.
+    await once(child.stdout, "readable");
+    const closed = once(child, "close");
+    const { problems } = JSON.parse(await text(child.stdout)) as Verdict;
+    expect(problems.length).toBeGreaterThan(2_000);
+    expect(await closed).toEqual([78, null]);
   });
 
   it("never shows a secret", async () => {

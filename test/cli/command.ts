@@ -27,6 +27,7 @@ export async function command(
     input: new PassThrough().end(input),
     out: (written) => void (out += written),
     err: (written) => void (err += written),
+    handedOver: () => Promise.resolve(),
   });
   return { code, out, err };
 }

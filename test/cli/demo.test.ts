@@ -130,14 +130,14 @@ describe("ends", () => {
     },
   );
 
-  it("with one line when the port is taken", async () => {
+  it.each(["--listen", "--admin-listen"])("when the port of %s is taken", async (flag) => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     onTestFinished(() => void taken.close());
     const temporary = await temporaryDirectory();
     onTestFinished(() => temporary.close());
     const address = `127.0.0.1:${listeningPort(taken)}`;
-    const { code, out, err } = await childCommand(["demo", ...FREE_PORTS, "--listen", address], {
+    const { code, out, err } = await childCommand(["demo", ...FREE_PORTS, flag, address], {
       env: { TMPDIR: temporary.path },
     });
     expect({ code, out }).toEqual({ code: 1, out: "" });

@@ -1,5 +1,4 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { childCommand, command, MAIN } from "./command.ts";
@@ -74,8 +73,9 @@ describe("the version", () => {
   });
 });
 
-it("a reader that has gone is no failure", async () => {
-  const child = spawn(process.execPath, [MAIN, "schema"], { stdio: ["ignore", "pipe", "pipe"] });
-  child.stdout.destroy();
-  expect(await once(child, "close")).toEqual([0, null]);
+it("a reader that has gone is no failure", () => {
+  // `:` ends before Node has started.
+  const line = '{ "$0" "$1" schema; echo $? >&2; } | :';
+  const { stderr } = spawnSync("sh", ["-c", line, process.execPath, MAIN], { encoding: "utf8" });
+  expect(stderr).toBe("0\n");
 });

@@ -1,0 +1,150 @@
+import { createHash, randomBytes } from "node:crypto";
+import { chmod, mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask, fieldsOf } from "../support/ask.ts";
+import { closedPort } from "../support/dead-ends.ts";
+import { missing, startProgram } from "../support/program.ts";
+import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
+import { until } from "../support/until.ts";
+
+const reason = missing("nginx");
+const document = randomBytes(3 * 1024 * 1024);
+
+/** nginx as somebody would run it behind the sidecar: static files, an API that says what it got, errors of its own. */
+function configurationOf(directory: string, port: number): string {
+  return `
+daemon off;
+worker_processes 1;
+pid ${directory}/nginx.pid;
+error_log stderr warn;
+events { worker_connections 256; }
+http {
+  access_log off;
+  client_body_temp_path ${directory}/body;
+  proxy_temp_path ${directory}/proxy;
+  fastcgi_temp_path ${directory}/fastcgi;
+  uwsgi_temp_path ${directory}/uwsgi;
+  scgi_temp_path ${directory}/scgi;
+  client_max_body_size 64m;
+  gzip on;
+  gzip_types text/plain;
+  gzip_min_length 1;
+  server {
+    listen 127.0.0.1:${port};
+    root ${directory}/www;
+    location /public/ { alias ${directory}/www/; }
+    location /whoami {
+      default_type text/plain;
+      return 200 "$request_method $request_uri $http_x_auth_subject $http_x_auth_groups [$http_authorization] $http_x_forwarded_for $http_x_forwarded_proto $http_host";
+    }
+    location /admin { return 401 "nginx wants something else"; }
+    location /moved { return 301 https://shop.example.com/there; }
+    location /upload { dav_methods PUT; create_full_put_path on; alias ${directory}/uploads; }
+  }
+}
+`;
+}
+
+describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () => {
+  const stack = new AsyncDisposableStack();
+  let directory: TemporaryDirectory;
+  let gate: Sallyport;
+
+  beforeAll(async () => {
+    directory = stack.use(await temporaryDirectory());
+    // Started by root, nginx serves as another user.
+    await chmod(directory.path, 0o755);
+    await mkdir(join(directory.path, "www"));
+    await mkdir(join(directory.path, "uploads"));
+    await chmod(join(directory.path, "uploads"), 0o777);
+    await directory.write("www/document.bin", document);
+    await directory.write("www/hello.txt", "hello\n".repeat(1000));
+    const port = await closedPort();
+    const file = await directory.write("nginx.conf", configurationOf(directory.path, port));
+    const nginx = stack.use(startProgram("nginx", ["-p", directory.path, "-c", file]));
+    await until(async () => {
+      if (nginx.exited()) throw new Error(nginx.output());
+      return ask({ port }, "/public/hello.txt").then(
+        () => true,
+        () => false,
+      );
+    });
+    gate = stack.use(await startSallyport({ target: `http://127.0.0.1:${port}` }));
+  });
+  afterAll(() => stack.disposeAsync());
+
+  it("asks for a token first, and tells nginx who it is", async () => {
+    const refused = await ask(gate, "/whoami");
+    expect(refused.status).toBe(401);
+    expect(fieldsOf(refused)["success"]).toBe(false);
+    const answer = await ask(gate, "/whoami/a%20b?x=%2F", {
+      token: gate.token,
+      headers: { host: "api.example.com", "x-auth-subject": "root" },
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toBe(
+      "GET /whoami/a%20b?x=%2F alice sales [] 127.0.0.1 https api.example.com",
+    );
+    expect(answer.headers.server).toMatch(/^nginx/);
+  });
+
+  it("serves files whole, in ranges, by their entity tag, compressed and as heads", async () => {
+    const whole = await ask(gate, "/public/document.bin");
+    expect(whole.status).toBe(200);
+    expect(whole.headers["content-length"]).toBe(String(document.length));
+    const { etag = "" } = whole.headers;
+
+    const range = await ask(gate, "/public/hello.txt", { headers: { range: "bytes=6-10" } });
+    expect([range.status, range.body]).toEqual([206, "hello"]);
+    expect(range.headers["content-range"]).toBe("bytes 6-10/6000");
+
+    const known = await ask(gate, "/public/document.bin", { headers: { "if-none-match": etag } });
+    expect([known.status, known.body]).toEqual([304, ""]);
+
+    const gzip = { "accept-encoding": "gzip" };
+    const compressed = await ask(gate, "/public/hello.txt", { headers: gzip });
+    expect(compressed.headers["content-encoding"]).toBe("gzip");
+
+    const head = await ask(gate, "/public/document.bin", { method: "HEAD" });
+    expect([head.status, head.body]).toEqual([200, ""]);
+    expect(head.headers["content-length"]).toBe(String(document.length));
+  });
+
+  it("takes uploads, by length and in chunks", async () => {
+    const token = gate.token;
+    const put = await ask(gate, "/upload/sized.bin", { method: "PUT", token, body: document });
+    expect(put.status).toBe(201);
+    const chunked = { "transfer-encoding": "chunked" };
+    const empty = await ask(gate, "/upload/empty.bin", { method: "PUT", token, headers: chunked });
+    expect(empty.status).toBe(201);
+    const back = await ask(gate, "/upload/sized.bin", { token });
+    expect(back.headers["content-length"]).toBe(String(document.length));
+    const stored = await readFile(join(directory.path, "uploads/sized.bin"));
+    const hash = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
+    expect(hash(stored)).toBe(hash(document));
+  });
+
+  it("leaves nginx's own answers as they are", async () => {
+    const { token } = gate;
+    const refused = await ask(gate, "/admin", { token });
+    expect([refused.status, refused.body]).toEqual([401, "nginx wants something else"]);
+    expect(refused.headers["proxy-status"]).toBeUndefined();
+    expect(refused.headers["www-authenticate"]).toBeUndefined();
+    const moved = await ask(gate, "/moved", { token });
+    expect([moved.status, moved.headers.location]).toEqual([301, "https://shop.example.com/there"]);
+    expect((await ask(gate, "/nothing-here", { token })).status).toBe(404);
+    const method = await ask(gate, "/public/hello.txt", { method: "POST", token, body: "x" });
+    expect(method.status).toBe(405);
+  });
+
+  it("uses its connections again, and outlives those that nginx closes", async () => {
+    const statuses: number[] = [];
+    // nginx ends a connection after keepalive_requests, 1000 of them.
+    for (let i = 0; i < 1100; i += 1) {
+      statuses.push((await ask(gate, "/public/hello.txt", { method: "HEAD" })).status);
+    }
+    expect(statuses.filter((status) => status !== 200)).toEqual([]);
+  });
+});
