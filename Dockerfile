@@ -46,9 +46,11 @@ WORKDIR /app
 COPY --from=dependencies /src/node_modules ./node_modules
 COPY --from=build /src/dist ./dist
 COPY package.json LICENSE ./
+# For `serve` and for the health check alike.
+ENV SALLYPORT_CONFIG=/etc/sallyport/config.yaml
 USER 65532:65532
 EXPOSE 8443 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
   CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
 ENTRYPOINT ["/nodejs/bin/node", "/app/dist/main.js"]
-CMD ["serve", "--config", "/etc/sallyport/config.yaml"]
+CMD ["serve"]

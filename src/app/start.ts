@@ -70,7 +70,12 @@ export async function startApp({ configuration, version, sink }: AppOptions): Pr
   const { address, port } = traffic;
   log.info("listening", { address, port, tls: tls !== undefined, workers });
   const metricsText = threads === undefined ? metrics.text : () => threads.metricsText(metrics);
-  const admin = await openAdmin(configuration, metrics, metricsText, () => draining, log);
+  const admin = await openAdmin(configuration, metrics, metricsText, () => draining, log).catch(
+    async (error: unknown) => {
+      await Promise.all([traffic.abandon(), logins.close()]);
+      throw error;
+    },
+  );
   logins.start();
 
   async function end(): Promise<boolean> {

@@ -42,6 +42,9 @@ export async function startThreads(
       const finished = await Promise.all(threads.map((thread) => thread.drain()));
       return finished.every(Boolean);
     },
+    async abandon() {
+      await Promise.all(threads.map((thread) => thread.abandon()));
+    },
     async metricsText(own) {
       const all = await Promise.all([own.json(), ...threads.map((thread) => thread.metrics())]);
       return sumOfThreads(all);
@@ -80,6 +83,11 @@ class TrafficThread {
     this.#draining = true;
     this.#post({ kind: "drain" });
     return this.#drained.promise;
+  }
+
+  async abandon(): Promise<void> {
+    this.#draining = true;
+    await this.#worker.terminate();
   }
 
   /** Nothing from a thread that ends before it answers. */

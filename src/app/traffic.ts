@@ -35,6 +35,8 @@ export interface Traffic {
   readonly tokenCacheEntries: () => number;
   /** Ends in good order; resolves with whether everything that ran ended by itself. */
   drain(): Promise<boolean>;
+  /** Ends at once, whatever runs. */
+  abandon(): Promise<void>;
 }
 
 /** Starts to accept clients. Rejects when the address cannot be had. */
@@ -71,6 +73,11 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
       const finished = await drain({ listener, delay, timeout, closeWebSockets, log });
       await close();
       return finished;
+    },
+    async abandon() {
+      const closed = listener.close();
+      listener.closeAll();
+      await Promise.all([closed, close()]);
     },
   };
 }

@@ -52,7 +52,10 @@ export async function childCommand(
   return { code: Number(code), out, err };
 }
 
-export const hasTerminal = spawnSync("script", ["--version"]).status === 0;
+/** Of util-linux: runs a command on a terminal of its own. */
+const TERMINAL = "script";
+
+export const hasTerminal = spawnSync(TERMINAL, ["--version"]).status === 0;
 
 /** Starts `node src/main.ts` on a terminal of its own, which the program `script` provides. */
 export function startOnTerminal(
@@ -60,7 +63,7 @@ export function startOnTerminal(
   env: Record<string, string> = {},
 ): ChildProcessWithoutNullStreams {
   const line = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
-  const child = spawn("script", ["-qefc", line, "/dev/null"], {
+  const child = spawn(TERMINAL, ["-qefc", line, "/dev/null"], {
     env: { ...process.env, NO_COLOR: undefined, ...env },
   });
   onTestFinished(() => void child.kill("SIGKILL"));

@@ -1,0 +1,41 @@
+/** The README's table of status codes says what is written to the socket. */
+import { expect, test } from "vitest";
+import { type ErrorCode, ERRORS, GateError } from "../../src/core/errors.ts";
+import { errorAnswer } from "../../src/server/answer.ts";
+import { codeIn, codesIn, readDocument } from "./markdown.ts";
+
+const rows = readDocument("README.md").rows("word", "status", "message", "headers", "when");
+const codes = Object.keys(ERRORS) as ErrorCode[];
+
+/** Headers that only some answers of the word have; the README names them without a value. */
+const AT_TIMES: Partial<Record<ErrorCode, string>> = {
+  login_throttled: "Retry-After",
+  method_not_allowed: "Allow",
+};
+
+test("every error is told, and no other", () => {
+  expect(rows.map((row) => codeIn(row["word"]))).toEqual(codes);
+});
+
+test.each(codes)("%s is told as it is answered", (code) => {
+  const row = rows.find((each) => codeIn(each["word"]) === code);
+  const { status, headers, body } = errorAnswer(new GateError(code), 1, "r-1", "…");
+  const { message } = JSON.parse(body) as { message: string };
+  expect(row).toMatchObject({ status: String(status), message });
+  expect(codesIn(row?.["headers"]).toSorted()).toEqual(
+    [...toldHeaders(headers), AT_TIMES[code] ?? []].flat().toSorted(),
+  );
+  expect(row?.["when"]).not.toBe("");
+});
+
+/** The headers beyond those of every envelope. */
+function toldHeaders(headers: readonly string[]): string[] {
+  const told: string[] = [];
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? "";
+    if (name === "Retry-After") told.push(name);
+    else if (["WWW-Authenticate", "Proxy-Status", "Connection"].includes(name))
+      told.push(`${name}: ${headers[i + 1]}`);
+  }
+  return told;
+}

@@ -1,0 +1,83 @@
+import { jsonSchema, type JsonSchema } from "../../src/config/json-schema.ts";
+import { DURATION } from "../../src/lib/duration.ts";
+import { SIZE } from "../../src/lib/size.ts";
+
+/** A key of the configuration that takes a value, as the README tells it. */
+export interface SchemaKey {
+  /** `users[].path`, `upstreams.<name>.targets` */
+  readonly key: string;
+  readonly type: string;
+  /** As it is written in the file; `required`, or `–` where the key may be left out and has none. */
+  readonly preset: string;
+}
+
+/** Every key of the schema that takes more than further keys. */
+export function schemaKeys(): SchemaKey[] {
+  return [...below(jsonSchema(), "")];
+}
+
+function* below(mapping: JsonSchema, parent: string): Generator<SchemaKey> {
+  const { properties = {}, additionalProperties, required = [] } = mapping;
+  for (const [name, schema] of Object.entries(properties)) {
+    if (typeof schema === "object")
+      yield* at(schema, parent + name, required.includes(name) ? "required" : "–");
+  }
+  if (typeof additionalProperties === "object" && !Array.isArray(additionalProperties))
+    yield* at(additionalProperties, `${parent}<name>`, "–");
+}
+
+function* at(schema: JsonSchema, key: string, absent: string): Generator<SchemaKey> {
+  const kinds = alternatives(schema);
+  const mappings = kinds.flatMap(mappingOf);
+  const scalars = kinds.filter((kind) => mappingOf(kind).length === 0).map(wordFor);
+  const { default: preset } = schema;
+  if (scalars.length > 0) {
+    const types = mappings.length > 0 ? [...scalars, "mapping"] : scalars;
+    yield {
+      key,
+      type: types.join(" or "),
+      preset: preset === undefined ? absent : asWritten(preset),
+    };
+  }
+  for (const { inside, mapping } of mappings) yield* below(mapping, `${key}${inside}.`);
+}
+
+/** The forms that a value may have; a `${…}` that may stand for any of them is none. */
+function alternatives(schema: JsonSchema): JsonSchema[] {
+  const { anyOf } = schema;
+  if (anyOf === undefined) return schema.pattern === "\\$\\{" ? [] : [schema];
+  return anyOf.flatMap(alternatives);
+}
+
+interface Mapping {
+  /** `[]` for the entries of a list. */
+  readonly inside: string;
+  readonly mapping: JsonSchema;
+}
+
+function mappingOf(schema: JsonSchema): Mapping[] {
+  const { type, items } = schema;
+  if (type === "object") return [{ inside: "", mapping: schema }];
+  const ofMappings = typeof items === "object" && !Array.isArray(items) && items.type === "object";
+  return ofMappings ? [{ inside: "[]", mapping: items }] : [];
+}
+
+function wordFor({ type, pattern = "", ...limits }: JsonSchema): string {
+  if (limits.enum !== undefined || limits.const !== undefined) return "word";
+  if (pattern === DURATION.source) return "duration";
+  if (pattern.startsWith(SIZE.source)) return "size";
+  switch (type) {
+    case "integer":
+      return "number";
+    case "array":
+      return "list";
+    case "string":
+      return "text";
+    default:
+      return String(type);
+  }
+}
+
+function asWritten(preset: unknown): string {
+  return typeof preset === "string" ? preset : JSON.stringify(preset);
+}

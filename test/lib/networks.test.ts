@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { networks, plainAddress } from "../../src/lib/networks.ts";
+
+describe("a set of networks", () => {
+  const set = networks(["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::1"]);
+
+  test.each([
+    ["10.0.0.0", true],
+    ["10.255.255.255", true],
+    ["11.0.0.0", false],
+    ["9.255.255.255", false],
+    ["192.0.2.7", true],
+    ["192.0.2.8", false],
+    ["2001:db8::1", true],
+    ["2001:DB8:0:0:0:0:0:1", true],
+    ["2001:db9::1", false],
+    ["::1", true],
+    ["::2", false],
+    ["::ffff:10.1.2.3", true],
+    ["::ffff:11.1.2.3", false],
+    ["localhost", false],
+    ["10.0.0.1:80", false],
+    ["", false],
+  ])("has %s: %s", (address, expected) => {
+    expect(set.has(address)).toBe(expected);
+  });
+
+  test("is empty without ranges, and then has nobody", () => {
+    const none = networks([]);
+    expect([set.empty, none.empty]).toEqual([false, true]);
+    expect(none.has("127.0.0.1")).toBe(false);
+  });
+
+  test("can be everybody", () => {
+    const all = networks(["0.0.0.0/0", "::/0"]);
+    expect([all.has("203.0.113.9"), all.has("2001:db8::1")]).toEqual([true, true]);
+  });
+
+  test.each(["nonsense", "10.0.0.0/33", "10.0.0"])("cannot be made of %s", (range) => {
+    expect(() => networks([range])).toThrow();
+  });
+});
+
+describe("an address", () => {
+  test.each([
+    ["::ffff:10.0.0.1", "10.0.0.1"],
+    ["10.0.0.1", "10.0.0.1"],
+    ["::1", "::1"],
+    ["::ffff:1", "::ffff:1"],
+    ["::ffff:300.0.0.1", "::ffff:300.0.0.1"],
+    ["", ""],
+  ])("%s is plainly %s", (address, plain) => {
+    expect(plainAddress(address)).toBe(plain);
+  });
+});

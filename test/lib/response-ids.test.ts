@@ -1,0 +1,43 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { responseIds } from "../../src/lib/response-ids.ts";
+
+const START_MS = Date.UTC(2026, 10, 20);
+
+function drawn(next: () => number, count: number): number[] {
+  return Array.from({ length: count }, next);
+}
+
+test("no two threads of a process give one number, whenever each of them began", () => {
+  const beginnings = fc.array(fc.integer({ min: 0, max: 5_000 }), { minLength: 1, maxLength: 8 });
+  fc.assert(
+    fc.property(beginnings, (delays) => {
+      const ids = delays.flatMap((delay, index) =>
+        drawn(responseIds(START_MS + delay, index, delays.length), 50),
+      );
+      expect(new Set(ids).size).toBe(ids.length);
+    }),
+  );
+});
+
+test("a process that starts anew goes on above its predecessor, whatever the number of threads", () => {
+  const stride = fc.integer({ min: 1, max: 512 });
+  fc.assert(
+    fc.property(stride, stride, fc.integer({ min: 1, max: 200 }), (before, after, uptimeMs) => {
+      const last = (before: number, count: number): number =>
+        drawn(responseIds(START_MS, before - 1, before), count).at(-1) ?? 0;
+      const highest = last(before, Math.floor((uptimeMs * 2000) / before));
+      const first = responseIds(START_MS + uptimeMs + 1, 0, after)();
+      expect(first).toBeGreaterThan(highest);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("the numbers are safe integers, in this century too", () => {
+  for (const start of [START_MS, Date.UTC(2100, 0, 1)]) {
+    const ids = drawn(responseIds(start, 511, 512), 1000);
+    expect(ids.every(Number.isSafeInteger)).toBe(true);
+    expect(new Set(ids).size).toBe(1000);
+  }
+});
