@@ -127,7 +127,9 @@ export function versionSection(directory: string) {
         .exactOptional()
         .describe("The version itself"),
       env: text().exactOptional().describe("Name of the environment variable that holds it"),
-      file: filePath(directory).exactOptional().describe("A file that holds it. Watched"),
+      file: filePath(directory)
+        .exactOptional()
+        .describe("A file that holds it, read for every answer"),
       upstream: text().exactOptional().describe("Name of the upstream that is asked"),
       path: urlPath().exactOptional().describe("The path that is asked there"),
       field: text().exactOptional().describe("The JSON field of the answer; version when left out"),

@@ -19,8 +19,10 @@ type ServerTls =
 function serverTls(directory: string) {
   const mapping = z
     .strictObject({
-      certFile: filePath(directory).exactOptional().describe("Certificate chain, PEM. Watched"),
-      keyFile: filePath(directory).exactOptional().describe("Private key, PEM. Watched"),
+      certFile: filePath(directory)
+        .exactOptional()
+        .describe("Certificate chain, PEM; read at start"),
+      keyFile: filePath(directory).exactOptional().describe("Private key, PEM; read at start"),
       minVersion: z
         .enum(["TLSv1.2", "TLSv1.3"])
         .exactOptional()

@@ -58,7 +58,7 @@ export function registerGauges(introduce: Introduce, options: GaugeOptions): Gau
   show(
     "config_last_reload_success_timestamp_seconds",
     "When the configuration in force was read.",
-    "min",
+    "max",
     () => succeededMs / 1000,
   );
   const { registry, ...build } = introduce(

@@ -4,15 +4,15 @@ import { join, resolve } from "node:path";
 export const ROOT = resolve(import.meta.dirname, "../..");
 
 /** One row of a table: the text of each cell by the name of its column. */
-export type Row = Readonly<Record<string, string>>;
+type Row = Readonly<Record<string, string>>;
 
-export interface Table {
+interface Table {
   readonly columns: readonly string[];
   readonly rows: readonly Row[];
 }
 
 /** A fenced block of code. */
-export interface Block {
+interface Block {
   readonly language: string;
   readonly text: string;
 }

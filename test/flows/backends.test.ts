@@ -68,7 +68,8 @@ describe("a backend with TLS", () => {
       const answer = await ask(gate, path, { headers: { host: "localhost" } });
       expect(answer.status, path).toBe(502);
       // What is wrong with our certificate the backend says after the handshake (RFC 8446 §4.4.2.4): TLS or a reset.
-      const words = path === "/anonymous" ? /tls_protocol_error|connection_terminated/ : /tls_protocol_error/;
+      const words =
+        path === "/anonymous" ? /tls_protocol_error|connection_terminated/ : /tls_protocol_error/;
       expect(answer.headers["proxy-status"]).toMatch(words);
     }
     expect(backend.requests.length).toBe(2);

@@ -107,10 +107,7 @@ describe("trailers", () => {
 
 describe("a connection that is kept", () => {
   it("serves on after a refusal whose body was small", async () => {
-    const refused = request(
-      ["POST /orders HTTP/1.1", "Host: a", "Content-Length: 5"],
-      "hello",
-    );
+    const refused = request(["POST /orders HTTP/1.1", "Host: a", "Content-Length: 5"], "hello");
     const next = request(["GET /public/next HTTP/1.1", "Host: a"]);
     const { responses } = await exchange(gate, refused + next, { responses: 2 });
     expect(responses.map(({ status }) => status)).toEqual([401, 200]);

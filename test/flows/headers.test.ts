@@ -53,9 +53,9 @@ describe("the identity that the backend gets", () => {
     });
     const forged = Object.fromEntries(NAMES.slice(0, 7).map((name) => [name, "root"]));
     const got = valuesOf(await echoed(other, forged), NAMES);
-    expect(Object.fromEntries(Object.entries(got).filter(([, value]) => value !== undefined))).toEqual(
-      expected,
-    );
+    expect(
+      Object.fromEntries(Object.entries(got).filter(([, value]) => value !== undefined)),
+    ).toEqual(expected);
   });
 });
 
@@ -65,13 +65,13 @@ describe("the headers about the way", () => {
     ...["x-real-ip", "forwarded"],
   ];
   const SAID = {
-    "host": "api.example.com:9000",
+    host: "api.example.com:9000",
     "x-forwarded-for": "192.0.2.9, 203.0.113.7",
     "x-forwarded-proto": "http",
     "x-forwarded-host": "shop.example.com",
     "x-forwarded-port": "80",
     "x-real-ip": "203.0.113.7",
-    "forwarded": "for=203.0.113.7",
+    forwarded: "for=203.0.113.7",
   };
 
   it("are ours for a peer that nobody trusts", async () => {
@@ -81,7 +81,7 @@ describe("the headers about the way", () => {
       "x-forwarded-host": "api.example.com:9000",
       "x-forwarded-port": "9000",
       "x-real-ip": "127.0.0.1",
-      "forwarded": 'for=127.0.0.1;host="api.example.com:9000";proto=https',
+      forwarded: 'for=127.0.0.1;host="api.example.com:9000";proto=https',
     });
   });
 
@@ -96,7 +96,7 @@ describe("the headers about the way", () => {
       "x-forwarded-host": "shop.example.com",
       "x-forwarded-port": "80",
       "x-real-ip": "203.0.113.7",
-      "forwarded": 'for=203.0.113.7, for=127.0.0.1;host="api.example.com:9000";proto=https',
+      forwarded: 'for=203.0.113.7, for=127.0.0.1;host="api.example.com:9000";proto=https',
     });
   });
 });
@@ -131,7 +131,7 @@ describe("X-Request-Id", () => {
 describe("other headers", () => {
   it("pass, and traceparent is one of them", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    const got = await echoed(gate, { traceparent, "x-anything": "1", "accept": "text/x" });
+    const got = await echoed(gate, { traceparent, "x-anything": "1", accept: "text/x" });
     expect(got.header("traceparent")).toBe(traceparent);
     expect(got.header("x-anything")).toBe("1");
     expect(got.header("accept")).toBe("text/x");

@@ -112,7 +112,11 @@ describe("a malformed body", () => {
     ["null for a password", '{"username":"s3cret","password":null}', /password/],
     ["an empty name", '{"username":"","password":"s3cret"}', /username/],
     ["a field twice", '{"username":"a","password":"s3cret","password":"s3cret"}', /field/],
-    ["a field twice, escaped", '{"username":"a","\\u0075sername":"b","password":"s3cret"}', /field/],
+    [
+      "a field twice, escaped",
+      '{"username":"a","\\u0075sername":"b","password":"s3cret"}',
+      /field/,
+    ],
     ["fields in __proto__", '{"__proto__":{"username":"s3cret","password":"s3cret"}}', /body/],
     [
       "invalid UTF-8",
@@ -122,17 +126,20 @@ describe("a malformed body", () => {
     ["deep nesting", `{"username":${"[".repeat(8000)}`, /body/],
   ];
 
-  it.each(CASES)("gets 400, names the field and never its value: %s", async (_name, body, names) => {
-    const { gate } = standing();
-    const answer = await askLogin(gate, body);
-    expect(answer.status).toBe(400);
-    expect(answer.headers["content-type"]).toBe("application/json");
-    const { message, success } = fieldsOf(answer);
-    expect(success).toBe(false);
-    expect(message).toMatch(names);
-    expect(answer.body).not.toContain("s3cret");
-    expect(gate.exited()).toBe(false);
-  });
+  it.each(CASES)(
+    "gets 400, names the field and never its value: %s",
+    async (_name, body, names) => {
+      const { gate } = standing();
+      const answer = await askLogin(gate, body);
+      expect(answer.status).toBe(400);
+      expect(answer.headers["content-type"]).toBe("application/json");
+      const { message, success } = fieldsOf(answer);
+      expect(success).toBe(false);
+      expect(message).toMatch(names);
+      expect(answer.body).not.toContain("s3cret");
+      expect(gate.exited()).toBe(false);
+    },
+  );
 
   it("is counted, and no failure of anybody's", async () => {
     const { gate } = standing();

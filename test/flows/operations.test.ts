@@ -24,7 +24,10 @@ const METRICS = [
   ...["tokens_issued_total", "logins_total", "login_duration_seconds", "login_queue_length"],
   ...["requests_rejected_total", "upstream_requests_total", "upstream_response_duration_seconds"],
   ...["upstream_errors_total", "websocket_connections", "config_last_reload_successful"],
-  ...["config_last_reload_success_timestamp_seconds", "tls_certificate_not_after_timestamp_seconds"],
+  ...[
+    "config_last_reload_success_timestamp_seconds",
+    "tls_certificate_not_after_timestamp_seconds",
+  ],
   ...["build_info", "draining"],
 ];
 const REASONS = {
@@ -55,9 +58,7 @@ describe("/metrics", () => {
       ...REASONS.denied.map((word) => `auth_decisions_total{result="denied",reason="${word}"}`),
       'auth_decisions_total{result="allowed",reason="ok"}',
       ...REASONS.logins.slice(1).map((word) => `logins_total{result="${word}"}`),
-      ...REASONS.upstream.map(
-        (word) => `upstream_errors_total{upstream="app",reason="${word}"}`,
-      ),
+      ...REASONS.upstream.map((word) => `upstream_errors_total{upstream="app",reason="${word}"}`),
       'token_cache_requests_total{result="hit"}',
       'token_cache_requests_total{result="miss"}',
       'websocket_connections{route="everything"}',

@@ -20,7 +20,12 @@ const routes = [
   },
   { name: "shop", hosts: ["shop.example.com"], path: "/", upstream: "app" },
   { name: "tenants", hosts: ["*.example.com"], path: "/", upstream: "app" },
-  { name: "any-group", path: "/any", require: { groups: { any: ["x", "sales"] } }, upstream: "app" },
+  {
+    name: "any-group",
+    path: "/any",
+    require: { groups: { any: ["x", "sales"] } },
+    upstream: "app",
+  },
   {
     name: "all-groups",
     path: "/all",

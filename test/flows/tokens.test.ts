@@ -110,7 +110,9 @@ describe("a token that is not good", () => {
     const authorization = `Authorization: Bearer ${gate.token}`;
     const lines = ["GET /orders HTTP/1.1", "Host: a", authorization, authorization];
     const { last } = await exchange(gate, request(lines));
-    const headers = Object.fromEntries(last.headers.map(([key, value]) => [key.toLowerCase(), value]));
+    const headers = Object.fromEntries(
+      last.headers.map(([key, value]) => [key.toLowerCase(), value]),
+    );
     expectRefused({ status: last.status, headers, body: last.body }, INVALID);
   });
 

@@ -95,7 +95,9 @@ describe.skipIf(reason !== undefined)(`with curl ${reason ?? ""}`, () => {
     await using switched = startProgram("curl", [...args, url("/sockets")]);
     await until(() => switched.output().includes("HTTP/1.1 101 "));
     // RFC 6455 §1.3 gives the answer to its sample key.
-    await until(() => /sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=/i.test(switched.output()));
+    await until(() =>
+      /sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=/i.test(switched.output()),
+    );
     expect(switched.exited()).toBe(false);
   });
 

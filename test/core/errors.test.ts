@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import { ConfigError, describeProblem } from "../../src/core/config-problem.ts";
+import { errorRow, ERRORS, GateError, type ErrorCode } from "../../src/core/errors.ts";
+
+const CODES = Object.keys(ERRORS) as ErrorCode[];
+
+/** The table of the contract. */
+const STATUS: Readonly<Record<ErrorCode, number>> = {
+  unauthenticated: 401,
+  invalid_token: 401,
+  forbidden: 403,
+  keys_unusable: 503,
+  bad_credentials: 401,
+  login_malformed: 400,
+  login_media_type: 415,
+  login_too_large: 413,
+  login_throttled: 429,
+  login_queue_full: 503,
+  bad_request: 400,
+  upgrade_unsupported: 400,
+  no_route: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  body_too_large: 413,
+  expectation_failed: 417,
+  header_too_large: 431,
+  connect_refused: 502,
+  dns: 502,
+  tls: 502,
+  reset: 502,
+  invalid_response: 502,
+  connect_timeout: 504,
+  response_timeout: 504,
+  upstream_busy: 503,
+  version_unavailable: 503,
+  internal: 500,
+};
+
+describe("the table of errors", () => {
+  test("has the status codes of the contract", () => {
+    expect(Object.fromEntries(CODES.map((code) => [code, errorRow(code).status]))).toEqual(STATUS);
+  });
+
+  test("ends the connection wherever the contract says so, and after an error of ours", () => {
+    const ending = CODES.filter((code) => errorRow(code).close === true);
+    expect(ending.map((code) => errorRow(code).status).toSorted()).toEqual([
+      ...[400, 400, 408, 413, 413, 417, 431, 500],
+    ]);
+  });
+
+  test("speaks of the backend with each 502 and 504 and with one 503, in words of RFC 9209", () => {
+    const speaking = CODES.filter((code) => errorRow(code).proxyStatus !== undefined);
+    const expected = CODES.filter((code) => [502, 504].includes(STATUS[code]));
+    expect(speaking).toEqual([...expected, "upstream_busy"]);
+  });
+
+  test("says the same words whatever is wrong with a token", () => {
+    expect(errorRow("invalid_token").message).toBe(errorRow("unauthenticated").message);
+  });
+
+  test("challenges with 401 and 403, but never whoever logs in", () => {
+    const challenging = CODES.filter((code) => errorRow(code).challenge === true);
+    expect(challenging).toEqual(["unauthenticated", "invalid_token", "forbidden"]);
+  });
+});
+
+describe("a GateError", () => {
+  test("says what its row says", () => {
+    const error = new GateError("no_route");
+    expect(error).toBeInstanceOf(Error);
+    expect([error.code, error.message]).toEqual(["no_route", ERRORS.no_route.message]);
+    expect([error.retryAfter, error.allow, error.reason, error.cause]).toEqual([
+      ...[undefined, undefined, undefined, undefined],
+    ]);
+  });
+
+  test("keeps what this occurrence adds", () => {
+    const cause = new Error("why");
+    const details = { message: "ours", retryAfter: 3, allow: "GET", reason: "word", cause };
+    expect(new GateError("login_malformed", details)).toMatchObject(details);
+  });
+});
+
+test("a fault of the configuration is told with its place, and all of them at once", () => {
+  const problems = [
+    { file: "config.yaml", line: 3, column: 5, message: "is not known", hint: "did you mean path?" },
+    { file: "tls.crt", message: "cannot be read" },
+  ];
+  expect(problems.map(describeProblem)).toEqual([
+    "config.yaml:3:5: is not known (did you mean path?)",
+    "tls.crt: cannot be read",
+  ]);
+  const error = new ConfigError(problems);
+  expect(error.problems).toBe(problems);
+  expect(error.message.split("\n")).toHaveLength(2);
+});

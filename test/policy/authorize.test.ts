@@ -1,0 +1,90 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { GateError } from "../../src/core/errors.ts";
+import type { Identity } from "../../src/core/identity.ts";
+import { Permit } from "../../src/core/permit.ts";
+import type { GroupRequirement, Route } from "../../src/core/route.ts";
+import { authorize } from "../../src/policy/authorize.ts";
+import { identityWith, requestWith, routeWith } from "../support/permit.ts";
+
+const request = requestWith();
+const alice = identityWith();
+
+/** `permitted`, or the code and the reason of the refusal. */
+function verdict(route: Route | undefined, identity: Identity | undefined): string {
+  try {
+    return Permit.is(authorize(request, route, identity)) ? "permitted" : "nothing";
+  } catch (error) {
+    if (!(error instanceof GateError)) throw error;
+    return `${error.code} ${error.reason}`;
+  }
+}
+
+describe("a permit", () => {
+  test("is for this request on this route for this caller", () => {
+    const route = routeWith();
+    const permit = authorize(request, route, alice);
+    expect(permit.request).toBe(request);
+    expect(permit.route).toBe(route);
+    expect(permit.identity).toBe(alice);
+  });
+
+  test("is for nobody on a public route, even where somebody is known", () => {
+    const route = routeWith({ auth: "none" });
+    expect(authorize(request, route, undefined).identity).toBeUndefined();
+    expect(authorize(request, route, alice).identity).toBeUndefined();
+  });
+});
+
+describe("without a caller", () => {
+  test("nobody learns whether there is a route", () => {
+    expect(verdict(routeWith(), undefined)).toBe("unauthenticated missing");
+    expect(verdict(undefined, undefined)).toBe("unauthenticated missing");
+  });
+
+  test("groups are not asked for before", () => {
+    expect(verdict(routeWith({ groups: { any: ["sales"] } }), undefined)).toBe(
+      "unauthenticated missing",
+    );
+  });
+});
+
+test("with a caller and no route it is that there is none", () => {
+  expect(verdict(undefined, alice)).toBe("no_route undefined");
+});
+
+describe("groups", () => {
+  test.each<[GroupRequirement, string[], boolean]>([
+    [{ any: ["sales"] }, ["sales"], true],
+    [{ any: ["sales", "admin"] }, ["admin"], true],
+    [{ any: ["sales", "admin"] }, ["other"], false],
+    [{ any: ["sales"] }, [], false],
+    [{ any: [] }, ["sales"], false],
+    [{ all: ["sales", "admin"] }, ["admin", "sales", "x"], true],
+    [{ all: ["sales", "admin"] }, ["sales"], false],
+    [{ all: [] }, [], true],
+    [{ any: ["a", "b"], all: ["c"] }, ["a", "c"], true],
+    [{ any: ["a", "b"], all: ["c"] }, ["a"], false],
+    [{ any: ["a", "b"], all: ["c"] }, ["c"], false],
+    [{}, [], true],
+    [{ any: ["sales"] }, ["Sales", "sales "], false],
+    [{ any: ["toString"] }, [], false],
+  ])("%j of somebody in %j: %s", (groups, has, permitted) => {
+    const identity = identityWith({ groups: has });
+    expect(verdict(routeWith({ groups }), identity)).toBe(
+      permitted ? "permitted" : "forbidden forbidden",
+    );
+  });
+
+  test("one more group never shuts a door", () => {
+    const names = fc.array(fc.constantFrom("a", "b", "c", "d"));
+    fc.assert(
+      fc.property(names, names, names, names, (any, all, has, more) => {
+        const route = routeWith({ groups: { any, all } });
+        const before = verdict(route, identityWith({ groups: has }));
+        const after = verdict(route, identityWith({ groups: [...has, ...more] }));
+        expect(before === "permitted" && after !== "permitted").toBe(false);
+      }),
+    );
+  });
+});

@@ -1,0 +1,63 @@
+import {
+  mintGateRequest,
+  type GateRequest,
+  type GateRequestParts,
+} from "../../src/core/gate-request.ts";
+import { mintIdentity, type Identity, type IdentityClaims } from "../../src/core/identity.ts";
+import { mintPermit, type Permit } from "../../src/core/permit.ts";
+import type { Route } from "../../src/core/route.ts";
+
+/** The three proofs and a route, for tests of what is built on them; what is not said is harmless. */
+
+export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest {
+  return mintGateRequest({
+    id: 7,
+    requestId: "request-7",
+    method: "GET",
+    path: "/orders",
+    matchPath: "/orders",
+    query: "",
+    authority: "api.example.com",
+    host: "api.example.com",
+    authorization: undefined,
+    authorizations: 0,
+    rawHeaders: [],
+    bodyLength: 0,
+    peer: "192.0.2.1",
+    peerTrusted: false,
+    client: "192.0.2.1",
+    secure: true,
+    expectsContinue: false,
+    ...parts,
+  });
+}
+
+export function identityWith(claims: Partial<IdentityClaims> = {}): Identity {
+  return mintIdentity({
+    subject: "alice",
+    groups: ["sales"],
+    issuer: "sallyport",
+    expiresAt: 1_800_000_000,
+    ...claims,
+  });
+}
+
+export function routeWith(parts: Partial<Route> = {}): Route {
+  return {
+    name: "everything",
+    path: { prefix: "/" },
+    auth: "required",
+    upstream: "app",
+    forwardAuthorization: "strip",
+    ...parts,
+  };
+}
+
+/** A permit for alice on an ordinary route. */
+export function permitFor(
+  request: Partial<GateRequestParts> = {},
+  route: Partial<Route> = {},
+  identity: Identity | undefined = identityWith(),
+): Permit {
+  return mintPermit({ request: requestWith(request), route: routeWith(route), identity });
+}
