@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { GateError } from "../core/errors.ts";
 import type { LoginService } from "../core/login-service.ts";
 import type { LogSink } from "../observe/log-sink.ts";
-import { type Metrics, sumOfThreads } from "../observe/metrics.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import type { ThreadBeginnings } from "./thread.ts";
 import type { FromThread, PostedFailure, PostedLogin, ToThread } from "./thread-messages.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
@@ -46,8 +46,7 @@ export async function startThreads(
       await Promise.all(threads.map((thread) => thread.abandon()));
     },
     async metricsText(own) {
-      const all = await Promise.all([own.json(), ...threads.map((thread) => thread.metrics())]);
-      return sumOfThreads(all);
+      return own.textWith(await Promise.all(threads.map((thread) => thread.metrics())));
     },
   };
 }

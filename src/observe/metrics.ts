@@ -23,8 +23,10 @@ export interface Metrics extends Observer, GaugeSetters {
   readonly gauges: GaugeSources;
   /** The exposition, in the format of `contentType`. */
   text(): Promise<string>;
+  /** The exposition of what this thread and others counted; theirs is the `json()` of each. */
+  textWith(threads: readonly (readonly object[])[]): Promise<string>;
   readonly contentType: string;
-  /** The same as objects, for prom-client's `AggregatorRegistry.aggregate` over several threads. */
+  /** What this thread counted, as objects that can be posted; without the metrics of the process. */
   json(): Promise<object[]>;
 }
 
@@ -38,9 +40,10 @@ const MISNAMED = [
 /** All metrics, in a registry of their own. Every series that can be named in advance exists at 0 from the start. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
+  const ofProcess = new Registry();
   if (options.process !== false) {
-    collectDefaultMetrics({ register: registry });
-    for (const name of MISNAMED) registry.removeSingleMetric(name);
+    collectDefaultMetrics({ register: ofProcess });
+    for (const name of MISNAMED) ofProcess.removeSingleMetric(name);
   }
   const introduce: Introduce = (name, help, ...labelNames) => ({
     registry,
@@ -66,13 +69,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
       inFlight,
     }),
     gauges,
-    text: () => registry.metrics(),
+    text: async () => (await ofProcess.metrics()) + (await registry.metrics()),
+    textWith: async (threads) => {
+      const all = [await registry.getMetricsAsJSON(), ...threads];
+      return (await ofProcess.metrics()) + (await AggregatorRegistry.aggregate(all).metrics());
+    },
     contentType: registry.contentType,
     json: () => registry.getMetricsAsJSON(),
   };
-}
-
-/** The exposition of what several threads counted, from the `json()` of each. */
-export function sumOfThreads(threads: readonly (readonly object[])[]): Promise<string> {
-  return AggregatorRegistry.aggregate([...threads]).metrics();
 }

@@ -1,0 +1,61 @@
+/**
+ * Sends requests over TLS at a fixed rate, whether or not the ones before were answered. Takes what to send as JSON in the
+ * first argument and prints, as JSON, how many answers had which status and the times to the whole answer.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { Pool } from "undici";
+import type { Paced, PacedResult } from "../load/paced.ts";
+
+const paced: Paced = JSON.parse(process.argv[2] ?? "{}");
+const { port, ca, path, method, perSecond, seconds, tokens, body } = paced;
+const pool = new Pool(`https://127.0.0.1:${port}`, {
+  connections: 64,
+  pipelining: 1,
+  connect: { ca },
+});
+const statuses: Record<string, number> = {};
+const times: number[] = [];
+
+async function send(index: number): Promise<void> {
+  const token = tokens[index % Math.max(1, tokens.length)];
+  const began = performance.now();
+  let status = "failed";
+  try {
+    const answer = await pool.request({
+      method,
+      path,
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { "content-type": "application/json" }),
+      },
+      body: body ?? null,
+    });
+    await answer.body.dump();
+    status = String(answer.statusCode);
+  } catch {
+    // Counted as failed.
+  }
+  times.push(performance.now() - began);
+  statuses[status] = (statuses[status] ?? 0) + 1;
+}
+
+// Connections and compiled code first.
+await Promise.all(Array.from({ length: 8 }, (_, index) => send(index)));
+times.length = 0;
+for (const status of Object.keys(statuses)) delete statuses[status];
+
+const under: Promise<void>[] = [];
+const begin = performance.now();
+const total = Math.round(perSecond * seconds);
+while (under.length < total) {
+  const due = Math.min(total, Math.ceil(((performance.now() - begin) / 1000) * perSecond));
+  while (under.length < due) under.push(send(under.length));
+  await delay(1);
+}
+await Promise.all(under);
+await pool.destroy();
+
+const sorted = times.toSorted((a, b) => a - b);
+const at = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
+const result: PacedResult = { statuses, p50Ms: at(0.5), p99Ms: at(0.99) };
+console.log(JSON.stringify(result));

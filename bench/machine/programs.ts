@@ -1,0 +1,87 @@
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { cpus, release, totalmem } from "node:os";
+import { delimiter, join } from "node:path";
+import { run } from "./children.ts";
+
+/** Where Debian's packages put servers, beside what the search path names. */
+const FURTHER = ["/usr/sbin", "/usr/local/sbin"];
+
+/** The path of a program, or undefined when it is not installed. */
+export function findProgram(name: string): string | undefined {
+  const directories = [...(process.env["PATH"] ?? "").split(delimiter), ...FURTHER];
+  return directories.map((directory) => join(directory, name)).find(isExecutable);
+}
+
+/** The path of a program. Throws with the package that brings it when it is not installed. */
+export function needProgram(name: string): string {
+  const found = findProgram(name);
+  if (found === undefined) throw new Error(`${name} is not installed (apt-get install ${name})`);
+  return found;
+}
+
+/** Why something cannot take part that needs these programs; undefined when it can. */
+export function missingPrograms(...names: readonly string[]): string | undefined {
+  const missing = names.filter((name) => findProgram(name) === undefined);
+  return missing.length === 0 ? undefined : `not installed: ${missing.join(", ")}`;
+}
+
+/** Whether a package of the bench's own `node_modules` is there. */
+export function hasPackage(name: string): boolean {
+  return existsSync(packageFile(name));
+}
+
+/** The version of a package of the bench's own `node_modules`. */
+export function packageVersion(name: string): string {
+  const parsed: unknown = JSON.parse(readFileSync(packageFile(name), "utf8"));
+  const found = typeof parsed === "object" && parsed !== null && "version" in parsed;
+  return found ? String(parsed.version) : "unknown";
+}
+
+/** What the figures were made on. */
+export interface Machine {
+  readonly processor: string;
+  readonly cores: number;
+  readonly memoryGb: number;
+  readonly kernel: string;
+  /** Versions by program. */
+  readonly versions: Readonly<Record<string, string>>;
+}
+
+const VERSION_FLAGS = {
+  wrk: "-v",
+  nginx: "-v",
+  haproxy: "-v",
+  caddy: "version",
+  curl: "--version",
+} as const;
+
+export async function describeMachine(): Promise<Machine> {
+  const versions: Record<string, string> = { node: process.versions.node };
+  for (const [name, flag] of Object.entries(VERSION_FLAGS)) {
+    const program = findProgram(name);
+    if (program === undefined) continue;
+    // nginx tells its version on standard error, wrk tells it and fails.
+    const told = await run("/bin/sh", ["-c", '"$0" "$1" 2>&1 || true', program, flag]);
+    versions[name] = /\d+(?:\.\d+)+/.exec(told)?.[0] ?? "unknown";
+  }
+  return {
+    processor: cpus()[0]?.model ?? "unknown",
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 1024 ** 3),
+    kernel: release(),
+    versions,
+  };
+}
+
+function packageFile(name: string): string {
+  return join(import.meta.dirname, "../node_modules", name, "package.json");
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

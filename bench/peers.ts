@@ -1,0 +1,39 @@
+import { caddy } from "./peers/caddy.ts";
+import { haproxy } from "./peers/haproxy.ts";
+import { nginx } from "./peers/nginx.ts";
+import { nodeStack } from "./peers/node-stack.ts";
+import type { Peer } from "./peers/peer.ts";
+import { sallyport } from "./peers/sallyport.ts";
+
+/** Everybody who is compared. Sallyport comes first: all ratios are to it. */
+export const PEERS = {
+  sallyport: sallyport(1),
+  "sallyport-2": sallyport(2),
+  haproxy: haproxy(undefined),
+  "haproxy-rs256": haproxy("RS256"),
+  "haproxy-es256": haproxy("ES256"),
+  nginx,
+  caddy,
+  fastify: nodeStack("fastify.mjs", "@fastify/http-proxy + @fastify/jwt, cached", [
+    "fastify",
+    "@fastify/http-proxy",
+    "@fastify/jwt",
+  ]),
+  express: nodeStack("express.mjs", "express + http-proxy-middleware + express-jwt", [
+    "express",
+    "http-proxy-middleware",
+    "express-jwt",
+  ]),
+  "http-proxy-3": nodeStack("http-proxy-3.mjs", "http-proxy-3 as it comes + jose", [
+    "http-proxy-3",
+    "jose",
+  ]),
+} as const satisfies Record<string, Peer>;
+
+export type PeerName = keyof typeof PEERS;
+
+export const PEER_NAMES = Object.keys(PEERS).filter(isPeerName);
+
+export function isPeerName(name: string): name is PeerName {
+  return name in PEERS;
+}

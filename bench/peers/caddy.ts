@@ -1,0 +1,46 @@
+import { join } from "node:path";
+import { startChild } from "../machine/children.ts";
+import { accepting, freePort } from "../machine/ports.ts";
+import { missingPrograms, needProgram } from "../machine/programs.ts";
+import type { Peer } from "./peer.ts";
+import { running } from "./running.ts";
+
+/** Caddy's `reverse_proxy` with one thread for Go code. */
+export const caddy: Peer = {
+  title: "Caddy, no authentication",
+  checks: undefined,
+  missing: () => missingPrograms("caddy"),
+  async start(setting, { backend, tls }) {
+    const port = await freePort();
+    const { certFile, keyFile } = setting.certificate;
+    const file = await setting.write(
+      `caddy-${port}`,
+      `{
+	admin off
+	auto_https disable_redirects
+	default_sni localhost
+	servers {
+		protocols h1
+	}
+	log {
+		level ERROR
+	}
+}
+
+${tls ? "https" : "http"}://:${port} {
+	bind 127.0.0.1
+	${tls ? `tls ${certFile} ${keyFile} {\n\t\tprotocols tls1.3\n\t}` : ""}
+	reverse_proxy 127.0.0.1:${backend}
+}
+`,
+    );
+    // Caddy keeps state in the home directory; this one goes away.
+    const home = join(setting.directory, `caddy-home-${port}`);
+    const child = startChild(
+      needProgram("caddy"),
+      ["run", "--adapter", "caddyfile", "--config", file],
+      { GOMAXPROCS: "1", HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home },
+    );
+    return running(child, accepting(port, child));
+  },
+};

@@ -1,0 +1,40 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startChild } from "../machine/children.ts";
+import { hasPackage } from "../machine/programs.ts";
+import { AUDIENCE, ISSUER } from "../setting/tokens.ts";
+import type { Peer } from "./peer.ts";
+import { running } from "./running.ts";
+
+/** The stacks that people build on Node, each a script of its own with its packages in the bench's own tree. */
+export function nodeStack(script: string, title: string, packages: readonly string[]): Peer {
+  return {
+    title,
+    checks: "ES256",
+    missing() {
+      const missing = packages.filter((name) => !hasPackage(name));
+      if (missing.length === 0) return undefined;
+      return `not installed: ${missing.join(", ")} (npm ci --prefix bench)`;
+    },
+    async start({ certificate, keys }, { backend, tls }) {
+      const { certFile, keyFile } = certificate;
+      const given = {
+        backend: `http://127.0.0.1:${backend}`,
+        publicKey: await readFile(keys.ES256.publicFile, "utf8"),
+        issuer: ISSUER,
+        audience: AUDIENCE,
+        algorithm: "ES256",
+        tls: tls ? { certFile, keyFile } : undefined,
+      };
+      const file = join(import.meta.dirname, "../stacks", script);
+      const child = startChild(process.execPath, [file, JSON.stringify(given)], {
+        NODE_ENV: "production",
+      });
+      const listening = child.read((output) => {
+        const found = /^listening (\d+)$/m.exec(output);
+        return found === null ? undefined : { port: Number(found[1]) };
+      });
+      return running(child, listening);
+    },
+  };
+}

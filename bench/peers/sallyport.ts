@@ -1,0 +1,88 @@
+import { argon2Sync, randomBytes } from "node:crypto";
+import { startChild } from "../machine/children.ts";
+import type { Setting } from "../setting/setting.ts";
+import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
+import type { Peer, Place, Running } from "./peer.ts";
+import { running } from "./running.ts";
+
+export const USER = { username: "alice", password: "correct horse battery staple" };
+
+/** Sallyport with everything on: metrics, a JSON access log into a pipe that is read, a route that asks for a group. */
+export function sallyport(workers: number): Peer {
+  return {
+    title: workers === 1 ? "Sallyport" : `Sallyport, ${workers} workers`,
+    checks: "ES256",
+    missing: () => undefined,
+    start: (setting, place) => startSallyport(setting, place, { workers }),
+  };
+}
+
+export interface SallyportOptions {
+  readonly workers?: number;
+  /** The script to start, when it is another than the setting's. */
+  readonly entry?: string;
+}
+
+export async function startSallyport(
+  setting: Setting,
+  place: Place,
+  { workers = 1, entry = setting.entry }: SallyportOptions = {},
+): Promise<Running> {
+  const users = { [USER.username]: { password: phcString(USER.password), groups: [GROUP] } };
+  await setting.write("users.yaml", JSON.stringify({ users }));
+  // JSON is YAML, too.
+  const configuration = JSON.stringify(describe(setting, place, workers));
+  const file = await setting.write(`sallyport-${randomBytes(4).toString("hex")}.yaml`, configuration);
+  const child = startChild(process.execPath, [entry, "serve", "--config", file]);
+  const ports = child.read((output) => {
+    const port = portIn(output, "listening");
+    const adminPort = portIn(output, "admin listening");
+    return port === undefined || adminPort === undefined ? undefined : { port, adminPort };
+  });
+  return running(child, ports);
+}
+
+function describe({ certificate, keys }: Setting, { backend, tls }: Place, workers: number) {
+  const { certFile, keyFile } = certificate;
+  return {
+    server: {
+      listen: "127.0.0.1:0",
+      tls: tls ? { certFile, keyFile, minVersion: "TLSv1.3" } : "off",
+      workers,
+      // Still a limit that is kept, above the largest body that is sent.
+      limits: { bodyBytes: "1GiB" },
+      timeouts: { keepAlive: "10m" },
+      drain: { delay: "0s", timeout: "1s" },
+    },
+    admin: { listen: "127.0.0.1:0" },
+    users: [{ kind: "file", path: "users.yaml" }],
+    tokens: {
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      algorithm: "ES256",
+      keys: keys.ES256.directory,
+      cache: { entries: 10_000 },
+    },
+    routes: [
+      { name: "measured", path: "/", require: { groups: { any: [GROUP] } }, upstream: "app" },
+    ],
+    upstreams: { app: { targets: [`http://127.0.0.1:${backend}`] } },
+    log: { level: "info", format: "json" },
+  };
+}
+
+/** The port in the log line that says that something listens. */
+function portIn(output: string, message: string): number | undefined {
+  const line = output.split("\n").find((line) => line.includes(`"msg":"${message}"`));
+  const found = /"port":(\d+)/.exec(line ?? "");
+  return found === null ? undefined : Number(found[1]);
+}
+
+/** argon2id at the cost that `hash-password` and OWASP's password storage cheat sheet give: 19 MiB, two passes. */
+function phcString(password: string): string {
+  const nonce = randomBytes(16);
+  const cost = { memory: 19_456, passes: 2, parallelism: 1 };
+  const tag = argon2Sync("argon2id", { message: password, nonce, tagLength: 32, ...cost });
+  const [salt, hash] = [nonce, tag].map((bytes) => bytes.toString("base64").replaceAll("=", ""));
+  return `$argon2id$v=19$m=19456,t=2,p=1$${salt}$${hash}`;
+}

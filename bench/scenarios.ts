@@ -1,0 +1,85 @@
+import type { PeerName } from "./peers.ts";
+import { measureFullCache } from "./scenarios/full-cache.ts";
+import { measureIdle } from "./scenarios/idle.ts";
+import { measureRequests } from "./scenarios/requests.ts";
+import type { Scenario } from "./scenarios/scenario.ts";
+import { measureStartUp } from "./scenarios/start-up.ts";
+import { measureStorms } from "./scenarios/storms.ts";
+import { measureTransfers } from "./scenarios/transfers.ts";
+
+const ONE_THREAD: readonly PeerName[] = [
+  "sallyport",
+  "haproxy",
+  "haproxy-rs256",
+  "haproxy-es256",
+  "nginx",
+  "caddy",
+  "fastify",
+  "express",
+  "http-proxy-3",
+];
+const CHECK_ES256: readonly PeerName[] = [
+  "sallyport",
+  "haproxy-es256",
+  "fastify",
+  "express",
+  "http-proxy-3",
+];
+const WITHOUT_TOKEN_KINDS = ONE_THREAD.filter((peer) => !peer.startsWith("haproxy-"));
+const NATIVE: readonly PeerName[] = ["sallyport", "haproxy", "haproxy-es256", "nginx", "caddy"];
+
+/** Twice what Sallyport remembers: sent in turn, none of them is remembered when it comes again. */
+const MORE_TOKENS_THAN_REMEMBERED = 20_000;
+
+export const SCENARIOS = {
+  a: {
+    title: "one token, keep-alive, small GET",
+    run: async (bench) => [
+      ...(await measureRequests(bench, { scenario: "a", peers: ONE_THREAD, tokens: 1 })),
+      ...(await measureFullCache(bench, "a")),
+    ],
+  },
+  b: {
+    title: "every request another valid token, none of them remembered",
+    run: (bench) =>
+      measureRequests(bench, {
+        scenario: "b",
+        peers: CHECK_ES256,
+        tokens: MORE_TOKENS_THAN_REMEMBERED,
+      }),
+  },
+  c: {
+    title: "POST of 4 KiB JSON, one token",
+    run: (bench) =>
+      measureRequests(bench, { scenario: "c", peers: ONE_THREAD, tokens: 1, bodyBytes: 4096 }),
+  },
+  d: {
+    title: "256 MiB in one request; memory at its greatest",
+    run: (bench) => measureTransfers(bench, "d", WITHOUT_TOKEN_KINDS),
+  },
+  e: {
+    title: "500 proxied requests per second among logins and refused tokens",
+    run: (bench) => measureStorms(bench, "e"),
+  },
+  f: {
+    title: "idle connections: memory that each adds",
+    run: (bench) => measureIdle(bench, "f", NATIVE),
+  },
+  g: {
+    title: "start to /readyz, and what is installed",
+    run: (bench) => measureStartUp(bench, "g"),
+  },
+  h: {
+    title: "one and two workers",
+    run: (bench) =>
+      measureRequests(bench, { scenario: "h", peers: ["sallyport", "sallyport-2"], tokens: 1 }),
+  },
+} as const satisfies Record<string, Scenario>;
+
+export type ScenarioName = keyof typeof SCENARIOS;
+
+export const SCENARIO_NAMES = Object.keys(SCENARIOS).filter(isScenarioName);
+
+export function isScenarioName(name: string): name is ScenarioName {
+  return name in SCENARIOS;
+}

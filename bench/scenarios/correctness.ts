@@ -1,0 +1,43 @@
+import { SMALL_BODY } from "../backends/nginx.ts";
+import type { Peer, Running } from "../peers/peer.ts";
+import type { Setting } from "../setting/setting.ts";
+import { forge, garbage, type TokenKey } from "../setting/tokens.ts";
+import { ask, type Question } from "./ask.ts";
+
+/**
+ * Tries whether a proxy does its work before it is measured: with a token 200 and the backend's body, and where it checks
+ * tokens 401 without one and with each that is wrong in one way. Throws what was wrong.
+ */
+export async function checkCorrectness(
+  setting: Setting,
+  peer: Peer,
+  { port }: Running,
+  { tls, post = false }: { readonly tls: boolean; readonly post?: boolean },
+): Promise<void> {
+  const key = setting.keys[peer.checks ?? "ES256"];
+  const question: Question = {
+    port,
+    ca: tls ? setting.certificate.pem : undefined,
+    path: "/orders/4711",
+    ...(post && { body: JSON.stringify({ text: "x".repeat(4_000) }) }),
+  };
+  const valid = await ask({ ...question, token: await key.sign() });
+  if (valid.status !== 200) throw new Error(`answers ${valid.status} to a valid token`);
+  if (valid.body !== SMALL_BODY) throw new Error("gives another body than the backend's");
+  if (peer.checks === undefined) return;
+  for (const [what, token] of Object.entries(await wrongTokens(key))) {
+    const { status } = await ask({ ...question, ...(token !== undefined && { token }) });
+    if (status !== 401) throw new Error(`answers ${status} to ${what}, not 401`);
+  }
+}
+
+async function wrongTokens(key: TokenKey): Promise<Record<string, string | undefined>> {
+  return {
+    "no token": undefined,
+    garbage: garbage(),
+    "a forged signature": forge(await key.sign()),
+    "an expired token": await key.sign({ lifetime: -60 }),
+    "a token of another issuer": await key.sign({ issuer: "https://other.example.com" }),
+    "a token for another audience": await key.sign({ audience: "other" }),
+  };
+}

@@ -1,0 +1,55 @@
+import { startBackend } from "../backends/nginx.ts";
+import { startSink } from "../backends/sink.ts";
+import { hold } from "../load/held.ts";
+import { load } from "../load/wrk.ts";
+import { settledMemory } from "../machine/settle.ts";
+import { type PeerName, PEERS } from "../peers.ts";
+import type { Peer } from "../peers/peer.ts";
+import type { Row } from "../report/results.ts";
+import { type Contender, inTurns } from "./rounds.ts";
+import type { Bench } from "./scenario.ts";
+import { tokenFile } from "./token-files.ts";
+
+/** Resident memory that one idle connection over TLS adds: 5,000 kept-alive ones, 1,000 WebSockets. */
+export async function measureIdle(
+  bench: Bench,
+  scenario: string,
+  peers: readonly PeerName[],
+): Promise<readonly Row[]> {
+  const { setting, rounds, say } = bench;
+  await using nginx = await startBackend(setting);
+  await using sink = await startSink();
+  const kinds = [
+    { variant: "TLS keep-alive", count: 5_000, webSocket: false, backend: nginx.port },
+    { variant: "TLS WebSocket", count: 1_000, webSocket: true, backend: sink.port },
+  ];
+  const rows: Row[] = [];
+  for (const kind of kinds) {
+    const contenders = peers
+      .filter((peer) => bench.peers.includes(peer))
+      .map((peer): Contender => {
+        const { variant } = kind;
+        return { peer, variant, measure: () => measure(bench, PEERS[peer], kind) };
+      });
+    rows.push(...(await inTurns(scenario, contenders, rounds, say)));
+  }
+  return rows;
+
+  /** A proxy that has just answered some requests, without and with the connections. */
+  async function measure(
+    { setting }: Bench,
+    peer: Peer,
+    { count, webSocket, backend }: (typeof kinds)[number],
+  ) {
+    const algorithm = peer.checks ?? "ES256";
+    await using running = await peer.start(setting, { backend, tls: true });
+    const { pid, port } = running;
+    await load({ port, tls: true, tokens: await tokenFile(setting, algorithm, 1), seconds: 2 });
+    const before = await settledMemory(pid);
+    const token = await setting.keys[algorithm].sign();
+    const ca = setting.certificate.pem;
+    await using _held = await hold({ port, ca, token, count, webSocket });
+    const after = await settledMemory(pid);
+    return { perConnection: (after - before) / count / 1e3, resident: after / 1e6 };
+  }
+}

@@ -1,0 +1,95 @@
+import { startBackend } from "../backends/nginx.ts";
+import { CONNECTIONS, load, type LoadResult } from "../load/wrk.ts";
+import { usageOf } from "../machine/accounting.ts";
+import { type PeerName, PEERS } from "../peers.ts";
+import type { Peer, Running } from "../peers/peer.ts";
+import type { Row } from "../report/results.ts";
+import { checkCorrectness } from "./correctness.ts";
+import { metric } from "./metrics.ts";
+import { type Contender, type Figures, inTurns, messageOf, voidRow } from "./rounds.ts";
+import type { Bench } from "./scenario.ts";
+import { tokenFile } from "./token-files.ts";
+
+/** Small requests as fast as they are answered. */
+export interface RequestLoad {
+  readonly scenario: string;
+  readonly peers: readonly PeerName[];
+  /** How many different tokens are sent in turn. */
+  readonly tokens: number;
+  /** Bytes of a JSON body; a GET when left out. */
+  readonly bodyBytes?: number;
+}
+
+/** Measures all peers in turns, first plain, then with TLS in front. */
+export async function measureRequests(bench: Bench, what: RequestLoad): Promise<readonly Row[]> {
+  return [
+    ...(await measureVariant(bench, what, false)),
+    ...(await measureVariant(bench, what, true)),
+  ];
+}
+
+async function measureVariant(
+  bench: Bench,
+  { scenario, peers, tokens, bodyBytes = 0 }: RequestLoad,
+  tls: boolean,
+): Promise<readonly Row[]> {
+  const { setting, rounds, seconds, say } = bench;
+  const variant = tls ? "TLS" : "plain";
+  await using ends = new AsyncDisposableStack();
+  const { port: backend } = ends.use(await startBackend(setting));
+  const contenders: Contender[] = [];
+  const voids: Row[] = [];
+  for (const name of peers.filter((name) => bench.peers.includes(name))) {
+    const peer: Peer = PEERS[name];
+    say(`${scenario}, ${variant}: ${name} starts`);
+    try {
+      const running = ends.use(await peer.start(setting, { backend, tls }));
+      await checkCorrectness(setting, peer, running, { tls, post: bodyBytes > 0 });
+      const sent = { tls, bodyBytes, tokens: await tokenFile(setting, peer.checks ?? "ES256", tokens) };
+      const measure = requestsTo(running, sent, tokens);
+      await measure(Math.min(seconds, 2)); // until code is compiled and connections are made
+      contenders.push({ peer: name, variant, measure: () => measure(seconds) });
+    } catch (error) {
+      voids.push(voidRow(scenario, variant, name, messageOf(error)));
+    }
+  }
+  return [...(await inTurns(scenario, contenders, rounds, say)), ...voids];
+}
+
+/** One measurement of a proxy. With several tokens each goes on where the one before ended. */
+function requestsTo(
+  running: Running,
+  sent: { readonly tls: boolean; readonly bodyBytes: number; readonly tokens: string },
+  tokens: number,
+): (seconds: number) => Promise<Figures> {
+  let from = 0;
+  return async (seconds) => {
+    const hits = tokens > 1 ? await cacheHits(running) : 0;
+    const before = usageOf(running.pid);
+    const result = await load({ ...sent, port: running.port, from, seconds });
+    const after = usageOf(running.pid);
+    from = (from + result.requests + CONNECTIONS) % tokens;
+    refuseErrors(result);
+    if (tokens > 1 && (await cacheHits(running)) > hits) {
+      throw new Error("found tokens in its cache, where every one should have been new");
+    }
+    return {
+      cpu: ((after.cpuSeconds - before.cpuSeconds) * 1e6) / result.requests,
+      rate: result.perSecond,
+      p50: result.p50Ms,
+      p99: result.p99Ms,
+      resident: after.residentBytes / 1e6,
+    };
+  };
+}
+
+/** Broken connections and refusals make a row void: figures of answers that were not given say nothing. */
+export function refuseErrors({ requests, errors }: LoadResult): void {
+  if (errors > 0) throw new Error(`${errors} of ${requests} requests failed`);
+  if (requests === 0) throw new Error("no request was answered");
+}
+
+async function cacheHits(running: Running): Promise<number> {
+  if (running.adminPort === undefined) return 0;
+  return metric(running, 'sallyport_token_cache_requests_total{result="hit"}');
+}

@@ -1,0 +1,59 @@
+import { startBackend } from "../backends/nginx.ts";
+import { paced, type Paced, type PacedResult } from "../load/paced.ts";
+import { PEERS } from "../peers.ts";
+import { USER } from "../peers/sallyport.ts";
+import type { Row } from "../report/results.ts";
+import { forge, garbage } from "../setting/tokens.ts";
+import { type Figures, inTurns } from "./rounds.ts";
+import type { Bench } from "./scenario.ts";
+
+/** Requests per second whose time is looked at: 2,500 in five seconds, so that 25 lie above the 99th percentile. */
+const PROBES = 500;
+const LOGINS = 20;
+const GARBAGE = 2_000;
+
+/** What happens beside the requests that are looked at. */
+type Storm = (during: Pick<Paced, "port" | "ca" | "seconds">) => Promise<PacedResult | undefined>;
+
+/** How long proxied requests take, over TLS at a fixed rate: alone, among logins, among tokens that are refused. */
+export async function measureStorms(bench: Bench, scenario: string): Promise<readonly Row[]> {
+  if (!bench.peers.includes("sallyport")) return [];
+  const { setting, rounds, seconds, say } = bench;
+  await using backend = await startBackend(setting);
+  await using running = await PEERS.sallyport.start(setting, { backend: backend.port, tls: true });
+  const valid = await setting.keys.ES256.sign();
+  const during = { port: running.port, ca: setting.certificate.pem, seconds };
+  const probe = { ...during, method: "GET", path: "/orders/4711", perSecond: PROBES } as const;
+  const storms: Record<string, Storm> = {
+    idle: async () => undefined,
+    [`${LOGINS} logins/s`]: logins,
+    [`${GARBAGE} garbage tokens/s`]: refused(() => garbage()),
+    [`${GARBAGE} forged signatures/s`]: refused(() => forge(valid)),
+  };
+  const contenders = Object.entries(storms).map(([variant, storm]) => ({
+    peer: "sallyport" as const,
+    variant,
+    async measure(): Promise<Figures> {
+      const [result] = await Promise.all([
+        paced({ ...probe, tokens: [valid] }, 200),
+        storm({ ...during, seconds: seconds + 1 }),
+      ]);
+      return { p50: result.p50Ms, p99: result.p99Ms };
+    },
+  }));
+  await contenders[0]?.measure();
+  return inTurns(scenario, contenders, rounds, say);
+}
+
+const logins: Storm = (during) => {
+  const body = JSON.stringify(USER);
+  const path = "/api/authenticate";
+  return paced({ ...during, method: "POST", path, body, tokens: [], perSecond: LOGINS }, 200);
+};
+
+/** A storm of tokens that get a 401, none of them twice within a hundred. */
+function refused(token: () => string): Storm {
+  const tokens = Array.from({ length: 100 }, token);
+  return (during) =>
+    paced({ ...during, method: "GET", path: "/", tokens, perSecond: GARBAGE }, 401);
+}

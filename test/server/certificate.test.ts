@@ -1,0 +1,79 @@
+import { createPrivateKey } from "node:crypto";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ConfigError } from "../../src/core/config-problem.ts";
+import { notAfter, readCertificate } from "../../src/server/certificate.ts";
+import { developmentCertificate } from "../../src/server/development-certificate.ts";
+import { testCertificates, type TestCertificates } from "../support/certificates.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
+
+let pairs: TestCertificates;
+let directory: TemporaryDirectory;
+beforeAll(async () => {
+  pairs = await testCertificates();
+  directory = await temporaryDirectory();
+  const { server, client, ca } = pairs;
+  const key = createPrivateKey(server.key);
+  const encrypted = key.export({
+    ...{ type: "pkcs8", format: "pem" },
+    ...{ cipher: "aes-256-cbc", passphrase: "s3cret" },
+  });
+  const files = {
+    "server.crt": server.cert,
+    "server.key": server.key,
+    "client.key": client.key,
+    "chain.crt": `${server.cert}\n${ca}`,
+    "encrypted.key": encrypted,
+    "text.crt": "not a certificate, s3cret",
+    "text.key": "not a key, s3cret",
+    "broken.crt": server.cert.replace(/[A-Za-z0-9+/]{20}/, "!!!!"),
+    "der.crt": Buffer.from([0x30, 0x82, 0x01, 0x02]),
+  };
+  for (const [name, content] of Object.entries(files)) await directory.write(name, content);
+});
+afterAll(() => directory.close());
+
+const file = (name: string): string => join(directory.path, name);
+
+function faultsOf(certFile: string, keyFile: string): string[] {
+  try {
+    readCertificate(file(certFile), file(keyFile));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    expect(error.message).not.toContain("s3cret");
+    return error.problems.map((problem) => problem.file);
+  }
+  throw new Error("nothing was wrong");
+}
+
+describe("a certificate", () => {
+  test("is read with its key, a chain too", () => {
+    expect(readCertificate(file("server.crt"), file("server.key"))).toEqual(pairs.server);
+    const { cert } = readCertificate(file("chain.crt"), file("server.key"));
+    expect(cert.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+  });
+
+  test.each([
+    ["server.crt", "client.key", ["client.key"]],
+    ["missing.crt", "server.key", ["missing.crt"]],
+    ["server.crt", "missing.key", ["missing.key"]],
+    ["missing.crt", "missing.key", ["missing.crt", "missing.key"]],
+    [".", "server.key", ["."]],
+    ["text.crt", "server.key", ["text.crt"]],
+    ["broken.crt", "server.key", ["broken.crt"]],
+    ["der.crt", "server.key", ["der.crt"]],
+    ["server.crt", "text.key", ["text.key"]],
+    ["server.crt", "encrypted.key", ["encrypted.key"]],
+    ["server.crt", "server.crt", ["server.crt"]],
+    ["server.key", "server.key", ["server.key"]],
+  ])("%s with %s is refused, naming %j", (certFile, keyFile, files) => {
+    expect(faultsOf(certFile, keyFile)).toEqual(files.map(file));
+  });
+});
+
+test("the end of a certificate is in whole seconds since the epoch", async () => {
+  const { cert } = await developmentCertificate(["localhost"]);
+  const thirtyDays = Date.now() / 1000 + 30 * 86_400;
+  expect(Number.isInteger(notAfter(cert))).toBe(true);
+  expect(Math.abs(notAfter(cert) - thirtyDays)).toBeLessThan(120);
+});

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import type { Log } from "../../src/core/log.ts";
+import { drain } from "../../src/server/drain.ts";
+import type { Listener } from "../../src/server/listen.ts";
+import { until } from "../support/until.ts";
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A listener whose connections end when the test says so, and everything that it is told. */
+function listening() {
+  const told: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  const listener: Listener = {
+    address: "127.0.0.1",
+    port: 1,
+    close() {
+      told.push("close");
+      return ended.promise;
+    },
+    closeIdle: () => void told.push("closeIdle"),
+    closeAll() {
+      told.push("closeAll");
+      ended.resolve();
+    },
+  };
+  const closeWebSockets = (): void => void told.push("closeWebSockets");
+  return { told, end: ended.resolve, options: { listener, closeWebSockets, log: silent } };
+}
+
+test("takes nothing new, asks WebSockets to leave, and waits for what runs", async () => {
+  const { told, end, options } = listening();
+  const draining = drain({ ...options, delay: 0, timeout: 60_000 });
+  await until(() => told.length === 3);
+  expect(told).toEqual(["close", "closeIdle", "closeWebSockets"]);
+  end();
+  expect(await draining).toBe(true);
+  expect(told).not.toContain("closeAll");
+});
+
+test("does nothing before the delay is over", async () => {
+  const { told, end, options } = listening();
+  end();
+  const started = performance.now();
+  const draining = drain({ ...options, delay: 150, timeout: 1000 });
+  await Promise.resolve();
+  expect(told).toEqual([]);
+  expect(await draining).toBe(true);
+  expect(performance.now() - started).toBeGreaterThanOrEqual(145);
+});
+
+test("ends what is still running when the time is up, and says so", async () => {
+  const { told, options } = listening();
+  expect(await drain({ ...options, delay: 0, timeout: 20 })).toBe(false);
+  expect(told.at(-1)).toBe("closeAll");
+});

@@ -1,0 +1,91 @@
+import { connect } from "node:net";
+import { once } from "node:events";
+import { errors } from "undici";
+import { describe, expect, test } from "vitest";
+import { GateError } from "../../src/core/errors.ts";
+import { UPSTREAM_ERROR_REASONS } from "../../src/core/outcome.ts";
+import {
+  failure,
+  failureReason,
+  isUnsendable,
+  upstreamReason,
+} from "../../src/upstream/failures.ts";
+import { closedPort } from "../support/dead-ends.ts";
+
+const withCode = (code: string): Error => Object.assign(new Error(code), { code });
+
+describe("the reason of a failure", () => {
+  test.each([
+    ["ECONNREFUSED", "connect_refused"],
+    ["EHOSTUNREACH", "connect_refused"],
+    ["ENETUNREACH", "connect_refused"],
+    ["ENOENT", "connect_refused"],
+    ["EACCES", "connect_refused"],
+    ["ENOTFOUND", "dns"],
+    ["EAI_AGAIN", "dns"],
+    ["ECONNRESET", "reset"],
+    ["EPIPE", "reset"],
+    ["ETIMEDOUT", "connect_timeout"],
+    ["EPROTO", "tls"],
+    ["CERT_HAS_EXPIRED", "tls"],
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", "tls"],
+    ["UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "tls"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "tls"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "tls"],
+    ["ERR_SSL_WRONG_VERSION_NUMBER", "tls"],
+    ["HPE_INVALID_CONSTANT", "invalid_response"],
+    ["SOMETHING_NEW", "invalid_response"],
+  ])("%s is %s", (code, reason) => {
+    expect(failureReason(withCode(code))).toBe(reason);
+  });
+
+  test.each([
+    [new errors.SocketError("other side closed"), "reset"],
+    [new errors.SocketError("bad response"), "invalid_response"],
+    [new errors.SocketError("bad upgrade"), "invalid_response"],
+    [new errors.ConnectTimeoutError(), "connect_timeout"],
+    [new errors.HeadersTimeoutError(), "response_timeout"],
+    [new errors.BodyTimeoutError(), "response_timeout"],
+    [new errors.HeadersOverflowError(), "invalid_response"],
+    [new errors.ResponseContentLengthMismatchError(), "invalid_response"],
+    [new errors.RequestAbortedError(), "aborted"],
+    [new errors.HTTPParserError("bad"), "invalid_response"],
+    [new Error("no code at all"), "invalid_response"],
+    ["no error at all", "invalid_response"],
+  ])("%s is %s", (error, reason) => {
+    expect(failureReason(error)).toBe(reason);
+  });
+
+  test("of several addresses of a name is that of the first", () => {
+    const several = new AggregateError([withCode("ECONNREFUSED"), withCode("ETIMEDOUT")]);
+    expect(failureReason(several)).toBe("connect_refused");
+  });
+
+  test("of a port on which nobody listens is what the system says", async () => {
+    const socket = connect(await closedPort(), "127.0.0.1");
+    const [error] = await once(socket, "error");
+    expect(failureReason(error)).toBe("connect_refused");
+  });
+});
+
+test.each(UPSTREAM_ERROR_REASONS)("%s becomes an error that knows it", (reason) => {
+  const cause = new Error("why");
+  const error = failure(reason, cause);
+  expect(error).toBeInstanceOf(GateError);
+  expect([error.code, error.reason, error.cause]).toEqual([
+    ...[reason === "aborted" ? "reset" : reason, reason, cause],
+  ]);
+  expect(upstreamReason(error)).toBe(reason);
+});
+
+test("an error about something else is none about a backend", () => {
+  expect(upstreamReason(new GateError("body_too_large", { reason: "body_too_large" }))).toBe(
+    undefined,
+  );
+  expect(upstreamReason(new GateError("no_route"))).toBe(undefined);
+});
+
+test("what undici refuses to send is told from what a backend does", () => {
+  expect(isUnsendable(new errors.InvalidArgumentError("invalid path"))).toBe(true);
+  expect([withCode("ECONNRESET"), "x", undefined].map(isUnsendable)).toEqual([false, false, false]);
+});

@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import { incomingHeaders, incomingTrailers } from "../../src/upstream/incoming-headers.ts";
+import { pairsOf } from "./pairs.ts";
+
+describe("the backend's header section", () => {
+  test("goes on in its order, each value of several by itself, with our request id", () => {
+    const headers = {
+      "content-type": "text/plain",
+      "set-cookie": ["a=1", "b=2"],
+      "content-length": "5",
+      "www-authenticate": 'Basic realm="backend"',
+      "x-empty": "",
+    };
+    expect(pairsOf(incomingHeaders(headers, "id-1"))).toEqual([
+      ["content-type", "text/plain"],
+      ["set-cookie", "a=1"],
+      ["set-cookie", "b=2"],
+      ["content-length", "5"],
+      ["www-authenticate", 'Basic realm="backend"'],
+      ["x-empty", ""],
+      ["X-Request-Id", "id-1"],
+    ]);
+  });
+
+  test.each([
+    ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate"],
+    ...["proxy-authorization", "proxy-authentication-info", "te", "transfer-encoding", "upgrade"],
+  ])("loses %s, which is meant for us", (name) => {
+    const got = incomingHeaders({ [name]: "x", "x-kept": "1" }, "id-1");
+    expect(got).toEqual(["x-kept", "1", "X-Request-Id", "id-1"]);
+  });
+
+  test.each([
+    ["x-private", ["x-private"]],
+    ["close, X-Private", ["x-private"]],
+    ["X-Private ,x-other", ["x-private", "x-other"]],
+    ["keep-alive", []],
+    ["close", []],
+  ])("loses what Connection names: %j", (connection, lost) => {
+    const got = incomingHeaders({ connection, "x-private": "1", "x-other": "2" }, "id-1");
+    const names = pairsOf(got).map(([name]) => name);
+    expect(names).toEqual(
+      ["x-private", "x-other", "X-Request-Id"].filter((name) => !lost.includes(name)),
+    );
+  });
+
+  test("has no other request id", () => {
+    expect(incomingHeaders({ "x-request-id": "theirs" }, "ours")).toEqual(["X-Request-Id", "ours"]);
+  });
+});
+
+test("trailers go on without those that change how the message is read", () => {
+  const trailers = {
+    "grpc-status": "0",
+    "x-several": ["1", "2"],
+    "content-length": "9",
+    "transfer-encoding": "chunked",
+    "host": "x",
+    "connection": "close",
+    "x-request-id": "theirs",
+  };
+  expect(incomingTrailers(trailers)).toEqual([
+    ["grpc-status", "0"],
+    ["x-several", "1"],
+    ["x-several", "2"],
+  ]);
+});

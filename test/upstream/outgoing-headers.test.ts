@@ -1,0 +1,210 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { IDENTITY_PRESETS, type IdentityHeaderNames } from "../../src/upstream/identity-headers.ts";
+import { createOutgoingHeaders } from "../../src/upstream/outgoing-headers.ts";
+import { permitFor, requestWith, routeWith } from "../support/permit.ts";
+import { mintPermit } from "../../src/core/permit.ts";
+import { pairsOf, valuesIn } from "./pairs.ts";
+
+const NAMES: Readonly<Record<string, IdentityHeaderNames>> = {
+  ...IDENTITY_PRESETS,
+  "names of one's own": { subject: "X-User", groups: "X-Teams" },
+  "names with underscores": { subject: "X_User", groups: "X_Teams" },
+};
+const HOP_BY_HOP = [
+  ...["Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization"],
+  ...["TE", "Trailer", "Transfer-Encoding", "Upgrade", "HTTP2-Settings", "Expect"],
+];
+const OURS = [
+  ...["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port"],
+  ...["X-Real-IP", "Forwarded", "X-Request-Id"],
+];
+const HARMLESS = ["Accept", "X-Anything", "Cookie", "traceparent", "X-Auth", "X-Users", "Subject"];
+
+function identityNames(names: IdentityHeaderNames): string[] {
+  return [names, ...Object.values(IDENTITY_PRESETS)]
+    .flatMap((row: IdentityHeaderNames) => [row.subject, row.groups, row.issuer])
+    .filter((name) => name !== undefined);
+}
+
+/** What a backend reads that folds case, `_` and `.`. */
+function folded(name: string): string {
+  return name.toLowerCase().replaceAll(/[_.]/g, "-");
+}
+
+/** A name in some spelling that such a backend folds into it. */
+function spelling(name: string): fc.Arbitrary<string> {
+  return fc
+    .array(fc.nat(3), { minLength: name.length, maxLength: name.length })
+    .map((turns) =>
+      [...name]
+        .map((letter, i) => {
+          if (/[-_]/.test(letter)) return ["-", "_", ".", letter][turns[i] ?? 3] ?? letter;
+          return (turns[i] ?? 0) % 2 === 0 ? letter.toLowerCase() : letter.toUpperCase();
+        })
+        .join(""),
+    );
+}
+
+describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
+  const outgoing = createOutgoingHeaders(names);
+  const identity = identityNames(names);
+  const any = fc.constantFrom(...identity, ...HOP_BY_HOP, ...OURS, ...HARMLESS).chain(spelling);
+  const field = fc.oneof(
+    fc.tuple(any, fc.constant("forged")),
+    fc.tuple(fc.constant("Connection"), fc.array(any, { maxLength: 3 }).map((all) => all.join(", "))),
+  );
+  const fields = fc.array(field, { maxLength: 20 });
+  const flat = fc.tuple(fields, fc.boolean(), fc.boolean());
+
+  test("no identity comes from the client, and ours stands there once", () => {
+    fc.assert(
+      fc.property(flat, ([sent, isPublic, peerTrusted]) => {
+        const rawHeaders = sent.flat();
+        const permit = isPublic
+          ? mintPermit({
+              request: requestWith({ rawHeaders, peerTrusted }),
+              route: routeWith({ auth: "none" }),
+              identity: undefined,
+            })
+          : permitFor({ rawHeaders, peerTrusted });
+        const got = pairsOf(outgoing.headers(permit));
+        for (const name of new Set(identity.map(folded))) {
+          const values = got.filter(([each]) => folded(each) === name).map(([, value]) => value);
+          expect(values).not.toContain("forged");
+          const mine = [names.subject, names.groups, names.issuer].some(
+            (own) => own !== undefined && folded(own) === name,
+          );
+          expect(values).toHaveLength(mine && !isPublic ? 1 : 0);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("nothing for the next hop alone goes further, nor what Connection names", () => {
+    fc.assert(
+      fc.property(fields, (sent) => {
+        const got = pairsOf(outgoing.headers(permitFor({ rawHeaders: sent.flat() })));
+        const present = new Set(got.map(([name]) => folded(name)));
+        for (const name of HOP_BY_HOP) expect(present).not.toContain(folded(name));
+        const named = sent
+          .filter(([name]) => name.toLowerCase() === "connection")
+          .flatMap(([, value]) => value.split(",").map((option) => option.trim().toLowerCase()));
+        const forged = got.filter(([, value]) => value === "forged");
+        expect(forged.filter(([name]) => named.includes(name.toLowerCase()))).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("everything else goes on as it was, in its order", () => {
+    const harmless = fc.array(
+      fc.tuple(fc.constantFrom(...HARMLESS).chain(spelling), fc.string({ maxLength: 5 })),
+    );
+    fc.assert(
+      fc.property(harmless, fields, (kept, dropped) => {
+        const without = dropped.filter(
+          ([name]) =>
+            !HARMLESS.some((one) => folded(one) === folded(name)) && folded(name) !== "connection",
+        );
+        // Those that are dropped stand between those that are kept.
+        const mixed = kept.flatMap((field, i) => [...without.slice(i, i + 1), field]);
+        const got = pairsOf(outgoing.headers(permitFor({ rawHeaders: mixed.flat() })));
+        expect(got.slice(0, kept.length)).toEqual(kept);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("a trailer cannot become an identity, a credential or a length", () => {
+    const name = fc
+      .constantFrom(...identity, ...OURS, "Authorization", "Content-Length", "Host", "Cookie")
+      .chain(spelling);
+    fc.assert(
+      fc.property(fc.array(name), (forged) => {
+        const raw = forged.flatMap((each) => [each, "forged"]);
+        const kept = ["X-Checksum", "abc", "Grpc-Status", "0"];
+        const all = pairsOf(outgoing.trailers([...raw, ...kept]));
+        expect(all.slice(-2)).toEqual(pairsOf(kept));
+        const dangerous = all.filter(([each]) => forged.includes(each)).map(([each]) => each);
+        // Host, Cookie and Content-Length in a spelling with `_` or `.` mean nothing in a trailer, by any reading.
+        expect(dangerous.filter((each) => !/^(?:content|host|cookie)/i.test(each))).toEqual([]);
+        expect(dangerous.filter((each) => /^(?:content-length|host|cookie)$/i.test(each))).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("Authorization", () => {
+  const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
+  const rawHeaders = ["Authorization", "Bearer one", "authorization_", "x"];
+
+  test("is kept from the backend unless the route says otherwise", () => {
+    const strip = outgoing.headers(permitFor({ rawHeaders }));
+    expect(valuesIn(strip, "authorization")).toEqual([]);
+    const keep = outgoing.headers(permitFor({ rawHeaders }, { forwardAuthorization: "keep" }));
+    expect(valuesIn(keep, "authorization")).toEqual(["Bearer one"]);
+  });
+
+  test("is not kept where Connection names it", () => {
+    const named = ["Connection", "close, Authorization", ...rawHeaders];
+    const keep = outgoing.headers(permitFor({ rawHeaders: named }, { forwardAuthorization: "keep" }));
+    expect(valuesIn(keep, "authorization")).toEqual([]);
+  });
+});
+
+describe("the headers about the way", () => {
+  const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
+  const way = (parts: Parameters<typeof requestWith>[0]): Record<string, string[]> => {
+    const got = outgoing.headers(permitFor(parts));
+    return Object.fromEntries(OURS.map((name) => [name, valuesIn(got, name.toLowerCase())]));
+  };
+
+  test("are what was seen, an IPv6 address in brackets and quotes (RFC 7239 §6)", () => {
+    expect(way({ peer: "2001:db8::1", authority: "a.test:9000", secure: false })).toEqual({
+      "X-Forwarded-For": ["2001:db8::1"],
+      "X-Forwarded-Proto": ["http"],
+      "X-Forwarded-Host": ["a.test:9000"],
+      "X-Forwarded-Port": ["9000"],
+      "X-Real-IP": ["2001:db8::1"],
+      "Forwarded": ['for="[2001:db8::1]";host="a.test:9000";proto=http'],
+      "X-Request-Id": ["request-7"],
+    });
+  });
+
+  test.each([
+    [true, "a.test", "443"],
+    [false, "a.test", "80"],
+    [true, "[2001:db8::1]", "443"],
+    [true, "[2001:db8::1]:9", "9"],
+  ])("know the port (TLS %s, %s)", (secure, authority, port) => {
+    expect(way({ secure, authority })["X-Forwarded-Port"]).toEqual([port]);
+  });
+
+  test("of a trusted proxy are lists that go on, joined when there were several", () => {
+    const said = [
+      ...["X-Forwarded-For", "192.0.2.9", "x-forwarded-for", "198.51.100.3, 203.0.113.7"],
+      ...["Forwarded", "for=192.0.2.9", "X-Forwarded-Proto", "http", "X-Real-IP", "forged"],
+    ];
+    const request = { rawHeaders: said, peer: "10.0.0.1", client: "203.0.113.7", peerTrusted: true };
+    expect(way(request)).toMatchObject({
+      "X-Forwarded-For": ["192.0.2.9, 198.51.100.3, 203.0.113.7, 10.0.0.1"],
+      "X-Forwarded-Proto": ["http"],
+      "X-Forwarded-Host": ["api.example.com"],
+      "X-Real-IP": ["203.0.113.7"],
+      "Forwarded": ['for=192.0.2.9, for=10.0.0.1;host="api.example.com";proto=https'],
+    });
+  });
+});
+
+test("thousands of names that a client thinks of change nothing", () => {
+  const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
+  for (let i = 0; i < 3000; i += 1) {
+    outgoing.headers(permitFor({ rawHeaders: [`X-Name-${i}`, "1"] }));
+  }
+  const got = outgoing.headers(permitFor({ rawHeaders: ["X-Late", "1", "x_AUTH.subject", "forged"] }));
+  expect(valuesIn(got, "x-late")).toEqual(["1"]);
+  expect(got).not.toContain("forged");
+});

@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { rewritePath } from "../../src/upstream/rewrite.ts";
+import { routeWith } from "../support/permit.ts";
+
+const rewritten = (path: string, stripPrefix?: string, addPrefix?: string): string =>
+  rewritePath(
+    routeWith({
+      rewrite: {
+        ...(stripPrefix === undefined ? {} : { stripPrefix }),
+        ...(addPrefix === undefined ? {} : { addPrefix }),
+      },
+    }),
+    path,
+  );
+
+test.each([
+  ["/api/orders", "/api", undefined, "/orders"],
+  ["/api/orders/", "/api", undefined, "/orders/"],
+  ["/api/orders", "/api/", undefined, "/orders"],
+  ["/api", "/api", undefined, "/"],
+  ["/api/", "/api", undefined, "/"],
+  ["/apix/orders", "/api", undefined, "/apix/orders"],
+  ["/other", "/api", undefined, "/other"],
+  ["/orders", undefined, "/v2", "/v2/orders"],
+  ["/orders", undefined, "/v2/", "/v2/orders"],
+  ["/", undefined, "/v2", "/v2/"],
+  ["/api/orders", "/api", "/v2/x", "/v2/x/orders"],
+  ["/api", "/api", "/v2", "/v2/"],
+  ["/api/api/x", "/api", undefined, "/api/x"],
+  ["/api/%40me", "/api", "/v2", "/v2/%40me"],
+  ["/orders", "/", "/", "/orders"],
+])("%s without %s and with %s is %s", (path, strip, add, expected) => {
+  expect(rewritten(path, strip, add)).toBe(expected);
+});
+
+test("without a rewrite the path is the same", () => {
+  expect(rewritePath(routeWith(), "/a/b/")).toBe("/a/b/");
+});
+
+test("the result is a path without empty segments, when the parts are", () => {
+  const path = fc
+    .array(fc.constantFrom("a", "b", "ab"), { maxLength: 4 })
+    .chain((segments) => fc.constantFrom(`/${segments.join("/")}`, `/${segments.join("/")}/`))
+    .map((text) => text.replace("//", "/"));
+  fc.assert(
+    fc.property(path, path, path, (whole, strip, add) => {
+      const result = rewritten(whole, strip, add);
+      expect(result).toMatch(/^\//);
+      expect(result).not.toContain("//");
+      const tail = result.slice(add.replace(/\/$/, "").length);
+      expect(whole.endsWith(tail) || tail === "/").toBe(true);
+    }),
+  );
+});
