@@ -40,7 +40,7 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   state: ["lib", "core"],
   observe: ["lib", "core"],
   config: ["lib", "core", ...FEATURES],
-  "app": ["lib", "core", ...FEATURES, "config"],
+  app: ["lib", "core", ...FEATURES, "config"],
   cli: ["lib", "core", ...FEATURES, "config", "app"],
   "main.ts": ["lib", "core", ...FEATURES, "config", "app", "cli"],
 };
@@ -146,6 +146,8 @@ export default {
     "no-shadow": "off",
     // `import fc from "fast-check"` is how its documentation says it.
     "import/no-named-as-default-member": "off",
+    // Node's own name for the response that a socket is writing.
+    "no-underscore-dangle": ["error", { allow: ["_httpMessage"], allowAfterThis: true }],
     // Of browsers; the messages here go to worker threads.
     "unicorn/require-post-message-target-origin": "off",
     // A promise that nobody waits for gives nothing back.

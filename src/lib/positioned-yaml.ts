@@ -2,14 +2,14 @@ import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, vi
 import type { Document, YAMLError } from "yaml";
 
 /** Where something stands in a text: both counted from 1, `source` is the whole line. */
-export interface YamlPlace {
+interface YamlPlace {
   readonly line: number;
   readonly column: number;
   readonly source: string;
 }
 
 /** One fault of a YAML text. Its message never repeats what the text holds. */
-export interface YamlProblem extends YamlPlace {
+interface YamlProblem extends YamlPlace {
   readonly file: string;
   readonly message: string;
 }

@@ -2,7 +2,7 @@
  * The last line of defence: what is logged holds no secrets by construction, and when somebody errs, these masks catch
  * what looks like one.
  */
-export const REDACTED = "[redacted]";
+const REDACTED = "[redacted]";
 
 const SECRET_NAME =
   /passw|passphrase|pwd|^pass$|token|secret|authorization|cookie|credential|key|pem|jwt|bearer/i;

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { Log } from "../core/log.ts";
 import { SingleFlight } from "../lib/single-flight.ts";
 
-export interface Readiness {
+interface Readiness {
   readonly ready: boolean;
   /** What was looked at, and a word on how it is. */
   readonly checks: Readonly<Record<string, string>>;

@@ -20,7 +20,7 @@ describe.each(PROOFS)("$name", ({ is, of, genuine }) => {
   });
 
   test.each([
-    ["a look-alike", { ...genuine }],
+    ["a look-alike", Object.assign({}, genuine)],
     ["one with its prototype", Object.assign(Object.create(of.prototype), genuine)],
     ["what derives from a genuine one", Object.create(genuine)],
     ["a proxy before a genuine one", new Proxy(genuine, {})],
@@ -45,7 +45,11 @@ describe.each(PROOFS)("$name", ({ is, of, genuine }) => {
 export function forgeries(
   forwarder: Forwarder,
   [message, response, transfer]: [IncomingMessage, ServerResponse, Transfer],
-  { parts, claims, permit }: { parts: GateRequestParts; claims: IdentityClaims; permit: PermitParts },
+  {
+    parts,
+    claims,
+    permit,
+  }: { parts: GateRequestParts; claims: IdentityClaims; permit: PermitParts },
 ): unknown[] {
   const head = Buffer.alloc(0);
   return [
@@ -54,11 +58,16 @@ export function forgeries(
     // @ts-expect-error what looks like an identity has not been verified
     authorize(requestWith(), routeWith(), claims),
     // @ts-expect-error an object literal is no identity either
-    authorize(requestWith(), routeWith(), { subject: "root", groups: [], issuer: "", expiresAt: 0 }),
+    authorize(requestWith(), routeWith(), {
+      subject: "root",
+      groups: [],
+      issuer: "",
+      expiresAt: 0,
+    }),
     // @ts-expect-error what looks like a permit was not given by policy
     forwarder.forward(permit, message, response, transfer),
     // @ts-expect-error a copy of a permit is none
-    forwarder.forward({ ...permitFor() }, message, response, transfer),
+    forwarder.forward(structuredClone<PermitParts>(permitFor()), message, response, transfer),
     // @ts-expect-error a request alone is not permitted
     forwarder.forward(requestWith(), message, response, transfer),
     // @ts-expect-error a WebSocket needs a permit, too

@@ -1,8 +1,5 @@
 import { Agent } from "node:https";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { chmod } from "node:fs/promises";
 import { calculateJwkThumbprint } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask, fieldsOf, type Answer } from "../support/ask.ts";
@@ -13,6 +10,8 @@ import { logLine } from "../support/log-line.ts";
 import { exchange, request } from "../support/raw-client.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { until } from "../support/until.ts";
 
 const MISSING = 'Bearer realm="sallyport"';
 const INVALID = 'Bearer realm="sallyport", error="invalid_token"';
@@ -22,21 +21,18 @@ const own = { privateKey: pair.privateKey, kid: await calculateJwkThumbprint(pai
 const stranger = { privateKey: signingPair("").privateKey, kid: own.kid };
 const unknown = signingPair("unknown");
 
+const stack = new AsyncDisposableStack();
 let backend: EchoBackend;
 let gate: Sallyport;
-let keys: string;
 beforeAll(async () => {
-  keys = await mkdtemp(join(tmpdir(), "sallyport-keys-"));
+  const keys = stack.use(await temporaryDirectory());
   const pem = pair.privateKey.export({ format: "pem", type: "pkcs8" });
-  await writeFile(join(keys, "one.pem"), pem, { mode: 0o600 });
-  backend = await startEchoBackend();
-  gate = await startSallyport({ target: backend.url, config: { tokens: { keys } } });
+  await chmod(await keys.write("one.pem", pem), 0o600);
+  backend = stack.use(await startEchoBackend());
+  const config = { tokens: { keys: keys.path } };
+  gate = stack.use(await startSallyport({ target: backend.url, config }));
 });
-afterAll(async () => {
-  await gate.close();
-  await backend.close();
-  await rm(keys, { recursive: true });
-});
+afterAll(() => stack.disposeAsync());
 
 const now = (): number => Math.floor(Date.now() / 1000);
 const claims = (more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
@@ -138,19 +134,18 @@ describe("a good token", () => {
     const exp = now() + 2;
     const token = await signToken(own, claims({ exp }));
     let accepted = 0;
-    for (;;) {
+    await until(async () => {
       const asked = Date.now();
       const { status } = await ask(gate, "/x", { token });
-      const answered = Date.now();
       if (status === 401) {
-        expect(answered).toBeGreaterThanOrEqual(exp * 1000);
-        break;
+        expect(Date.now()).toBeGreaterThanOrEqual(exp * 1000);
+        return true;
       }
       expect(status).toBe(200);
       expect(asked).toBeLessThan(exp * 1000);
       accepted += 1;
-      await delay(20);
-    }
+      return false;
+    });
     expect(accepted).toBeGreaterThan(1);
     expect((await ask(gate, "/x", { token })).status).toBe(401);
   });

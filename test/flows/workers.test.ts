@@ -65,7 +65,9 @@ describe("two threads on one port", () => {
         Array.from({ length: 12 }, () => ask(gate, "/api/version", { token })),
       );
       expect(new Set(versions.map(({ status }) => status))).toEqual(new Set([200]));
-      expect(threadsOf(versions.map((answer) => Number(fieldsOf(answer)["id"]))).size).toBe(THREADS);
+      expect(threadsOf(versions.map((answer) => Number(fieldsOf(answer)["id"]))).size).toBe(
+        THREADS,
+      );
     }
   });
 
@@ -138,7 +140,9 @@ describe("the metrics of two threads", () => {
     expect(page.sum("sallyport_token_cache_requests_total")).toBe(40);
     // Each thread has a cache of its own.
     expect(page.value("sallyport_token_cache_entries")).toBe(THREADS);
-    expect(page.sum("sallyport_token_cache_requests_total", "miss")).toBeGreaterThanOrEqual(THREADS);
+    expect(page.sum("sallyport_token_cache_requests_total", "miss")).toBeGreaterThanOrEqual(
+      THREADS,
+    );
     expect(page.value("sallyport_tokens_issued_total")).toBe(1);
     expect(page.value('sallyport_logins_total{result="success"}')).toBe(1);
     expect(page.value("sallyport_http_requests_in_flight")).toBe(0);
@@ -183,6 +187,8 @@ describe("SIGTERM", () => {
     });
     expect(await gate.stop()).toBe(0);
     const answers = await Promise.all(slow);
-    expect(answers.map(({ status, body }) => [status, body])).toEqual(slow.map(() => [200, "slow"]));
+    expect(answers.map(({ status, body }) => [status, body])).toEqual(
+      slow.map(() => [200, "slow"]),
+    );
   });
 });

@@ -71,7 +71,12 @@ describe("hosts", () => {
   test("several of a route are alternatives", () => {
     const routes = [routeWith({ name: "it", hosts: ["a.test", "*.b.test"] })];
     const hosts = ["a.test", "x.b.test", "b.test", "x.a.test"];
-    expect(hosts.map((host) => found(routes, { host }))).toEqual(["it", "it", undefined, undefined]);
+    expect(hosts.map((host) => found(routes, { host }))).toEqual([
+      "it",
+      "it",
+      undefined,
+      undefined,
+    ]);
   });
 
   test("none named means every host, none at all among them", () => {

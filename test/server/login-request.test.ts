@@ -15,7 +15,10 @@ function refusalOf(work: () => unknown): GateError {
 test.each([
   [{ username: "alice", password: "s3cret" }, undefined],
   [{ username: "Zo\u00eb", password: " \u0000 " }, undefined],
-  [{ username: "alice", password: "s3cret" }, { remember: true, nested: { username: 1 } }],
+  [
+    { username: "alice", password: "s3cret" },
+    { remember: true, nested: { username: 1 } },
+  ],
 ])("%j is taken, whatever else is there: %j", (login, more) => {
   expect(parseLoginRequest(Buffer.from(JSON.stringify({ ...login, ...more })))).toEqual(login);
 });

@@ -13,7 +13,9 @@ afterAll(() => directory.close());
 
 async function reasonOf(source: VersionSource): Promise<string> {
   const error: unknown = await source.current().then(String, (thrown: unknown) => thrown);
-  return error instanceof GateError ? `${error.code} ${error.reason}` : `no refusal: ${error}`;
+  return error instanceof GateError
+    ? `${error.code} ${error.reason}`
+    : `no refusal: ${String(error)}`;
 }
 
 test("a fixed version is given as it is", async () => {
@@ -21,9 +23,12 @@ test("a fixed version is given as it is", async () => {
 });
 
 describe("a version in a file", () => {
-  test.each(["2.3.1", "2.3.1\n", "  2.3.1\r\n", "0.0.0", "10.20.30"])("is read: %j", async (text) => {
-    expect(await fileVersion(await directory.write("VERSION", text)).current()).toBe(text.trim());
-  });
+  test.each(["2.3.1", "2.3.1\n", "  2.3.1\r\n", "0.0.0", "10.20.30"])(
+    "is read: %j",
+    async (text) => {
+      expect(await fileVersion(await directory.write("VERSION", text)).current()).toBe(text.trim());
+    },
+  );
 
   test("is read anew each time", async () => {
     const source = fileVersion(await directory.write("VERSION", "1.0.0"));

@@ -9,11 +9,13 @@ const names = IDENTITY_PRESETS.sallyport;
 /** A field value of RFC 9110 §5.5 in ASCII: no control character, no blank at either end. */
 const FIELD_VALUE = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
 
-const claim = fc.oneof(
-  fc.string({ unit: "grapheme" }),
-  fc.string({ unit: "binary" }),
-  fc.string({ unit: fc.constantFrom("a", " ", ",", "%", "\u00e9", "\r", "\n", "\0", "\t", "2") }),
-).filter((text) => text.isWellFormed());
+const claim = fc
+  .oneof(
+    fc.string({ unit: "grapheme" }),
+    fc.string({ unit: "binary" }),
+    fc.string({ unit: fc.constantFrom("a", " ", ",", "%", "\u00e9", "\r", "\n", "\0", "\t", "2") }),
+  )
+  .filter((text) => text.isWellFormed());
 
 describe("a subject", () => {
   test.each([
@@ -72,7 +74,10 @@ describe("groups", () => {
   });
 
   test("are a valid field value, whatever they are, and can be read back one by one", () => {
-    const groups = fc.array(claim.filter((name) => name !== ""), { minLength: 1, maxLength: 5 });
+    const groups = fc.array(
+      claim.filter((name) => name !== ""),
+      { minLength: 1, maxLength: 5 },
+    );
     fc.assert(
       fc.property(groups, (all) => {
         const got = identityHeaders(names, identityWith({ groups: all }));

@@ -55,8 +55,8 @@ test("trailers go on without those that change how the message is read", () => {
     "x-several": ["1", "2"],
     "content-length": "9",
     "transfer-encoding": "chunked",
-    "host": "x",
-    "connection": "close",
+    host: "x",
+    connection: "close",
     "x-request-id": "theirs",
   };
   expect(incomingTrailers(trailers)).toEqual([

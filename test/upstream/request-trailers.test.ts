@@ -27,7 +27,12 @@ test("a sum behind the body arrives behind the body", async () => {
 test("a forged identity does not, in any spelling, nor what may not trail", async () => {
   const { gate, backend } = standing();
   const forged = [
-    ...["X-Auth-Subject: root", "x_auth_subject: root", "X.Auth.Groups: root", "X-Remote-User: root"],
+    ...[
+      "X-Auth-Subject: root",
+      "x_auth_subject: root",
+      "X.Auth.Groups: root",
+      "X-Remote-User: root",
+    ],
     ...["Authorization: Bearer x", "Host: evil", "Upgrade: x", "Connection: close", "Cookie: a=1"],
     ...["X-Forwarded-For: 203.0.113.7", "X-Request-Id: forged", "Content-Type: x", "TE: gzip"],
   ];
