@@ -38,7 +38,6 @@ export function canonicalPath(raw: string): CanonicalPath | undefined {
 }
 
 function decodeOnce(raw: string): CanonicalPath | undefined {
-  if (AMBIGUOUS_TWICE.test(raw)) return undefined;
   let refused = false;
   let matchPath = "";
   let end = 0;
@@ -60,7 +59,8 @@ function decodeOnce(raw: string): CanonicalPath | undefined {
     return upper;
   });
   matchPath += raw.slice(end);
-  if (refused || DOT_SEGMENT.test(path)) return undefined;
+  // Decoding may have put a second layer together: `%25%32%65` becomes `%252e`.
+  if (refused || DOT_SEGMENT.test(path) || AMBIGUOUS_TWICE.test(path)) return undefined;
   if (!PLAIN.test(path.replaceAll(/%[0-9A-F]{2}/g, "x"))) return undefined;
   return isUtf8(path) ? { path, matchPath } : undefined;
 }

@@ -11,13 +11,26 @@ export type RouteTable = (
  * any host; then the longest path, an exact one before a prefix of the same length; then a route that names methods.
  */
 export function bySpecificity(routes: readonly Route[]): Route[] {
-  return routes.toSorted(
-    (a, b) =>
-      hostRank(b) - hostRank(a) ||
-      pathText(b).length - pathText(a).length ||
-      Number("exact" in b.path) - Number("exact" in a.path) ||
-      Number(b.methods !== undefined) - Number(a.methods !== undefined),
-  );
+  return routes
+    .flatMap(byHostKind)
+    .toSorted(
+      (a, b) =>
+        hostRank(b) - hostRank(a) ||
+        pathText(b).length - pathText(a).length ||
+        Number("exact" in b.path) - Number("exact" in a.path) ||
+        Number(b.methods !== undefined) - Number(a.methods !== undefined),
+    );
+}
+
+/** A route that names exact hosts and wildcards stands twice: with each at its own rank. */
+function byHostKind(route: Route): Route[] {
+  const wildcards = route.hosts?.filter((host) => host.startsWith("*.")) ?? [];
+  const exact = route.hosts?.filter((host) => !host.startsWith("*.")) ?? [];
+  if (wildcards.length === 0 || exact.length === 0) return [route];
+  return [
+    { ...route, hosts: exact },
+    { ...route, hosts: wildcards },
+  ];
 }
 
 function hostRank(route: Route): number {

@@ -25,7 +25,9 @@ function fieldValue(claim: string): string {
 /** Groups are a comma-separated list, so a comma inside a name is encoded. */
 function listValue(names: readonly string[]): string {
   return names
-    .map((name) => (name.includes(",") ? encodeURIComponent(name) : fieldValue(name)))
+    .map((name) =>
+      name.includes(",") ? encodeURIComponent(name.toWellFormed()) : fieldValue(name),
+    )
     .join(",");
 }
 

@@ -44,6 +44,11 @@ const NEVER_TRAILING =
 /** Names seen so far and what happens to them; bounded, since a client chooses the names. */
 const REMEMBERED_NAMES = 1024;
 
+/** One spelling for all aliases: backends that fold `_` and `.` into `-` (CGI, WSGI, PHP) read them as one name. */
+function folded(name: string): string {
+  return name.toLowerCase().replaceAll(/[_.]/g, "-");
+}
+
 /** @param names the identity headers of this gate. Those of every preset are removed from what a client sends, too. */
 export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeaders {
   const presets: IdentityHeaderNames[] = Object.values(IDENTITY_PRESETS);
@@ -51,7 +56,7 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     [names, ...presets]
       .flatMap((row) => [row.subject, row.groups, row.issuer])
       .filter((name) => name !== undefined)
-      .map((name) => name.toLowerCase()),
+      .map(folded),
   );
   const ours = new Set([...DROPPED, ...FORWARDED, ...identityNames, "authorization"]);
   const remembered = new Map<string, Disposition>();
@@ -64,12 +69,11 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     return disposition;
   }
 
-  /** Backends that fold `_` and `.` into `-` (CGI, WSGI, PHP) would read an alias as the real name. */
   function decide(name: string): Disposition {
     if (name === "connection") return "connection";
     if (name === "authorization") return "authorization";
     if (FORWARDED.has(name)) return "forwarded";
-    return ours.has(name) || ours.has(name.replaceAll(/[_.]/g, "-")) ? "drop" : "pass";
+    return ours.has(folded(name)) ? "drop" : "pass";
   }
 
   function headers(permit: Permit): string[] {

@@ -9,11 +9,11 @@ function drawn(next: () => number, count: number): number[] {
 }
 
 test("no two threads of a process give one number, whenever each of them began", () => {
-  const beginnings = fc.array(fc.integer({ min: 0, max: 5_000 }), { minLength: 1, maxLength: 8 });
+  const beginnings = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(beginnings, (delays) => {
       const ids = delays.flatMap((delay, index) =>
-        drawn(responseIds(START_MS + delay, index, delays.length), 50),
+        drawn(responseIds(START_MS + delay, index, delays.length), 600),
       );
       expect(new Set(ids).size).toBe(ids.length);
     }),

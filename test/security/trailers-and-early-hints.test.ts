@@ -46,15 +46,15 @@ describe("Sallyport", () => {
     ]);
   });
 
-  it("does not let a trailer become an identity or a length", async () => {
+  it("does not let a trailer become an identity", async () => {
     const { gate, backend } = standing();
-    const forged = ["X-Auth-Subject: root", "Content-Length: 0", "Authorization: Bearer x"];
+    const forged = ["X-Auth-Subject: root", "Authorization: Bearer x", "X-Sum: 4"];
     await exchange(gate, request(["POST /public/call HTTP/1.1", ...HEAD], chunked("body", forged)));
     const [seen] = backend.requests();
     const all = [...(seen?.headers ?? []), ...(seen?.trailers ?? [])];
+    expect(valuesOf(all, "x-sum")).toEqual(["4"]);
     expect(valuesOf(all, "x-auth-subject")).toEqual([]);
     expect(valuesOf(all, "authorization")).toEqual([]);
-    expect(valuesOf(seen?.trailers ?? [], "content-length")).toEqual([]);
   });
 
   it("passes 103 on before the answer", async () => {

@@ -7,7 +7,7 @@ import { TrackedResponse } from "../../src/server/tracked-response.ts";
 import { expectEnvelope, expectRefusal } from "../support/envelope.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { exchange, request } from "../support/raw-client.ts";
-import { pairsOf } from "../upstream/pairs.ts";
+import { pairsOf } from "../support/pairs.ts";
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { IDENTITY_PRESETS, identityHeaders } from "../../src/upstream/identity-headers.ts";
 import { identityWith } from "../support/permit.ts";
-import { valuesIn } from "./pairs.ts";
+import { valuesIn } from "../support/pairs.ts";
 
 const names = IDENTITY_PRESETS.sallyport;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { incomingHeaders, incomingTrailers } from "../../src/upstream/incoming-headers.ts";
-import { pairsOf } from "./pairs.ts";
+import { pairsOf } from "../support/pairs.ts";
 
 describe("the backend's header section", () => {
   test("goes on in its order, each value of several by itself, with our request id", () => {

@@ -4,7 +4,7 @@ import { IDENTITY_PRESETS, type IdentityHeaderNames } from "../../src/upstream/i
 import { createOutgoingHeaders } from "../../src/upstream/outgoing-headers.ts";
 import { permitFor, requestWith, routeWith } from "../support/permit.ts";
 import { mintPermit } from "../../src/core/permit.ts";
-import { pairsOf, valuesIn } from "./pairs.ts";
+import { pairsOf, valuesIn } from "../support/pairs.ts";
 
 const NAMES: Readonly<Record<string, IdentityHeaderNames>> = {
   ...IDENTITY_PRESETS,
