@@ -10,7 +10,7 @@ const SMALL = JSON.stringify({ order: 4711, text: "x".repeat(100) });
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   let bytes = 0;
-  for await (const chunk of request) bytes += (chunk as Buffer).length;
+  for await (const chunk of request) bytes += Buffer.byteLength(chunk);
   const body = bytes === 0 ? SMALL : JSON.stringify({ bytes });
   response.writeHead(200, {
     "content-type": "application/json",

@@ -1,6 +1,7 @@
 /**
  * Sends requests over TLS at a fixed rate, whether or not the ones before were answered. Takes what to send as JSON in the
- * first argument and prints, as JSON, how many answers had which status and the times to the whole answer.
+ * first argument. Prints "warm" when it begins to count, and at the end, as JSON, how many answers had which status and how
+ * long they took, whole.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
@@ -13,6 +14,7 @@ const pool = new Pool(`https://127.0.0.1:${port}`, {
   pipelining: 1,
   connect: { ca },
 });
+const WARM_UP_SECONDS = 1;
 const statuses: Record<string, number> = {};
 const times: number[] = [];
 
@@ -39,23 +41,27 @@ async function send(index: number): Promise<void> {
   statuses[status] = (statuses[status] ?? 0) + 1;
 }
 
+async function sendFor(seconds: number): Promise<void> {
+  const sent: Promise<void>[] = [];
+  const begin = performance.now();
+  const total = Math.round(perSecond * seconds);
+  while (sent.length < total) {
+    const due = Math.min(total, Math.ceil(((performance.now() - begin) / 1000) * perSecond));
+    while (sent.length < due) sent.push(send(sent.length));
+    await delay(1);
+  }
+  await Promise.all(sent);
+}
+
 // Connections and compiled code first.
-await Promise.all(Array.from({ length: 8 }, (_, index) => send(index)));
+await sendFor(WARM_UP_SECONDS);
 times.length = 0;
 for (const status of Object.keys(statuses)) delete statuses[status];
-
-const under: Promise<void>[] = [];
-const begin = performance.now();
-const total = Math.round(perSecond * seconds);
-while (under.length < total) {
-  const due = Math.min(total, Math.ceil(((performance.now() - begin) / 1000) * perSecond));
-  while (under.length < due) under.push(send(under.length));
-  await delay(1);
-}
-await Promise.all(under);
+console.log("warm");
+await sendFor(seconds);
 await pool.destroy();
 
 const sorted = times.toSorted((a, b) => a - b);
 const at = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
 const result: PacedResult = { statuses, p50Ms: at(0.5), p99Ms: at(0.99) };
-console.log(JSON.stringify(result));
+console.log(`result ${JSON.stringify(result)}`);

@@ -1,4 +1,4 @@
-import { run } from "../machine/children.ts";
+import { type Child, startChild } from "../machine/children.ts";
 
 /** Requests at a fixed rate (an open loop: a slow answer does not hold the next request back). */
 export interface Paced {
@@ -22,18 +22,42 @@ export interface PacedResult {
 
 const CLIENT = `${import.meta.dirname}/../clients/paced.ts`;
 
-/** Sends from a program of its own, so that two loads do not hold each other up. Rejects unless every answer is `status`. */
-export async function paced(options: Paced, status: number): Promise<PacedResult> {
-  const output = await run(
-    process.execPath,
-    [CLIENT, JSON.stringify(options)],
-    (options.seconds + 30) * 1000,
+/** Requests that are on their way. */
+interface Sending {
+  /** Rejects unless every answer has had the status that was wanted. */
+  readonly result: Promise<PacedResult>;
+}
+
+/** Sends from a program of its own, so that two loads do not hold each other up. Resolves when it is warm and counts. */
+export async function startPaced(options: Paced, status: number): Promise<Sending> {
+  const child = startChild(process.execPath, [CLIENT, JSON.stringify(options)]);
+  try {
+    await child.read((output) => (output.includes("warm") ? true : undefined));
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  const result = resultOf(child, options, status);
+  // Whoever started it looks at it later.
+  result.catch(() => undefined);
+  return { result };
+}
+
+async function resultOf(
+  child: Child,
+  { path, seconds }: Paced,
+  status: number,
+): Promise<PacedResult> {
+  await using ending = child;
+  const text = await ending.read(
+    (output) => /^result (.*)$/m.exec(output)?.[1],
+    (seconds + 30) * 1000,
   );
-  const result: PacedResult = JSON.parse(output);
+  const result: PacedResult = JSON.parse(text);
   const others = Object.entries(result.statuses).filter(([name]) => name !== String(status));
   if (others.length > 0) {
     const told = others.map(([name, count]) => `${count} times ${name}`).join(", ");
-    throw new Error(`wanted nothing but ${status} from ${options.path}, got ${told}`);
+    throw new Error(`wanted nothing but ${status} from ${path}, got ${told}`);
   }
   return result;
 }

@@ -55,10 +55,7 @@ function read(output: string): LoadResult {
   };
 }
 
-type Figures = Record<
-  "requests" | "microseconds" | "p50" | "p99" | "failed" | "refused",
-  number
->;
+type Figures = Record<"requests" | "microseconds" | "p50" | "p99" | "failed" | "refused", number>;
 
 function isResult(value: unknown): value is Figures {
   return typeof value === "object" && value !== null && "requests" in value;

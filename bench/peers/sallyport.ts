@@ -17,22 +17,29 @@ export function sallyport(workers: number): Peer {
   };
 }
 
-export interface SallyportOptions {
+const USERS = { [USER.username]: { password: phcString(USER.password), groups: [GROUP] } };
+
+interface SallyportOptions {
   readonly workers?: number;
   /** The script to start, when it is another than the setting's. */
   readonly entry?: string;
+  /** Port of the admin listener; one of the system's choice when left out. */
+  readonly adminPort?: number;
 }
 
+/** Starts it on ports that the system chooses, and waits until it says that it listens. */
 export async function startSallyport(
   setting: Setting,
   place: Place,
-  { workers = 1, entry = setting.entry }: SallyportOptions = {},
+  { workers = 1, entry = setting.entry, adminPort = 0 }: SallyportOptions = {},
 ): Promise<Running> {
-  const users = { [USER.username]: { password: phcString(USER.password), groups: [GROUP] } };
-  await setting.write("users.yaml", JSON.stringify({ users }));
+  await setting.write("users.yaml", JSON.stringify({ users: USERS }));
   // JSON is YAML, too.
-  const configuration = JSON.stringify(describe(setting, place, workers));
-  const file = await setting.write(`sallyport-${randomBytes(4).toString("hex")}.yaml`, configuration);
+  const configuration = JSON.stringify(describe(setting, place, workers, adminPort));
+  const file = await setting.write(
+    `sallyport-${randomBytes(4).toString("hex")}.yaml`,
+    configuration,
+  );
   const child = startChild(process.execPath, [entry, "serve", "--config", file]);
   const ports = child.read((output) => {
     const port = portIn(output, "listening");
@@ -42,7 +49,12 @@ export async function startSallyport(
   return running(child, ports);
 }
 
-function describe({ certificate, keys }: Setting, { backend, tls }: Place, workers: number) {
+function describe(
+  { certificate, keys }: Setting,
+  { backend, tls }: Place,
+  workers: number,
+  adminPort: number,
+) {
   const { certFile, keyFile } = certificate;
   return {
     server: {
@@ -54,7 +66,7 @@ function describe({ certificate, keys }: Setting, { backend, tls }: Place, worke
       timeouts: { keepAlive: "10m" },
       drain: { delay: "0s", timeout: "1s" },
     },
-    admin: { listen: "127.0.0.1:0" },
+    admin: { listen: `127.0.0.1:${adminPort}` },
     users: [{ kind: "file", path: "users.yaml" }],
     tokens: {
       issuer: ISSUER,

@@ -4,6 +4,12 @@ import type { Setting } from "../setting/setting.ts";
 import { forge, garbage, type TokenKey } from "../setting/tokens.ts";
 import { ask, type Question } from "./ask.ts";
 
+interface Kind {
+  readonly tls: boolean;
+  /** Whether 4 KiB are posted; a GET when left out. */
+  readonly post?: boolean;
+}
+
 /**
  * Tries whether a proxy does its work before it is measured: with a token 200 and the backend's body, and where it checks
  * tokens 401 without one and with each that is wrong in one way. Throws what was wrong.
@@ -11,24 +17,44 @@ import { ask, type Question } from "./ask.ts";
 export async function checkCorrectness(
   setting: Setting,
   peer: Peer,
-  { port }: Running,
-  { tls, post = false }: { readonly tls: boolean; readonly post?: boolean },
+  running: Running,
+  kind: Kind,
 ): Promise<void> {
   const key = setting.keys[peer.checks ?? "ES256"];
-  const question: Question = {
-    port,
-    ca: tls ? setting.certificate.pem : undefined,
-    path: "/orders/4711",
-    ...(post && { body: JSON.stringify({ text: "x".repeat(4_000) }) }),
-  };
+  const question = questionTo(setting, running, kind);
   const valid = await ask({ ...question, token: await key.sign() });
   if (valid.status !== 200) throw new Error(`answers ${valid.status} to a valid token`);
   if (valid.body !== SMALL_BODY) throw new Error("gives another body than the backend's");
+  await checkRefusals(setting, peer, running, kind);
+}
+
+/** Only the second half: whether everything is refused that should be. Throws what was let through. */
+export async function checkRefusals(
+  setting: Setting,
+  peer: Peer,
+  running: Running,
+  kind: Kind,
+): Promise<void> {
   if (peer.checks === undefined) return;
+  const key = setting.keys[peer.checks];
+  const question = questionTo(setting, running, kind);
   for (const [what, token] of Object.entries(await wrongTokens(key))) {
     const { status } = await ask({ ...question, ...(token !== undefined && { token }) });
     if (status !== 401) throw new Error(`answers ${status} to ${what}, not 401`);
   }
+}
+
+function questionTo(
+  { certificate }: Setting,
+  { port }: Running,
+  { tls, post = false }: Kind,
+): Question {
+  return {
+    port,
+    ca: tls ? certificate.pem : undefined,
+    path: "/orders/4711",
+    ...(post && { body: JSON.stringify({ text: "x".repeat(4_000) }) }),
+  };
 }
 
 async function wrongTokens(key: TokenKey): Promise<Record<string, string | undefined>> {

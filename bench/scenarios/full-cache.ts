@@ -40,5 +40,5 @@ export async function measureFullCache(bench: Bench, scenario: string): Promise<
       return { resident: peakBytes / 1e6, rate: result.perSecond };
     },
   };
-  return inTurns(scenario, [contender], rounds, say);
+  return await inTurns(scenario, [contender], rounds, say);
 }

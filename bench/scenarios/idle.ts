@@ -6,6 +6,7 @@ import { settledMemory } from "../machine/settle.ts";
 import { type PeerName, PEERS } from "../peers.ts";
 import type { Peer } from "../peers/peer.ts";
 import type { Row } from "../report/results.ts";
+import { checkRefusals } from "./correctness.ts";
 import { type Contender, inTurns } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 import { tokenFile } from "./token-files.ts";
@@ -44,11 +45,13 @@ export async function measureIdle(
     const algorithm = peer.checks ?? "ES256";
     await using running = await peer.start(setting, { backend, tls: true });
     const { pid, port } = running;
+    await checkRefusals(setting, peer, running, { tls: true });
     await load({ port, tls: true, tokens: await tokenFile(setting, algorithm, 1), seconds: 2 });
     const before = await settledMemory(pid);
     const token = await setting.keys[algorithm].sign();
     const ca = setting.certificate.pem;
-    await using _held = await hold({ port, ca, token, count, webSocket });
+    await using ends = new AsyncDisposableStack();
+    ends.use(await hold({ port, ca, token, count, webSocket }));
     const after = await settledMemory(pid);
     return { perConnection: (after - before) / count / 1e3, resident: after / 1e6 };
   }

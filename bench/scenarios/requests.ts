@@ -20,6 +20,9 @@ export interface RequestLoad {
   readonly bodyBytes?: number;
 }
 
+/** Until code is compiled and connections to the backend are made. */
+const WARM_UP_SECONDS = 3;
+
 /** Measures all peers in turns, first plain, then with TLS in front. */
 export async function measureRequests(bench: Bench, what: RequestLoad): Promise<readonly Row[]> {
   return [
@@ -45,9 +48,13 @@ async function measureVariant(
     try {
       const running = ends.use(await peer.start(setting, { backend, tls }));
       await checkCorrectness(setting, peer, running, { tls, post: bodyBytes > 0 });
-      const sent = { tls, bodyBytes, tokens: await tokenFile(setting, peer.checks ?? "ES256", tokens) };
+      const sent = {
+        tls,
+        bodyBytes,
+        tokens: await tokenFile(setting, peer.checks ?? "ES256", tokens),
+      };
       const measure = requestsTo(running, sent, tokens);
-      await measure(Math.min(seconds, 2)); // until code is compiled and connections are made
+      await measure(WARM_UP_SECONDS);
       contenders.push({ peer: name, variant, measure: () => measure(seconds) });
     } catch (error) {
       voids.push(voidRow(scenario, variant, name, messageOf(error)));

@@ -1,5 +1,5 @@
 import { startBackend } from "../backends/nginx.ts";
-import { paced, type Paced, type PacedResult } from "../load/paced.ts";
+import { type Paced, startPaced } from "../load/paced.ts";
 import { PEERS } from "../peers.ts";
 import { USER } from "../peers/sallyport.ts";
 import type { Row } from "../report/results.ts";
@@ -13,7 +13,10 @@ const LOGINS = 20;
 const GARBAGE = 2_000;
 
 /** What happens beside the requests that are looked at. */
-type Storm = (during: Pick<Paced, "port" | "ca" | "seconds">) => Promise<PacedResult | undefined>;
+type Storm = (during: Pick<Paced, "port" | "ca" | "seconds">) => ReturnType<typeof startPaced>;
+
+/** What a storm lasts longer than the requests beside it: their program starts and warms up in the meantime. */
+const LONGER_SECONDS = 3;
 
 /** How long proxied requests take, over TLS at a fixed rate: alone, among logins, among tokens that are refused. */
 export async function measureStorms(bench: Bench, scenario: string): Promise<readonly Row[]> {
@@ -24,8 +27,8 @@ export async function measureStorms(bench: Bench, scenario: string): Promise<rea
   const valid = await setting.keys.ES256.sign();
   const during = { port: running.port, ca: setting.certificate.pem, seconds };
   const probe = { ...during, method: "GET", path: "/orders/4711", perSecond: PROBES } as const;
-  const storms: Record<string, Storm> = {
-    idle: async () => undefined,
+  const storms: Record<string, Storm | undefined> = {
+    idle: undefined,
     [`${LOGINS} logins/s`]: logins,
     [`${GARBAGE} garbage tokens/s`]: refused(() => garbage()),
     [`${GARBAGE} forged signatures/s`]: refused(() => forge(valid)),
@@ -34,26 +37,26 @@ export async function measureStorms(bench: Bench, scenario: string): Promise<rea
     peer: "sallyport" as const,
     variant,
     async measure(): Promise<Figures> {
-      const [result] = await Promise.all([
-        paced({ ...probe, tokens: [valid] }, 200),
-        storm({ ...during, seconds: seconds + 1 }),
-      ]);
+      const raging = await storm?.({ ...during, seconds: seconds + LONGER_SECONDS });
+      const probing = await startPaced({ ...probe, tokens: [valid] }, 200);
+      const result = await probing.result;
+      await raging?.result;
       return { p50: result.p50Ms, p99: result.p99Ms };
     },
   }));
   await contenders[0]?.measure();
-  return inTurns(scenario, contenders, rounds, say);
+  return await inTurns(scenario, contenders, rounds, say);
 }
 
 const logins: Storm = (during) => {
   const body = JSON.stringify(USER);
   const path = "/api/authenticate";
-  return paced({ ...during, method: "POST", path, body, tokens: [], perSecond: LOGINS }, 200);
+  return startPaced({ ...during, method: "POST", path, body, tokens: [], perSecond: LOGINS }, 200);
 };
 
 /** A storm of tokens that get a 401, none of them twice within a hundred. */
 function refused(token: () => string): Storm {
   const tokens = Array.from({ length: 100 }, token);
   return (during) =>
-    paced({ ...during, method: "GET", path: "/", tokens, perSecond: GARBAGE }, 401);
+    startPaced({ ...during, method: "GET", path: "/", tokens, perSecond: GARBAGE }, 401);
 }

@@ -8,6 +8,7 @@ import { needProgram } from "../machine/programs.ts";
 import { type PeerName, PEERS } from "../peers.ts";
 import type { Peer, Running } from "../peers/peer.ts";
 import type { Row } from "../report/results.ts";
+import { checkRefusals } from "./correctness.ts";
 import { type Contender, type Figures, inTurns, messageOf, voidRow } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 
@@ -48,6 +49,7 @@ async function measureDirection(
     const peer: Peer = PEERS[name];
     try {
       const running = ends.use(await peer.start(setting, { backend, tls }));
+      await checkRefusals(setting, peer, running, { tls });
       const token = await setting.keys[peer.checks ?? "ES256"].sign();
       const what = direction === "download" ? downloading : uploading(file);
       const measure = (): Promise<Figures> => transfer(running, tls, token, what);

@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,6 +21,8 @@ export async function prepareSetting(
   prepare: (directory: string) => Promise<string>,
 ): Promise<Setting> {
   const directory = await mkdtemp(join(tmpdir(), "sallyport-bench-"));
+  // Also when it is interrupted.
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
   const remove = (): Promise<void> => rm(directory, { recursive: true, force: true });
   try {
     return {

@@ -20,7 +20,7 @@ export interface TokenKey {
   sign(changes?: TokenChanges): Promise<string>;
 }
 
-export interface TokenChanges {
+interface TokenChanges {
   readonly issuer?: string;
   readonly audience?: string;
   /** Seconds from now until `exp`; negative for one that has passed. */

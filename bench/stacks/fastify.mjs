@@ -15,9 +15,7 @@ await app.register(jwt, {
     cache: true,
   },
 });
-await app.register(proxy, {
-  upstream: given.backend,
-  preHandler: (request) => request.jwtVerify(),
-});
+app.addHook("preHandler", (request) => request.jwtVerify());
+await app.register(proxy, { upstream: given.backend });
 await app.listen({ host: "127.0.0.1", port: 0 });
 tell(app.server);

@@ -9,7 +9,8 @@ export interface Forwarder {
    *
    * Resolves when the answer was handed over whole or the client is gone; when the backend breaks off in mid-answer, the
    * client's connection is destroyed, `transfer.brokeOff` says why, and it resolves.
-   * @throws GateError about the backend (502, 503, 504) or the body (413) while nothing has been sent to the client.
+   * Throws or rejects with a GateError about the backend (502, 503, 504) or the body (413) while nothing has been sent
+   * to the client.
    */
   forward(
     permit: Permit,

@@ -8,6 +8,7 @@ import { Identity } from "../core/identity.ts";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import { AUTH_REASONS, type AuthReason, type AuthResult, REJECTIONS } from "../core/outcome.ts";
+import type { TokenRefusal } from "../core/token-verifier.ts";
 import { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorAnswer, send } from "./answer.ts";
@@ -118,7 +119,7 @@ export class Pipeline {
     if (!endpoint.methods.includes(request.method)) {
       throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
     }
-    const identity = await this.#identityFor(endpoint.auth, gate, request, progress);
+    const identity = await this.#callerFor(endpoint.auth, gate, request, progress);
     if (identity !== undefined) this.#decided(progress, "allowed", "ok");
     const { transfer } = progress;
     const answer = await endpoint.answer({ request, incoming, response, identity, transfer });
@@ -135,7 +136,9 @@ export class Pipeline {
   ): Promise<void> {
     const route = gate.findRoute(request);
     if (route !== undefined) progress.route = route.name;
-    const identity = await this.#identityFor(route?.auth, gate, request, progress);
+    const caller = this.#callerFor(route?.auth, gate, request, progress);
+    // A token that was verified before costs no turn of the loop.
+    const identity = caller instanceof Promise ? await caller : caller;
     const permit = gate.authorize(request, route, identity);
     if (identity !== undefined) this.#decided(progress, "allowed", "ok");
     if (upgrade === undefined) {
@@ -154,24 +157,20 @@ export class Pipeline {
     }
   }
 
-  /** The verified caller; undefined where nobody needs to be one. */
-  async #identityFor(
+  /** The verified caller; undefined where nobody needs to be one. At once, or when the token has been verified. */
+  #callerFor(
     auth: "required" | "none" | undefined,
     gate: Gate,
     request: GateRequest,
     progress: Progress,
-  ): Promise<Identity | undefined> {
-    if (auth !== "none") return this.#authenticate(gate, request, progress);
-    this.#decided(progress, "skipped", "ok");
-    return undefined;
-  }
-
-  async #authenticate(gate: Gate, request: GateRequest, progress: Progress): Promise<Identity> {
+  ): Identity | undefined | Promise<Identity> {
+    if (auth === "none") {
+      this.#decided(progress, "skipped", "ok");
+      return undefined;
+    }
     const verdict = gate.tokens.verify(bearerToken(request));
-    const identity = verdict instanceof Promise ? await verdict : verdict;
-    if (!(identity instanceof Identity)) throw new GateError("invalid_token", { reason: identity });
-    progress.subject = identity.subject;
-    return identity;
+    if (verdict instanceof Promise) return verdict.then((later) => accepted(later, progress));
+    return accepted(verdict, progress);
   }
 
   #decided(progress: Progress, result: AuthResult, reason: AuthReason): void {
@@ -219,6 +218,13 @@ export class Pipeline {
     const durationMs = clock.monotonic() - progress.started;
     observer.requestFinished(outcomeOf(progress, incoming, response, isUpgrade, durationMs));
   }
+}
+
+/** @throws GateError `invalid_token` for a refusal. */
+function accepted(verdict: Identity | TokenRefusal, progress: Progress): Identity {
+  if (!(verdict instanceof Identity)) throw new GateError("invalid_token", { reason: verdict });
+  progress.subject = verdict.subject;
+  return verdict;
 }
 
 /** Our own endpoint at this path; none of them can be upgraded. */

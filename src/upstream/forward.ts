@@ -63,7 +63,7 @@ class PoolForwarder implements Forwarder {
     watchConnectionUse();
   }
 
-  async forward(
+  forward(
     permit: Permit,
     request: IncomingMessage,
     response: ServerResponse,

@@ -31,12 +31,27 @@ function listValue(names: readonly string[]): string {
     .join(",");
 }
 
-/** @returns name and value alternating; nothing for a request without identity. */
-export function identityHeaders(
-  names: IdentityHeaderNames,
-  identity: Identity | undefined,
-): readonly string[] {
-  if (identity === undefined) return [];
+/** Made once for each caller: the identity of a token that is remembered comes back with every request. */
+export class IdentityHeaders {
+  readonly #names: IdentityHeaderNames;
+  readonly #made = new WeakMap<Identity, readonly string[]>();
+
+  constructor(names: IdentityHeaderNames) {
+    this.#names = names;
+  }
+
+  /** @returns name and value alternating; nothing for a request without identity. */
+  for(identity: Identity | undefined): readonly string[] {
+    if (identity === undefined) return [];
+    const before = this.#made.get(identity);
+    if (before !== undefined) return before;
+    const headers = identityHeaders(this.#names, identity);
+    this.#made.set(identity, headers);
+    return headers;
+  }
+}
+
+function identityHeaders(names: IdentityHeaderNames, identity: Identity): readonly string[] {
   const headers = [names.subject, fieldValue(identity.subject)];
   if (names.groups !== undefined) headers.push(names.groups, listValue(identity.groups));
   if (names.issuer !== undefined) headers.push(names.issuer, fieldValue(identity.issuer));

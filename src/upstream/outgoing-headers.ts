@@ -1,6 +1,6 @@
 import type { Permit } from "../core/permit.ts";
-import type { GateRequest } from "../core/gate-request.ts";
-import { IDENTITY_PRESETS, identityHeaders, type IdentityHeaderNames } from "./identity-headers.ts";
+import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
+import { IDENTITY_PRESETS, type IdentityHeaderNames, IdentityHeaders } from "./identity-headers.ts";
 
 /** Makes what the backend gets around the body. Pure. */
 export interface OutgoingHeaders {
@@ -27,16 +27,6 @@ const DROPPED = [
   ...["host", "content-length", "expect", "x-request-id"],
 ];
 
-/** Believed from a trusted proxy, replaced for everybody else. */
-const FORWARDED = new Set([
-  "x-forwarded-for",
-  "x-forwarded-proto",
-  "x-forwarded-host",
-  "x-forwarded-port",
-  "forwarded",
-  "x-real-ip",
-]);
-
 /** Fields that decide how a message is routed, authorised or read: no trailer may change that (RFC 9110 §6.5.1). */
 const NEVER_TRAILING =
   /^(?:content-|if-|proxy-|cache-control|cookie|date|expires|host|max-forwards|pragma|range|set-cookie|vary)/i;
@@ -58,8 +48,10 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
       .filter((name) => name !== undefined)
       .map(folded),
   );
-  const ours = new Set([...DROPPED, ...FORWARDED, ...identityNames, "authorization"]);
+  const ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...identityNames, "authorization"]);
   const remembered = new Map<string, Disposition>();
+  const identities = new IdentityHeaders(names);
+  const forwarded = new ForwardedHeaders();
 
   function dispositionOf(name: string): Disposition {
     const known = remembered.get(name);
@@ -72,7 +64,7 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
   function decide(name: string): Disposition {
     if (name === "connection") return "connection";
     if (name === "authorization") return "authorization";
-    if (FORWARDED.has(name)) return "forwarded";
+    if (FORWARDED_NAMES.has(name)) return "forwarded";
     return ours.has(folded(name)) ? "drop" : "pass";
   }
 
@@ -98,8 +90,8 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
       }
     }
     const passed = named === undefined ? fields : without(fields, named);
-    passed.push("X-Request-Id", request.requestId, ...forwardedHeaders(request));
-    passed.push(...identityHeaders(names, identity));
+    passed.push("X-Request-Id", request.requestId);
+    passed.push(...forwarded.for(request), ...identities.for(identity));
     return passed;
   }
 
@@ -133,40 +125,4 @@ function without(headers: readonly string[], names: ReadonlySet<string>): string
     if (!names.has(name.toLowerCase())) kept.push(name, headers[i + 1] ?? "");
   }
   return kept;
-}
-
-/** `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239): what we saw, after what a trusted proxy says it saw. */
-function forwardedHeaders(request: GateRequest): string[] {
-  const { peer, authority } = request;
-  const scheme = request.secure ? "https" : "http";
-  const port = /:(\d+)$/.exec(authority)?.[1] ?? (request.secure ? "443" : "80");
-  const node = peer.includes(":") ? `"[${peer}]"` : peer;
-  const element = `for=${node};host="${authority}";proto=${scheme}`;
-  if (!request.peerTrusted) {
-    return [
-      ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
-      ...["X-Forwarded-Port", port, "X-Real-IP", peer, "Forwarded", element],
-    ];
-  }
-  const said = (name: string): string | undefined => valueOf(request.rawHeaders, name);
-  return [
-    ...["X-Forwarded-For", appended(said("x-forwarded-for"), peer)],
-    ...["X-Forwarded-Proto", said("x-forwarded-proto") ?? scheme],
-    ...["X-Forwarded-Host", said("x-forwarded-host") ?? authority],
-    ...["X-Forwarded-Port", said("x-forwarded-port") ?? port],
-    ...["X-Real-IP", request.client, "Forwarded", appended(said("forwarded"), element)],
-  ];
-}
-
-function appended(list: string | undefined, element: string): string {
-  return list === undefined || list === "" ? element : `${list}, ${element}`;
-}
-
-/** All fields of one name as one list (RFC 9110 §5.3). */
-function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
-  let found: string | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() === wanted) found = appended(found, rawHeaders[i + 1] ?? "");
-  }
-  return found;
 }

@@ -1,10 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { IDENTITY_PRESETS, identityHeaders } from "../../src/upstream/identity-headers.ts";
+import type { Identity } from "../../src/core/identity.ts";
+import {
+  IDENTITY_PRESETS,
+  type IdentityHeaderNames,
+  IdentityHeaders,
+} from "../../src/upstream/identity-headers.ts";
 import { identityWith } from "../support/permit.ts";
 import { valuesIn } from "../support/pairs.ts";
 
 const names = IDENTITY_PRESETS.sallyport;
+
+function headersFor(given: IdentityHeaderNames, identity: Identity | undefined) {
+  return new IdentityHeaders(given).for(identity);
+}
 
 /** A field value of RFC 9110 §5.5 in ASCII: no control character, no blank at either end. */
 const FIELD_VALUE = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
@@ -37,13 +46,13 @@ describe("a subject", () => {
     ["\ud83d\ude00", "%F0%9F%98%80"],
     ["a\ud800", "a%EF%BF%BD"],
   ])("%j goes as %s", (subject, value) => {
-    expect(identityHeaders(names, identityWith({ subject }))[1]).toBe(value);
+    expect(headersFor(names, identityWith({ subject }))[1]).toBe(value);
   });
 
   test("is a valid field value, whatever it is, and can be read back", () => {
     fc.assert(
       fc.property(claim, claim, (subject, issuer) => {
-        const got = identityHeaders(names, identityWith({ subject, issuer }));
+        const got = headersFor(names, identityWith({ subject, issuer }));
         for (const [name, wanted] of [
           ["x-auth-subject", subject],
           ["x-auth-issuer", issuer],
@@ -68,9 +77,7 @@ describe("groups", () => {
     [["50%", "a b"], "50%25,a b"],
     [["\u00e9,x"], "%C3%A9%2Cx"],
   ])("%j go as %j", (groups, value) => {
-    expect(valuesIn(identityHeaders(names, identityWith({ groups })), "x-auth-groups")).toEqual([
-      value,
-    ]);
+    expect(valuesIn(headersFor(names, identityWith({ groups })), "x-auth-groups")).toEqual([value]);
   });
 
   test("are a valid field value, whatever they are, and can be read back one by one", () => {
@@ -80,7 +87,7 @@ describe("groups", () => {
     );
     fc.assert(
       fc.property(groups, (all) => {
-        const got = identityHeaders(names, identityWith({ groups: all }));
+        const got = headersFor(names, identityWith({ groups: all }));
         const [value = ""] = valuesIn(got, "x-auth-groups");
         expect(value).toMatch(FIELD_VALUE);
         expect(value.split(",").map((each) => decodeURIComponent(each))).toEqual(all);
@@ -90,12 +97,12 @@ describe("groups", () => {
   });
 
   test("that are not well-formed text are no error", () => {
-    const got = identityHeaders(names, identityWith({ groups: ["a,\ud800", "\udfff"] }));
+    const got = headersFor(names, identityWith({ groups: ["a,\ud800", "\udfff"] }));
     expect(valuesIn(got, "x-auth-groups")).toEqual(["a%2C%EF%BF%BD,%EF%BF%BD"]);
   });
 });
 
 test("nobody has no headers, and what has no name is not told", () => {
-  expect(identityHeaders(names, undefined)).toEqual([]);
-  expect(identityHeaders({ subject: "X-User" }, identityWith())).toEqual(["X-User", "alice"]);
+  expect(headersFor(names, undefined)).toEqual([]);
+  expect(headersFor({ subject: "X-User" }, identityWith())).toEqual(["X-User", "alice"]);
 });

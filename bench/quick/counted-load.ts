@@ -1,0 +1,76 @@
+import { connect as connectPlain, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+
+export interface CountedLoad {
+  readonly port: number;
+  /** The certificate to trust; undefined for plain HTTP. */
+  readonly ca: string | undefined;
+  readonly token: string;
+  /** How many requests in all. */
+  readonly requests: number;
+}
+
+const CONNECTIONS = 32;
+const TIMEOUT_MS = 60_000;
+
+/**
+ * Sends so many GETs on kept-alive connections, each as soon as the one before was answered. Rejects when an answer is no
+ * 200 or not framed by a length, when a connection breaks, or after a minute.
+ */
+export async function sendCounted({ port, ca, token, requests }: CountedLoad): Promise<void> {
+  const request = `GET /orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  let left = requests;
+  const next = (): boolean => left-- > 0;
+  await Promise.all(
+    Array.from({ length: CONNECTIONS }, () => {
+      const where = { port, host: "127.0.0.1" };
+      return ca === undefined
+        ? converse(connectPlain(where), "connect", request, next)
+        : converse(connectTls({ ...where, ca }), "secureConnect", request, next);
+    }),
+  );
+}
+
+async function converse(
+  socket: Socket,
+  opened: "connect" | "secureConnect",
+  request: string,
+  next: () => boolean,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const send = (): void => {
+    if (next()) socket.write(request, "latin1");
+    else resolve();
+  };
+  let received = "";
+  socket.setTimeout(TIMEOUT_MS, () => reject(new Error("an answer did not come")));
+  socket.setNoDelay(true).setEncoding("latin1");
+  socket.once("error", reject).once("close", () => reject(new Error("a connection was closed")));
+  socket.once(opened, send);
+  socket.on("data", (text: string) => {
+    received += text;
+    const length = lengthOfAnswer(received);
+    if (length === "unknown") {
+      reject(new Error("an answer has no length"));
+      return;
+    }
+    if (length === undefined || received.length < length) return;
+    const status = received.slice(9, 12);
+    received = received.slice(length);
+    if (status === "200") send();
+    else reject(new Error(`the answer was ${status}`));
+  });
+  try {
+    await promise;
+  } finally {
+    socket.removeAllListeners("close").destroy();
+  }
+}
+
+/** Characters of head and body; undefined until the head is whole. */
+function lengthOfAnswer(received: string): number | "unknown" | undefined {
+  const head = received.indexOf("\r\n\r\n");
+  if (head === -1) return undefined;
+  const length = /\r\ncontent-length: *(\d+)/i.exec(received.slice(0, head));
+  return length === null ? "unknown" : head + 4 + Number(length[1]);
+}

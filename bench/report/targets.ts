@@ -1,0 +1,106 @@
+import type { PeerName } from "../peers.ts";
+import type { FigureName } from "./figures.ts";
+import type { Results, Row } from "./results.ts";
+import { ratioOf, type Spread, spreadOf } from "./statistics.ts";
+
+/** What Sallyport wants to reach. Without `to`, the limit is in the figure's own unit, else it is a ratio. */
+interface Target {
+  readonly what: string;
+  readonly scenario: string;
+  readonly variant: string;
+  readonly figure: FigureName;
+  /** Sallyport with one worker when left out. */
+  readonly of?: PeerName;
+  /** The other peer of the same variant, or the other variant of the same peer. */
+  readonly to?: { readonly peer: PeerName } | { readonly variant: string };
+  readonly limit: number;
+}
+
+export interface Verdict {
+  readonly what: string;
+  readonly limit: number;
+  readonly reached: Spread | undefined;
+  readonly word: "PASS" | "FAIL" | "no figure";
+}
+
+/** A CPU ratio to another peer. */
+function cpu(scenario: string, variant: string, peer: PeerName, limit: number): Target {
+  const what = `(${scenario}) ${variant}, CPU to ${peer}`;
+  return { what, scenario, variant, figure: "cpu", to: { peer }, limit };
+}
+
+/** A p99 among something else, to its idle value. */
+function among(variant: string): Target {
+  const what = `(e) p99 among ${variant}, to idle`;
+  return { what, scenario: "e", variant, figure: "p99", to: { variant: "idle" }, limit: 2 };
+}
+
+const workers = (variant: string): Target => ({
+  ...cpu("h", variant, "sallyport", 1.1),
+  what: `(h) ${variant}, CPU with 2 workers to 1`,
+  of: "sallyport-2",
+});
+
+const download = (peer: PeerName, limit: number): Target => ({
+  what: `(d) TLS download, CPU s/GB to ${peer}`,
+  ...{ scenario: "d", variant: "TLS download", figure: "cpuPerGb" },
+  ...{ to: { peer }, limit },
+});
+
+function absolute(
+  scenario: string,
+  variant: string,
+  figure: FigureName,
+  limit: number,
+  unit: string,
+): Target {
+  return { what: `(${scenario}) ${variant}, ${unit}`, scenario, variant, figure, limit };
+}
+
+const TARGETS: readonly Target[] = [
+  cpu("a", "plain", "haproxy", 2.2),
+  cpu("a", "TLS", "haproxy", 2),
+  cpu("a", "TLS", "haproxy-rs256", 0.85),
+  cpu("a", "TLS", "haproxy-es256", 0.42),
+  cpu("a", "TLS", "caddy", 0.55),
+  cpu("a", "plain", "fastify", 0.45),
+  cpu("a", "TLS", "fastify", 0.45),
+  cpu("a", "plain", "express", 0.1),
+  cpu("a", "TLS", "express", 0.1),
+  cpu("a", "plain", "http-proxy-3", 0.1),
+  cpu("a", "TLS", "http-proxy-3", 0.1),
+  absolute("a", "TLS, 10000 cached tokens", "resident", 100, "resident MB"),
+  cpu("b", "plain", "haproxy-es256", 2),
+  cpu("b", "TLS", "haproxy-es256", 2),
+  download("caddy", 0.95),
+  download("haproxy", 1.5),
+  among("20 logins/s"),
+  among("2000 garbage tokens/s"),
+  among("2000 forged signatures/s"),
+  absolute("f", "TLS keep-alive", "perConnection", 50, "KB"),
+  absolute("f", "TLS WebSocket", "perConnection", 90, "KB"),
+  absolute("g", "installed for production", "ready", 300, "ms to ready"),
+  absolute("g", "installed for production", "installed", 25, "MB installed"),
+  workers("plain"),
+  workers("TLS"),
+];
+
+/** What became of every target, judged by the median. */
+export function judge({ rows }: Pick<Results, "rows">): readonly Verdict[] {
+  return TARGETS.map((target) => {
+    const { what, limit } = target;
+    const reached = reachedBy(target, rows);
+    if (reached === undefined) return { what, limit, reached, word: "no figure" };
+    return { what, limit, reached, word: reached.median <= limit ? "PASS" : "FAIL" };
+  });
+}
+
+function reachedBy(target: Target, rows: readonly Row[]): Spread | undefined {
+  const { scenario, variant, figure, of = "sallyport", to } = target;
+  const find = (variant: string, peer: PeerName): readonly number[] =>
+    rows.find((row) => row.scenario === scenario && row.variant === variant && row.peer === peer)
+      ?.rounds[figure] ?? [];
+  const own = find(variant, of);
+  if (to === undefined) return spreadOf(own);
+  return ratioOf(own, "peer" in to ? find(variant, to.peer) : find(to.variant, of));
+}

@@ -1,0 +1,74 @@
+import type { GateRequest } from "../core/gate-request.ts";
+
+/** Believed from a trusted proxy, replaced for everybody else. */
+export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "forwarded",
+  "x-real-ip",
+]);
+
+/** Clients and hosts whose headers are kept ready; a client chooses the host, so the number is bounded. */
+const REMEMBERED = 512;
+
+/** `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239): what we saw, after what a trusted proxy says it saw. */
+export class ForwardedHeaders {
+  readonly #seen = new Map<string, readonly string[]>();
+
+  /** @returns name and value alternating. */
+  for(request: GateRequest): readonly string[] {
+    if (request.peerTrusted) return afterProxy(request);
+    const key = `${request.secure ? "s" : "p"}${request.peer} ${request.authority}`;
+    const before = this.#seen.get(key);
+    if (before !== undefined) return before;
+    const headers = asSeen(request);
+    if (this.#seen.size >= REMEMBERED) this.#seen.clear();
+    this.#seen.set(key, headers);
+    return headers;
+  }
+}
+
+/** What this connection looks like from here. */
+function sight({ peer, authority, secure }: GateRequest) {
+  const scheme = secure ? "https" : "http";
+  const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");
+  const node = peer.includes(":") ? `"[${peer}]"` : peer;
+  return { scheme, port, element: `for=${node};host="${authority}";proto=${scheme}` };
+}
+
+function asSeen(request: GateRequest): readonly string[] {
+  const { peer, authority } = request;
+  const { scheme, port, element } = sight(request);
+  return [
+    ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
+    ...["X-Forwarded-Port", port, "X-Real-IP", peer, "Forwarded", element],
+  ];
+}
+
+function afterProxy(request: GateRequest): readonly string[] {
+  const { peer, authority } = request;
+  const { scheme, port, element } = sight(request);
+  const said = (name: string): string | undefined => valueOf(request.rawHeaders, name);
+  return [
+    ...["X-Forwarded-For", appended(said("x-forwarded-for"), peer)],
+    ...["X-Forwarded-Proto", said("x-forwarded-proto") ?? scheme],
+    ...["X-Forwarded-Host", said("x-forwarded-host") ?? authority],
+    ...["X-Forwarded-Port", said("x-forwarded-port") ?? port],
+    ...["X-Real-IP", request.client, "Forwarded", appended(said("forwarded"), element)],
+  ];
+}
+
+function appended(list: string | undefined, element: string): string {
+  return list === undefined || list === "" ? element : `${list}, ${element}`;
+}
+
+/** All fields of one name as one list (RFC 9110 §5.3). */
+function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === wanted) found = appended(found, rawHeaders[i + 1] ?? "");
+  }
+  return found;
+}
