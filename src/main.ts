@@ -1,12 +1,9 @@
 #!/usr/bin/env node
-import { setFlagsFromString } from "node:v8";
 import { refusalOfNode } from "./lib/node-version.ts";
 
 const refusal = refusalOfNode(process.versions.node);
 if (refusal === undefined) {
   // Loaded late: on a Node that is refused, nothing else may be reached.
-  // Young objects stay in 1 MiB: buffers of large bodies are let go of sooner, and resident memory stays 60 MB lower.
-  setFlagsFromString("--semi-space-growth-factor=1");
   // `debug`, a dependency of http-proxy-3, would print targets with their queries.
   delete process.env["DEBUG"];
   const { run } = await import("./cli/run.ts");

@@ -13,12 +13,14 @@ import { RequestBody } from "./request-body.ts";
 import { endWithTrailers } from "./request-trailers.ts";
 import { rewritePath } from "./rewrite.ts";
 import type { Upstream } from "./upstreams.ts";
+import type { YoungCollection } from "./young-collection.ts";
 
 /** What all exchanges of a gate share. */
 export interface ExchangeSettings {
   readonly outgoing: OutgoingHeaders;
   /** The largest body of a request in bytes; Infinity for none. */
   readonly bodyBytes: number;
+  readonly young: YoungCollection;
   readonly clock: Clock;
   readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed">;
 }
@@ -100,6 +102,7 @@ export class Exchange {
       },
       moved: (bytes) => {
         transfer.bytesOut += bytes;
+        this.#settings.young.passed(bytes);
       },
       ended: (brokeOff) => {
         target.inFlight -= 1;
@@ -151,6 +154,7 @@ export class Exchange {
       },
       received: (bytes) => {
         this.#transfer.bytesIn += bytes;
+        this.#settings.young.passed(bytes);
       },
     });
   }

@@ -12,6 +12,7 @@ import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { createOutgoingHeaders } from "./outgoing-headers.ts";
 import { Upstream, type UpstreamOptions } from "./upstreams.ts";
 import { WebSockets } from "./websocket.ts";
+import { YoungCollection } from "./young-collection.ts";
 
 export interface ForwarderOptions {
   readonly upstreams: readonly UpstreamOptions[];
@@ -52,7 +53,7 @@ class PoolForwarder implements Forwarder {
   constructor(options: ForwarderOptions) {
     const { bodyBytes, clock, observer } = options;
     const outgoing = createOutgoingHeaders(options.identityHeaders);
-    this.#settings = { outgoing, bodyBytes, clock, observer };
+    this.#settings = { outgoing, bodyBytes, clock, observer, young: new YoungCollection() };
     this.#upstreams = new Map(options.upstreams.map((row) => [row.name, new Upstream(row)]));
     this.#proxy = httpProxy.createProxyServer({ target: new URL("http://target.invalid") });
     this.#proxy.before("web", "deleteLength", (_request, _response, passed) => {
