@@ -16,12 +16,13 @@ const FILE = new URL(
 );
 
 /**
- * The memory of argon2 and scrypt lies outside V8's heap, so a small heap is enough. The environment, which may hold
- * secrets, is not passed on.
+ * The memory of argon2 and scrypt lies outside V8's heap, so a small young space is enough. The old space has no limit: a
+ * thread that reaches it can take the whole process down (seen on Node 24). The environment, which may hold secrets, is
+ * not passed on.
  */
 const OPTIONS = {
   name: "hashing",
-  resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 },
+  resourceLimits: { maxYoungGenerationSizeMb: 4 },
   execArgv: [],
   env: {},
 };

@@ -1,4 +1,11 @@
-import { createPrivateKey, createPublicKey, createSecretKey, type KeyObject } from "node:crypto";
+import {
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  type KeyObject,
+  sign,
+  verify,
+} from "node:crypto";
 import { isJsonObject, parseStrictJson } from "../lib/strict-json.ts";
 
 /** One key as it was written into a file. */
@@ -69,8 +76,22 @@ export function keyFromJwk(jwk: Record<string, unknown>): KeyObject {
     }
     return createSecretKey(secret);
   }
-  const create = "d" in jwk ? createPrivateKey : createPublicKey;
-  return imported(() => create({ key: jwk, format: "jwk" }));
+  if (!("d" in jwk)) return imported(() => createPublicKey({ key: jwk, format: "jwk" }));
+  const key = imported(() => createPrivateKey({ key: jwk, format: "jwk" }));
+  if (!verifiesItself(key)) throw new KeyFormatError("its private part is that of another key");
+  return key;
+}
+
+/** Node 24 takes a JWK whose private part belongs to another public one: nobody could verify what it signs. */
+function verifiesItself(key: KeyObject): boolean {
+  const text = Buffer.from("a key verifies what it signs");
+  const digest = key.asymmetricKeyType === "ed25519" ? null : "sha256";
+  try {
+    return verify(digest, text, createPublicKey(key), sign(digest, text, key));
+  } catch {
+    // Of a type or size that cannot sign: `weaknessOf` has the words for it.
+    return true;
+  }
 }
 
 function parsed(text: string): Record<string, unknown> {
