@@ -38,6 +38,22 @@ export function seriesOf({ routes, upstreams }: Configuration): {
   return { routes: routes.map(({ name }) => name), upstreams: Object.keys(upstreams) };
 }
 
+/**
+ * How long a connection may carry a request without a byte in either direction: as long as the slowest of those that may
+ * be silent is allowed to be, and some more, so that whoever is to blame is told first.
+ */
+export function stallOf({ server, upstreams }: Configuration): number {
+  const backends = Object.values(upstreams).flatMap(({ timeouts: { connect, response, idle } }) => [
+    connect + response,
+    idle,
+  ]);
+  return Math.min(Math.max(server.timeouts.request, ...backends) + STALL_MARGIN_MS, LONGEST_MS);
+}
+
+const STALL_MARGIN_MS = 2_000;
+/** What a timer of Node's can hold. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 /** How many threads accept connections. */
 export function workersOf({ server }: Configuration): number {
   return server.workers === 0 ? availableParallelism() : server.workers;

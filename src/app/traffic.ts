@@ -9,7 +9,7 @@ import { createIntake } from "../server/intake.ts";
 import { listen } from "../server/listen.ts";
 import { Pipeline } from "../server/pipeline.ts";
 import type { SigningKeys } from "../tokens/signing-keys.ts";
-import { realmOf, type ServerTls } from "./from-configuration.ts";
+import { realmOf, type ServerTls, stallOf } from "./from-configuration.ts";
 import { openGate } from "./gate.ts";
 
 export interface TrafficOptions {
@@ -56,7 +56,8 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
     clock,
     draining: () => draining,
   });
-  const { limits, timeouts } = server;
+  const { limits } = server;
+  const timeouts = { ...server.timeouts, stall: stallOf(configuration) };
   const { host } = server.listen;
   const listener = await listen({
     ...{ host, port, shared, tls, limits, timeouts },

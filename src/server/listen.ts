@@ -19,11 +19,15 @@ export interface ListenOptions {
     | { readonly cert: string; readonly key: string; readonly minVersion: "TLSv1.2" | "TLSv1.3" }
     | undefined;
   readonly limits: { readonly headerBytes: number; readonly connections: number };
-  /** Milliseconds: for a request's head, for the whole request, and between two requests. */
+  /**
+   * Milliseconds: for a request's head, for the whole request, between two requests, and without a byte in either
+   * direction while a request is under way (a client that never reads).
+   */
   readonly timeouts: {
     readonly header: number;
     readonly request: number;
     readonly keepAlive: number;
+    readonly stall: number;
   };
   readonly pipeline: Pipeline;
   readonly nextId: () => number;
@@ -50,6 +54,7 @@ const CHECK_EVERY_MS = 1_000;
 export async function listen(options: ListenOptions): Promise<Listener> {
   const server = createHttpServer(options);
   server.maxConnections = options.limits.connections;
+  server.setTimeout(options.timeouts.stall);
   // The limit in bytes bounds the number; a limit of Node's would hide fields instead of refusing them.
   server.maxHeadersCount = 0;
   const upgraded = new Set<Socket>();

@@ -1,0 +1,54 @@
+/**
+ * Clients that never read. Somebody asks for something large and does not take it. The proxy stops reading from the backend,
+ * as it should, and then all three wait: the client's connection, the proxy's, and the backend's, which counts against its
+ * limit. No time limit of Node's or of undici's ends that, since nobody is idle: the one has sent its request, the other's
+ * answer is on hold. A few hundred such connections are a backend without connections (slowhttptest's "slow read").
+ *
+ * Sallyport ends a connection that carries a request and moves no byte in either direction for longer than any of the
+ * configured times allows.
+ */
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { logLine } from "../support/log-line.ts";
+import { exchange, openSocket, request } from "../support/raw-client.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+
+let backend: EchoBackend;
+let gate: Sallyport;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  gate = await startSallyport({
+    target: backend.url,
+    config: {
+      server: { timeouts: { header: "1s", request: "1s" } },
+      upstreams: { app: { timeouts: { connect: "500ms", response: "500ms", idle: "1s" } } },
+    },
+  });
+});
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+});
+
+const HEAD = ["Host: localhost"];
+
+it("lose their connection, and the backend is free again", async () => {
+  const socket = await openSocket(gate);
+  socket.pause();
+  const closed = once(socket, "close");
+  socket.write(request(["GET /public/big?bytes=200000000 HTTP/1.1", ...HEAD]));
+  // Node gives a write that was under way a second period (`net.Socket`), so up to twice three seconds.
+  await until(() => gate.log().some(({ path }) => path === "/public/big"), 10_000);
+  const line = await logLine(gate, { path: "/public/big" });
+  expect(line).toMatchObject({ status: 499, reason: "aborted" });
+  await until(() => backend.abandoned() === 1);
+  socket.resume();
+  await closed;
+});
+
+it("are no reason to end a connection on which bytes move", async () => {
+  const slow = request(["GET /public/slow?ms=400 HTTP/1.1", ...HEAD]);
+  expect((await exchange(gate, slow)).last.status).toBe(200);
+});
