@@ -20,8 +20,8 @@ export interface RequestLoad {
   readonly bodyBytes?: number;
 }
 
-/** Until code is compiled and connections to the backend are made. */
-const WARM_UP_SECONDS = 3;
+/** Until code is compiled and connections to the backend are made: V8 takes some 100,000 requests, twice as dear, for it. */
+const WARM_UP_SECONDS = 12;
 
 /** Measures all peers in turns, first plain, then with TLS in front. */
 export async function measureRequests(bench: Bench, what: RequestLoad): Promise<readonly Row[]> {
