@@ -17,6 +17,7 @@ import { finishReading } from "./discard-rest.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, type Progress } from "./progress.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
+import { refuseOtherUpgrades } from "./upgrade-request.ts";
 
 export interface PipelineOptions {
   /** The generation of the gate that is current now. */
@@ -236,14 +237,6 @@ function ownEndpoint(
   const endpoint = gate.endpoints.get(request.matchPath);
   if (endpoint !== undefined && upgrade !== undefined) throw new GateError("upgrade_unsupported");
   return endpoint;
-}
-
-/** RFC 6455 §4.1: a GET without a body that asks for `websocket` and nothing else. */
-function refuseOtherUpgrades(request: GateRequest, incoming: IncomingMessage): void {
-  const wanted = incoming.headers.upgrade?.toLowerCase();
-  if (wanted !== "websocket" || request.method !== "GET" || request.bodyLength !== 0) {
-    throw new GateError("upgrade_unsupported");
-  }
 }
 
 /** The reason word when the error says that the caller may not, undefined when it says something else. */
