@@ -11,12 +11,6 @@ import { ClientGone } from "./request-body.ts";
 /** A status line that Node would refuse to write: control characters in the reason phrase (RFC 9112 §4). */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/**
- * A body up to this size leaves as text behind its head, in one `write` instead of a `writev` of two parts: that took
- * 38 % of the busy time of a small request.
- */
-const ONE_WRITE_BYTES = 16 * 1024;
-
 /** What the relay tells while the answer passes. */
 export interface RelayEvents {
   /** The head of the request is about to be written to this connection. */
@@ -88,7 +82,7 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     this.#expected = length === undefined ? -1 : Number(length);
     this.#response.writeHead(status, statusMessage, incomingHeaders(headers, this.#requestId));
     this.#events.answered(status);
-    // A small answer arrives in this same turn and leaves in one write; only a head that stands alone is sent by itself.
+    // A small answer arrives in this same turn and leaves with its head; only a head that stands alone is sent by itself.
     process.nextTick(this.#flushHead);
   }
 
@@ -98,11 +92,7 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     this.#events.moved(chunk.length);
     if (this.#moved === this.#expected) {
       this.#complete = true;
-      if (chunk.length === this.#moved && chunk.length <= ONE_WRITE_BYTES) {
-        this.#response.end(chunk.toString("latin1"), "latin1");
-      } else {
-        this.#response.end(chunk);
-      }
+      this.#response.end(chunk);
     } else if (!this.#response.write(chunk)) {
       controller.pause();
       this.#response.once("drain", () => controller.resume());
