@@ -37,11 +37,13 @@ function postedSink(post: (message: FromThread) => void): LogSink {
     if (lines.length > 0) post({ kind: "log", lines });
     lines = [];
   };
+  const write = (line: string): void => {
+    lines.push(line);
+    timer ??= setTimeout(flush, LOG_BATCH_MS);
+  };
   return {
-    write(line) {
-      lines.push(line);
-      timer ??= setTimeout(flush, LOG_BATCH_MS);
-    },
+    write,
+    writeBytes: (line) => write(line.toString()),
     flush,
     drain: async () => flush(),
   };

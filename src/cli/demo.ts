@@ -68,6 +68,8 @@ function holdBack(sink: LogSink): { sink: LogSink; release(): void } {
   return {
     sink: {
       write: (line) => void (held === undefined ? sink.write(line) : held.push(line)),
+      writeBytes: (line) =>
+        void (held === undefined ? sink.writeBytes(line) : held.push(line.toString())),
       flush: () => sink.flush(),
       drain: (timeoutMs) => sink.drain(timeoutMs),
     },

@@ -23,6 +23,8 @@ export interface GateRequestParts {
   readonly rawHeaders: readonly string[];
   /** `content-length` in bytes; -1 when the body is chunked; 0 when there is none. */
   readonly bodyLength: number;
+  /** Stands for the connection: the same object for all of its requests, to remember things by. */
+  readonly connection: object;
   /** Address of the TCP peer. */
   readonly peer: string;
   /** Whether the peer is a trusted proxy, whose forwarded headers are believed. */
@@ -51,6 +53,7 @@ export class GateRequest implements GateRequestParts {
   readonly authorizations: number;
   readonly rawHeaders: readonly string[];
   readonly bodyLength: number;
+  readonly connection: object;
   readonly peer: string;
   readonly peerTrusted: boolean;
   readonly client: string;
@@ -73,6 +76,7 @@ export class GateRequest implements GateRequestParts {
     this.authorizations = parts.authorizations;
     this.rawHeaders = parts.rawHeaders;
     this.bodyLength = parts.bodyLength;
+    this.connection = parts.connection;
     this.peer = parts.peer;
     this.peerTrusted = parts.peerTrusted;
     this.client = parts.client;

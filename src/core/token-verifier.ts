@@ -20,7 +20,11 @@ export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
 export interface TokenVerifier {
   /**
    * @param token the compact serialisation, without the scheme.
+   * @param connection stands for the connection that it came on, where there is one: it mostly sends the same token again.
    * @returns the caller at once when the token was verified before, else a promise of the caller or of the refusal.
    */
-  verify(token: string): Identity | TokenRefusal | Promise<Identity | TokenRefusal>;
+  verify(
+    token: string,
+    connection?: object,
+  ): Identity | TokenRefusal | Promise<Identity | TokenRefusal>;
 }

@@ -1,6 +1,5 @@
 import type { Outcome } from "../core/outcome.ts";
-import { quoted } from "./escaping.ts";
-import { isoTime } from "./iso-time.ts";
+import type { LineBytes } from "./line-bytes.ts";
 import { maskTokens } from "./redaction.ts";
 
 /** `warn` when the answer is a failure of ours; a backend's own 5xx is its own matter. */
@@ -9,35 +8,55 @@ export function accessLevel(outcome: Outcome): "info" | "warn" {
 }
 
 /**
- * The access line of one request: JSON without a line end, the fields in a fixed order, what is undefined left out. Built
- * by hand, since every request pays for it: 1.0 µs, where JSON.stringify of the same fields and escaping took 2.0.
+ * Writes the access line of one request: JSON without a line end, the fields in a fixed order, what is undefined left out.
+ * By hand, since every request pays for it.
  * @param now wall clock, milliseconds since the epoch.
  */
-export function formatAccessLine(outcome: Outcome, now: number): string {
-  let line = `{"time":"${isoTime(now)}","level":"${accessLevel(outcome)}","msg":"request"`;
-  line += `,"id":${finite(outcome.id)},"request_id":${quoted(outcome.requestId)}`;
-  line += `,"client":${quoted(outcome.client)},"method":${quoted(outcome.method)}`;
-  line += `,"host":${quoted(outcome.host)},"path":${quoted(maskTokens(outcome.path))}`;
-  line += `,"route":${quoted(outcome.route)}`;
-  if (outcome.upstream !== undefined) line += `,"upstream":${quoted(outcome.upstream)}`;
-  if (outcome.target !== undefined) line += `,"target":${quoted(outcome.target)}`;
-  line += `,"status":${finite(outcome.status)},"source":"${outcome.source}"`;
-  if (outcome.auth !== undefined) line += `,"auth":"${outcome.auth}"`;
-  if (outcome.reason !== undefined) line += `,"reason":${quoted(outcome.reason)}`;
-  if (outcome.subject !== undefined) line += `,"subject":${quoted(outcome.subject)}`;
-  line += `,"bytes_in":${finite(outcome.bytesIn)},"bytes_out":${finite(outcome.bytesOut)}`;
-  line += `,"duration_ms":${microseconds(outcome.durationMs)}`;
-  if (outcome.upstreamMs !== undefined)
-    line += `,"upstream_ms":${microseconds(outcome.upstreamMs)}`;
-  return `${line},"protocol":${quoted(outcome.protocol)}}`;
+export function writeAccessLine(line: LineBytes, outcome: Outcome, now: number): void {
+  line.clear();
+  line.plain('{"time":"');
+  line.time(now);
+  line.plain('","level":"');
+  line.plain(accessLevel(outcome));
+  line.plain('","msg":"request","id":');
+  line.integer(outcome.id);
+  line.plain(',"request_id":');
+  line.quoted(outcome.requestId);
+  line.plain(',"client":');
+  line.quoted(outcome.client);
+  line.plain(',"method":');
+  line.quoted(outcome.method);
+  line.plain(',"host":');
+  line.quoted(outcome.host);
+  line.plain(',"path":');
+  line.quoted(maskTokens(outcome.path));
+  line.plain(',"route":');
+  line.quoted(outcome.route);
+  optional(line, ',"upstream":', outcome.upstream);
+  optional(line, ',"target":', outcome.target);
+  line.plain(',"status":');
+  line.integer(outcome.status);
+  optional(line, ',"source":', outcome.source);
+  optional(line, ',"auth":', outcome.auth);
+  optional(line, ',"reason":', outcome.reason);
+  optional(line, ',"subject":', outcome.subject);
+  line.plain(',"bytes_in":');
+  line.integer(outcome.bytesIn);
+  line.plain(',"bytes_out":');
+  line.integer(outcome.bytesOut);
+  line.plain(',"duration_ms":');
+  line.milliseconds(outcome.durationMs);
+  if (outcome.upstreamMs !== undefined) {
+    line.plain(',"upstream_ms":');
+    line.milliseconds(outcome.upstreamMs);
+  }
+  line.plain(',"protocol":');
+  line.quoted(outcome.protocol);
+  line.plain("}");
 }
 
-/** Milliseconds with three decimals; more would be noise. */
-function microseconds(ms: number): number | null {
-  return finite(Math.round(ms * 1000) / 1000);
-}
-
-/** JSON knows no NaN and no infinity. */
-function finite(number: number): number | null {
-  return Number.isFinite(number) ? number : null;
+function optional(line: LineBytes, name: string, value: string | undefined): void {
+  if (value === undefined) return;
+  line.plain(name);
+  line.quoted(value);
 }

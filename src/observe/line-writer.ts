@@ -1,9 +1,10 @@
 import { writeSync } from "node:fs";
+import type { LineBytes } from "./line-bytes.ts";
 
 export interface LineWriterOptions {
   /** A pipe or socket among them must be non-blocking. */
   readonly fd: number;
-  /** Characters that may wait for the reader; lines on top of that are dropped. */
+  /** Bytes that may wait for the reader; lines on top of that are dropped. */
   readonly maxWaiting: number;
   /** The line that tells how many were dropped; written once there is room again. */
   readonly droppedLine: (dropped: number) => string;
@@ -13,11 +14,16 @@ interface Batch {
   /** Lines that are lost when it cannot be written. */
   readonly lines: number;
   readonly length: number;
+  /** Where the lines stand; used again once they are written. */
+  readonly place: Buffer;
   rest: Buffer;
 }
 
-/** Characters of one write: what Docker's log copier reads at once, and an empty pipe takes whole. */
+/** Bytes of one write: what Docker's log copier reads at once, and an empty pipe takes whole. */
 const BATCH_SIZE = 16 * 1024;
+/** Room for one batch and the line that makes it full. */
+const PLACE_SIZE = 2 * BATCH_SIZE;
+const LINE_END = 0x0a;
 /** Milliseconds that the first line after quiet waits for company. */
 const BATCH_DELAY = 20;
 /** Milliseconds until a full pipe is tried again. */
@@ -32,8 +38,10 @@ const RETRY_DELAY = 5;
  */
 export class LineWriter {
   readonly #options: LineWriterOptions;
-  #text = "";
+  #open: Buffer = Buffer.allocUnsafe(PLACE_SIZE);
+  #used = 0;
   #lines = 0;
+  #spare: Buffer | undefined;
   readonly #queue: Batch[] = [];
   #timer: NodeJS.Timeout | undefined;
   #blocked = false;
@@ -48,15 +56,20 @@ export class LineWriter {
 
   /** Takes one line, without its end. */
   write(line: string): void {
-    if (this.#gone) return;
-    if (this.#waiting + line.length >= this.#options.maxWaiting) {
-      this.#dropped++;
-      return;
-    }
-    this.#add(line);
-    if (this.#text.length < BATCH_SIZE) this.#sendIn(BATCH_DELAY);
-    else if (this.#blocked) this.#cutBatch();
-    else this.flush();
+    const length = Buffer.byteLength(line);
+    if (!this.#takes(length)) return;
+    this.#add(line, length, 1);
+    this.#sendSoon();
+  }
+
+  /** Takes one line, without its end; its bytes are copied. */
+  writeBytes(line: LineBytes): void {
+    const { length } = line;
+    if (!this.#takes(length)) return;
+    this.#makeRoom(length);
+    line.copyTo(this.#open, this.#used);
+    this.#added(length, 1);
+    this.#sendSoon();
   }
 
   /** Writes what waits, as far as the reader takes it. */
@@ -82,28 +95,59 @@ export class LineWriter {
     this.#idle = undefined;
   }
 
+  #sendSoon(): void {
+    if (this.#used < BATCH_SIZE) this.#sendIn(BATCH_DELAY);
+    else if (this.#blocked) this.#cutBatch();
+    else this.flush();
+  }
+
   #sendIn(delay: number): void {
     this.#timer ??= setTimeout(() => this.flush(), delay).unref();
   }
 
   #tellDropped(): void {
-    this.#add(this.#options.droppedLine(this.#dropped), this.#dropped);
+    const line = this.#options.droppedLine(this.#dropped);
+    this.#add(line, Buffer.byteLength(line), this.#dropped);
     this.#dropped = 0;
     this.#cutBatch();
     this.#writeQueue();
   }
 
-  #add(line: string, standsFor = 1): void {
-    this.#text += `${line}\n`;
+  /** Whether a line of so many bytes may wait; if not, it is counted as dropped. */
+  #takes(length: number): boolean {
+    if (this.#gone) return false;
+    const fits = this.#waiting + length < this.#options.maxWaiting;
+    if (!fits) this.#dropped++;
+    return fits;
+  }
+
+  #add(line: string, length: number, standsFor: number): void {
+    this.#makeRoom(length);
+    this.#open.write(line, this.#used);
+    this.#added(length, standsFor);
+  }
+
+  #makeRoom(length: number): void {
+    if (this.#used + length < this.#open.length) return;
+    this.#cutBatch();
+    if (length >= this.#open.length) this.#open = Buffer.allocUnsafe(length + 1);
+  }
+
+  #added(length: number, standsFor: number): void {
+    this.#used += length;
+    this.#open[this.#used++] = LINE_END;
     this.#lines += standsFor;
-    this.#waiting += line.length + 1;
+    this.#waiting += length + 1;
   }
 
   #cutBatch(): void {
-    if (this.#lines === 0) return;
-    const { length } = this.#text;
-    this.#queue.push({ lines: this.#lines, length, rest: Buffer.from(this.#text) });
-    this.#text = "";
+    if (this.#used === 0) return;
+    const place = this.#open;
+    const rest = place.subarray(0, this.#used);
+    this.#queue.push({ lines: this.#lines, length: this.#used, place, rest });
+    this.#open = this.#spare ?? Buffer.allocUnsafe(PLACE_SIZE);
+    this.#spare = undefined;
+    this.#used = 0;
     this.#lines = 0;
   }
 
@@ -119,6 +163,7 @@ export class LineWriter {
       if (batch.rest.length === 0) {
         this.#queue.shift();
         this.#waiting -= batch.length;
+        if (batch.place.length === PLACE_SIZE) this.#spare = batch.place;
       }
     }
   }

@@ -1,6 +1,7 @@
 import { isatty } from "node:tty";
 import { systemClock, type Clock } from "../lib/clock.ts";
 import { isoTime } from "./iso-time.ts";
+import type { LineBytes } from "./line-bytes.ts";
 import { LineWriter } from "./line-writer.ts";
 import { prettyLine } from "./pretty-line.ts";
 
@@ -8,6 +9,8 @@ import { prettyLine } from "./pretty-line.ts";
 export interface LogSink {
   /** Takes one line of JSON, without its end. */
   write(line: string): void;
+  /** Takes one line of JSON, without its end; the bytes may be used again at once. */
+  writeBytes(line: LineBytes): void;
   /** Writes what waits before it returns, as far as the reader takes it; for the `exit` event. */
   flush(): void;
   /** Resolves when everything is written, or after `timeoutMs` milliseconds. The orderly end. */
@@ -21,7 +24,7 @@ export interface LogSinkOptions {
   readonly format: "json" | "pretty" | "auto";
   /** By default on a terminal, unless `NO_COLOR` is set (https://no-color.org). */
   readonly color?: boolean;
-  /** Characters that may wait for a slow reader. */
+  /** Bytes that may wait for a slow reader. */
   readonly maxWaiting?: number;
   readonly clock?: Clock;
 }
@@ -48,6 +51,9 @@ export function createLogSink(options: LogSinkOptions): LogSink {
   });
   return {
     write: (line) => writer.write(render(line)),
+    writeBytes: pretty
+      ? (line) => writer.write(render(line.toString()))
+      : (line) => writer.writeBytes(line),
     flush: () => writer.flush(),
     drain: (timeoutMs) => writer.drain(timeoutMs),
   };

@@ -1,6 +1,7 @@
 import type { Observer } from "../core/observer.ts";
 import type { Clock } from "../lib/clock.ts";
-import { accessLevel, formatAccessLine } from "./access-log.ts";
+import { accessLevel, writeAccessLine } from "./access-log.ts";
+import { LineBytes } from "./line-bytes.ts";
 import { reaches, type LogLevel } from "./log-level.ts";
 import type { LogSink } from "./log-sink.ts";
 
@@ -18,12 +19,14 @@ export function createObserver(options: ObserverOptions): Observer {
   const { metrics, sink, clock, level } = options;
   const writesInfo = reaches("info", level);
   const writesWarn = reaches("warn", level);
+  const line = new LineBytes();
   return {
     ...metrics,
     requestFinished(outcome) {
       metrics.requestFinished(outcome);
       if (writesInfo || (writesWarn && accessLevel(outcome) === "warn")) {
-        sink.write(formatAccessLine(outcome, clock.now()));
+        writeAccessLine(line, outcome, clock.now());
+        sink.writeBytes(line);
       }
     },
   };

@@ -34,19 +34,47 @@ interface Fields {
   expect: boolean;
 }
 
+/** What the requests of one connection have in common: worked out for the first of them. */
+interface Connection {
+  readonly peer: string;
+  readonly peerTrusted: boolean;
+  readonly secure: boolean;
+  /** The last `Host` field that was found to be well formed; what it says stands below. */
+  wellFormed: string | undefined;
+  authority: string;
+  host: string;
+}
+
 /** @param trustedProxies networks whose `X-Forwarded-For` is believed. */
 export function createIntake(trustedProxies: Networks): Intake {
+  const connections = new WeakMap<Socket, Connection>();
+
+  function connectionOf(socket: Socket): Connection {
+    const known = connections.get(socket);
+    if (known !== undefined) return known;
+    const peer = plainAddress(socket.remoteAddress ?? "");
+    const connection: Connection = {
+      peer,
+      peerTrusted: !trustedProxies.empty && trustedProxies.has(peer),
+      secure: socket instanceof TLSSocket,
+      wellFormed: undefined,
+      authority: "",
+      host: "",
+    };
+    connections.set(socket, connection);
+    return connection;
+  }
+
   return (message, id) => {
     const fields = readFields(message.rawHeaders);
     const method = message.method ?? "";
     if (method === "TRACE") throw new GateError("method_not_allowed", { allow: ALLOWED });
-    const authority = hostOf(fields.host, message.httpVersion);
+    const connection = connectionOf(message.socket);
+    readHost(fields.host, message.httpVersion, connection);
+    const { authority, host, peer, peerTrusted, secure } = connection;
     const target = splitTarget(message.url ?? "", authority);
     const spelled = canonicalPath(target.path);
     if (spelled === undefined) throw ambiguous("path");
-    const { socket } = message;
-    const peer = plainAddress(socket.remoteAddress ?? "");
-    const peerTrusted = !trustedProxies.empty && trustedProxies.has(peer);
     return mintGateRequest({
       id,
       requestId: requestIdOf(fields.requestId, id),
@@ -55,15 +83,16 @@ export function createIntake(trustedProxies: Networks): Intake {
       matchPath: spelled.matchPath,
       query: target.query,
       authority,
-      host: hostName(authority),
+      host,
       authorization: fields.authorization,
       authorizations: fields.authorizations,
       rawHeaders: message.rawHeaders,
       bodyLength: bodyLength(fields, message.httpVersion),
+      connection,
       peer,
       peerTrusted,
       client: peerTrusted ? clientBehind(fields.forwardedFor, peer, trustedProxies) : peer,
-      secure: isSecure(socket),
+      secure,
       expectsContinue: fields.expect,
     });
   };
@@ -78,9 +107,7 @@ function ambiguous(reason: string): GateError {
 
 /** The id that the client chose when it is harmless, else one of ours. */
 export function requestIdOf(sent: string | string[] | undefined, id: number): string {
-  return typeof sent === "string" && REQUEST_ID.test(sent)
-    ? sent
-    : `${PROCESS_TAG}-${id.toString(36)}`;
+  return typeof sent === "string" && REQUEST_ID.test(sent) ? sent : `${PROCESS_TAG}-${id}`;
 }
 
 function readFields(rawHeaders: readonly string[]): Fields {
@@ -145,10 +172,12 @@ function once(before: string | undefined, value: string, what: string): string {
 }
 
 /** Exactly one well-formed Host; HTTP/1.0 may do without (RFC 9112 §3.2). */
-function hostOf(host: string | undefined, httpVersion: string): string {
-  if (host === undefined && httpVersion === "1.0") return "";
-  if (host === undefined || !HOST.test(host)) throw ambiguous("host");
-  return host;
+function readHost(sent: string | undefined, httpVersion: string, connection: Connection): void {
+  if (sent !== undefined && sent === connection.wellFormed) return;
+  if (sent === undefined ? httpVersion !== "1.0" : !HOST.test(sent)) throw ambiguous("host");
+  connection.wellFormed = sent;
+  connection.authority = sent ?? "";
+  connection.host = hostName(connection.authority);
 }
 
 /** Without port and final dot, in lower case. */
@@ -195,8 +224,4 @@ function clientBehind(list: string | undefined, peer: string, trusted: Networks)
     client = address;
   }
   return client;
-}
-
-function isSecure(socket: Socket): boolean {
-  return socket instanceof TLSSocket;
 }

@@ -7,6 +7,7 @@ import type { GateRequest } from "../core/gate-request.ts";
 import { Identity } from "../core/identity.ts";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
+import type { Permit } from "../core/permit.ts";
 import { AUTH_REASONS, type AuthReason, type AuthResult, REJECTIONS } from "../core/outcome.ts";
 import type { TokenRefusal } from "../core/token-verifier.ts";
 import { Transfer } from "../core/transfer.ts";
@@ -81,6 +82,7 @@ export class Pipeline {
       const endpoint = ownEndpoint(gate, request, upgrade);
       if (endpoint === undefined) {
         await this.#pass(gate, request, progress, incoming, response, upgrade);
+        finishReading(incoming);
       } else {
         await this.#answerOurselves(gate, endpoint, request, progress, incoming, response);
       }
@@ -127,7 +129,7 @@ export class Pipeline {
     transfer.bytesOut = send(answer, incoming, response);
   }
 
-  async #pass(
+  #pass(
     gate: Gate,
     request: GateRequest,
     progress: Progress,
@@ -138,24 +140,28 @@ export class Pipeline {
     const route = gate.findRoute(request);
     if (route !== undefined) progress.route = route.name;
     const caller = this.#callerFor(route?.auth, gate, request, progress);
+    const onwards = (identity: Identity | undefined): Promise<void> => {
+      const permit = gate.authorize(request, route, identity);
+      if (identity !== undefined) this.#decided(progress, "allowed", "ok");
+      return upgrade === undefined
+        ? gate.forwarder.forward(permit, incoming, response, progress.transfer)
+        : this.#switch(gate, permit, progress, incoming, response, upgrade);
+    };
     // A token that was verified before costs no turn of the loop.
-    const identity = caller instanceof Promise ? await caller : caller;
-    const permit = gate.authorize(request, route, identity);
-    if (identity !== undefined) this.#decided(progress, "allowed", "ok");
-    if (upgrade === undefined) {
-      await gate.forwarder.forward(permit, incoming, response, progress.transfer);
-      finishReading(incoming);
-    } else {
-      refuseOtherUpgrades(request, incoming);
-      const { transfer } = progress;
-      progress.status = await gate.forwarder.upgrade(
-        permit,
-        incoming,
-        upgrade.head,
-        response,
-        transfer,
-      );
-    }
+    return caller instanceof Promise ? caller.then(onwards) : onwards(caller);
+  }
+
+  async #switch(
+    gate: Gate,
+    permit: Permit,
+    progress: Progress,
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+    { head }: Upgrade,
+  ): Promise<void> {
+    refuseOtherUpgrades(permit.request, incoming);
+    const { transfer } = progress;
+    progress.status = await gate.forwarder.upgrade(permit, incoming, head, response, transfer);
   }
 
   /** The verified caller; undefined where nobody needs to be one. At once, or when the token has been verified. */
@@ -169,7 +175,7 @@ export class Pipeline {
       this.#decided(progress, "skipped", "ok");
       return undefined;
     }
-    const verdict = gate.tokens.verify(bearerToken(request));
+    const verdict = gate.tokens.verify(bearerToken(request), request.connection);
     if (verdict instanceof Promise) return verdict.then((later) => accepted(later, progress));
     return accepted(verdict, progress);
   }

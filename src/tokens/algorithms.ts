@@ -1,23 +1,32 @@
-import type { KeyObject } from "node:crypto";
+import { constants, type KeyObject } from "node:crypto";
+
+/** r and s beside each other instead of in DER (RFC 7518 §3.4). */
+const CONCATENATED = { dsaEncoding: "ieee-p1363" } as const;
+const PKCS1 = { padding: constants.RSA_PKCS1_PADDING } as const;
+/** A salt as long as the hash (RFC 7518 §3.5). */
+const PSS = {
+  padding: constants.RSA_PKCS1_PSS_PADDING,
+  saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
+} as const;
 
 /**
- * The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1), each with the one kind of key that it goes with.
- * `bytes` is the least length of a secret: that of the hash (RFC 7518 §3.2).
+ * The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1), each with the one kind of key that it goes with, the hash, and
+ * how the signature is written. `bytes` is the least length of a secret: that of the hash (RFC 7518 §3.2).
  */
 export const ALGORITHMS = {
-  ES256: { keyType: "ec", curve: "prime256v1" },
-  ES384: { keyType: "ec", curve: "secp384r1" },
-  ES512: { keyType: "ec", curve: "secp521r1" },
-  EdDSA: { keyType: "ed25519" },
-  RS256: { keyType: "rsa" },
-  RS384: { keyType: "rsa" },
-  RS512: { keyType: "rsa" },
-  PS256: { keyType: "rsa" },
-  PS384: { keyType: "rsa" },
-  PS512: { keyType: "rsa" },
-  HS256: { keyType: "secret", bytes: 32 },
-  HS384: { keyType: "secret", bytes: 48 },
-  HS512: { keyType: "secret", bytes: 64 },
+  ES256: { keyType: "ec", curve: "prime256v1", hash: "sha256", signature: CONCATENATED },
+  ES384: { keyType: "ec", curve: "secp384r1", hash: "sha384", signature: CONCATENATED },
+  ES512: { keyType: "ec", curve: "secp521r1", hash: "sha512", signature: CONCATENATED },
+  EdDSA: { keyType: "ed25519", hash: null, signature: {} },
+  RS256: { keyType: "rsa", hash: "sha256", signature: PKCS1 },
+  RS384: { keyType: "rsa", hash: "sha384", signature: PKCS1 },
+  RS512: { keyType: "rsa", hash: "sha512", signature: PKCS1 },
+  PS256: { keyType: "rsa", hash: "sha256", signature: PSS },
+  PS384: { keyType: "rsa", hash: "sha384", signature: PSS },
+  PS512: { keyType: "rsa", hash: "sha512", signature: PSS },
+  HS256: { keyType: "secret", hash: "sha256", bytes: 32 },
+  HS384: { keyType: "secret", hash: "sha384", bytes: 48 },
+  HS512: { keyType: "secret", hash: "sha512", bytes: 64 },
 } as const;
 
 export type SigningAlgorithm = keyof typeof ALGORITHMS;

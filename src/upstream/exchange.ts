@@ -2,16 +2,20 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Dispatcher } from "undici";
 import { GateError } from "../core/errors.ts";
+import type { GateRequest } from "../core/gate-request.ts";
 import type { Observer } from "../core/observer.ts";
+import type { UpstreamErrorReason } from "../core/outcome.ts";
 import type { Permit } from "../core/permit.ts";
 import type { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { upstreamReason } from "./failures.ts";
 import type { OutgoingHeaders } from "./outgoing-headers.ts";
-import { Relay } from "./relay.ts";
+import { Relay, type RelayEvents } from "./relay.ts";
 import { RequestBody } from "./request-body.ts";
 import { endWithTrailers } from "./request-trailers.ts";
 import { rewritePath } from "./rewrite.ts";
+import { isSmallBody, takeSmallBody } from "./small-body.ts";
+import type { Target } from "./target.ts";
 import type { Upstream } from "./upstreams.ts";
 import type { YoungCollection } from "./young-collection.ts";
 
@@ -24,6 +28,9 @@ export interface ExchangeSettings {
   readonly clock: Clock;
   readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed">;
 }
+
+/** None, a small one as a whole, or one that is passed on as it comes. */
+type Body = Buffer | RequestBody | undefined;
 
 /** Methods that may be sent twice (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set([
@@ -38,7 +45,7 @@ const IDEMPOTENT = new Set([
 ]);
 
 /** One permitted request and its answer, over one connection or, where that turned out to be stale, two. */
-export class Exchange {
+export class Exchange implements RelayEvents {
   readonly #settings: ExchangeSettings;
   readonly #permit: Permit;
   readonly #upstream: Upstream;
@@ -47,6 +54,11 @@ export class Exchange {
   readonly #transfer: Transfer;
   /** The client has been told to send its body. */
   #continued = false;
+  /** Of the attempt that is under way. */
+  #target: Target | undefined;
+  #body: Body;
+  #started = 0;
+  #repeated = false;
   readonly #completion = Promise.withResolvers<void>();
 
   constructor(
@@ -72,64 +84,89 @@ export class Exchange {
 
   /** Begins. Never throws: what goes wrong rejects `completed`. */
   start(): void {
+    const { bodyLength, expectsContinue } = this.#permit.request;
     try {
-      if (this.#permit.request.bodyLength > this.#settings.bodyBytes) {
+      if (bodyLength > this.#settings.bodyBytes) {
         throw new GateError("body_too_large", { reason: "body_too_large" });
       }
-      this.#send(true);
+      if (isSmallBody(bodyLength) && !expectsContinue) this.#sendWhole();
+      else this.#send(bodyLength === 0 ? undefined : this.#stream());
     } catch (error) {
       this.#completion.reject(error);
     }
   }
 
-  #send(first: boolean): void {
-    const target = this.#upstream.pick();
-    const { clock, observer } = this.#settings;
-    const transfer = this.#transfer;
-    const { name } = this.#upstream;
-    const started = clock.monotonic();
-    const body = this.#body();
-    transfer.target = target.address;
-    target.inFlight += 1;
-    const relay = new Relay(this.#response, this.#permit.request.requestId, {
-      sentOn: (socket) => {
-        if (body !== undefined && this.#permit.request.bodyLength === -1) this.#trail(socket);
-      },
-      answered: (status) => {
-        const elapsed = clock.monotonic() - started;
-        transfer.answeredAfterMs = elapsed;
-        observer.upstreamAnswered(name, status, elapsed / 1000);
-      },
-      moved: (bytes) => {
-        transfer.bytesOut += bytes;
-        this.#settings.young.passed(bytes);
-      },
-      ended: (brokeOff) => {
-        target.inFlight -= 1;
-        transfer.brokeOff = brokeOff;
-        if (brokeOff !== undefined) observer.upstreamFailed(name, brokeOff);
-        this.#completion.resolve();
-      },
-      failed: (error, stale) => {
-        target.inFlight -= 1;
-        if (first && stale && this.#repeatable(body)) this.#sendAgain();
-        else this.#fail(error);
-      },
-    });
-    target.pool.dispatch(this.#dispatch(body), relay);
-  }
-
-  /** The client's trailers follow a chunked body. */
-  #trail(socket: Socket): void {
+  sentOn(socket: Socket): void {
+    // The client's trailers follow a chunked body.
+    if (this.#permit.request.bodyLength !== -1) return;
     endWithTrailers(socket, () => this.#settings.outgoing.trailers(this.#request.rawTrailers));
   }
 
-  #sendAgain(): void {
+  answered(status: number): void {
+    const { clock, observer } = this.#settings;
+    const elapsed = clock.monotonic() - this.#started;
+    this.#transfer.answeredAfterMs = elapsed;
+    observer.upstreamAnswered(this.#upstream.name, status, elapsed / 1000);
+  }
+
+  moved(bytes: number): void {
+    this.#transfer.bytesOut += bytes;
+    this.#settings.young.passed(bytes);
+  }
+
+  ended(brokeOff: UpstreamErrorReason | undefined): void {
+    this.#release();
+    this.#transfer.brokeOff = brokeOff;
+    if (brokeOff !== undefined) {
+      this.#settings.observer.upstreamFailed(this.#upstream.name, brokeOff);
+    }
+    this.#completion.resolve();
+  }
+
+  failed(error: GateError, stale: boolean): void {
+    this.#release();
+    const { request } = this.#permit;
+    if (!stale || this.#repeated || !isRepeatable(request, this.#body)) {
+      this.#fail(error);
+      return;
+    }
+    this.#repeated = true;
+    this.#trySend(this.#body instanceof RequestBody ? this.#stream() : this.#body);
+  }
+
+  #sendWhole(): void {
+    takeSmallBody(this.#request, (body) => {
+      if (body === undefined) {
+        this.#transfer.brokeOff = "aborted";
+        this.#completion.resolve();
+        return;
+      }
+      this.#transfer.bytesIn += body.length;
+      this.#trySend(body);
+    });
+  }
+
+  #trySend(body: Body): void {
     try {
-      this.#send(false);
+      this.#send(body);
     } catch (error) {
       this.#completion.reject(error);
     }
+  }
+
+  #send(body: Body): void {
+    const target = this.#upstream.pick();
+    this.#started = this.#settings.clock.monotonic();
+    this.#transfer.target = target.address;
+    this.#body = body;
+    this.#target = target;
+    target.inFlight += 1;
+    const relay = new Relay(this.#response, this.#permit.request.requestId, this);
+    target.pool.dispatch(this.#dispatch(body), relay);
+  }
+
+  #release(): void {
+    if (this.#target !== undefined) this.#target.inFlight -= 1;
   }
 
   #fail(error: GateError): void {
@@ -138,14 +175,8 @@ export class Exchange {
     this.#completion.reject(error);
   }
 
-  /** The request may be sent once more: it changes nothing twice, and all of it is still here. */
-  #repeatable(body: RequestBody | undefined): boolean {
-    return IDEMPOTENT.has(this.#permit.request.method) && (body === undefined || body.untouched);
-  }
-
-  #body(): RequestBody | undefined {
-    const { bodyLength, expectsContinue } = this.#permit.request;
-    if (bodyLength === 0) return undefined;
+  #stream(): RequestBody {
+    const { expectsContinue } = this.#permit.request;
     return new RequestBody(this.#request, {
       limit: this.#settings.bodyBytes,
       wanted: () => {
@@ -159,7 +190,7 @@ export class Exchange {
     });
   }
 
-  #dispatch(body: RequestBody | undefined): Dispatch {
+  #dispatch(body: Body): Dispatch {
     const { route, request } = this.#permit;
     const path = route.rewrite === undefined ? request.path : rewritePath(route, request.path);
     const headers = this.#settings.outgoing.headers(this.#permit);
@@ -173,6 +204,11 @@ export class Exchange {
       servername: "fixed.invalid",
     };
   }
+}
+
+/** The request may be sent once more: it changes nothing twice, and all of it is still here. */
+function isRepeatable({ method }: GateRequest, body: Body): boolean {
+  return IDEMPOTENT.has(method) && (!(body instanceof RequestBody) || body.untouched);
 }
 
 /** `servername` is fixed, since undici would derive it from Host and reconnect whenever a client sends another. */

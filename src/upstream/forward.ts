@@ -6,7 +6,6 @@ import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
 import type { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
-import { watchConnectionUse } from "./connection-use.ts";
 import { Exchange, type ExchangeSettings } from "./exchange.ts";
 import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { createOutgoingHeaders } from "./outgoing-headers.ts";
@@ -61,7 +60,6 @@ class PoolForwarder implements Forwarder {
       return true;
     });
     this.#webSockets = new WebSockets(this.#proxy, this.#settings, observer);
-    watchConnectionUse();
   }
 
   forward(

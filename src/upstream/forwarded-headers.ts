@@ -10,22 +10,24 @@ export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
   "x-real-ip",
 ]);
 
-/** Clients and hosts whose headers are kept ready; a client chooses the host, so the number is bounded. */
-const REMEMBERED = 512;
+interface Seen {
+  readonly authority: string;
+  readonly headers: readonly string[];
+}
 
 /** `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239): what we saw, after what a trusted proxy says it saw. */
 export class ForwardedHeaders {
-  readonly #seen = new Map<string, readonly string[]>();
+  /** A connection stays with its host nearly always. */
+  readonly #seen = new WeakMap<object, Seen>();
 
   /** @returns name and value alternating. */
   for(request: GateRequest): readonly string[] {
     if (request.peerTrusted) return afterProxy(request);
-    const key = `${request.secure ? "s" : "p"}${request.peer} ${request.authority}`;
-    const before = this.#seen.get(key);
-    if (before !== undefined) return before;
+    const { connection, authority } = request;
+    const before = this.#seen.get(connection);
+    if (before?.authority === authority) return before.headers;
     const headers = asSeen(request);
-    if (this.#seen.size >= REMEMBERED) this.#seen.clear();
-    this.#seen.set(key, headers);
+    this.#seen.set(connection, { authority, headers });
     return headers;
   }
 }

@@ -91,7 +91,8 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     }
     const passed = named === undefined ? fields : without(fields, named);
     passed.push("X-Request-Id", request.requestId);
-    passed.push(...forwarded.for(request), ...identities.for(identity));
+    append(passed, forwarded.for(request));
+    append(passed, identities.for(identity));
     return passed;
   }
 
@@ -106,6 +107,10 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
   }
 
   return { headers, trailers };
+}
+
+function append(headers: string[], more: readonly string[]): void {
+  for (const each of more) headers.push(each);
 }
 
 /** The header names in a `Connection` field besides the two options that every connection has. */

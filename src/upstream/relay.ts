@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Dispatcher } from "undici";
 import { GateError } from "../core/errors.ts";
 import type { UpstreamErrorReason } from "../core/outcome.ts";
-import { announceSending, type SendingRequest } from "./connection-use.ts";
+import type { ConnectionUse } from "./backend-connection.ts";
 import { failure, failureReason, isUnsendable } from "./failures.ts";
 import { incomingHeaders, incomingTrailers } from "./incoming-headers.ts";
 import { ClientGone } from "./request-body.ts";
@@ -28,10 +28,11 @@ export interface RelayEvents {
 }
 
 /** Carries one answer of a backend to one client. */
-export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
+export class Relay implements Dispatcher.DispatchHandler {
   readonly #response: ServerResponse;
   readonly #requestId: string;
   readonly #events: RelayEvents;
+  #connection: ConnectionUse | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #reused = false;
   #answerBegun = false;
@@ -45,18 +46,25 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     this.#response = response;
     this.#requestId = requestId;
     this.#events = events;
-    response.once("close", this.#onClose);
+    response.on("close", this.#onClose);
+  }
+
+  /** Called before anything else: the connection that was chosen. */
+  goesOn(connection: ConnectionUse): void {
+    this.#connection = connection;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#over) controller.abort(new ClientGone());
-    else announceSending(this);
-  }
-
-  sentOn(socket: Socket, reused: boolean): void {
-    this.#reused = reused;
-    this.#events.sentOn(socket);
+    if (this.#over) {
+      controller.abort(new ClientGone());
+      return;
+    }
+    const connection = this.#connection;
+    if (connection?.socket === undefined) return;
+    this.#reused = connection.used;
+    connection.used = true;
+    this.#events.sentOn(connection.socket);
   }
 
   onResponseStarted(): void {
@@ -83,7 +91,7 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     this.#response.writeHead(status, statusMessage, incomingHeaders(headers, this.#requestId));
     this.#events.answered(status);
     // A small answer arrives in this same turn and leaves with its head; only a head that stands alone is sent by itself.
-    process.nextTick(this.#flushHead);
+    process.nextTick(flushHead, this);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -130,9 +138,10 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
     );
   }
 
-  readonly #flushHead = (): void => {
+  /** Sends a head that no body has followed yet. */
+  flushHead(): void {
     if (this.#moved === 0 && !this.#response.writableEnded) this.#response.flushHeaders();
-  };
+  }
 
   /** The answer is out, or the client left: whatever of the backend's is still under way ends. */
   readonly #onClose = (): void => {
@@ -158,6 +167,10 @@ export class Relay implements Dispatcher.DispatchHandler, SendingRequest {
       // A link that Node finds malformed is not worth an error: hints are optional.
     }
   }
+}
+
+function flushHead(relay: Relay): void {
+  relay.flushHead();
 }
 
 /** The backend's answer cannot be passed on. */

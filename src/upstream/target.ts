@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { buildConnector, Pool } from "undici";
+import { BackendConnection } from "./backend-connection.ts";
 
 /** How one backend address is reached; times in milliseconds. */
 export interface TargetOptions {
@@ -62,9 +63,11 @@ export function createTarget(options: TargetOptions): Target {
     maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
     headersTimeout: options.timeouts.response,
     bodyTimeout: options.timeouts.idle,
-    // undici would take the server name from the request's Host, which the client chooses.
-    connect: (connectOptions, callback) =>
-      connector(withServerName(connectOptions, serverName), callback),
+    factory: (url, clientOptions) =>
+      // undici would take the server name from the request's Host, which the client chooses.
+      new BackendConnection(url, clientOptions, (where, connected) =>
+        connector(withServerName(where, serverName), connected),
+      ),
   });
   return { address: options.address, pool, connections: options.connections, inFlight: 0, origin };
 }

@@ -1,7 +1,6 @@
 /** The README's table of log fields says what an access line holds. */
 import { expect, test } from "vitest";
-import { formatAccessLine } from "../../src/observe/access-log.ts";
-import { outcomeWith } from "../observe/outcomes.ts";
+import { formatAccessLine, outcomeWith } from "../observe/outcomes.ts";
 import { codeIn, codesIn, readDocument } from "./markdown.ts";
 
 const readme = readDocument("README.md");

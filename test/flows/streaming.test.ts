@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { Readable } from "node:stream";
-import { json } from "node:stream/consumers";
+import { json, text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
@@ -201,13 +201,38 @@ describe("a client that leaves", () => {
       request.once("aborted", () => (state = "aborted"));
     });
     await using through = await startSallyport({ target: sink.url });
-    const sent = open(through, "/public/up", "POST", 1000);
+    const sent = open(through, "/public/up", "POST", 100_000);
     sent.on("error", () => undefined);
     sent.write("only this");
     await until(() => state === "begun");
     sent.destroy();
     await until(() => state === "aborted");
     expect(through.exited()).toBe(false);
+  });
+});
+
+describe("a small body", () => {
+  it("is waited for before the backend is asked, and a client that leaves meanwhile costs it nothing", async () => {
+    let asked = 0;
+    await using sink = await startPlainBackend((request, response) => {
+      asked += 1;
+      request.pipe(response);
+    });
+    await using through = await startSallyport({ target: sink.url });
+    const left = open(through, "/public/up", "POST", 1000);
+    left.on("error", () => undefined);
+    await new Promise((sent) => left.write("only this", sent));
+    const stayed = open(through, "/public/up", "POST", 12);
+    stayed.write("first, ");
+    left.destroy();
+    const lines = () => through.log().filter(({ status }) => status === 499);
+    await until(() => lines().length === 1);
+    expect(lines()[0]).toMatchObject({ reason: "aborted", bytes_in: 0 });
+    expect(asked).toBe(0);
+    stayed.end("then.");
+    const answer = await answerTo(stayed);
+    expect(await text(answer)).toBe("first, then.");
+    expect(asked).toBe(1);
   });
 });
 

@@ -5,6 +5,7 @@ export function keptLines(): { readonly sink: LogSink; readonly lines: string[] 
   const lines: string[] = [];
   const sink: LogSink = {
     write: (line) => void lines.push(line),
+    writeBytes: (line) => void lines.push(line.toString()),
     flush: () => undefined,
     drain: () => Promise.resolve(),
   };

@@ -1,4 +1,6 @@
 import type { Outcome } from "../../src/core/outcome.ts";
+import { writeAccessLine } from "../../src/observe/access-log.ts";
+import { LineBytes } from "../../src/observe/line-bytes.ts";
 
 /** An ordinary forwarded request, with what a test wants different. */
 export function outcomeWith(changes: Partial<Outcome> = {}): Outcome {
@@ -24,4 +26,13 @@ export function outcomeWith(changes: Partial<Outcome> = {}): Outcome {
     protocol: "HTTP/1.1",
     ...changes,
   };
+}
+
+/** One for all, as in the product: what a line leaves behind would show in the next one. */
+const bytes = new LineBytes();
+
+/** The access line of a request as a text. */
+export function formatAccessLine(outcome: Outcome, now: number): string {
+  writeAccessLine(bytes, outcome, now);
+  return bytes.toString();
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { formatAccessLine } from "../../src/observe/access-log.ts";
 import { prettyLine } from "../../src/observe/pretty-line.ts";
-import { outcomeWith } from "./outcomes.ts";
+import { formatAccessLine, outcomeWith } from "./outcomes.ts";
 
 test("a line for a person starts with the time of day, the level and the message", () => {
   const json = `{"level":"info","time":"2026-11-03T12:00:01.123Z","address":"0.0.0.0:8443","msg":"listening"}`;

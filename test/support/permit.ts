@@ -23,6 +23,7 @@ export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest 
     authorizations: 0,
     rawHeaders: [],
     bodyLength: 0,
+    connection: {},
     peer: "192.0.2.1",
     peerTrusted: false,
     client: "192.0.2.1",
