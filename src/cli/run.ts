@@ -31,6 +31,10 @@ const COMMANDS = new Map<string, Row>(
       summary: "ask a running proxy whether it is ready",
       load: async () => (await import("./healthcheck.ts")).healthcheck,
     },
+    selftest: {
+      summary: "attack a deployment of your own, and tell what holds",
+      load: async () => (await import("./selftest.ts")).selftest,
+    },
     schema: {
       summary: "print the JSON Schema of the configuration, for editors",
       load: async () => (await import("./schema.ts")).schema,

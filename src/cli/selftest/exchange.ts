@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import { type Answer, readAnswers } from "./answers.ts";
+import type { Observed } from "./check.ts";
+
+/** Where the deployment listens. */
+export interface Peer {
+  readonly host: string;
+  readonly port: number;
+  /** Undefined for plain HTTP. */
+  readonly tls: ConnectionOptions | undefined;
+  /** For the connection and for the exchange on it, each. */
+  readonly timeoutMs: number;
+}
+
+export type Exchanged = Omit<Observed, "arrived">;
+
+/**
+ * Writes exactly these bytes (a string as latin1) on a connection of its own, and closes it when enough has come back,
+ * when the deployment has closed it, or when the time is up. Never throws.
+ *
+ * @param methods of the requests in the bytes.
+ * @param enough whether these answers are all that is wanted; without it, one whole answer for each request.
+ */
+export async function exchange(
+  peer: Peer,
+  bytes: string,
+  methods: readonly string[],
+  enough = (answers: readonly Answer[]): boolean => answers.length >= methods.length,
+): Promise<Exchanged> {
+  const socket = open(peer);
+  // Whatever breaks a connection ends in its "close".
+  socket.on("error", () => undefined);
+  try {
+    const ready = peer.tls === undefined ? "connect" : "secureConnect";
+    await once(socket, ready, { signal: AbortSignal.timeout(peer.timeoutMs) });
+    return await talk(socket, { bytes, methods, enough, timeoutMs: peer.timeoutMs });
+  } catch (error) {
+    return { answers: [], end: "unreachable", raw: "", trouble: reasonOf(error) };
+  } finally {
+    socket.destroy();
+  }
+}
+
+function open({ host, port, tls }: Peer): Socket {
+  return tls === undefined
+    ? connectTcp({ host, port })
+    : connectTls({ host, port, ALPNProtocols: ["http/1.1"], ...tls });
+}
+
+async function talk(
+  socket: Socket,
+  talk: {
+    readonly bytes: string;
+    readonly methods: readonly string[];
+    readonly enough: (answers: readonly Answer[]) => boolean;
+    readonly timeoutMs: number;
+  },
+): Promise<Exchanged> {
+  const chunks: Buffer[] = [];
+  const { promise, resolve } = Promise.withResolvers<"closed" | "open">();
+  const timer = setTimeout(resolve, talk.timeoutMs, "open");
+  const look = async (): Promise<void> => {
+    const answers = await readAnswers(Buffer.concat(chunks), talk.methods, false);
+    if (talk.enough(answers.filter(({ complete }) => complete))) resolve("open");
+  };
+  socket.on("data", (chunk: Buffer) => {
+    chunks.push(chunk);
+    void look();
+  });
+  socket.on("close", () => resolve("closed"));
+  socket.write(Buffer.from(talk.bytes, "latin1"));
+  const end = await promise;
+  clearTimeout(timer);
+  const received = Buffer.concat(chunks);
+  const answers = await readAnswers(received, talk.methods, end === "closed");
+  return { answers, end, raw: received.toString("latin1") };
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.name === "AbortError") return "no connection in time";
+  if (error instanceof Error && "code" in error) return String(error.code);
+  return error instanceof Error ? error.message : String(error);
+}

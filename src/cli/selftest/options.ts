@@ -1,0 +1,163 @@
+import { createPublicKey, type KeyObject, type webcrypto } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isIP, type ListenOptions } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+import { listen } from "../../config/fields.ts";
+import { parseDuration } from "../../lib/duration.ts";
+import { parseFlags } from "../arguments.ts";
+import { UsageError } from "../command.ts";
+import type { Peer } from "./exchange.ts";
+
+/** What the command line says. */
+export interface SelftestOptions {
+  readonly peer: Peer;
+  /** Value of `Host`. */
+  readonly host: string;
+  readonly token: string;
+  readonly format: "text" | "json";
+  /** Where the recording backend listens. */
+  readonly backend: ListenOptions | undefined;
+  readonly echo: boolean;
+  /** Ends with a stroke, as `publicPath` does. */
+  readonly protectedPath: string;
+  readonly publicPath: string | undefined;
+  readonly publicKeys: readonly KeyObject[];
+}
+
+const text = { type: "string" } as const;
+const FLAGS = {
+  url: text,
+  token: text,
+  "token-file": text,
+  ca: text,
+  insecure: { type: "boolean" },
+  backend: text,
+  echo: text,
+  protected: text,
+  public: text,
+  jwks: text,
+  timeout: text,
+  format: text,
+} as const;
+
+/** @throws UsageError for what makes no sense; it never tells the token. */
+export function readOptions(args: readonly string[]): SelftestOptions {
+  const flags = parseFlags(args, FLAGS);
+  const { format = "text", backend, echo } = flags;
+  if (format !== "text" && format !== "json") {
+    throw new UsageError(`--format wants text or json, not ${format}`);
+  }
+  if (backend !== undefined && echo !== undefined) {
+    throw new UsageError("--backend and --echo exclude each other");
+  }
+  const url = urlOf(flags.url);
+  return {
+    peer: {
+      host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: Number(url.port || (url.protocol === "https:" ? 443 : 80)),
+      tls: tlsOf(url, flags),
+      timeoutMs: timeoutOf(flags.timeout),
+    },
+    host: url.host,
+    token: tokenOf(flags),
+    format,
+    backend: backend === undefined ? undefined : placeOf(backend),
+    echo: echo !== undefined,
+    protectedPath: folder("--protected", flags.protected ?? echo ?? "/"),
+    publicPath: flags.public === undefined ? undefined : folder("--public", flags.public),
+    publicKeys: flags.jwks === undefined ? [] : keysIn(flags.jwks),
+  };
+}
+
+function urlOf(given: string | undefined): URL {
+  const url = given === undefined ? null : URL.parse(given);
+  const bare = url !== null && url.pathname === "/" && `${url.search}${url.hash}` === "";
+  if (!bare || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "") {
+    throw new UsageError("--url wants an http or https URL without a path: https://host:8443");
+  }
+  return url;
+}
+
+function tlsOf(
+  url: URL,
+  { ca, insecure = false }: { readonly ca?: string; readonly insecure?: boolean },
+): ConnectionOptions | undefined {
+  if (ca !== undefined && insecure) throw new UsageError("--ca and --insecure exclude each other");
+  if (url.protocol === "http:") {
+    if (ca === undefined && !insecure) return undefined;
+    throw new UsageError("--ca and --insecure are for https");
+  }
+  // An address is no name to ask for (RFC 6066 §3).
+  const named = isIP(url.hostname.replace(/^\[(.*)\]$/, "$1")) === 0;
+  return {
+    ...(named ? { servername: url.hostname } : {}),
+    ...(ca === undefined ? {} : { ca: contentOf("--ca", ca) }),
+    rejectUnauthorized: !insecure,
+  };
+}
+
+function tokenOf(flags: { readonly token?: string; readonly "token-file"?: string }): string {
+  const { token, "token-file": file } = flags;
+  if ((token === undefined) === (file === undefined)) {
+    throw new UsageError("one of --token and --token-file is needed");
+  }
+  const given = token ?? contentOf("--token-file", file ?? "").trim();
+  if (!/^[\x21-\x7e]+$/.test(given)) throw new UsageError("the token is not one word of ASCII");
+  return given;
+}
+
+function timeoutOf(given = "5s"): number {
+  const timeoutMs = parseDuration(given);
+  if (timeoutMs === undefined || timeoutMs === 0) {
+    throw new UsageError("--timeout wants a duration, for example 5s");
+  }
+  return timeoutMs;
+}
+
+function placeOf(given: string): ListenOptions {
+  if (given.startsWith("unix:")) return { path: given.slice("unix:".length) };
+  const parsed = listen().safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw new UsageError("--backend wants HOST:PORT or unix:PATH");
+}
+
+/** A prefix to put names of ours behind. */
+function folder(flag: string, path: string): string {
+  if (!/^\/(?:[A-Za-z0-9._~-]+\/?)*$/.test(path))
+    throw new UsageError(`${flag} wants a plain path`);
+  return path.endsWith("/") ? path : `${path}/`;
+}
+
+/** The keys that can be read; a set may hold some that are not for signatures. */
+function keysIn(file: string): KeyObject[] {
+  const found = jwksIn(contentOf("--jwks", file)).flatMap((key) => {
+    try {
+      return [createPublicKey({ key, format: "jwk" })];
+    } catch {
+      return [];
+    }
+  });
+  if (found.length === 0) throw new UsageError("--jwks holds no public key");
+  return found;
+}
+
+function jwksIn(content: string): webcrypto.JsonWebKey[] {
+  try {
+    const set: unknown = JSON.parse(content);
+    if (typeof set === "object" && set !== null && "keys" in set && Array.isArray(set.keys)) {
+      return set.keys;
+    }
+  } catch {
+    // Told below, without the content.
+  }
+  throw new UsageError("--jwks wants a file with a JSON Web Key Set");
+}
+
+function contentOf(flag: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    throw new UsageError(`${flag} ${file}: ${reason}`);
+  }
+}

@@ -1,0 +1,107 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { ListenOptions, Socket } from "node:net";
+import type { Arrival } from "./check.ts";
+
+/** A backend that remembers what reached it. It runs everything that reads like a request, left-over bytes too. */
+export interface RecordingBackend extends AsyncDisposable {
+  /** `127.0.0.1:8080`, or the path of a Unix socket. */
+  readonly address: string;
+  /** What arrived whole with this mark in its address, or asked for a key. All else, a health check say, is not ours. */
+  arrivals(mark: string): readonly Arrival[];
+  /** How often bytes came that are no HTTP. */
+  unreadable(): number;
+  /** Forgets what arrived. */
+  forget(): void;
+}
+
+/** Where a hostile token says that its key is: whoever asks here has believed it. */
+export const KEY_PATH = "/selftest-keys";
+
+/** In the address of a request whose answer carries headers that are for the next hop alone. */
+export const ANSWER_WITH_HOPS = "answer-with-hops";
+
+const LARGEST_HEAD = 256 * 1024;
+const LARGEST_BODY = 1024 * 1024;
+
+/** @throws what `listen` throws when the address cannot be had. */
+export async function startRecordingBackend(where: ListenOptions): Promise<RecordingBackend> {
+  const arrivals: Arrival[] = [];
+  let unreadable = 0;
+  const server = createServer({ requireHostHeader: false, maxHeaderSize: LARGEST_HEAD });
+  server.maxHeadersCount = 0;
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    // A request that breaks off has not arrived.
+    record(request, arrivals).then(
+      () => answer(request, response),
+      () => response.destroy(),
+    );
+  };
+  server.on("request", handle).on("checkExpectation", handle);
+  server.on("connect", (request: IncomingMessage, socket: Socket) => {
+    arrivals.push(arrivalOf(request, ""));
+    socket.destroy();
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    const { code = "" } = error;
+    // A connection that ends within a request is the end of a request that was refused on the way.
+    if (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE") unreadable += 1;
+    socket.destroy();
+  });
+  server.listen(where);
+  await once(server, "listening");
+  return {
+    address: addressOf(server),
+    arrivals: (mark) =>
+      arrivals.filter(({ url }) => url.includes(mark) || url.startsWith(KEY_PATH)),
+    unreadable: () => unreadable,
+    forget: () => void arrivals.splice(0),
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function record(request: IncomingMessage, arrivals: Arrival[]): Promise<void> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request) {
+    const bytes: Buffer = chunk;
+    length += bytes.length;
+    if (length > LARGEST_BODY) throw new Error("the body is too large");
+    chunks.push(bytes);
+  }
+  arrivals.push(arrivalOf(request, Buffer.concat(chunks).toString("latin1")));
+}
+
+function arrivalOf(request: IncomingMessage, body: string): Arrival {
+  const { method = "", url = "", rawHeaders, rawTrailers } = request;
+  return { method, url, fields: pairs([...rawHeaders, ...rawTrailers]), body };
+}
+
+/** Names and values that alternate in a list, as pairs. */
+export function pairs(list: readonly string[]): (readonly [string, string])[] {
+  return list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1] ?? ""] as const] : []));
+}
+
+/** Tells the address, so that an answer that goes to somebody else is noticed. */
+function answer({ method, url = "" }: IncomingMessage, response: ServerResponse): void {
+  response.setHeader("Content-Type", "application/json");
+  if (url.includes(ANSWER_WITH_HOPS)) {
+    response.setHeader("Connection", "X-Selftest-Hop, keep-alive");
+    response.setHeader("X-Selftest-Hop", "leaked");
+    response.setHeader("Keep-Alive", "timeout=4711");
+    response.setHeader("Proxy-Authenticate", "Basic realm=leaked");
+  }
+  response.end(JSON.stringify({ method, url }));
+}
+
+function addressOf(server: Server): string {
+  const address = server.address();
+  if (address === null || typeof address === "string") return address ?? "";
+  const { address: host, port } = address;
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}

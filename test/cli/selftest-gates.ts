@@ -1,0 +1,101 @@
+/** What the self-test is seen to fail against, beside the naive proxy. */
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { once } from "node:events";
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  request as ask,
+  type ServerResponse,
+} from "node:http";
+import { createServer } from "node:net";
+import { stranger, tokenParts } from "../../src/cli/selftest/forgeries.ts";
+import { listeningPort } from "../support/listening-port.ts";
+
+export interface BadGate extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** A signed token of alice's, whoever signed it. */
+export function someToken(): string {
+  const claims = { sub: "alice", iss: "somebody", exp: 4_000_000_000 };
+  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const parts = tokenParts(`${part({ alg: "ES256", kid: "one" })}.${part(claims)}.AAAA`);
+  if (parts === undefined) throw new Error("not a token");
+  return stranger("ES256").sign(parts);
+}
+
+export function somePublicKey(): KeyObject {
+  return generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey;
+}
+
+/** Answers 200 to whatever comes, and hangs up. */
+export async function startYesSayer(): Promise<BadGate> {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => {
+      socket.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${listeningPort(server)}`,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/**
+ * A gate that checks the token, and then builds a request of its own for the backend, carelessly: without body and query,
+ * with the first cookie alone, with trailers for headers, without what `Connection` names.
+ */
+export async function startCarelessGate(socketPath: string, token: string): Promise<BadGate> {
+  const server = createHttpServer((request, response) => {
+    if (request.headers.authorization === `Bearer ${token}`) {
+      request.resume().on("end", () => forward(request, response, socketPath));
+    } else {
+      response.writeHead(401).end();
+    }
+  });
+  server.maxHeadersCount = 0;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${listeningPort(server)}`,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+/** By the name of a header, what is to be done with it; looked up in an object, which has names of its own. */
+const HANDLERS: Record<string, (value: string) => void> = {};
+
+function forward(request: IncomingMessage, response: ServerResponse, socketPath: string): void {
+  const { headers, trailers, method, url = "/" } = request;
+  try {
+    for (const name of request.rawHeaders) HANDLERS[name]?.(name);
+    const { connection = "", cookie = "", ...others } = headers;
+    const sent: NodeJS.Dict<string | string[]> = {
+      ...others,
+      ...trailers,
+      "x-auth-subject": "alice",
+    };
+    for (const name of connection.toLowerCase().split(/, */)) delete sent[name];
+    for (const name of ["content-length", "transfer-encoding", "upgrade"]) delete sent[name];
+    sent["cookie"] = cookie.split(";")[0];
+    const path = new URL(url, "http://gate.invalid").pathname;
+    const asked = ask({ socketPath, method, path, headers: sent, agent: false }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, { "content-type": "application/json" });
+      answer.pipe(response);
+    });
+    asked.on("error", () => response.destroy());
+    asked.end();
+  } catch {
+    response.writeHead(500).end();
+  }
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from "vitest";
+import { ECHO_WITNESS } from "../../src/cli/selftest/witness.ts";
+import { startPlainBackend } from "../support/plain-backend.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { childCommand, command } from "./command.ts";
+import { someToken, startYesSayer } from "./selftest-gates.ts";
+import { selftestRun, socketPath } from "./selftest-run.ts";
+
+const URL = ["--url", "https://127.0.0.1:1"];
+const TOKEN = ["--token", "x.y.z"];
+
+describe("wrong usage", () => {
+  it.each([
+    [[]],
+    [URL],
+    [TOKEN],
+    [["--url", "127.0.0.1:8443", ...TOKEN]],
+    [["--url", "ftp://127.0.0.1", ...TOKEN]],
+    [["--url", "https://127.0.0.1/path", ...TOKEN]],
+    [["--url", "https://user:word@127.0.0.1", ...TOKEN]],
+    [["--url", "http://127.0.0.1", "--insecure", ...TOKEN]],
+    [[...URL, ...TOKEN, "--token-file", "token"]],
+    [[...URL, "--token-file", "/none"]],
+    [[...URL, ...TOKEN, "--format", "xml"]],
+    [[...URL, ...TOKEN, "--timeout", "5"]],
+    [[...URL, ...TOKEN, "--timeout", "0s"]],
+    [[...URL, ...TOKEN, "--insecure", "--ca", "/none"]],
+    [[...URL, ...TOKEN, "--ca", "/none"]],
+    [[...URL, ...TOKEN, "--jwks", "/none"]],
+    [[...URL, ...TOKEN, "--backend", "8080"]],
+    [[...URL, ...TOKEN, "--backend", "127.0.0.1:0", "--echo", "/"]],
+    [[...URL, ...TOKEN, "--public", "public"]],
+    [[...URL, ...TOKEN, "--protected", "/a b"]],
+  ])("%j", async (args) => {
+    const { code, out } = await command(["selftest", ...args]);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+  });
+
+  it.each(["{", "[]", '{"keys":[]}', '{"keys":[{"kty":"oct","k":"AAAA"}]}'])(
+    "a key set of %s",
+    async (content) => {
+      await using directory = await temporaryDirectory();
+      const file = await directory.write("jwks.json", content);
+      const { code } = await command(["selftest", ...URL, ...TOKEN, "--jwks", file]);
+      expect(code).toBe(2);
+    },
+  );
+
+  it("does not show the token that is wrong", async () => {
+    const { code, err } = await command(["selftest", ...URL, "--token", "hunter2 hunter2"]);
+    expect(code).toBe(2);
+    expect(err).not.toContain("hunter2");
+  });
+});
+
+describe("a deployment that does not answer", () => {
+  it("is one failure, and everything else is skipped", async () => {
+    const { code, out, err } = await childCommand(["selftest", ...URL, ...TOKEN]);
+    expect({ code, err }).toEqual({ code: 1, err: "" });
+    const [first, ...rest] = out.trimEnd().split("\n");
+    expect(first).toMatch(/^FAIL tokens\/valid {2}.*ECONNREFUSED/);
+    expect(rest.pop()).toMatch(/^0 PASS, 1 FAIL, \d{2,} SKIP$/);
+    expect(rest.pop()).toBe("");
+    expect(rest.filter((line) => !/^SKIP [a-z]+\/\S+ {2}./.test(line))).toEqual([]);
+  });
+
+  it("is silent for as long as the time-out says", async () => {
+    await using silent = await startPlainBackend(() => undefined);
+    const run = await selftestRun(["--url", silent.url, ...TOKEN, "--timeout", "100ms"]);
+    expect(run.names("FAIL")).toEqual(["tokens/valid"]);
+    expect(run.names("PASS")).toEqual([]);
+  });
+
+  it("refuses the token", async () => {
+    await using strict = await startPlainBackend((_request, response) => {
+      response.writeHead(401).end();
+    });
+    const run = await selftestRun(["--url", strict.url, ...TOKEN]);
+    expect(run.told("FAIL")).toEqual([expect.stringMatching(/^tokens\/valid {2}401/)]);
+  });
+});
+
+it("a backend that the deployment does not lead to is told", async () => {
+  await using gate = await startYesSayer();
+  const backend = ["--backend", `unix:${await socketPath()}`];
+  const run = await selftestRun(["--url", gate.url, "--token", someToken(), ...backend]);
+  expect(run.code).toBe(1);
+  expect(run.names("FAIL")).toEqual(["tokens/valid"]);
+});
+
+it("tells where its backend listens", async () => {
+  const args = ["selftest", ...URL, ...TOKEN, "--backend", "127.0.0.1:0"];
+  expect((await command(args)).err).toMatch(/ 127\.0\.0\.1:\d{4,}\n$/);
+});
+
+describe("the echo", () => {
+  const answer = (body: unknown, status = 200) => ({
+    status,
+    body: JSON.stringify(body),
+    complete: true,
+  });
+  const seen = [{ method: "GET", url: "/x", fields: [["A", "1"]], body: undefined }];
+
+  it.each([
+    [{ method: "GET", url: "/x", headers: { A: "1" } }],
+    [{ method: "GET", path: "/x", headers: { A: ["1"] } }],
+    [{ method: "GET", url: "/x", rawHeaders: ["A", "1"], headers: {} }],
+  ])("is read in the shape %j", (echo) => {
+    expect(ECHO_WITNESS.arrivals("", [answer(echo)])).toEqual(seen);
+  });
+
+  it("tells nothing when an answer is something else", () => {
+    expect(ECHO_WITNESS.arrivals("", [answer({ ok: true })])).toBeUndefined();
+    expect(ECHO_WITNESS.arrivals("", [answer({ message: "no" }, 401)])).toEqual([]);
+  });
+});

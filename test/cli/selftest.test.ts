@@ -1,0 +1,59 @@
+import { createPublicKey, generateKeyPairSync } from "node:crypto";
+import { expect, it, onTestFinished } from "vitest";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { startSallyport } from "../support/sallyport.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
+import { selftestRun, socketPath } from "./selftest-run.ts";
+
+async function directory(): Promise<TemporaryDirectory> {
+  const made = await temporaryDirectory();
+  onTestFinished(() => made.close());
+  return made;
+}
+
+it("everything holds against Sallyport, in front of a backend of its own", async () => {
+  const socket = await socketPath();
+  const keys = await directory();
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  await keys.write("one.pem", privateKey.export({ format: "pem", type: "pkcs8" }));
+  await using gate = await startSallyport({
+    target: `unix:${socket}`,
+    config: { tokens: { keys: keys.path } },
+  });
+  const files = await directory();
+  const jwk = createPublicKey(privateKey).export({ format: "jwk" });
+  const jwks = await files.write("jwks.json", JSON.stringify({ keys: [jwk] }));
+
+  const run = await selftestRun([
+    ...["--url", `https://localhost:${gate.port}`, "--ca", await files.write("ca.pem", gate.ca)],
+    ...["--token-file", await files.write("token", `${gate.token}\n`)],
+    ...["--backend", `unix:${socket}`, "--public", "/public", "--jwks", jwks],
+  ]);
+  expect(run.told("FAIL")).toEqual([]);
+  expect(run.told("SKIP")).toEqual([]);
+  expect(run.code).toBe(0);
+  expect(run.names("PASS").length).toBeGreaterThan(130);
+  expect(new Set(run.results.map((result) => result.class))).toEqual(
+    new Set(["framing", "path", "headers", "tokens"]),
+  );
+  expect(`${run.out}${run.err}`).not.toContain(gate.token.split(".")[2]);
+  expect(gate.exited()).toBe(false);
+}, 60_000);
+
+it("everything holds against Sallyport, in front of an echo", async () => {
+  await using backend = await startEchoBackend();
+  await using gate = await startSallyport({ target: backend.url });
+  const run = await selftestRun([
+    ...["--url", `https://127.0.0.1:${gate.port}`, "--insecure", "--token", gate.token],
+    ...["--echo", "/echo/", "--public", "/public/"],
+  ]);
+  expect(run.told("FAIL")).toEqual([]);
+  expect(run.code).toBe(0);
+  // An answer to HEAD has no body to tell anything in.
+  expect(run.names("SKIP")).toEqual([
+    "framing/body-in-chunks-HEAD",
+    "framing/body-with-length-HEAD",
+    "headers/hop-by-hop-in-answer",
+    "tokens/hmac-public-key",
+  ]);
+}, 60_000);
