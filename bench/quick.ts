@@ -9,7 +9,7 @@ import { sendCounted } from "./quick/counted-load.ts";
 import { exportRevision } from "./quick/exported.ts";
 import { ratioOf, type Spread, spreadOf } from "./report/statistics.ts";
 import { ask } from "./scenarios/ask.ts";
-import { REPOSITORY } from "./setting/product.ts";
+import { buildProduct } from "./setting/product.ts";
 import { prepareSetting, type Setting } from "./setting/setting.ts";
 
 const HELP = `Usage: npm run bench:quick -- [options]
@@ -47,10 +47,9 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const { base, tls } = values;
-  const tree = join(REPOSITORY, "src/main.ts");
-  await using setting = await prepareSetting(async () => tree);
+  await using setting = await prepareSetting((directory) => buildProduct(join(directory, "tree")));
   const entry = await exportRevision(base, join(setting.directory, "base"));
-  const figures = await compare(setting, tls, { tree, base: entry });
+  const figures = await compare(setting, tls, { tree: setting.entry, base: entry });
   console.log(`CPU µs/request, ${tls ? "TLS" : "plain"}, ${figures.tree.length} rounds`);
   console.log(`  working tree   ${told(spreadOf(figures.tree), 1)}`);
   console.log(`  ${base.padEnd(14)} ${told(spreadOf(figures.base), 1)}`);

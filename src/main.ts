@@ -1,4 +1,5 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=8
+import { forbidDumps } from "./lib/dumps.ts";
 import { refusalOfNode } from "./lib/node-version.ts";
 
 const refusal = refusalOfNode(process.versions.node);
@@ -6,6 +7,7 @@ if (refusal === undefined) {
   // Loaded late: on a Node that is refused, nothing else may be reached.
   // `debug`, a dependency of http-proxy-3, would print targets with their queries.
   delete process.env["DEBUG"];
+  forbidDumps();
   const { run } = await import("./cli/run.ts");
   process.exit(await run(process.argv.slice(2)));
 } else {

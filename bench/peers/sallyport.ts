@@ -1,5 +1,6 @@
 import { argon2Sync, randomBytes } from "node:crypto";
 import { startChild } from "../machine/children.ts";
+import { nodeFlags } from "../setting/product.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
 import type { Peer, Place, Running } from "./peer.ts";
@@ -40,7 +41,13 @@ export async function startSallyport(
     `sallyport-${randomBytes(4).toString("hex")}.yaml`,
     configuration,
   );
-  const child = startChild(process.execPath, [entry, "serve", "--config", file]);
+  const child = startChild(process.execPath, [
+    ...(await nodeFlags()),
+    entry,
+    "serve",
+    "--config",
+    file,
+  ]);
   const ports = child.read((output) => {
     const port = portIn(output, "listening");
     const adminPort = portIn(output, "admin listening");
@@ -62,7 +69,8 @@ function describe(
       tls: tls ? { certFile, keyFile, minVersion: "TLSv1.3" } : "off",
       workers,
       // Still a limit that is kept, above the largest body that is sent.
-      limits: { bodyBytes: "1GiB" },
+      // All clients come from one address.
+      limits: { bodyBytes: "1GiB", connectionsPerAddress: 10_000 },
       timeouts: { keepAlive: "10m" },
       drain: { delay: "0s", timeout: "1s" },
     },

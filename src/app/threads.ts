@@ -7,7 +7,7 @@ import type { ThreadBeginnings } from "./thread.ts";
 import type { FromThread, PostedFailure, PostedLogin, ToThread } from "./thread-messages.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
 
-/** TypeScript under `src`, JavaScript under `dist`: the compiler does not rewrite the name in a URL. */
+/** TypeScript in `src`; in `dist` an entry of the bundle, which lies beside the chunk that this is in. */
 const FILE = new URL(
   import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
   import.meta.url,
@@ -38,6 +38,7 @@ export async function startThreads(
     port,
     // Each thread counts its own; the sum is made with the metrics.
     tokenCacheEntries: () => 0,
+    upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
     async drain() {
       const finished = await Promise.all(threads.map((thread) => thread.drain()));
       return finished.every(Boolean);

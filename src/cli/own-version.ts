@@ -1,10 +1,6 @@
-import { readFileSync } from "node:fs";
+import about from "../../package.json" with { type: "json" };
 
-/** The version in package.json, which stands beside `src` and `dist` alike. */
+/** The version in package.json. The bundle holds the text itself. */
 export function ownVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  const parsed: unknown = JSON.parse(text);
-  const version =
-    typeof parsed === "object" && parsed !== null && "version" in parsed ? parsed.version : "";
-  return String(version);
+  return about.version;
 }

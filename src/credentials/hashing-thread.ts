@@ -9,7 +9,7 @@ export interface HashingThread {
   end(): Promise<void>;
 }
 
-/** TypeScript under `src`, JavaScript under `dist`: the compiler does not rewrite the name in a URL. */
+/** TypeScript in `src`; in `dist` an entry of the bundle, which lies beside the chunk that this is in. */
 const FILE = new URL(
   import.meta.url.endsWith(".ts") ? "./hashing-worker.ts" : "./hashing-worker.js",
   import.meta.url,

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { chmod, copyFile, cp, mkdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { buildInto } from "./build.ts";
 
 const REPOSITORY = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -36,28 +37,13 @@ export async function finalStage(): Promise<FinalStage> {
 }
 
 /**
- * Lays out below `root` exactly what the final stage copies, from stages made as the Dockerfile makes them, and puts this
+ * Lays out below `root` exactly what the final stage copies, from a build made as the Dockerfile makes it, and puts this
  * Node where the base image has its own. Everything is readable by all and writable by nobody.
- * @param scratch an empty directory for the stages.
+ * @param scratch an empty directory for the build.
  */
 export async function layOutImage(stage: FinalStage, root: string, scratch: string): Promise<void> {
-  const stages = {
-    dependencies: join(scratch, "dependencies"),
-    build: join(scratch, "build"),
-    context: REPOSITORY,
-  };
-  await mkdir(stages.dependencies, { recursive: true });
-  for (const name of ["package.json", "package-lock.json"]) {
-    await copyFile(join(REPOSITORY, name), join(stages.dependencies, name));
-  }
-  await run("npm", ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"], {
-    cwd: stages.dependencies,
-  });
-  const compiler = join(REPOSITORY, "node_modules/typescript/bin/tsc");
-  const output = join(stages.build, "dist");
-  await run(process.execPath, [compiler, "-p", "tsconfig.build.json", "--outDir", output], {
-    cwd: REPOSITORY,
-  });
+  const stages = { build: join(scratch, "build"), context: REPOSITORY };
+  await buildInto(join(stages.build, "dist"));
 
   let workingDirectory = "/";
   for (const instruction of stage.instructions) {
@@ -86,13 +72,6 @@ export async function layOutImage(stage: FinalStage, root: string, scratch: stri
   await run("chmod", ["-R", "a+rX,a-w", root]);
 }
 
-function stageOf(flag: string | undefined): "dependencies" | "build" | "context" {
-  switch (flag) {
-    case "--from=dependencies":
-      return "dependencies";
-    case "--from=build":
-      return "build";
-    default:
-      return "context";
-  }
+function stageOf(flag: string | undefined): "build" | "context" {
+  return flag === "--from=build" ? "build" : "context";
 }

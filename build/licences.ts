@@ -1,0 +1,82 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Plugin } from "rolldown";
+
+/** A package with code in the bundle. */
+interface Bundled {
+  readonly title: string;
+  readonly licence: string | undefined;
+  /** The files that hold its licence, whole. */
+  readonly texts: readonly string[];
+}
+
+/** They ask that their text is kept, and nothing more. Any other is to be read before it is added. */
+const ACCEPTED: readonly string[] = [
+  "0BSD",
+  "Apache-2.0",
+  "BlueOak-1.0.0",
+  "BSD-2-Clause",
+  "BSD-3-Clause",
+  "ISC",
+  "MIT",
+];
+
+/** NOTICE is what Apache-2.0 wants passed on (section 4 d). */
+const LICENCE_FILE = /^(?:licen[cs]e|copying|copyright|notice)/i;
+
+/** The innermost package of a path; its name may have a scope. */
+const PACKAGE_DIRECTORY = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/;
+
+/**
+ * Writes a file beside the bundle with the licences of all packages that have code in it. The build fails when a package
+ * has no text, or a licence that is not among the accepted.
+ */
+export function licences(fileName: string): Plugin {
+  return {
+    name: "licences",
+    generateBundle(_options, bundle) {
+      const modules = Object.values(bundle).flatMap((output) =>
+        output.type === "chunk" ? output.moduleIds : [],
+      );
+      const directories = new Set(modules.flatMap((id) => packageDirectory(id) ?? []));
+      const packages = [...directories].map(readPackage);
+      for (const { title, licence, texts } of packages) {
+        if (texts.length === 0) this.error(`${title} has no file with its licence`);
+        if (licence === undefined || !ACCEPTED.includes(licence)) {
+          this.error(`${title} has the licence ${licence}, which is not among the accepted`);
+        }
+      }
+      this.emitFile({ type: "asset", fileName, source: render(packages) });
+    },
+  };
+}
+
+/** Where the package of a module is; undefined for our own modules. */
+function packageDirectory(id: string): string | undefined {
+  // The bundler's own: what connects CommonJS and ES modules.
+  const file = id.startsWith("\0") ? fileURLToPath(import.meta.resolve("rolldown")) : id;
+  return PACKAGE_DIRECTORY.exec(file)?.[0];
+}
+
+function readPackage(directory: string): Bundled {
+  const about: Readonly<Record<"name" | "version" | "license", string | undefined>> = JSON.parse(
+    readFileSync(join(directory, "package.json"), "utf8"),
+  );
+  return {
+    title: `${about.name} ${about.version}`,
+    licence: about.license,
+    texts: readdirSync(directory)
+      .filter((file) => LICENCE_FILE.test(file))
+      .toSorted()
+      .map((file) => readFileSync(join(directory, file), "utf8").trim()),
+  };
+}
+
+function render(packages: readonly Bundled[]): string {
+  const sections = packages
+    .map(({ title, licence, texts }) => [`${title} (${licence})`, ...texts].join("\n\n"))
+    .toSorted();
+  const all = new Set(["Code of these packages is part of the bundle.", ...sections]);
+  return `${[...all].join(`\n\n${"-".repeat(80)}\n\n`)}\n`;
+}

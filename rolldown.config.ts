@@ -1,0 +1,32 @@
+/** `npm run build`: everything that runs, the libraries too, goes into dist/, which then needs nothing but Node. */
+import { defineConfig } from "rolldown";
+import { licences } from "./build/licences.ts";
+import { moduleType } from "./build/module-type.ts";
+
+export default defineConfig({
+  cwd: import.meta.dirname,
+  // What each thread is started with. The threads look for theirs beside the chunk that starts them.
+  input: {
+    main: "src/main.ts",
+    thread: "src/app/thread.ts",
+    "hashing-worker": "src/credentials/hashing-worker.ts",
+  },
+  platform: "node",
+  tsconfig: false,
+  transform: { target: "node24" },
+  // `debug`, a dependency of http-proxy-3, takes it when it is there; nothing may be looked up outside.
+  resolve: { alias: { "supports-color": false } },
+  plugins: [licences("THIRD-PARTY-LICENSES.txt"), moduleType()],
+  onLog(level, log, report) {
+    report(log.code === "UNRESOLVED_IMPORT" ? "error" : level, log);
+  },
+  output: {
+    dir: "dist",
+    cleanDir: true,
+    format: "esm",
+    // So that stack traces can be read.
+    minify: false,
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name].js",
+  },
+});

@@ -1,0 +1,102 @@
+/** What `npm run build` makes, put where no package is near: nothing of it may be looked up anywhere else. */
+import { readdir, readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { ask } from "../support/ask.ts";
+import { buildInto } from "../support/build.ts";
+import { startChild } from "../support/child.ts";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { startSallyport } from "../support/sallyport.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
+
+const REPOSITORY = resolve(import.meta.dirname, "../..");
+
+let directory: TemporaryDirectory;
+let dist: string;
+let main: string;
+
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  // Of a stranger, whose files are no ES modules.
+  await directory.write("package.json", '{ "type": "commonjs" }');
+  dist = join(directory.path, "dist");
+  await buildInto(dist);
+  main = join(dist, "main.js");
+}, 60_000);
+
+afterAll(() => directory?.close());
+
+it("comes with the licences of what the source imports, of what that brings along, and of the bundler", async () => {
+  const text = await readFile(join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
+  const told = [...text.matchAll(/^-+\n\n(\S+) \d\S* \([\w.-]+\)\n\n./gm)].map(([, name]) => name);
+  const imported = await packagesImported(join(REPOSITORY, "src"));
+  expect(imported.length).toBeGreaterThan(5);
+  expect(told).toEqual(expect.arrayContaining([...imported, "@peculiar/x509", "rolldown"]));
+  expect(told).not.toContain("vitest");
+});
+
+it("loads no library before it has looked at the version of Node", async () => {
+  const loaded = await loadedAtOnce("main.js");
+  expect([...loaded.values()].filter((text) => text.includes("node_modules/"))).toEqual([]);
+  const serving = await loadedAtOnce("thread.js");
+  expect([...serving.values()].some((text) => text.includes("node_modules/"))).toBe(true);
+});
+
+it("knows its version", async () => {
+  const about = await readFile(join(REPOSITORY, "package.json"), "utf8");
+  const { version } = JSON.parse(about) as { version: string };
+  const child = startChild(main, ["version"]);
+  expect(await child.exit).toBe(0);
+  expect(child.lines).toEqual([version]);
+  expect(child.stderr()).toBe("");
+});
+
+it("serves with several threads, and verifies a password in another", async () => {
+  vi.stubEnv("SALLYPORT_ENTRY", main);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const backend = await startEchoBackend();
+  onTestFinished(() => backend.close());
+  // It logs in, too.
+  await using gate = await startSallyport({
+    target: backend.url,
+    config: { server: { workers: 2 } },
+  });
+  expect(await ask(gate, "/orders", { token: gate.token })).toMatchObject({ status: 200 });
+  expect(gate.stderr()).toBe("");
+});
+
+it("makes a certificate for the demo", async () => {
+  const ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+  const child = startChild(main, ["demo", ...ports]);
+  onTestFinished(() => child.kill());
+  await child.line((line) => line.includes('"admin listening"') || undefined);
+  child.signal("SIGTERM");
+  expect(await child.exit).toBe(0);
+  expect(child.stderr()).toBe("");
+});
+
+/** The text of a file of the bundle and of all that it imports by a statement; in each stands where its parts are from. */
+async function loadedAtOnce(name: string, loaded = new Map<string, string>()) {
+  const text = await readFile(join(dist, name), "utf8");
+  loaded.set(name, text);
+  for (const [, other = ""] of text.matchAll(/^import\b.*"\.\/([^"]+)";$/gm)) {
+    if (!loaded.has(other)) await loadedAtOnce(other, loaded);
+  }
+  return loaded;
+}
+
+/** Names of the packages that something is imported from, other than types. */
+async function packagesImported(folder: string): Promise<string[]> {
+  const files = await readdir(folder, { recursive: true });
+  const texts = await Promise.all(
+    files
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => readFile(join(folder, file), "utf8")),
+  );
+  const specifiers = texts.flatMap((text) =>
+    [...text.matchAll(/^(?!import type).*(?:\bfrom |\bimport\()"([^".][^":]*)"/gm)].map(
+      ([, specifier = ""]) => specifier,
+    ),
+  );
+  return [...new Set(specifiers.map((name) => name.replace(/^((?:@[^/]+\/)?[^/]+).*$/, "$1")))];
+}

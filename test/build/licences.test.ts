@@ -1,0 +1,47 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+import { expect, it, onTestFinished } from "vitest";
+import { licences } from "../../build/licences.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const ABOUT = { name: "@far/away", version: "1.2.3", type: "module", exports: "./index.js" };
+
+/** Bundles a program that imports the package, and gives what is written about licences. */
+async function bundleWith(about: object, files: Readonly<Record<string, string>>): Promise<string> {
+  const directory = await temporaryDirectory();
+  onTestFinished(() => directory.close());
+  const folder = join(directory.path, "node_modules/@far/away");
+  await mkdir(join(folder, "inner"), { recursive: true });
+  const all = {
+    "package.json": JSON.stringify({ ...ABOUT, ...about }),
+    "index.js": 'export { far } from "./inner/far.js";',
+    "inner/package.json": '{ "type": "module" }',
+    "inner/far.js": "export const far = Math.random();",
+    ...files,
+  };
+  for (const [name, text] of Object.entries(all)) await writeFile(join(folder, name), text);
+  const input = await directory.write(
+    "main.js",
+    'import { far } from "@far/away"; console.log(far);',
+  );
+  await using bundle = await rolldown({ input, plugins: [licences("LICENCES")] });
+  const { output } = await bundle.generate();
+  const told = output.find(({ fileName }) => fileName === "LICENCES");
+  return told?.type === "asset" ? String(told.source) : "";
+}
+
+it("tells the package, its licence, and every file that speaks of it", async () => {
+  const files = { "LICENSE.md": "You may.", NOTICE: "Made far away.", "README.md": "Hello." };
+  const told = await bundleWith({ license: "Apache-2.0" }, files);
+  expect(told).toContain("\n@far/away 1.2.3 (Apache-2.0)\n\nYou may.\n\nMade far away.\n");
+  expect(told).not.toContain("Hello.");
+});
+
+it.each([
+  ["no file with its licence", { license: "MIT" }, {}],
+  ["no word about its licence", {}, { LICENSE: "You may." }],
+  ["a licence that asks for more", { license: "GPL-3.0-only" }, { LICENSE: "You may, but." }],
+])("fails with a package that has %s", async (_what, about, files) => {
+  await expect(bundleWith(about, files)).rejects.toThrow("@far/away 1.2.3");
+});
