@@ -1,0 +1,68 @@
+import { parseArgs } from "node:util";
+import { CLASS_NAMES, type ClassName, isClassName } from "./classes.ts";
+
+export const HELP = `Usage: npm run fuzz -- [options]
+
+Sends generated requests to Sallyport over raw sockets, and generated configurations to its check, and tells what
+should not have happened. The exit code is 1 when something was found. Nothing leaves this machine.
+
+  --seconds S     how long to look (60)
+  --seed N        where to begin; another number each time when left out
+  --only a,b      which inputs (${CLASS_NAMES.join(",")}); all when left out
+  --path P        one case of the seed and the one class alone: what a finding prints
+  -h, --help      this text
+
+SALLYPORT_ENTRY names the file to start instead of src/main.ts, dist/main.js for example.
+`;
+
+export interface Arguments {
+  readonly seconds: number;
+  readonly seed: number;
+  readonly classes: readonly ClassName[];
+  /** One case of one class. */
+  readonly single: { readonly name: ClassName; readonly path: string } | undefined;
+  readonly help: boolean;
+}
+
+/** Throws with one line for a person when an argument makes no sense. */
+export function readArguments(args: readonly string[]): Arguments {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seconds: { type: "string", default: "60" },
+      seed: { type: "string" },
+      only: { type: "string" },
+      path: { type: "string" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  const classes = values.only === undefined ? CLASS_NAMES : values.only.split(",").map(className);
+  return {
+    seconds: wholeNumber("seconds", values.seconds, 1, 86_400),
+    seed: wholeNumber("seed", values.seed ?? String(Date.now() % SEEDS), 0, SEEDS),
+    classes,
+    single: values.path === undefined ? undefined : single(values.path, classes),
+    help: values.help,
+  };
+}
+
+/** Seeds below this leave room to count on from. */
+const SEEDS = 1_000_000_000;
+
+function className(text: string): ClassName {
+  if (isClassName(text)) return text;
+  throw new Error(`There is no class "${text}"; there are ${CLASS_NAMES.join(", ")}`);
+}
+
+function single(path: string, classes: readonly ClassName[]): Arguments["single"] {
+  const [name, another] = classes;
+  if (name === undefined || another !== undefined) throw new Error("--path wants --only one class");
+  if (!/^\d+(?::\d+)*$/.test(path)) throw new Error("--path wants numbers with colons between");
+  return { name, path };
+}
+
+function wholeNumber(name: string, text: string, least: number, most: number): number {
+  const number = Number(text);
+  if (Number.isInteger(number) && number >= least && number <= most) return number;
+  throw new Error(`--${name} must be a whole number from ${least} to ${most}`);
+}

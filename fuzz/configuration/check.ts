@@ -1,0 +1,143 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { run } from "../../src/cli/run.ts";
+import type { WrittenConfiguration } from "../generate/configurations.ts";
+import { type Fault, fault } from "../judge/fault.ts";
+import { show } from "../judge/forwarded.ts";
+import type { Played } from "../search/stage.ts";
+
+/** `sallyport check` over generated configurations, in this process. */
+export interface ConfigurationCheck extends AsyncDisposable {
+  play(written: WrittenConfiguration): Promise<Played>;
+  playAlone(written: WrittenConfiguration): Promise<readonly Fault[]>;
+}
+
+/** The longest that one check may take, in milliseconds: nothing that is checked here is large, but the machine is busy. */
+const LONGEST_MS = 10_000;
+
+const VALID = 0;
+const WRONG_USAGE = 2;
+const INVALID = 78;
+
+interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+  readonly elapsed: number;
+}
+
+export async function configurationCheck(): Promise<ConfigurationCheck> {
+  const directory = await temporaryDirectory();
+  let count = 0;
+  const faultsOf = async (written: WrittenConfiguration): Promise<Fault[]> => {
+    count += 1;
+    const file = join(directory.path, `config-${count % 64}.yaml`);
+    await writeFile(file, Buffer.from(written.text, written.encoding));
+    const flags = written.overrides.flatMap((each) => ["--set", each]);
+    const asked = ["check", "--config", file, ...flags];
+    const [asText, asJson] = [
+      await ended(asked, written.env),
+      await ended([...asked, "--format", "json"], written.env),
+    ];
+    return [...judgeText(asText), ...judgeJson(asJson, file), ...judgeBoth(asText, asJson)];
+  };
+  return {
+    async play(written) {
+      const faults = await faultsOf(written);
+      return {
+        verdict: () => ({ faults, forwarded: 0, refused: 0 }),
+        afterwards: () => [],
+      };
+    },
+    playAlone: faultsOf,
+    [Symbol.asyncDispose]: () => directory.close(),
+  };
+}
+
+async function ended(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<Ended> {
+  let out = "";
+  let err = "";
+  const started = performance.now();
+  try {
+    const code = await run(args, {
+      env,
+      input: new PassThrough().end(),
+      out: (text) => void (out += text),
+      err: (text) => void (err += text),
+      handedOver: () => Promise.resolve(),
+    });
+    return { code, out, err, elapsed: performance.now() - started };
+  } catch (error) {
+    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { code: -1, out, err: told, elapsed: performance.now() - started };
+  }
+}
+
+function wrong(detail: string): Fault {
+  return fault("configuration", detail);
+}
+
+function judgeText({ code, out, err, elapsed }: Ended): Fault[] {
+  const faults: Fault[] = [];
+  if (![VALID, WRONG_USAGE, INVALID].includes(code))
+    faults.push(wrong(`exit ${code}: ${show(err)}`));
+  if (/^ {4}at .*[:)]/m.test(out + err)) faults.push(wrong(`a stack: ${show(err)}`));
+  if (code === INVALID && !/:/.test(err)) faults.push(wrong(`78 without a reason: ${show(err)}`));
+  if (elapsed > LONGEST_MS) faults.push(wrong(`took ${Math.round(elapsed)} ms`));
+  return faults;
+}
+
+function judgeBoth(asText: Ended, asJson: Ended): Fault[] {
+  if (asText.code === asJson.code) return [];
+  return [wrong(`exit ${asText.code} as text, ${asJson.code} as JSON`)];
+}
+
+/** Every problem is told with its place; what was said by flag or environment names that instead. */
+function judgeJson({ code, out, err }: Ended, file: string): Fault[] {
+  if (code === WRONG_USAGE) return [];
+  let told: unknown;
+  try {
+    told = JSON.parse(out);
+  } catch {
+    return [wrong(`exit ${code}, no JSON: ${show(out)} ${show(err)}`)];
+  }
+  if (!isVerdict(told)) return [wrong(`no verdict: ${show(out)}`)];
+  const faults = told.problems
+    .filter((problem) => !isPlaced(problem, file))
+    .map((problem) => wrong(`a problem without place: ${show(JSON.stringify(problem))}`));
+  const right =
+    code === VALID ? told.valid && told.problems.length === 0 : told.problems.length > 0;
+  return right ? faults : [...faults, wrong(`exit ${code} with ${show(out)}`)];
+}
+
+interface ToldProblem {
+  readonly file?: unknown;
+  readonly line?: unknown;
+  readonly column?: unknown;
+  readonly message?: unknown;
+}
+
+function isVerdict(value: unknown): value is { valid: boolean; problems: ToldProblem[] } {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "valid" in value &&
+    typeof value.valid === "boolean" &&
+    "problems" in value &&
+    Array.isArray(value.problems)
+  );
+}
+
+function isPlaced(problem: ToldProblem, file: string): boolean {
+  if (typeof problem.message !== "string" || problem.message === "") return false;
+  if (problem.file !== file) return typeof problem.file === "string";
+  if (problem.message === "the file is not UTF-8 text") return true;
+  return [problem.line, problem.column].every(
+    (each) => Number.isInteger(each) && Number(each) >= 1,
+  );
+}

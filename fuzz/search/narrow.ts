@@ -1,0 +1,48 @@
+import type { ClassName } from "../classes.ts";
+import type { Fault, FaultKind } from "../judge/fault.ts";
+import type { FuzzClass } from "./fuzz-class.ts";
+import type { Suspicion } from "./rush.ts";
+
+/** One fault with the smallest case that shows it. */
+export interface Finding {
+  readonly name: ClassName;
+  readonly seed: number;
+  /** What `--path` takes. */
+  readonly path: string;
+  readonly kind: FaultKind;
+  readonly faults: readonly Fault[];
+  /** The case; the last of several that were under way, when it did not repeat alone. */
+  readonly shown: string;
+  readonly repeated: boolean;
+}
+
+/** Alone, a case that needs some luck gets so many tries. */
+export const TRIES = 3;
+
+/**
+ * Finds the case behind a suspicion by playing the suspects alone, and makes it small.
+ * @param shrinkingMs how long a smaller case is looked for.
+ */
+export async function narrowed(
+  { faults, suspects }: Suspicion,
+  classes: ReadonlyMap<ClassName, FuzzClass>,
+  shrinkingMs: number,
+): Promise<Finding> {
+  const kinds = new Set(faults.map(({ kind }) => kind));
+  const counts = ({ kind }: Fault): boolean => kinds.has(kind);
+  const tries = suspects.length === 1 ? TRIES : 1;
+  for (const { name, seed, index } of suspects) {
+    for (let turn = 0; turn < tries; turn += 1) {
+      const each = classes.get(name);
+      const shrunk = await each?.repeat(seed, String(index), { counts, shrinkingMs });
+      const kind = shrunk?.faults[0]?.kind;
+      if (shrunk === undefined || kind === undefined) continue;
+      return { name, seed, kind, repeated: true, ...shrunk };
+    }
+  }
+  const [first] = suspects;
+  if (first === undefined) throw new Error("a suspicion without suspects");
+  const { name, seed, index, drawn } = first;
+  const kind = faults[0]?.kind ?? "trouble";
+  return { name, seed, path: String(index), kind, faults, shown: drawn.shown, repeated: false };
+}

@@ -1,0 +1,192 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { ClassName } from "../classes.ts";
+import type { Fault, FaultKind } from "../judge/fault.ts";
+import { fault } from "../judge/fault.ts";
+import type { Drawn, FuzzClass } from "./fuzz-class.ts";
+import type { Finding } from "./narrow.ts";
+import type { Played, Stage } from "./stage.ts";
+import type { Tally } from "./tally.ts";
+
+/** Which case it was. */
+export interface Origin {
+  readonly name: ClassName;
+  readonly seed: number;
+  readonly index: number;
+  readonly drawn: Drawn;
+}
+
+/** Something that went wrong, and the cases that may be the reason, the likeliest first. */
+export interface Suspicion {
+  readonly faults: readonly Fault[];
+  readonly suspects: readonly Origin[];
+}
+
+export interface RushOptions {
+  readonly stage: Stage;
+  readonly classes: ReadonlyMap<ClassName, FuzzClass>;
+  readonly tally: Tally;
+  readonly seed: number;
+  readonly cases?: number;
+  readonly kinds?: readonly FaultKind[];
+  readonly say?: (line: string) => void;
+}
+
+/** Cases that are played at once. */
+const LANES = 48;
+/** Cases of one seed and class. Few, so that a case is found again quickly by its number. */
+const BATCH = 40;
+/** How long after its end a case is judged, in milliseconds: what it left behind may still be on its way. */
+const JUDGED_AFTER_MS = 200;
+/** How long after its end the last that it left behind must have arrived, on a machine that is busy. */
+const FORGOTTEN_AFTER_MS = 10_000;
+/** How often the proxy is asked whether it lives, and the line is said, in milliseconds. */
+const TICK_MS = 3_000;
+/** How often it is looked whether something went wrong that no case answers for, in milliseconds. */
+const LOOK_EVERY_MS = 50;
+/** Cases that may have caused what no single case answers for. */
+const RECENT = 150;
+
+interface Pending {
+  readonly origin: Origin;
+  readonly played: Played;
+  readonly endedAt: number;
+}
+
+/** Many cases at once, until something is wrong. */
+export class Rush {
+  readonly #options: RushOptions;
+  readonly #known = new Set<string>();
+  readonly #cases: Iterator<Origin, never>;
+  #left: number;
+  #pending: Pending[] = [];
+  #judged: Pending[] = [];
+  #recent: Origin[] = [];
+  #suspicion: Suspicion | undefined;
+  /** Up to when the time has been counted. */
+  #since = 0;
+
+  constructor(options: RushOptions) {
+    this.#options = options;
+    this.#cases = drawn(options);
+    this.#left = options.cases ?? Infinity;
+  }
+
+  /** Whether all cases that were wanted have been played. */
+  get done(): boolean {
+    return this.#left <= 0;
+  }
+
+  /** From now on the same fault of the same class is old news. */
+  ignore({ name, kind }: Finding): void {
+    this.#known.add(`${name} ${kind}`);
+  }
+
+  /** Plays until something is wrong; undefined when nothing was until the deadline (of `performance.now`). */
+  async until(deadline: number): Promise<Suspicion | undefined> {
+    this.#suspicion = undefined;
+    const over = (): boolean =>
+      this.#suspicion !== undefined ||
+      this.done ||
+      performance.now() > deadline ||
+      this.#options.stage.subject.exited();
+    const ticks = this.#tick(over);
+    this.#since = performance.now();
+    await Promise.all(Array.from({ length: LANES }, () => this.#lane(over)));
+    await delay(JUDGED_AFTER_MS);
+    this.#judge(performance.now());
+    await ticks;
+    await this.#lookAround();
+    return this.#suspicion;
+  }
+
+  async #lane(over: () => boolean): Promise<void> {
+    while (!over()) {
+      const origin = this.#cases.next().value;
+      this.#left -= 1;
+      this.#recent.push(origin);
+      if (this.#recent.length > 2 * RECENT) this.#recent = this.#recent.slice(-RECENT);
+      const played = await origin.drawn.play();
+      const now = performance.now();
+      this.#options.tally.playedMs += now - this.#since;
+      this.#since = now;
+      this.#pending.push({ origin, played, endedAt: now });
+      this.#judge(now - JUDGED_AFTER_MS);
+    }
+  }
+
+  /** Judges what ended before. When the proxy has ended, no single case is at fault. */
+  #judge(before: number): void {
+    const dead = this.#options.stage.subject.exited();
+    for (const pending of endedBefore(this.#pending, before)) {
+      const { origin, played } = pending;
+      const verdict = played.verdict();
+      this.#options.tally.add(origin.name, verdict);
+      if (!dead) this.#suspect(verdict.faults, [origin]);
+      this.#judged.push(pending);
+    }
+    for (const { origin, played } of endedBefore(this.#judged, before - FORGOTTEN_AFTER_MS)) {
+      const faults = played.afterwards();
+      if (!dead) this.#suspect(faults, [origin]);
+    }
+  }
+
+  #suspect(faults: readonly Fault[], suspects: readonly Origin[]): void {
+    const { kinds } = this.#options;
+    const names = new Set(suspects.map(({ name }) => name));
+    const counting = faults.filter(
+      ({ kind }) =>
+        (kinds === undefined || kinds.includes(kind)) &&
+        ![...names].some((name) => this.#known.has(`${name} ${kind}`)),
+    );
+    if (counting.length > 0) this.#suspicion ??= { faults: counting, suspects };
+  }
+
+  async #tick(over: () => boolean): Promise<void> {
+    let next = performance.now() + TICK_MS;
+    while (!over()) {
+      await delay(LOOK_EVERY_MS);
+      if (performance.now() < next) {
+        this.#suspectRecent(this.#options.stage.troubles());
+        continue;
+      }
+      next += TICK_MS;
+      this.#options.say?.(this.#options.tally.line());
+      await this.#lookAround();
+    }
+  }
+
+  async #lookAround(): Promise<void> {
+    const { stage } = this.#options;
+    const faults = stage.troubles();
+    if (!stage.subject.exited() && !(await stage.subject.alive())) {
+      faults.push(fault("trouble", "/livez does not answer"));
+    }
+    this.#suspectRecent(faults);
+  }
+
+  #suspectRecent(faults: readonly Fault[]): void {
+    this.#suspect(faults, this.#recent.toReversed().slice(0, RECENT));
+  }
+}
+
+/** Takes those out that ended before a time; they stand in order. */
+function endedBefore(all: Pending[], time: number): Pending[] {
+  const later = all.findIndex(({ endedAt }) => endedAt >= time);
+  return all.splice(0, later === -1 ? all.length : later);
+}
+
+/** Cases without end, of each class in turn; of configurations, which cost more, one in ten. */
+function* drawn({ classes, seed }: RushOptions): Generator<Origin, never> {
+  for (let batch = seed; ; batch += 1) {
+    const batches = Array.from(classes, ([name, each]) => {
+      const size = name === "config" && classes.size > 1 ? BATCH / 10 : BATCH;
+      return { name, cases: each.batch(batch, size) };
+    });
+    for (let index = 0; index < BATCH; index += 1) {
+      for (const { name, cases } of batches) {
+        const one = cases[index];
+        if (one !== undefined) yield { name, seed: batch, index, drawn: one };
+      }
+    }
+  }
+}

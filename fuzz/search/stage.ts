@@ -1,0 +1,118 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Backend, startBackend } from "../backend/backend.ts";
+import { type Fault, fault } from "../judge/fault.ts";
+import { show } from "../judge/forwarded.ts";
+import { judge } from "../judge/judge.ts";
+import type { StartSubject, Subject } from "../subject/subject.ts";
+import { type Case, converse } from "../wire/converse.ts";
+
+/** What came of one case. */
+export interface Verdict {
+  readonly faults: readonly Fault[];
+  /** Requests that reached the backend, and answers that the proxy gave by itself. */
+  readonly forwarded: number;
+  readonly refused: number;
+}
+
+/** A case that has been played. */
+export interface Played {
+  /** Asked for a while later, when all that it caused has arrived. */
+  verdict(): Verdict;
+  /** Asked for much later: what is wrong with requests that arrived after the verdict. Nothing more is expected then. */
+  afterwards(): readonly Fault[];
+}
+
+/** How long the backend may take to see what a client sent that is gone already, in milliseconds. */
+const SETTLE_MS = 40;
+
+const CANARY: Case = {
+  rounds: [["GET /public/canary HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]],
+  patient: false,
+};
+
+/** A proxy in front of the capturing backend. A proxy that ended is started anew. */
+export class Stage implements AsyncDisposable {
+  readonly #start: StartSubject;
+  readonly #backend: Backend;
+  #subject: Subject;
+  #clients = 0;
+
+  private constructor(start: StartSubject, backend: Backend, subject: Subject) {
+    this.#start = start;
+    this.#backend = backend;
+    this.#subject = subject;
+  }
+
+  static async open(start: StartSubject): Promise<Stage> {
+    const backend = await startBackend();
+    return new Stage(start, backend, await start(backend.url));
+  }
+
+  get subject(): Subject {
+    return this.#subject;
+  }
+
+  async play(play: Case): Promise<Played> {
+    const client = this.#nextClient();
+    const { arrivals: all } = this.#backend;
+    const arrivals = all.expect(client);
+    const subject = this.#subject;
+    const talk = await converse(subject.port, client, play);
+    let judged = 0;
+    const faults = (): Fault[] => {
+      judged = arrivals.length;
+      return judge({ client, talk, arrivals }, subject);
+    };
+    return {
+      verdict() {
+        const refused = Math.max(talk.answers.whole.length - arrivals.length, 0);
+        return { faults: faults(), forwarded: arrivals.length, refused };
+      },
+      afterwards() {
+        all.forget(client);
+        return arrivals.length === judged ? [] : faults();
+      },
+    };
+  }
+
+  /** Plays a case with nobody else there, and holds against it whatever goes wrong meanwhile. */
+  async playAlone(play: Case): Promise<readonly Fault[]> {
+    await this.revive();
+    this.troubles();
+    const played = await this.play(play);
+    if (!this.#subject.exited()) await this.play(CANARY);
+    await delay(SETTLE_MS);
+    return [...played.verdict().faults, ...played.afterwards(), ...this.troubles()];
+  }
+
+  /** What no single case answers for, since the last call. */
+  troubles(): Fault[] {
+    const { strays, broken } = this.#backend.arrivals;
+    return [
+      ...strays
+        .splice(0)
+        .map(({ request }) => fault("smuggled", `${request.method} ${show(request.target)}`)),
+      ...broken.splice(0).map((bytes) => fault("malformed", show(bytes))),
+      ...this.#subject.troubles().map((text) => fault("trouble", text)),
+    ];
+  }
+
+  /** Starts the proxy anew when it has ended. */
+  async revive(): Promise<void> {
+    if (!this.#subject.exited()) return;
+    await this.#subject[Symbol.asyncDispose]();
+    this.#subject = await this.#start(this.#backend.url);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#subject[Symbol.asyncDispose]();
+    await this.#backend[Symbol.asyncDispose]();
+  }
+
+  /** Every case has an address of its own in 127.0.0.0/8, so that the backend knows whose request it has. */
+  #nextClient(): string {
+    this.#clients = (this.#clients + 1) % 0xfa_00_00;
+    const number = this.#clients + 0x02_00_00;
+    return `127.${number >> 16}.${(number >> 8) & 0xff}.${number & 0xff}`;
+  }
+}

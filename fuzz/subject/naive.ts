@@ -1,0 +1,25 @@
+import { startNaiveProxy } from "../../test/support/naive.ts";
+import type { Subject } from "./subject.ts";
+
+const ALICE: ReadonlyMap<string, string> = new Map([["x-auth-subject", "alice"]]);
+const NOBODY: ReadonlyMap<string, string> = new Map([["x-auth-subject", "nobody"]]);
+
+/** http-proxy-3 as it comes: what the fuzzer must find fault with. */
+export async function startNaive(backend: string): Promise<Subject> {
+  const proxy = await startNaiveProxy(backend);
+  let told = false;
+  return {
+    port: proxy.port,
+    credentials: { valid: proxy.token, refused: ["bad"] },
+    keepsContract: false,
+    identity: ({ hasToken }) => (hasToken ? ALICE : NOBODY),
+    troubles() {
+      if (told || !proxy.exited()) return [];
+      told = true;
+      return [`the process ended: ${proxy.stderr()}`];
+    },
+    exited: proxy.exited,
+    alive: () => Promise.resolve(!proxy.exited()),
+    [Symbol.asyncDispose]: proxy.close,
+  };
+}

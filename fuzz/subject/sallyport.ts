@@ -1,0 +1,104 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { until } from "../../test/support/until.ts";
+import { PUBLIC, type Subject } from "./subject.ts";
+import { AUDIENCE, credentials, ISSUER, signingKeyPem } from "./tokens.ts";
+import { watchProcess } from "./watched-process.ts";
+
+/** The largest body, in bytes: small, so that cases go beyond it. */
+export const BODY_BYTES = 64 * 1024;
+
+/** What no log line may hold. */
+const ERROR_LINE = /"level":"(?:error|fatal)"/;
+
+/** Starts the product as people do, with short limits and without TLS, in front of a backend. */
+export async function startSallyport(backend: string): Promise<Subject> {
+  const directory = await temporaryDirectory();
+  await mkdir(join(directory.path, "keys"));
+  await directory.write("keys/key.pem", signingKeyPem());
+  // JSON is YAML, too.
+  const file = await directory.write("config.yaml", JSON.stringify(configuration(backend)));
+  const tokens = await credentials();
+  const signature = tokens.valid.slice(tokens.valid.lastIndexOf(".") + 1);
+  const ports = { main: 0, admin: 0 };
+  const child = watchProcess(entry(), ["serve", "--config", file], (line) => {
+    if (ports.main === 0) ports.main = portIn(line, "listening");
+    if (ports.admin === 0) ports.admin = portIn(line, "admin listening");
+    if (line.includes(signature)) return `a token in the log: ${line}`;
+    return ERROR_LINE.test(line) ? line : undefined;
+  });
+  const close = async (): Promise<void> => {
+    await child[Symbol.asyncDispose]();
+    await directory.close();
+  };
+  try {
+    await until(() => child.exited() || (ports.main > 0 && ports.admin > 0), 20_000);
+    if (child.exited()) throw new Error(`Sallyport did not start: ${child.troubles().join("\n")}`);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    port: ports.main,
+    credentials: tokens,
+    keepsContract: true,
+    identity: ({ isPublic }) => (isPublic ? NOBODY : ALICE),
+    troubles: child.troubles,
+    exited: child.exited,
+    alive: () => isAlive(ports.admin),
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+const ALICE: ReadonlyMap<string, string> = new Map([
+  ["x-auth-subject", "alice"],
+  ["x-auth-groups", "sales"],
+  ["x-auth-issuer", ISSUER],
+]);
+const NOBODY: ReadonlyMap<string, string> = new Map();
+
+function configuration(backend: string): object {
+  return {
+    server: {
+      listen: "127.0.0.1:0",
+      tls: "off",
+      limits: { bodyBytes: `${BODY_BYTES}B` },
+      timeouts: { header: "1s", request: "2s" },
+      drain: { delay: "0s", timeout: "1s" },
+    },
+    admin: { listen: "127.0.0.1:0" },
+    tokens: { issuer: ISSUER, audience: AUDIENCE, algorithm: "EdDSA", keys: "keys" },
+    routes: [
+      { name: "public", path: PUBLIC, auth: "none", upstream: "app" },
+      { name: "everything", path: "/", upstream: "app" },
+    ],
+    upstreams: { app: { targets: [backend] } },
+    log: { format: "json" },
+  };
+}
+
+function entry(): string {
+  return (
+    process.env["SALLYPORT_ENTRY"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+  );
+}
+
+/** The port in the log line with this message; 0 in any other line. */
+function portIn(line: string, message: string): number {
+  if (!line.includes(`"msg":"${message}"`)) return 0;
+  return Number(/"port":(\d+)/.exec(line)?.[1] ?? 0);
+}
+
+async function isAlive(adminPort: number): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${adminPort}/livez`, {
+      signal: AbortSignal.timeout(5_000),
+    });
+    await answer.text();
+    return answer.status === 200;
+  } catch {
+    return false;
+  }
+}

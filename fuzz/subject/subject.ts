@@ -1,0 +1,32 @@
+/** Tokens by which a case tries its luck. */
+export interface Credentials {
+  readonly valid: string;
+  /** Tokens of a valid form that must never be accepted. */
+  readonly refused: readonly string[];
+}
+
+/** What a request may claim. */
+export interface Standing {
+  readonly isPublic: boolean;
+  readonly hasToken: boolean;
+}
+
+/** What stands between the client and the backend. */
+export interface Subject extends AsyncDisposable {
+  readonly port: number;
+  readonly credentials: Credentials;
+  /** Whether it answers with envelopes, and by the contract. */
+  readonly keepsContract: boolean;
+  /** The identity headers that the backend must get, names in lower case. */
+  identity(request: Standing): ReadonlyMap<string, string>;
+  /** What went wrong beside the answers, since the last call: the process ended, it logged an error. */
+  troubles(): string[];
+  exited(): boolean;
+  /** Whether it says that it is alive. */
+  alive(): Promise<boolean>;
+}
+
+export type StartSubject = (backend: string) => Promise<Subject>;
+
+/** What begins so needs no token. */
+export const PUBLIC = "/public/";

@@ -1,0 +1,128 @@
+import { connect, type Socket } from "node:net";
+import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
+import { type Answers, readAnswers } from "./answers.ts";
+import { type Reading, readRequests } from "./requests.ts";
+
+/** What one client does on one connection. Texts are bytes as latin1. */
+export interface Case {
+  /** Each round is written piece by piece; between two rounds the client waits for the answers so far. */
+  readonly rounds: readonly (readonly string[])[];
+  /** Whether it waits for a limit of the proxy's when its request is not whole; else it ends its side. */
+  readonly patient: boolean;
+}
+
+/** What became of it. */
+export interface Talk {
+  /** What a strict reader takes the client's bytes for. */
+  readonly reading: Reading;
+  /** Of the requests, also of one that cannot be read, as far as can be guessed. */
+  readonly methods: readonly string[];
+  readonly answers: Answers;
+  /** How the connection ended: the other side closed it, it was reset, or nothing happened until the deadline. */
+  readonly ended: "closed" | "reset" | "deadline";
+}
+
+/** How long a connection may live, in milliseconds: more than every limit of the proxy together. */
+const DEADLINE_MS = 10_000;
+/** How long the proxy may take over a request that reads as unclear before the client ends its side, in milliseconds. */
+const PATIENCE_MS = 150;
+/** The same for one that is not whole: what came before it shall be answered first. */
+const INCOMPLETE_MS = 15;
+
+/** Plays a case on a connection of its own, from an address of its own. */
+export async function converse(port: number, localAddress: string, play: Case): Promise<Talk> {
+  const reading = readRequests(play.rounds.flat().join(""));
+  const client = new Client(port, localAddress, reading);
+  const deadline = setTimeout(() => client.giveUp(), DEADLINE_MS);
+  let written = "";
+  for (const [index, round] of play.rounds.entries()) {
+    if (index > 0) await client.answered(readRequests(written).requests.length, PATIENCE_MS);
+    for (const piece of round) {
+      written += piece;
+      await client.write(piece);
+    }
+  }
+  await client.finish(play.patient);
+  clearTimeout(deadline);
+  return client.talk();
+}
+
+class Client {
+  readonly #reading: Reading;
+  readonly #methods: readonly string[];
+  readonly #socket: Socket;
+  readonly #closed = Promise.withResolvers<void>();
+  #received = "";
+  #ended: Talk["ended"] = "closed";
+  #onBytes: () => void = () => undefined;
+
+  constructor(port: number, localAddress: string, reading: Reading) {
+    this.#reading = reading;
+    this.#methods = methodsOf(reading);
+    this.#socket = connect({ host: "127.0.0.1", port, localAddress, noDelay: true });
+    this.#socket.on("data", (bytes: Buffer) => {
+      this.#received += bytes.toString("latin1");
+      this.#onBytes();
+    });
+    this.#socket.on("error", () => {
+      if (this.#ended === "closed") this.#ended = "reset";
+    });
+    this.#socket.once("close", () => {
+      this.#closed.resolve();
+      this.#onBytes();
+    });
+  }
+
+  async write(piece: string): Promise<void> {
+    if (!this.#socket.writable) return;
+    this.#socket.write(piece, "latin1");
+    await nextTurn();
+  }
+
+  /** Resolves when so many final answers have come, the connection has ended, or the time is up. */
+  async answered(count: number, limitMs = DEADLINE_MS): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => resolve(), limitMs);
+    this.#onBytes = () => {
+      if (this.#socket.destroyed || this.#answers().whole.length >= count) resolve();
+    };
+    this.#onBytes();
+    await promise;
+    clearTimeout(timer);
+    this.#onBytes = () => undefined;
+  }
+
+  /** Waits for what must come, and ends our side where nothing more is owed. */
+  async finish(patient: boolean): Promise<void> {
+    const { stop, requests } = this.#reading;
+    if (stop === "end" || stop === "closed") await this.answered(requests.length);
+    else if (stop === "switched") await this.answered(requests.length, PATIENCE_MS);
+    else if (!patient) {
+      const limitMs = stop === "incomplete" ? INCOMPLETE_MS : PATIENCE_MS;
+      await Promise.race([this.#closed.promise, delay(limitMs, undefined, { ref: false })]);
+    }
+    if (!patient || (stop !== "incomplete" && stop !== "unclear")) this.#socket.end();
+    await this.#closed.promise;
+  }
+
+  giveUp(): void {
+    this.#ended = "deadline";
+    this.#socket.destroy();
+  }
+
+  talk(): Talk {
+    const [reading, methods] = [this.#reading, this.#methods];
+    return { reading, methods, answers: this.#answers(), ended: this.#ended };
+  }
+
+  #answers(): Answers {
+    return readAnswers(this.#received, this.#methods);
+  }
+}
+
+/** Of every request that may be answered: what cannot be read is taken for HEAD where it begins so. */
+function methodsOf({ requests, begun, rest }: Reading): string[] {
+  const methods = requests.map(({ method }) => method);
+  const next = begun?.method ?? (/^[\r\n]*HEAD /.test(rest) ? "HEAD" : "GET");
+  return [...methods, next];
+}

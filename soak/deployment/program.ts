@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+/** A child process that is ended for certain: by us, or with us. */
+export interface Program {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  /** Resolves with the exit code, or the name of the signal that ended it. */
+  readonly ended: Promise<number | string>;
+  kill(): Promise<void>;
+}
+
+export interface ProgramOptions {
+  /** Options of Node's own. */
+  readonly flags?: readonly string[];
+  readonly script: string;
+  readonly args: readonly string[];
+  /** Each line of standard output and of standard error. */
+  readonly onLine: (line: string) => void;
+  readonly onErrorLine: (line: string) => void;
+  /** Whether it has a channel for messages to and from us; Sallyport has none in life either. */
+  readonly messages: boolean;
+}
+
+const living = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of living) child.kill("SIGKILL");
+});
+
+/**
+ * Starts a script with this Node. It is in a group of its own: the Ctrl-C that ends the soak must not reach it.
+ */
+export function startProgram(options: ProgramOptions): Program {
+  const { flags = [], script, args, messages, onLine, onErrorLine } = options;
+  const child = spawn(process.execPath, [...flags, script, ...args], {
+    stdio: ["ignore", "pipe", "pipe", ...(messages ? (["ipc"] as const) : [])],
+    detached: true,
+  });
+  living.add(child);
+  if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", onLine);
+  if (child.stderr !== null) createInterface({ input: child.stderr }).on("line", onErrorLine);
+  const ended = once(child, "close").then(([code, signal]): number | string => {
+    living.delete(child);
+    return typeof code === "number" ? code : String(signal);
+  });
+  return {
+    pid: child.pid ?? 0,
+    child,
+    ended,
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { cheapHash } from "../../test/support/sallyport.ts";
+import { usersFile } from "../deployment/identities.ts";
+import { addressOf, guesserAddress } from "../traffic/addresses.ts";
+import { loginQuestion } from "../traffic/tokens.ts";
+import type { FaultContext } from "./fault.ts";
+import { told } from "./told.ts";
+
+const FILE = "users/users.yaml";
+const READ_AGAIN = "the users file was read again";
+const UNUSABLE = "the users file cannot be used, the old users stay";
+const PASSWORD = "a guest's password";
+
+let guests = 0;
+
+/**
+ * A guest is added, then the file is broken, then mended without the guest. Everybody else logs in all the time, the guest
+ * for as long as a good file named them.
+ */
+export async function usersFileChanges({ world, book, holdMs }: FaultContext): Promise<void> {
+  const { deployment, client } = world;
+  book.expectError(UNUSABLE);
+  guests += 1;
+  const guest = `guest${guests}`;
+  const logIn = (address: string, status: number): Promise<unknown> =>
+    client.ask(`login of a guest, ${status}`, loginQuestion(guest, PASSWORD, address, [status]));
+
+  const withGuest = { ...deployment.users, [guest]: { password: cheapHash(PASSWORD) } };
+  await told(book, READ_AGAIN, () => deployment.replaceFile(FILE, usersFile(withGuest)));
+  await logIn(addressOf(guests), 200);
+  await told(book, UNUSABLE, () => deployment.replaceFile(FILE, "users: { alice: {{ broken"));
+  await delay(holdMs);
+  await logIn(addressOf(guests), 200);
+  await told(book, READ_AGAIN, () => deployment.replaceFile(FILE, usersFile(deployment.users)));
+  await logIn(guesserAddress(guests), 401);
+}

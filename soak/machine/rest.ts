@@ -1,0 +1,73 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { scrape, type Scrape } from "../../test/support/scrape.ts";
+import { liveHeap } from "./live-heap.ts";
+import { openDescriptors, processState, type ProcessState } from "./process-state.ts";
+
+/** Sallyport with nobody asking anything. */
+export interface Rest {
+  readonly state: ProcessState;
+  readonly metrics: Scrape;
+  /** What is held on the main thread's heap, its garbage collected. */
+  readonly liveHeapBytes: number;
+  /** What keeps the event loop alive, by type (`process.getActiveResourcesInfo`). */
+  readonly resources: Readonly<Record<string, number>>;
+  /** What is not at rest yet; empty when it came to rest before the time was up. */
+  readonly restless: readonly string[];
+}
+
+export interface RestOptions {
+  readonly pid: number;
+  readonly adminPort: number;
+  readonly inspector: string;
+  /** The most descriptors and sockets that there may be. */
+  readonly descriptors: number;
+  readonly sockets: number;
+  /** What else is waited for: a word on what is missing, or undefined. */
+  readonly also: () => string | undefined;
+  readonly timeoutMs: number;
+}
+
+/** Gauges that are 0 when nothing runs. */
+const ZERO_AT_REST = [
+  "sallyport_http_requests_in_flight",
+  "sallyport_websocket_connections",
+  "sallyport_login_queue_length",
+] as const;
+
+/** Waits until nothing runs any more and descriptors are back; when the time is up, tells what it found. */
+export async function comeToRest(options: RestOptions): Promise<Rest> {
+  const { pid, timeoutMs } = options;
+  const liveHeapBytes = await liveHeap(options.inspector);
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const metrics = await scrape(options);
+    // The connection of the scrape itself is to be gone.
+    await delay(50);
+    const state = processState(pid);
+    const restless = whatMoves(metrics, state, options);
+    if (restless.length === 0 || performance.now() > deadline) {
+      const resources = resourcesIn(metrics);
+      return { state, metrics, liveHeapBytes, resources, restless };
+    }
+  }
+}
+
+function whatMoves(metrics: Scrape, state: ProcessState, options: RestOptions): string[] {
+  const moving = ZERO_AT_REST.filter((gauge) => metrics.sum(gauge) !== 0).map(
+    (gauge) => `${gauge} is ${metrics.sum(gauge)}`,
+  );
+  const sockets = state.descriptors["socket"] ?? 0;
+  if (sockets > options.sockets) moving.push(`${sockets} sockets`);
+  const open = openDescriptors(state);
+  if (open > options.descriptors) moving.push(`${open} descriptors`);
+  const missing = options.also();
+  return missing === undefined ? moving : [...moving, missing];
+}
+
+function resourcesIn({ series, value }: Scrape): Record<string, number> {
+  const found = series.flatMap((name) => {
+    const type = /^nodejs_active_resources\{type="(\w+)"\}$/.exec(name)?.[1];
+    return type === undefined ? [] : [[type, value(name) ?? 0] as const];
+  });
+  return Object.fromEntries(found);
+}

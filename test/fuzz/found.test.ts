@@ -1,0 +1,90 @@
+/** What the fuzzer has found, each as the bytes that showed it. */
+import { describe, expect, it } from "vitest";
+import { useSallyport } from "../support/pair.ts";
+import type { RawScript } from "../support/raw-backend.ts";
+import { chunked, exchange, request } from "../support/raw-client.ts";
+
+const HOST = "Host: localhost";
+const WEBSOCKET = [
+  ...["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"],
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+];
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/** Answers `/public/slow` byte by byte. */
+const script: RawScript = ({ startLine }) =>
+  startLine.includes("/slow") ? { write: OK, everyMs: 5 } : { write: OK };
+
+const standing = useSallyport(script);
+
+function uncaught(): unknown[] {
+  return standing()
+    .gate.log()
+    .filter(({ level }) => level === "error");
+}
+
+describe("another protocol asked for while an answer is under way", () => {
+  const slow = request(["GET /public/slow HTTP/1.1", HOST]);
+
+  it.each([
+    ["CONNECT", request(["CONNECT a.test:80 HTTP/1.1", HOST])],
+    ["a WebSocket", request(["GET /public/ws HTTP/1.1", HOST, ...WEBSOCKET])],
+    ["h2c", request(["GET /public/x HTTP/1.1", HOST, "Connection: Upgrade", "Upgrade: h2c"])],
+  ])("(%s) ends the connection behind that answer, without an exception", async (_name, second) => {
+    const { gate } = standing();
+    const answer = await exchange(gate, slow + second, { responses: Infinity });
+    expect(answer.ended).toBe("closed");
+    expect(answer.responses[0]?.body).toBe("ok");
+    expect(uncaught()).toEqual([]);
+  });
+});
+
+describe("a request of another version", () => {
+  it.each(["HTTP/0.9", "HTTP/2.0"])("(%s) is refused", async (version) => {
+    const { gate, backend } = standing();
+    const answer = await exchange(gate, request([`GET /public/x ${version}`, HOST]));
+    expect(answer.last.status).toBe(400);
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe("a blank that is no space before a token", () => {
+  it.each(["\t", "\u00a0", " \t", "\u00a0 "])("(%j) is a part of it", async (blank) => {
+    const { gate, backend } = standing();
+    const bytes = request(["GET /x HTTP/1.1", HOST, `Authorization: Bearer ${blank}${gate.token}`]);
+    expect((await exchange(gate, bytes)).last.status).toBe(401);
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe("Expect: 100-continue", () => {
+  const expecting = ["POST /public/x HTTP/1.1", HOST, "Expect: 100-continue"];
+
+  it("of a pipelined request is never answered inside its answer", async () => {
+    const { gate } = standing();
+    const second = request([...expecting, "Content-Length: 1"], "x");
+    const bytes = request(["GET /public/slow HTTP/1.1", HOST]) + second;
+    const { responses, ended } = await exchange(gate, bytes, { responses: 2 });
+    expect(ended).toBe("complete");
+    const final = responses.filter(({ status }) => status !== 100);
+    expect(final.map(({ status, body }) => [status, body])).toEqual([
+      [200, "ok"],
+      [200, "ok"],
+    ]);
+  });
+
+  it("before a body that cannot be read is a refusal, without an exception", async () => {
+    const { gate } = standing();
+    const chunks = request([...expecting, "Transfer-Encoding: chunked"], `zz${chunked("x")}`);
+    const login = request(
+      ["POST /api/authenticate HTTP/1.1", HOST, "Expect: 100-continue", "Content-Length: 1"],
+      "xgarbage\r\n\r\n",
+    );
+    for (const bytes of [chunks, chunks, chunks, login]) {
+      const answer = await exchange(gate, bytes, { responses: Infinity });
+      expect(answer.ended).toBe("closed");
+      expect(answer.last.status).toBeGreaterThanOrEqual(400);
+    }
+    expect(uncaught()).toEqual([]);
+  });
+});

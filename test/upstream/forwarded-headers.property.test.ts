@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { FORWARDED_NAMES, ForwardedHeaders } from "../../src/upstream/forwarded-headers.ts";
+import { pairsOf, valuesIn } from "../support/pairs.ts";
+import { requestWith } from "../support/permit.ts";
+
+const NAMES = [...FORWARDED_NAMES];
+
+const authority = fc.constantFrom(
+  "a.test",
+  "b.test",
+  "a.test:8443",
+  "[2001:db8::1]",
+  "[::1]:9",
+  "",
+);
+const peer = fc.constantFrom("192.0.2.1", "10.0.0.1", "2001:db8::7");
+/** What a client or a proxy before us says, in any case and any number. */
+const said = fc.array(
+  fc.tuple(
+    fc.constantFrom(...NAMES, ...NAMES.map((name) => name.toUpperCase()), "X-Other"),
+    fc.constantFrom("", "192.0.2.66", "192.0.2.66, 10.0.0.2", "http", "evil.test", "for=evil"),
+  ),
+  { maxLength: 8 },
+);
+
+describe("from anybody", () => {
+  test("what the client says changes nothing, and each name stands there once", () => {
+    fc.assert(
+      fc.property(authority, peer, fc.boolean(), said, (authority, peer, secure, lies) => {
+        const honest = { authority, peer, client: peer, secure };
+        const got = new ForwardedHeaders().for(requestWith({ ...honest, rawHeaders: lies.flat() }));
+        expect(got).toEqual(new ForwardedHeaders().for(requestWith(honest)));
+        expect(pairsOf(got).map(([name]) => name.toLowerCase())).toEqual(
+          expect.arrayContaining(NAMES),
+        );
+        expect(got.length).toBe(2 * NAMES.length);
+      }),
+    );
+  });
+
+  test("what is remembered of a connection is never told of another host or peer", () => {
+    const connections = [{}, {}];
+    const request = fc.record({ authority, secure: fc.boolean(), connection: fc.nat(1) });
+    fc.assert(
+      fc.property(fc.array(request, { maxLength: 12 }), (requests) => {
+        const remembering = new ForwardedHeaders();
+        // One connection has one peer, and is secure or is not.
+        for (const { authority, connection } of requests) {
+          const parts = {
+            authority,
+            secure: connection === 0,
+            peer: `192.0.2.${connection}`,
+            connection: connections[connection] ?? {},
+          };
+          const afresh = new ForwardedHeaders().for(requestWith({ ...parts, connection: {} }));
+          expect(remembering.for(requestWith(parts))).toEqual(afresh);
+        }
+      }),
+    );
+  });
+});
+
+describe("from a trusted proxy", () => {
+  test("lists go on as they were, with one element more: what we saw", () => {
+    fc.assert(
+      fc.property(authority, peer, said, (authority, peer, fields) => {
+        const rawHeaders = fields.flat();
+        const request = requestWith({ authority, peer, peerTrusted: true, rawHeaders });
+        const got = [...new ForwardedHeaders().for(request)];
+        for (const [name, ours] of [
+          ["x-forwarded-for", peer],
+          ["forwarded", `host="${authority}";proto=https`],
+        ] as const) {
+          const before = valuesIn(rawHeaders, name).filter((value) => value !== "");
+          const [list = "", another] = valuesIn(got, name);
+          expect(another).toBeUndefined();
+          expect(list.endsWith(ours)).toBe(true);
+          expect(list.startsWith(before.join(", "))).toBe(true);
+        }
+        expect(valuesIn(got, "x-real-ip")).toEqual([request.client]);
+      }),
+    );
+  });
+});
