@@ -1,6 +1,8 @@
 import type { Clock } from "../lib/clock.ts";
+import { RecentKeys } from "./recent-keys.ts";
 
 export interface FailureLimits {
+  /** So many failures within `withinMs` ban for `banMs`. */
   readonly attempts: number;
   readonly withinMs: number;
   readonly banMs: number;
@@ -23,14 +25,18 @@ interface Entry {
   bannedUntil: number;
 }
 
-/** Some 20 MB at worst. Beyond it the key that failed longest ago is forgotten. */
+/** Some 15 MB at worst. Beyond it the keys that failed longest ago are forgotten. */
 const MAX_KEYS = 50_000;
+/** Of all keys together: each takes 8 bytes. */
+const MAX_TIMES = 1_000_000;
+const MIN_KEYS = 1_000;
 
 export function createFailureCount(
   { attempts, withinMs, banMs }: FailureLimits,
   clock: Clock,
 ): FailureCount {
-  const entries = new Map<string, Entry>();
+  const most = Math.max(MIN_KEYS, Math.min(MAX_KEYS, Math.floor(MAX_TIMES / attempts)));
+  const entries = new RecentKeys<Entry>(most);
 
   return {
     bannedForMs(key) {
@@ -47,7 +53,6 @@ export function createFailureCount(
     failed(key) {
       const now = clock.monotonic();
       const entry = entries.get(key) ?? { failures: [], bannedUntil: 0 };
-      entries.delete(key);
       entries.set(key, entry);
       if (now < entry.bannedUntil) return;
 
@@ -57,18 +62,8 @@ export function createFailureCount(
         entry.failures.length = 0;
         entry.bannedUntil = now + banMs;
       }
-      dropOldest(entries);
     },
 
-    forget(key) {
-      entries.delete(key);
-    },
+    forget: (key) => entries.delete(key),
   };
-}
-
-/** A map keeps the order of insertion, and a failure inserts its key again. */
-function dropOldest(entries: Map<string, Entry>): void {
-  if (entries.size <= MAX_KEYS) return;
-  const { value: oldest } = entries.keys().next();
-  if (oldest !== undefined) entries.delete(oldest);
 }

@@ -13,9 +13,14 @@ export interface LoginRequest {
   readonly password: string;
 }
 
-/** @throws GateError `login_media_type` for anything but JSON in UTF-8. */
-export function requireJson(contentType: string | undefined): void {
-  if (contentType === undefined || !JSON_TYPE.test(contentType.trim())) {
+/**
+ * @param headers of the request, each name with all of its fields (Node's `headersDistinct`).
+ * @throws GateError `login_media_type` for anything but plain JSON in UTF-8, said once (RFC 9110 §8.3, §8.4).
+ */
+export function requireJson(headers: NodeJS.Dict<string[]>): void {
+  const types = headers["content-type"] ?? [];
+  const isJson = types.length === 1 && types.every((type) => JSON_TYPE.test(type.trim()));
+  if (!isJson || headers["content-encoding"] !== undefined) {
     throw new GateError("login_media_type");
   }
 }

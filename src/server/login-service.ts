@@ -1,7 +1,7 @@
 import type { CredentialCheck } from "../core/credential-check.ts";
 import { GateError } from "../core/errors.ts";
 import type { LoginService } from "../core/login-service.ts";
-import type { LoginThrottle } from "../core/login-throttle.ts";
+import type { LoginThrottle, ThrottleLimit } from "../core/login-throttle.ts";
 import type { TokenIssuer } from "../core/token-issuer.ts";
 import { KeyedTurns, TooManyWaiting } from "../lib/keyed-turns.ts";
 
@@ -13,8 +13,16 @@ export interface LoginServiceParts {
   readonly maxWaiting: number;
 }
 
+/** For the log alone: a client is not told which of its attempts are counted together. */
+const REASONS = {
+  pair: "throttled",
+  address: "throttled_address",
+  account: "throttled_account",
+  global: "throttled_global",
+} satisfies Record<ThrottleLimit, string>;
+
 /**
- * A login: throttle, then password, then token. Of one name from one client no more passwords are checked at once than may
+ * A login: throttle, then password, then token. Of one name from one network no more passwords are checked at once than may
  * still be wrong, so that a burst has no more guesses than a sequence.
  */
 export function createLoginService(parts: LoginServiceParts): LoginService {
@@ -24,7 +32,7 @@ export function createLoginService(parts: LoginServiceParts): LoginService {
     async logIn(username, password, client) {
       const user = await turns
         .run(
-          `${client}\0${username}`,
+          throttle.line(username, client),
           () => throttle.remaining(username, client),
           () => checked(parts, username, password, client),
         )
@@ -40,8 +48,11 @@ async function checked(
   password: string,
   client: string,
 ) {
-  const wait = throttle.retryAfter(username, client);
-  if (wait > 0) throw new GateError("login_throttled", { reason: "throttled", retryAfter: wait });
+  const refusal = throttle.refusal(username, client);
+  if (refusal !== undefined) {
+    const { limit, retryAfter } = refusal;
+    throw new GateError("login_throttled", { reason: REASONS[limit], retryAfter });
+  }
   const user = await credentials.check(username, password);
   if (user === undefined) {
     throttle.failed(username, client);

@@ -1,15 +1,30 @@
 import { expect, test } from "vitest";
-import { createLoginThrottle } from "../../src/credentials/login-throttle.ts";
+import {
+  createLoginThrottle,
+  type LoginThrottleLimits,
+} from "../../src/credentials/login-throttle.ts";
 
 const MINUTE = 60_000;
-const LIMITS = { attempts: 5, withinMs: 2 * MINUTE, banMs: 5 * MINUTE };
+const PAIR = { attempts: 5, withinMs: 2 * MINUTE, banMs: 5 * MINUTE };
+const DAY = 24 * 60 * MINUTE;
+const LIMITS = {
+  pair: PAIR,
+  address: { ...PAIR, attempts: 50 },
+  account: { attempts: 100, withinMs: DAY },
+  global: { attempts: 1_000_000, withinMs: MINUTE },
+};
 const HOME = "192.0.2.1";
 
-function throttle() {
+function throttle(limits: Partial<LoginThrottleLimits> = {}) {
   let time = 1_000_000;
-  const made = createLoginThrottle(LIMITS, { now: () => 0, monotonic: () => time });
+  const made = createLoginThrottle(
+    { ...LIMITS, ...limits },
+    { now: () => 0, monotonic: () => time },
+  );
   return {
     ...made,
+    retryAfter: (username: string, client: string) =>
+      made.refusal(username, client)?.retryAfter ?? 0,
     advance(milliseconds: number) {
       time += milliseconds;
     },
@@ -134,4 +149,11 @@ test("a name of any length takes no memory of its own", () => {
   for (let index = 0; index < 5_000; index++) login.failed(`${index}${"x".repeat(16_000)}`, HOME);
   globalThis.gc?.();
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(40_000_000);
+});
+
+test("attempts share a line when they share a count", () => {
+  const { line } = throttle();
+  expect(line("alice", "2001:db8::1")).toBe(line("alice", "2001:db8::2"));
+  expect(line("alice", "2001:db8::1")).not.toBe(line("bob", "2001:db8::1"));
+  expect(line("alice", "2001:db8::1")).not.toBe(line("alice", "2001:db8:0:1::1"));
 });

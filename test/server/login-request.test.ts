@@ -71,7 +71,7 @@ describe("the content type", () => {
     "application/json;charset=utf-8",
     'application/json ; charset = "UTF-8"',
   ])("is JSON: %s", (type) => {
-    expect(() => requireJson(type)).not.toThrow();
+    expect(() => requireJson({ "content-type": [type] })).not.toThrow();
   });
 
   test.each([
@@ -79,6 +79,14 @@ describe("the content type", () => {
     ...["application/json; charset=latin1", "application/json, text/plain", "application/json;"],
     ...["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "*/*"],
   ])("is not: %s", (type) => {
-    expect(refusalOf(() => requireJson(type)).code).toBe("login_media_type");
+    const headers = type === undefined ? {} : { "content-type": [type] };
+    expect(refusalOf(() => requireJson(headers)).code).toBe("login_media_type");
+  });
+
+  test.each<[string, Record<string, string[]>]>([
+    ["said twice", { "content-type": ["application/json", "application/json"] }],
+    ["encoded", { "content-type": ["application/json"], "content-encoding": ["gzip"] }],
+  ])("is not: %s", (_name, headers) => {
+    expect(refusalOf(() => requireJson(headers)).code).toBe("login_media_type");
   });
 });

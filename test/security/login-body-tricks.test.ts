@@ -1,0 +1,246 @@
+/**
+ * Bodies with two readings, or none. A filter in front that reads one name and a login that reads the other; a body that is
+ * JSON for one decoder only; a "password" that is a list, an object with a `toString`, a number: what the code behind makes
+ * of it is its own affair. Or bodies that cost more to read than to send. Here a login is one JSON object in UTF-8 of 16 KiB
+ * at most, with two members that are text; everything else gets an answer that names no value, and no password is checked.
+ */
+import { deflateSync, gzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { expectEnvelope } from "../support/envelope.ts";
+import { startNaiveLogin } from "../support/naive-login.ts";
+import { use } from "../support/pair.ts";
+import { askLogin } from "../support/ask.ts";
+import { chunked, exchange, type Peer, type RawResponse, request } from "../support/raw-client.ts";
+import { ALICE, startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
+
+const SECRET = ALICE.password;
+const GOOD = JSON.stringify(ALICE);
+const withMember = (members: string): string => GOOD.replace("{", `{${members},`);
+const utf16 = (text: string): Buffer => Buffer.from(`\ufeff${text}`, "utf16le");
+const nested = (open: string, close: string, depth: number): string =>
+  withMember(`"x":${open.repeat(depth)}1${close.repeat(depth)}`);
+
+/** Each holds alice's password, and would let her in if it were read with good will. */
+const REFUSED: Readonly<Record<string, readonly (string | Buffer)[]>> = {
+  "a name twice": [
+    withMember('"username":"bob"'),
+    withMember('"password":"x"'),
+    GOOD.replace("}", ',"username":"alice"}'),
+  ],
+  "a name twice, one of them escaped": [
+    withMember('"\\u0075sername":"bob"'),
+    withMember('"passwor\\u0064":"x"'),
+  ],
+  "a name twice, further in": [withMember('"x":{"y":1,"y":2}'), withMember('"x":[{"y":1,"y":2}]')],
+  "names of the prototype": [
+    withMember('"__proto__":{"admin":true}'),
+    `{"__proto__":${GOOD}}`,
+    `{"constructor":${GOOD}}`,
+  ],
+  "no object": [
+    `[${GOOD}]`,
+    JSON.stringify(GOOD),
+    "null",
+    "7",
+    '""',
+    "[]",
+    `[["username","alice"],["password","${SECRET}"]]`,
+  ],
+  "nothing, or not enough": [
+    "",
+    " ",
+    "{}",
+    '{"username":"alice"}',
+    `{"password":"${SECRET}"}`,
+    `{"Username":"alice","Password":"${SECRET}"}`,
+  ],
+  "values that are no text": [
+    "7",
+    "null",
+    "true",
+    `["${SECRET}"]`,
+    `{"0":"${SECRET}"}`,
+    `{"toString":"${SECRET}"}`,
+    "1e400",
+    '""',
+  ].map((value) => `{"username":"alice","password":${value}}`),
+  "a name that is no text": ["7", "null", '["alice"]', '{"$ne":null}', '""'].map(
+    (value) => `{"username":${value},"password":"${SECRET}"}`,
+  ),
+  "not quite JSON": [
+    `${GOOD}x`,
+    `${GOOD}${GOOD}`,
+    `${GOOD}\u0000`,
+    GOOD.replaceAll('"', "'"),
+    GOOD.replace("}", ",}"),
+    GOOD.replace("{", "{/**/"),
+    GOOD.slice(0, -1),
+    `)]}',\n${GOOD}`,
+    withMember('"x":01'),
+    withMember('"x":NaN'),
+    withMember('"x":"\t"'),
+  ],
+  "a form": [`username=alice&password=${encodeURIComponent(SECRET)}`],
+  "another encoding": [
+    utf16(GOOD),
+    utf16(GOOD).swap16(),
+    Buffer.from(GOOD.replace("alice", "alic\u00e9"), "latin1"),
+    Buffer.from(withMember('"x":"\u00c0\u00af"'), "latin1"),
+    Buffer.concat([Buffer.from(GOOD), Buffer.of(0x80)]),
+  ],
+  "packed bytes": [gzipSync(GOOD), deflateSync(GOOD)],
+  depth: [
+    nested("[", "]", 33),
+    nested('{"y":', "}", 33),
+    nested("[", "]", 3000),
+    "[".repeat(16_000),
+    '{"x":'.repeat(3000),
+  ],
+};
+
+/** Odd, but with one reading: the login of alice. */
+const TAKEN: Readonly<Record<string, readonly string[]>> = {
+  "further members": [
+    withMember('"remember":true'),
+    withMember(`"x":"${"y".repeat(10_000)}"`),
+    withMember('"constructor":1'),
+  ],
+  "huge numbers elsewhere": [
+    withMember(`"x":${"9".repeat(8000)}`),
+    withMember('"x":1e400,"y":-1e-400'),
+  ],
+  "depth that is bearable": [nested("[", "]", 20)],
+  "blanks and escapes": [
+    ` \r\n\t${GOOD}\n `,
+    GOOD.replace("alice", "\\u0061lice"),
+    GOOD.replace("username", "\\u0075sername"),
+  ],
+};
+
+const JSON_TYPE = "Content-Type: application/json";
+
+async function post(peer: Peer, body: string | Buffer, ...headers: string[]): Promise<RawResponse> {
+  const bytes = Buffer.from(body);
+  const own = ["POST /api/authenticate HTTP/1.1", "Host: a", `Content-Length: ${bytes.length}`];
+  const head = request([...own, ...headers, "Connection: close"]);
+  return (await exchange(peer, Buffer.concat([Buffer.from(head), bytes]))).last;
+}
+
+describe("Sallyport", () => {
+  const standing = use(
+    () => startEchoBackend(),
+    (target) => startSallyport({ target }),
+  );
+
+  it.each(Object.entries(REFUSED))("refuses a body with %s", async (_name, bodies) => {
+    const { gate } = standing();
+    const before = await scrape(gate);
+    for (const body of bodies) {
+      const answer = await post(gate, body, JSON_TYPE);
+      expectEnvelope(answer, 400);
+      expect(answer.body).not.toContain(SECRET);
+    }
+    // None was taken for a try of anybody's.
+    const after = await scrape(gate);
+    const grown = (result: string): number => {
+      const series = `sallyport_logins_total{result="${result}"}`;
+      return Number(after.value(series)) - Number(before.value(series));
+    };
+    expect([grown("malformed"), grown("bad_credentials")]).toEqual([bodies.length, 0]);
+    expect(JSON.stringify(gate.log()) + gate.stderr()).not.toContain(SECRET);
+    expect(gate.exited()).toBe(false);
+  });
+
+  it.each(Object.entries(TAKEN))("takes a body with %s", async (_name, bodies) => {
+    for (const body of bodies)
+      expect((await post(standing().gate, body, JSON_TYPE)).status).toBe(200);
+  });
+
+  it.each([
+    "application/json; charset=utf-16",
+    "application/json; charset=utf-8; charset=utf-16",
+    "application/json; charset=utf-7",
+    "application/json, text/plain",
+    "text/json",
+    "application/problem+json",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "",
+  ])("does not read a body of type %j", async (type) => {
+    expectEnvelope(await post(standing().gate, GOOD, `Content-Type: ${type}`), 415);
+  });
+
+  it("takes no packed body for what it holds", async () => {
+    for (const [coding, body] of [
+      ["gzip", gzipSync(GOOD)],
+      ["deflate", deflateSync(GOOD)],
+      ["gzip", gzipSync(Buffer.alloc(10_000_000, " "))],
+    ] as const) {
+      const { status } = await post(
+        standing().gate,
+        body,
+        JSON_TYPE,
+        `Content-Encoding: ${coding}`,
+      );
+      expect([400, 413, 415]).toContain(status);
+    }
+  });
+
+  it("refuses a body that is said to be packed, whatever it is (RFC 9110 §8.4)", async () => {
+    for (const coding of ["gzip", "br", "x", "identity, gzip"]) {
+      const answer = await post(standing().gate, GOOD, JSON_TYPE, `Content-Encoding: ${coding}`);
+      expectEnvelope(answer, 415);
+    }
+  });
+
+  it("refuses a body with two types", async () => {
+    for (const types of [
+      [JSON_TYPE, "Content-Type: text/plain"],
+      ["Content-Type: text/plain", JSON_TYPE],
+    ]) {
+      expect([400, 415]).toContain((await post(standing().gate, GOOD, ...types)).status);
+    }
+  });
+
+  it("reads a body in chunks as it reads one with a length, and trailers not at all", async () => {
+    const { gate } = standing();
+    const head = ["POST /api/authenticate HTTP/1.1", "Host: a", JSON_TYPE, "Connection: close"];
+    const inChunks = [...head, "Transfer-Encoding: chunked"];
+    const single = GOOD.split("")
+      .map((letter) => `1\r\n${letter}\r\n`)
+      .join("");
+    for (const body of [
+      chunked(GOOD),
+      `${single}0\r\n\r\n`,
+      chunked(GOOD, ["Content-Type: text/plain"]),
+    ]) {
+      expect((await exchange(gate, request(inChunks, body))).last.status).toBe(200);
+    }
+    const endless = request(inChunks, "4000\r\n".concat(" ".repeat(0x4000), "\r\n").repeat(4));
+    const { last, ended } = await exchange(gate, endless, { responses: Infinity });
+    expectEnvelope(last, 413);
+    expect(ended).toBe("closed");
+  });
+});
+
+describe("a naive login", () => {
+  it("lets alice in by bodies with two readings", async () => {
+    await using login = await startNaiveLogin({
+      users: { alice: { password: SECRET } },
+      lock: "nothing",
+    });
+    const bodies = [
+      withMember('"username":"bob"'),
+      withMember('"password":"x"'),
+      withMember('"\\u0075sername":"bob"'),
+      withMember('"__proto__":{"admin":true}'),
+      `{"username":"alice","password":["${SECRET}"]}`,
+      `{"username":["alice"],"password":"${SECRET}"}`,
+      nested("[", "]", 3000),
+    ];
+    for (const body of bodies) expect((await askLogin(login, body)).status).toBe(200);
+    expect((await askLogin(login, GOOD, { "content-type": "text/plain" })).status).toBe(200);
+  });
+});

@@ -1,0 +1,66 @@
+/**
+ * A login the way it is often written, with what the attacks in test/security/login-* live on: it tells unknown, disabled
+ * and wrong apart in words and in time, takes any JSON, has no bound on the hashing, believes `X-Forwarded-For`, and locks
+ * a name after five failures, from wherever they came.
+ */
+import { scrypt } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { json } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { listeningPort } from "./listening-port.ts";
+import type { Peer } from "./raw-client.ts";
+
+interface NaiveUser {
+  readonly password: string;
+  readonly disabled?: boolean;
+}
+
+export interface NaiveLoginOptions {
+  readonly users: Readonly<Record<string, NaiveUser>>;
+  /** What five failures lock. */
+  readonly lock: "name" | "address" | "nothing";
+}
+
+const ATTEMPTS = 5;
+const derive = promisify(scrypt);
+
+export async function startNaiveLogin({
+  users,
+  lock,
+}: NaiveLoginOptions): Promise<Peer & AsyncDisposable> {
+  const failures = new Map<string, number>();
+
+  async function answerTo(body: unknown, address: string): Promise<[number, string]> {
+    const { username, password } = Object(body);
+    const key = lock === "name" ? String(username) : lock === "address" ? address : "";
+    if (lock !== "nothing" && (failures.get(key) ?? 0) >= ATTEMPTS) return [429, "locked"];
+    const failed = (why: string): [number, string] => {
+      failures.set(key, (failures.get(key) ?? 0) + 1);
+      return [401, why];
+    };
+    const user = users[username];
+    if (user === undefined) return failed("unknown user");
+    if (user.disabled === true) return failed("disabled");
+    await derive(String(password), "salt", 32);
+    return user.password === String(password) ? [200, "welcome"] : failed("wrong password");
+  }
+
+  const server = createServer((request, response) => {
+    const forwarded = String(request.headers["x-forwarded-for"] ?? "").split(",")[0];
+    void json(request)
+      .then((body) => answerTo(body, forwarded || String(request.socket.remoteAddress)))
+      .catch((error: unknown): [number, string] => [500, String(error)])
+      .then(([status, message]) => response.writeHead(status).end(JSON.stringify({ message })));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: listeningPort(server),
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}

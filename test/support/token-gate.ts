@@ -1,0 +1,92 @@
+import { chmod } from "node:fs/promises";
+import { calculateJwkThumbprint } from "jose";
+import { afterAll, beforeEach, expect } from "vitest";
+import { signingPair } from "./foreign-keys.ts";
+import type { Gate } from "./gate.ts";
+import { use } from "./pair.ts";
+import { type RawBackend, startRawBackend } from "./raw-backend.ts";
+import { exchange, request, type RawResponse } from "./raw-client.ts";
+import { type SallyportOptions, startSallyport } from "./sallyport.ts";
+import { temporaryDirectory } from "./temporary-directory.ts";
+
+const pair = signingPair("");
+
+/** The key that the gate of `useTokenGate` signs with: what a stranger has is the public half and the name. */
+export const OWN = {
+  privateKey: pair.privateKey,
+  jwk: pair.jwk,
+  kid: await calculateJwkThumbprint(pair.jwk),
+};
+
+export const seconds = (): number => Math.floor(Date.now() / 1000);
+
+/** Claims that the gate takes, for mallory; those that are undefined are left out. */
+export function claims(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  const { iss, aud, sub } = { iss: "sallyport", aud: "sallyport", sub: "mallory" };
+  return { iss, aud, sub, groups: [], iat: seconds() - 10, exp: seconds() + 600, ...more };
+}
+
+export const header = (more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
+  alg: "ES256",
+  kid: OWN.kid,
+  typ: "JWT",
+  ...more,
+});
+
+/** Sallyport that signs with `OWN`, in front of a raw backend, for all tests of the `describe` it is called in. */
+export function useTokenGate(options: Omit<SallyportOptions, "target"> = {}) {
+  const stack = new AsyncDisposableStack();
+  afterAll(() => stack.disposeAsync());
+  const standing = use(
+    () => startRawBackend(),
+    async (target) => {
+      const keys = stack.use(await temporaryDirectory());
+      const pem = OWN.privateKey.export({ format: "pem", type: "pkcs8" });
+      await chmod(await keys.write("own.pem", pem), 0o600);
+      const tokens = { keys: keys.path, ...Object(options.config?.["tokens"]) };
+      const config = { ...options.config, tokens };
+      return startSallyport({ ...options, target, config });
+    },
+  );
+  beforeEach(() => standing().backend.forget());
+  return standing;
+}
+
+/** What comes back for a token, byte for byte as it is given. */
+export async function present(gate: Gate, token: string): Promise<RawResponse> {
+  const [answer] = await presentAll(gate, [token]);
+  if (answer === undefined) throw new Error("no answer");
+  return answer;
+}
+
+/** What comes back for each of several tokens, sent one behind the other on one connection. */
+export async function presentAll(
+  gate: Gate,
+  tokens: readonly string[],
+): Promise<readonly RawResponse[]> {
+  const requests = tokens.map((token) =>
+    request(["GET /orders HTTP/1.1", "Host: localhost", `Authorization: Bearer ${token}`]),
+  );
+  return (await exchange(gate, requests.join(""), { responses: tokens.length })).responses;
+}
+
+/** Each is refused with the one answer that all bad tokens get, and nothing has reached the backend. */
+export async function expectAllRefused(
+  { gate, backend }: { readonly gate: Gate; readonly backend: Pick<RawBackend, "seen"> },
+  tokens: readonly string[],
+): Promise<void> {
+  const answers = await presentAll(gate, tokens);
+  expect(answers).toHaveLength(tokens.length);
+  for (const answer of answers) {
+    expect(answer.status).toBe(401);
+    expect(answer.header("www-authenticate")).toBe(
+      'Bearer realm="sallyport", error="invalid_token"',
+    );
+    expect(JSON.parse(answer.body)).toEqual({
+      id: expect.toSatisfy(Number.isSafeInteger),
+      message: "Full authentication is required to access this resource",
+      success: false,
+    });
+  }
+  expect(backend.seen()).toEqual([]);
+}
