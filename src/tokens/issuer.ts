@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { SignJWT } from "jose";
+import { SignJWT } from "jose/jwt/sign";
 import { GateError } from "../core/errors.ts";
 import type { Observer } from "../core/observer.ts";
 import type { TokenIssuer } from "../core/token-issuer.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { SigningKeys } from "./signing-keys.ts";
+import type { SigningKeys } from "./key-ring.ts";
 
 export interface TokenIssuerOptions {
   readonly issuer: string;
@@ -21,8 +21,9 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
   const lifetime = Math.floor(lifetimeMs / 1000);
   return {
     async issue(user) {
-      if (keys.signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
-      const { algorithm, kid, key } = keys.signing;
+      const { signing } = keys;
+      if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+      const { algorithm, kid, key } = signing;
       const issuedAt = Math.floor(clock.now() / 1000);
       const token = await new SignJWT({ groups: [...user.groups] })
         .setProtectedHeader({ alg: algorithm, kid, typ: "JWT" })

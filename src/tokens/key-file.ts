@@ -13,8 +13,12 @@ export interface KeyMaterial {
   readonly key: KeyObject;
   /** The `alg` of a JWK (RFC 7517 §4.4). */
   readonly algorithm: string | undefined;
-  /** The `iat` of a JWK, in seconds since the epoch. */
+  /** The `iat` of a JWK, in seconds since the epoch: when it was made. */
   readonly issuedAt: number | undefined;
+  /** Its `nbf`: from when on it signs. */
+  readonly notBefore: number | undefined;
+  /** Its `exp`: until when it verifies. */
+  readonly expires: number | undefined;
 }
 
 /** Why a text is not a key. The message never holds anything of the text. */
@@ -49,21 +53,32 @@ function readPem(text: string): KeyMaterial {
     key: imported(() => reader(text)),
     algorithm: undefined,
     issuedAt: undefined,
+    notBefore: undefined,
+    expires: undefined,
   };
 }
 
 function readJwk(text: string): KeyMaterial {
   const jwk = parsed(text);
   if ("keys" in jwk) throw new KeyFormatError("a set of keys; one key per file is wanted");
-  const { alg, use, iat } = jwk;
+  const { alg, use } = jwk;
   if (alg !== undefined && typeof alg !== "string") throw new KeyFormatError('"alg" is no string');
   if (use !== undefined && use !== "sig") throw new KeyFormatError('"use" is not "sig"');
-  if (iat !== undefined && !Number.isFinite(iat)) throw new KeyFormatError('"iat" is no number');
   return {
     key: keyFromJwk(jwk),
     algorithm: alg,
-    issuedAt: typeof iat === "number" ? iat : undefined,
+    issuedAt: dateIn(jwk, "iat"),
+    notBefore: dateIn(jwk, "nbf"),
+    expires: dateIn(jwk, "exp"),
   };
+}
+
+/** A NumericDate (RFC 7519 §2). JSON lets `1e400` through, which is infinite. */
+function dateIn(jwk: Record<string, unknown>, name: string): number | undefined {
+  const value = jwk[name];
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw new KeyFormatError(`"${name}" is no number`);
 }
 
 /** The key that a JWK describes: secret (`oct`), private (with `d`) or public. Throws `KeyFormatError`. */

@@ -7,6 +7,8 @@ export interface VerificationKey {
   readonly algorithms: readonly SigningAlgorithm[];
   /** A public key, or a secret. */
   readonly key: KeyObject;
+  /** When it ends, in milliseconds since the epoch, whatever the tokens say; left out where it does not. */
+  readonly until?: number;
 }
 
 /** The keys of one issuer, which may change while we run. */

@@ -1,6 +1,7 @@
 import type { Expectations } from "./claims.ts";
 import type { KeySource } from "./key-set.ts";
-import type { SigningKeys } from "./signing-keys.ts";
+import type { SigningKeys } from "./key-ring.ts";
+import type { OwnKeys } from "./own-keys.ts";
 import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
 import { openTrustedKeyAddress } from "./trusted-key-address.ts";
 import { openTrustedKeyFile } from "./trusted-key-file.ts";
@@ -9,7 +10,7 @@ import { openTrustedKeyFile } from "./trusted-key-file.ts";
 export interface IssuerOptions {
   readonly issuer: string;
   readonly audience: string;
-  readonly keys: SigningKeys;
+  readonly keys: SigningKeys | OwnKeys;
   readonly trusted?: readonly TrustedIssuer[];
 }
 
@@ -31,7 +32,7 @@ export function knownIssuers(
   const own: KeySource = {
     current: () => keys.verification,
     refresh: () => Promise.resolve(),
-    close: () => undefined,
+    close: "onChange" in keys ? keys.onChange(context.changed) : () => undefined,
   };
   const issuers = new Map<string, KnownIssuer>();
   issuers.set(issuer, {

@@ -12,6 +12,7 @@ import { type KeySource, selectKey, type VerificationKey } from "./key-set.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "./known-issuers.ts";
 import { isSignedWith } from "./signature.ts";
 import { readToken, type UnverifiedToken } from "./token-text.ts";
+import { keepProven, VerifiedToken } from "./verified-token.ts";
 
 export interface TokenVerifierOptions extends IssuerOptions {
   /** How many verified tokens are remembered; 1 or more. */
@@ -30,16 +31,8 @@ export interface CachingTokenVerifier extends TokenVerifier {
   close(): void;
 }
 
-/** A verified token, under the SHA-256 of its whole text: two tokens that differ in one character share nothing. */
-interface VerifiedToken {
-  readonly identity: Identity;
-  /** Milliseconds since the epoch. */
-  readonly until: number;
-}
-
-/** What was verified with one generation of keys. It is thrown away as a whole when keys change. */
+/** What is thrown away as a whole when keys change. */
 interface Generation {
-  readonly verified: LRUCache<string, VerifiedToken>;
   readonly underWay: SingleFlight<Verdict>;
   /** The last token of each connection: while it is sent again, nothing needs to be hashed (0.9 µs). */
   readonly last: WeakMap<object, LastToken>;
@@ -66,13 +59,12 @@ const MAX_BYTES = 8192;
 /** Verifies our own tokens and those of trusted issuers. Throws `ConfigError` when a file of trusted keys is unusable. */
 export function createTokenVerifier(options: TokenVerifierOptions): CachingTokenVerifier {
   const { cacheEntries, maxBytes = MAX_BYTES, clock, log, observer } = options;
-  const begin = (): Generation => ({
-    verified: new LRUCache({ max: cacheEntries }),
-    underWay: new SingleFlight(),
-    last: new WeakMap(),
-  });
+  // Under the SHA-256 of the whole text: two tokens that differ in one character share nothing.
+  const verified = new LRUCache<string, VerifiedToken>({ max: cacheEntries });
+  const begin = (): Generation => ({ underWay: new SingleFlight(), last: new WeakMap() });
   let generation = begin();
   const changed = (): void => {
+    keepProven(verified, (name) => issuers.get(name)?.keys.current());
     generation = begin();
   };
   const issuers = knownIssuers(options, { clock, log, changed });
@@ -104,23 +96,23 @@ export function createTokenVerifier(options: TokenVerifierOptions): CachingToken
 
   function prove(
     { token, digest, read, issuer, claims }: Unverified,
-    { key }: VerificationKey,
+    key: VerificationKey,
   ): Verdict {
-    if (!isSignedWith(token, key, read.algorithm)) return "signature";
+    if (!isSignedWith(token, key.key, read.algorithm)) return "signature";
     const until = acceptedUntil(claims.expiresAt, issuer.skewMs);
     if (clock.now() >= until) return "expired"; // while the keys were fetched
     const identity = mintIdentity(claims);
-    generation.verified.set(digest, { identity, until });
+    verified.set(digest, new VerifiedToken(identity, until, key));
     return identity;
   }
 
   /** A verified token that is sent again, by this connection or by another. */
   function recall(token: string, digest: string, connection: object | undefined) {
-    const verified = generation.verified.get(digest);
-    if (verified !== undefined && connection !== undefined) {
-      generation.last.set(connection, { token, verified });
+    const known = verified.get(digest);
+    if (known !== undefined && connection !== undefined) {
+      generation.last.set(connection, { token, verified: known });
     }
-    return verified;
+    return known;
   }
 
   return {
@@ -136,10 +128,10 @@ export function createTokenVerifier(options: TokenVerifierOptions): CachingToken
       observer.tokenCache(known === undefined ? "miss" : "hit");
       if (known === undefined) return check(token, digest);
       if (clock.now() < known.until) return known.identity;
-      generation.verified.delete(digest);
-      return "expired";
+      verified.delete(digest);
+      return check(token, digest); // it has ended, or its key has
     },
-    entries: () => generation.verified.size,
+    entries: () => verified.size,
     close() {
       for (const { keys } of issuers.values()) keys.close();
     },

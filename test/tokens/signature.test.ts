@@ -45,6 +45,13 @@ async function joseAccepts(token: string, key: KeyObject, algorithm: string): Pr
   );
 }
 
+/** With one bit changed in one byte. */
+function flipped(bytes: Buffer, at: number): Buffer {
+  const changed = Buffer.from(bytes);
+  changed[at] = (changed[at] ?? 0) ^ 1;
+  return changed;
+}
+
 function withSignature(token: string, change: (signature: Buffer) => Buffer): string {
   const dot = token.lastIndexOf(".");
   const signature = Buffer.from(token.slice(dot + 1), "base64url");
@@ -60,14 +67,8 @@ describe.each(Object.keys(ALGORITHMS).filter(isSigningAlgorithm))("%s", (algorit
   });
 
   test.each<[string, (signature: Buffer) => Buffer]>([
-    [
-      "one bit changed at the start",
-      (s) => Buffer.concat([Buffer.from([s[0]! ^ 1]), s.subarray(1)]),
-    ],
-    [
-      "one bit changed at the end",
-      (s) => Buffer.concat([s.subarray(0, -1), Buffer.from([s.at(-1)! ^ 1])]),
-    ],
+    ["one bit changed at the start", (s) => flipped(s, 0)],
+    ["one bit changed at the end", (s) => flipped(s, s.length - 1)],
     ["cut by a byte", (s) => s.subarray(0, -1)],
     ["a byte longer", (s) => Buffer.concat([s, Buffer.from([0])])],
     ["nothing but zeros", (s) => Buffer.alloc(s.length)],

@@ -1,0 +1,43 @@
+import { systemClock } from "../../lib/clock.ts";
+import { type KeyInState, keyStates } from "../../tokens/key-states.ts";
+import { parseFlags } from "../arguments.ts";
+import { EXIT, type Terminal, UsageError } from "../command.ts";
+import { PLACE_FLAGS, placeOf, timeText } from "./place.ts";
+
+/** Tells what each key does, newest first. */
+export async function list(args: readonly string[], terminal: Terminal): Promise<number> {
+  const flags = parseFlags(args, { ...PLACE_FLAGS, format: { type: "string" } });
+  const { format = "text" } = flags;
+  if (format !== "text" && format !== "json") {
+    throw new UsageError(`--format wants text or json, not ${format}`);
+  }
+  const { directory, algorithm } = placeOf(flags, terminal);
+  const { keys } = await keyStates(directory, algorithm, systemClock.now());
+  if (format === "json") terminal.out(`${JSON.stringify(keys.map(asJson), undefined, 2)}\n`);
+  else terminal.out(table(keys));
+  return EXIT.done;
+}
+
+/** Times as text in ISO 8601; null where there is none. */
+function asJson({ kid, algorithm, file, state, madeAt, signsFrom, verifiesUntil }: KeyInState) {
+  const time = (at: number): string | null => (at === 0 || at === Infinity ? null : timeText(at));
+  return {
+    ...{ kid, algorithm, file, state, madeAt: timeText(madeAt) },
+    ...{ signsFrom: time(signsFrom), verifiesUntil: time(verifiesUntil) },
+  };
+}
+
+function table(keys: readonly KeyInState[]): string {
+  const head = ["STATE", "KID", "ALGORITHM", "MADE", "SIGNS FROM", "VERIFIES UNTIL", "FILE"];
+  const rows = keys.map(({ canSign, ...key }) => [
+    ...[key.state, key.kid, key.algorithm, timeText(key.madeAt)],
+    canSign ? timeText(Math.max(key.signsFrom, key.madeAt)) : "never",
+    ...[timeText(key.verifiesUntil), key.file],
+  ]);
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all
+    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
+    .map((line) => `${line.trimEnd()}\n`)
+    .join("");
+}

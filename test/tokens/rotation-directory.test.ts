@@ -1,0 +1,177 @@
+import { chmod, mkdir, rename, symlink, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ConfigError } from "../../src/core/config-problem.ts";
+import { makeKey } from "../../src/tokens/key-making.ts";
+import { openOwnKeys } from "../../src/tokens/watched-keys.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { until } from "../support/until.ts";
+import { pem, recordedLog, setClock, NOW } from "./fixture.ts";
+
+const SOON_MS = 2_000;
+
+/** The text of a JWK file with these members. */
+function jwk(members: object = {}): string {
+  return JSON.stringify({ ...makeKey("ES256").export({ format: "jwk" }), ...members });
+}
+
+async function put(directory: string, name: string, content: string): Promise<void> {
+  await writeFile(join(directory, `.${name}`), content, { mode: 0o600 });
+  await rename(join(directory, `.${name}`), join(directory, name));
+}
+
+async function opened(directory: string) {
+  const log = recordedLog();
+  const reloads: boolean[] = [];
+  const clock = setClock();
+  const reloaded = (successful: boolean): void => void reloads.push(successful);
+  const keys = await openOwnKeys({ algorithm: "ES256", directory, clock, log, reloaded });
+  onTestFinished(() => keys.close());
+  let changes = 0;
+  keys.onChange(() => void (changes += 1));
+  const errors = () => log.lines.filter(({ level }) => level === "error");
+  return { keys, log, errors, reloads, clock, changes: () => changes };
+}
+
+async function directoryWith(files: Record<string, string>) {
+  const directory = await temporaryDirectory();
+  onTestFinished(() => directory.close());
+  for (const [name, content] of Object.entries(files)) await put(directory.path, name, content);
+  return directory.path;
+}
+
+describe("a directory of keys", () => {
+  test("is read again when a file comes, changes or goes", async () => {
+    const directory = await directoryWith({ a: jwk({ iat: NOW - 9 }) });
+    const { keys, reloads, changes } = await opened(directory);
+    const [a] = keys.ring;
+    await put(directory, "b", jwk({ iat: NOW, nbf: NOW + 10 }));
+    await until(() => keys.verification.length === 2, SOON_MS);
+    expect(keys.signing?.kid).toBe(a?.kid);
+    await put(directory, "b", jwk({ iat: NOW }));
+    await until(() => keys.signing?.kid !== a?.kid, SOON_MS);
+    await unlink(join(directory, "a"));
+    await until(() => keys.verification.length === 1, SOON_MS);
+    expect(reloads).toEqual([true, true, true]);
+    expect(changes()).toBe(3);
+  });
+
+  test("that is broken keeps the old keys and says which file, once, until it is mended", async () => {
+    const directory = await directoryWith({ a: jwk() });
+    const { keys, errors, reloads } = await opened(directory);
+    const before = keys.ring;
+    const secret = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----";
+    await put(directory, "b", secret);
+    await until(() => reloads.length === 1, SOON_MS);
+    await put(directory, "b", secret);
+    await put(directory, "c", "{");
+    await until(() => reloads.length === 2, SOON_MS);
+    expect(keys.ring).toBe(before);
+    expect(JSON.stringify(errors()[0]?.fields)).toContain(join(directory, "b"));
+    expect(JSON.stringify(errors())).not.toContain("c2VjcmV0");
+    await put(directory, "b", jwk());
+    await unlink(join(directory, "c"));
+    await until(() => keys.ring.length === 2, SOON_MS);
+    expect(reloads.at(-1)).toBe(true);
+    expect(errors()).toHaveLength(reloads.filter((ok) => !ok).length);
+  });
+
+  test("that goes and comes again is one that was broken and mended", async () => {
+    const parent = await directoryWith({});
+    const directory = join(parent, "keys");
+    await mkdir(directory);
+    await put(directory, "a", jwk());
+    const { keys, reloads } = await opened(directory);
+    await put(directory, "b", jwk());
+    await until(() => keys.verification.length === 2, SOON_MS);
+    await put(directory, "c", jwk());
+    await until(() => keys.verification.length === 3, SOON_MS);
+    await rename(directory, `${directory}.old`);
+    await until(() => reloads.includes(false), SOON_MS);
+    expect(keys.verification).toHaveLength(3);
+    await mkdir(directory);
+    await put(directory, "b", jwk());
+    await until(() => keys.verification.length === 1, SOON_MS);
+    await put(directory, "d", jwk());
+    await until(() => keys.verification.length === 2, SOON_MS);
+  });
+
+  test.each(["the directory itself", "a directory in the volume"])(
+    "of a Kubernetes volume changes by the link `..data`: %s",
+    async (which) => {
+      const volume = await directoryWith({});
+      const inside = which === "the directory itself" ? "" : "keys";
+      const link = async (version: string, ...names: string[]): Promise<void> => {
+        await mkdir(join(volume, `..${version}`, inside), { recursive: true });
+        for (const name of names) {
+          await writeFile(join(volume, `..${version}`, inside, name), jwk({ iat: NOW }));
+          await chmod(join(volume, `..${version}`, inside, name), 0o600);
+        }
+        await symlink(`..${version}`, join(volume, "..data_tmp"));
+        await rename(join(volume, "..data_tmp"), join(volume, "..data"));
+      };
+      await link("1", "a.jwk");
+      if (inside === "") await symlink("..data/a.jwk", join(volume, "a.jwk"));
+      else await symlink("..data/keys", join(volume, "keys"));
+      const { keys } = await opened(join(volume, inside));
+      for (const version of ["2", "3"]) {
+        const [before] = keys.ring;
+        await link(version, "a.jwk");
+        await until(() => keys.ring[0]?.kid !== before?.kid, SOON_MS);
+      }
+    },
+  );
+
+  test("that says when a key signs needs no change for it, and nobody signs out of time", async () => {
+    const directory = await directoryWith({ a: jwk({ iat: NOW - 9, exp: NOW + 20 }) });
+    const { keys, clock, errors, log } = await opened(directory);
+    const [a] = keys.ring;
+    await put(directory, "b", jwk({ iat: NOW, nbf: NOW + 10, exp: NOW + 30 }));
+    await until(() => keys.ring.length === 2, SOON_MS);
+    clock.advance(10_000);
+    expect(keys.signing?.kid).not.toBe(a?.kid);
+    clock.advance(20_000);
+    expect(keys.signing).toBeUndefined();
+    expect(keys.verification).toEqual([]);
+    await keys.change({ algorithm: "ES256", directory });
+    expect(errors().map(({ message }) => message)).toEqual([
+      "No key signs at this time, nobody can log in",
+    ]);
+    clock.advance(-15_000);
+    await keys.change({ algorithm: "ES256", directory });
+    expect(log.lines.at(-1)).toMatchObject({ message: "Another key signs now" });
+  });
+
+  test.each(["iat", "nbf", "exp"])("a JWK whose %s is no number is none", async (name) => {
+    for (const value of ['"0"', "null", "1e400", "{}"]) {
+      const text = jwk().replace("{", `{"${name}":${value},`);
+      const directory = await directoryWith({ a: text });
+      await expect(opened(directory)).rejects.toBeInstanceOf(ConfigError);
+    }
+  });
+});
+
+describe("a change of place", () => {
+  test("takes the keys that are there, or leaves everything as it was", async () => {
+    const first = await directoryWith({ a: jwk() });
+    const second = await directoryWith({ "b.pem": pem(makeKey("ES256")) });
+    const { keys } = await opened(first);
+    const [a] = keys.ring;
+    await expect(keys.change({ algorithm: "ES256", directory: "/nowhere" })).rejects.toBeInstanceOf(
+      ConfigError,
+    );
+    await expect(keys.change({ algorithm: "EdDSA", directory: second })).rejects.toBeInstanceOf(
+      ConfigError,
+    );
+    expect(keys.ring[0]).toBe(a);
+    await keys.change({ algorithm: "ES256", directory: second });
+    expect(keys.ring.map(({ file }) => file)).toEqual([join(second, "b.pem")]);
+    await put(second, "c.jwk", jwk());
+    await until(() => keys.ring.length === 2, SOON_MS);
+    await keys.change({ algorithm: "EdDSA", directory: undefined });
+    expect(keys.ring.map(({ algorithm }) => algorithm)).toEqual(["EdDSA"]);
+    const [made] = keys.ring;
+    await keys.change({ algorithm: "EdDSA", directory: undefined });
+    expect(keys.ring[0]).toBe(made);
+  });
+});
