@@ -25,6 +25,12 @@ export function authorize(
   return mintPermit({ request, route, identity });
 }
 
+/** Lets a request through that would be refused, as nobody's: only where the route is watched and not enforced. */
+export function letPass(request: GateRequest, route: Route): Permit {
+  if (route.mode !== "monitor") throw new GateError("internal", { reason: "not_monitored" });
+  return mintPermit({ request, route, identity: undefined });
+}
+
 function satisfies(groups: readonly string[], requirement: GroupRequirement): boolean {
   const { any, all } = requirement;
   return (

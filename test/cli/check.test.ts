@@ -120,7 +120,7 @@ routes:
     await shipped.write("keys/three.json", "{}");
     await rm(join(shipped.directory, "ca.crt"));
     expect(await places()).toEqual([
-      "config.yaml:89:20",
+      "config.yaml:108:20",
       "tls.key",
       "users.yaml:3:15",
       "users.yaml:4:3",

@@ -3,7 +3,22 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { childCommand, command, MAIN } from "./command.ts";
 
-const COMMANDS = ["serve", "demo", "check", "hash-password", "healthcheck", "selftest", "schema", "version"];
+const COMMANDS = [
+  "serve",
+  "demo",
+  "check",
+  "config",
+  "doctor",
+  "explain",
+  "token",
+  "hash-password",
+  "keys",
+  "healthcheck",
+  "drain",
+  "selftest",
+  "schema",
+  "version",
+];
 
 const PACKAGE = JSON.parse(
   readFileSync(new URL("../../package.json", import.meta.url), "utf8"),

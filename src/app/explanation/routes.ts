@@ -1,0 +1,43 @@
+import type { ExplainedRoute } from "../../core/explanation.ts";
+import type { GateRequest } from "../../core/gate-request.ts";
+import type { Route } from "../../core/route.ts";
+import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
+
+/** Every route in the order in which they are tried, and what became of it. The route table itself says what fits. */
+export function explainRoutes(
+  routes: readonly Route[],
+  request: GateRequest | undefined,
+): ExplainedRoute[] {
+  let taken = false;
+  return bySpecificity(routes).map((route) => {
+    const fits = request !== undefined && !taken && matches(route, request);
+    const misfits = request === undefined || taken || fits ? [] : misfitsOf(route, request);
+    const tried = request !== undefined && !taken;
+    taken ||= fits;
+    return {
+      name: route.name,
+      hosts: route.hosts,
+      path: "exact" in route.path ? `=${route.path.exact}` : route.path.prefix,
+      methods: route.methods,
+      result: fits ? "taken" : tried ? "does not fit" : "not tried",
+      misfits,
+    };
+  });
+}
+
+function matches(route: Route, request: GateRequest): boolean {
+  return createRouteTable([route])(request) !== undefined;
+}
+
+/** Each condition alone. */
+function misfitsOf(route: Route, request: GateRequest): ExplainedRoute["misfits"] {
+  const { hosts, methods, path, ...rest } = route;
+  const everywhere: Route = { ...rest, path: { prefix: "/" } };
+  const alone = {
+    host: hosts === undefined ? everywhere : { ...everywhere, hosts },
+    path: { ...rest, path },
+    method: methods === undefined ? everywhere : { ...everywhere, methods },
+  };
+  const parts = ["host", "path", "method"] as const;
+  return parts.filter((part) => !matches(alone[part], request));
+}

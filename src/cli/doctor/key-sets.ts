@@ -1,0 +1,69 @@
+import type { Configuration } from "../../config/schema.ts";
+import { readJwkSet } from "../../tokens/jwk-set.ts";
+import { createTarget } from "../../upstream/target.ts";
+import { bad, codeOf, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
+import { reach, type Reaching } from "./reach.ts";
+
+/** Found on the way: how far the clock of this machine is behind that of a server, in milliseconds. */
+export interface ClockDifference {
+  readonly server: string;
+  readonly behindMs: number;
+}
+
+type TrustedIssuer = Configuration["tokens"]["trusted"][number];
+
+const TARGET_LIMITS = { connections: 1, timeouts: { connect: 1, response: 1, idle: 1 } };
+
+/** The key set of every trusted issuer, all at the same time. */
+export async function lookAtKeySets(
+  { tokens }: Configuration,
+  reaching: Reaching,
+): Promise<{ group: FindingGroup; differences: readonly ClockDifference[] }> {
+  const differences: ClockDifference[] = [];
+  const looks = tokens.trusted.map(async (trusted): Promise<Finding[]> => {
+    const { issuer, jwks } = trusted;
+    if ("file" in jwks) return [good(`${issuer}: ${jwks.file} holds keys`)];
+    const { origin } = new URL(jwks.url);
+    const target = createTarget({ address: origin, ...TARGET_LIMITS });
+    const [findings, answered] = await Promise.all([
+      reach(issuer, target.origin, reaching),
+      askForKeys(trusted, jwks.url, reaching),
+    ]);
+    if (answered.behindMs !== undefined) {
+      differences.push({ server: origin, behindMs: answered.behindMs });
+    }
+    return [...findings, answered.finding];
+  });
+  const findings = (await Promise.all(looks)).flat();
+  const none = [skipped("no other issuer is trusted")];
+  const group = { name: "trusted key sets", findings: findings.length === 0 ? none : findings };
+  return { group, differences };
+}
+
+async function askForKeys(
+  { issuer, algorithms }: TrustedIssuer,
+  url: string,
+  { timeoutMs }: Reaching,
+): Promise<{ finding: Finding; behindMs?: number }> {
+  try {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const response = await fetch(url, { redirect: "error", signal });
+    const text = await response.text();
+    const date = Date.parse(response.headers.get("date") ?? "");
+    const clock = Number.isNaN(date) ? {} : { behindMs: date - Date.now() };
+    if (response.status !== 200) {
+      const message = `${issuer}: its key set is answered with ${response.status}`;
+      return { finding: bad(message, "look at tokens.trusted[].jwks.url"), ...clock };
+    }
+    const { keys, ignored } = readJwkSet(text, algorithms);
+    if (keys.length === 0) {
+      const hint = `look at tokens.trusted[].algorithms; ${ignored.length} were left out`;
+      return { finding: bad(`${issuer}: its key set holds no key that fits`, hint), ...clock };
+    }
+    const message = `${issuer}: ${keys.length} keys, ${ignored.length} left out`;
+    return { finding: ignored.length === 0 ? good(message) : warning(message), ...clock };
+  } catch (error) {
+    const hint = "no token of this issuer can be accepted until that works";
+    return { finding: bad(`${issuer}: its key set cannot be had (${codeOf(error)})`, hint) };
+  }
+}

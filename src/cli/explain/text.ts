@@ -1,0 +1,121 @@
+import type {
+  ExplainedBackend,
+  ExplainedGroups,
+  ExplainedRoute,
+  ExplainedStep,
+  ExplainedToken,
+  ExplainedVerdict,
+  Explanation,
+} from "../../core/explanation.ts";
+import { formatDuration } from "../../lib/duration.ts";
+import { formatSize } from "../../lib/size.ts";
+import type { Marks } from "../marks.ts";
+
+/** An explanation for a person. What the request brought in cannot steer the terminal. */
+export function explanationText(found: Explanation, marks: Marks): string {
+  const { verdict, request, routes, token, groups, backend, notes } = found;
+  const sections = [
+    [verdictLine(verdict, backend, marks)],
+    request === undefined
+      ? []
+      : [
+          "Request",
+          `  ${request.method} ${request.path} on ${request.host || "no host"}${request.secure ? " over TLS" : ""}${request.protocol === "websocket" ? ", to open a WebSocket" : ""}`,
+          ...(request.matchPath === request.path ? [] : [`  matched as ${request.matchPath}`]),
+          `  from ${request.client}${request.client === request.peer ? "" : ` through ${request.peer}`}${request.peerTrusted ? ", a trusted proxy" : ""}`,
+        ],
+    ["Routes, in the order in which they are tried", ...routeLines(routes, marks)],
+    token === undefined ? [] : tokenLines(token, marks),
+    groups === undefined ? [] : groupLines(groups),
+    backend === undefined ? [] : backendLines(backend),
+    notes.length === 0 ? [] : ["Notes", ...notes.map((note) => `  ${note}`)],
+  ];
+  const text = sections.flatMap((lines) => (lines.length === 0 ? [] : [lines.join("\n")]));
+  return `${text.join("\n\n").replaceAll(/[^\P{C}\n]/gu, "?")}\n`;
+}
+
+function verdictLine(
+  { outcome, status, reason, route, wouldDeny }: ExplainedVerdict,
+  backend: ExplainedBackend | undefined,
+  marks: Marks,
+): string {
+  switch (outcome) {
+    case "forwarded":
+      return wouldDeny === undefined
+        ? `${marks.good} forwarded to ${backend?.upstream ?? "nobody"} by the route ${route}`
+        : `${marks.warning} forwarded as nobody's, since ${route} is only watched; would be refused: ${wouldDeny}`;
+    case "answered":
+      return `${marks.good} answered by Sallyport itself: ${route}`;
+    case "refused":
+      return `${marks.bad} refused with ${status}: ${reason}`;
+  }
+}
+
+function routeLines(routes: readonly ExplainedRoute[], marks: Marks): string[] {
+  const rows = routes.map((route) => [
+    route.result === "taken" ? marks.good : route.result === "not tried" ? " " : marks.skipped,
+    route.name,
+    route.hosts?.join(",") ?? "any host",
+    route.path,
+    route.methods?.join(",") ?? "any method",
+    route.misfits.length === 0 ? route.result : `another ${route.misfits.join(", another ")}`,
+  ]);
+  const width = (column: number): number =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0));
+  return rows.map((row) =>
+    `  ${row.map((cell, column) => cell.padEnd(width(column))).join("  ")}`.trimEnd(),
+  );
+}
+
+/** The verdict on a token, a line for each step. */
+export function stepLines(steps: readonly ExplainedStep[], marks: Marks): string[] {
+  const sign = { ok: marks.good, failed: marks.bad, "not reached": marks.skipped } as const;
+  return steps.map(({ step, result, detail }) =>
+    `  ${sign[result]} ${step.padEnd(9)}  ${detail || result}`.trimEnd(),
+  );
+}
+
+function tokenLines({ accepted, reason, steps, ...caller }: ExplainedToken, marks: Marks) {
+  const left = caller.timeLeftMs === undefined ? "" : `, ${wholeSeconds(caller.timeLeftMs)} left`;
+  const verdict = accepted ? `accepted${left}` : `not accepted: ${reason}`;
+  const lines = [`Token, ${verdict}`, ...stepLines(steps, marks)];
+  if (caller.subject !== undefined) {
+    lines.push(`    says it is ${caller.subject}, from ${caller.issuer ?? "nobody"}`);
+  }
+  return lines;
+}
+
+/** Milliseconds for a person: no fractions of a second. */
+function wholeSeconds(milliseconds: number): string {
+  return formatDuration(Math.max(0, Math.floor(milliseconds / 1000) * 1000));
+}
+
+function groupLines({ any, all, held }: ExplainedGroups): string[] {
+  return [
+    "Groups",
+    ...(any === undefined ? [] : [`  one of    ${any.join(", ")}`]),
+    ...(all === undefined ? [] : [`  every of  ${all.join(", ")}`]),
+    `  held      ${held.join(", ") || "none"}`,
+  ];
+}
+
+function backendLines({ targets, path, queryBytes, headers, timeouts, limits }: ExplainedBackend) {
+  const { connect, response, idle, queue } = timeouts;
+  const { rate, bodyBytes } = limits;
+  const query = queryBytes === 0 ? "" : ` and its query of ${queryBytes} bytes`;
+  return [
+    "Backend",
+    `  target    ${targets.join(", ")}`,
+    `  path      ${path}${query}`,
+    `  timeouts  connect ${formatDuration(connect)}, answer ${formatDuration(response)}, silence ${formatDuration(idle)}, queue ${formatDuration(queue)}`,
+    `  limits    body ${bodyBytes === undefined ? "unlimited" : formatSize(bodyBytes)}, ${limits.connections} connections to each target, ${limits.queue} requests waiting`,
+    ...(rate === undefined
+      ? []
+      : [
+          `  rate      ${rate.requests} in ${formatDuration(rate.withinMs)}, ${rate.burst} at once, by ${rate.by}`,
+        ]),
+    ...headers.removed.map((name) => `  removed   ${name}`),
+    ...headers.kept.map((name) => `  kept      ${name}`),
+    ...headers.added.map(([name, value]) => `  added     ${name}: ${value}`),
+  ];
+}

@@ -1,0 +1,95 @@
+import { text as textOf } from "node:stream/consumers";
+import { parseArgs } from "node:util";
+import { type InspectedToken, inspectToken } from "../../app/explanation/inspect-token.ts";
+import { SILENT_LOG } from "../../app/explanation/silent.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { maskText } from "../../observe/redaction.ts";
+import { loadSigningKeys } from "../../tokens/signing-keys.ts";
+import { CONFIGURATION_FLAGS, configurationSources, parseFlags } from "../arguments.ts";
+import { EXIT, type Terminal, UsageError } from "../command.ts";
+import { stepLines } from "../explain/text.ts";
+import { formatFrom } from "../format.ts";
+import { inspect } from "../inspect.ts";
+import { type Marks, marksFor } from "../marks.ts";
+import { TOKEN_FLAGS, tokenFrom } from "../token-argument.ts";
+
+const FLAGS = { ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, format: { type: "string" } } as const;
+
+/** `token inspect`. */
+export async function inspectOne(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { words, others } = apart(args);
+  const flags = parseFlags(others, FLAGS);
+  const format = formatFrom(flags.format, ["text", "json"]);
+  const named = tokenFrom(flags);
+  if (words.length + (named === undefined ? 0 : 1) > 1) {
+    throw new UsageError("one token is wanted, not several");
+  }
+  const given = named ?? words[0] ?? (await textOf(terminal.input));
+  const token = given.trim().replace(/^Bearer\s+/i, "");
+  if (token === "") throw new UsageError("there is no token to inspect");
+  const configuration = await inspect(configurationSources(flags, terminal));
+  const { algorithm, keys: directory } = configuration.tokens;
+  const keys = await loadSigningKeys({
+    algorithm,
+    log: SILENT_LOG,
+    ...(directory && { directory }),
+  });
+  const found = await inspectToken({ configuration, keys, clock: systemClock }, token);
+  if (directory === undefined) {
+    terminal.err(
+      "without tokens.keys the running proxy has a key of its own: ask its /-/explain\n",
+    );
+  }
+  terminal.out(
+    format === "json"
+      ? `${JSON.stringify(found, undefined, 2)}\n`
+      : inspectedText(found, marksFor(terminal)),
+  );
+  return found.accepted ? EXIT.done : EXIT.failed;
+}
+
+/** Splits words from flags, so that a token is never repeated in a complaint about arguments. */
+function apart(args: readonly string[]): { words: string[]; others: string[] } {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: FLAGS,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const places = new Set(
+    tokens.flatMap((each) => (each.kind === "positional" ? [each.index] : [])),
+  );
+  return {
+    words: args.filter((_word, index) => places.has(index)),
+    others: args.filter((_word, index) => !places.has(index)),
+  };
+}
+
+function inspectedText(found: InspectedToken, marks: Marks): string {
+  const { accepted, reason, header, claims, signatureCharacters, clock, steps } = found;
+  const lines = [
+    accepted ? `${marks.good} accepted here` : `${marks.bad} not accepted here: ${reason}`,
+    ...stepLines(steps, marks),
+    "",
+    "Header",
+    ...fieldLines(header),
+    "",
+    accepted ? "Claims" : "Claims, which nothing proves",
+    ...fieldLines(claims),
+    "",
+    "Signature",
+    `  ${signatureCharacters} characters, not shown`,
+    "",
+    `Dates, at ${new Date().toISOString()} here`,
+    ...(clock.length === 0 ? ["  none"] : clock.map((line) => `  ${line}`)),
+  ];
+  return `${lines.join("\n").replaceAll(/[^\P{C}\n]/gu, "?")}\n`;
+}
+
+function fieldLines(fields: Readonly<Record<string, unknown>> | undefined): string[] {
+  if (fields === undefined) return ["  cannot be read"];
+  return Object.entries(fields).map(
+    ([name, value]) => `  ${name}: ${maskText(JSON.stringify(value) ?? "")}`,
+  );
+}

@@ -1,0 +1,14 @@
+import { Document, isCollection, isScalar } from "yaml";
+import type { Effective } from "./effective.ts";
+
+/** The effective configuration as a file that can be used again, with the origin of each value behind it. */
+export function effectiveYaml({ value, values }: Effective): string {
+  const document = new Document(value);
+  for (const { path, origin } of values) {
+    const node = document.getIn(path, true);
+    if (isCollection(node)) node.flow = true;
+    if (isCollection(node) || isScalar(node))
+      node.comment = ` ${origin.replaceAll(/\p{Cc}/gu, "?")}`;
+  }
+  return document.toString({ lineWidth: 0, flowCollectionPadding: true });
+}

@@ -1,0 +1,138 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { signingPair, signToken, startKeySetServer } from "../support/foreign-keys.ts";
+import { childCommand, command } from "./command.ts";
+import { type Deployment, deployment } from "./deployment.ts";
+
+let shipped: Deployment;
+let token: string;
+
+beforeEach(async () => {
+  shipped = await deployment();
+  const minted = await command([
+    ...["token", "mint", ...shipped.flags, "--subject", "alice", "--groups", "sales"],
+  ]);
+  token = minted.out.trim();
+});
+
+function explain(...args: readonly string[]) {
+  return command(["explain", ...shipped.flags, ...args]);
+}
+
+const ORDERS = "https://api.example.com/api/orders/7?q=1";
+
+describe("what would become of a request", () => {
+  it("is told by a process, too: forwarded with a token, refused without", async () => {
+    const args = ["explain", ...shipped.flags, "--url", ORDERS];
+    const forwarded = await childCommand([...args, "--token", token]);
+    expect({ code: forwarded.code, err: forwarded.err }).toEqual({ code: 0, err: "" });
+    expect(forwarded.out).toMatch(/^. forwarded to orders by the route orders\n/);
+    expect(forwarded.out).toContain("path      /orders/7 and its query of 4 bytes");
+    expect(forwarded.out).toContain("added     X-Auth-Subject: alice");
+    expect(forwarded.out).toContain("removed   Authorization");
+    const refused = await command(args);
+    expect({ code: refused.code, err: refused.err }).toEqual({ code: 1, err: "" });
+    expect(refused.out).toMatch(/^. refused with 401: missing\n/);
+  });
+
+  it("is the same with the token in a file", async () => {
+    await shipped.write("token", `${token}\n`);
+    const file = `${shipped.directory}/token`;
+    const { code } = await explain("--url", ORDERS, "--token-file", file);
+    expect(code).toBe(0);
+    expect((await explain("--url", ORDERS, "--token-file", "/none")).code).toBe(2);
+    const both = await explain("--url", ORDERS, "--token-file", file, "--token", token);
+    expect(both.code).toBe(2);
+  });
+
+  it("depends on the address that it comes from", async () => {
+    const { out } = await explain(
+      ...["--url", "/docs/", "--client", "192.0.2.7", "--format", "json"],
+      ...[
+        "--set",
+        "server.trustedProxies=[192.0.2.0/24]",
+        "--header",
+        "X-Forwarded-For: 2001:db8::1",
+      ],
+    );
+    expect(JSON.parse(out)).toMatchObject({
+      request: { client: "2001:db8::1", peer: "192.0.2.7", peerTrusted: true },
+    });
+  });
+
+  it("is told for an upgrade", async () => {
+    const upgrade = ["--header", "Connection: Upgrade", "--header", "Upgrade: websocket"];
+    const { code, out } = await explain("--url", "/x", "--token", token, ...upgrade);
+    expect(code).toBe(0);
+    expect(out).toContain("to open a WebSocket");
+    const other = ["--header", "Connection: Upgrade", "--header", "Upgrade: h2c"];
+    expect((await explain("--url", "/x", "--token", token, ...other)).out).toContain(
+      "refused with 400: upgrade_unsupported",
+    );
+  });
+
+  it("takes two Authorization fields for what they are", async () => {
+    const second = ["--header", "authorization: Bearer x"];
+    const { code, out } = await explain("--url", "/x", "--token", token, ...second);
+    expect(code).toBe(1);
+    expect(out).toContain("refused with 401: multiple");
+  });
+
+  it("says that it cannot know the key of a process that made its own", async () => {
+    const flags = shipped.flags.slice(0, -2);
+    await shipped.write(
+      "config.yaml",
+      "server: { tls: { selfSigned: true } }\nupstreams: { app: { targets: [unix:/run/app.sock] } }\n",
+    );
+    const config = flags.slice(0, 2);
+    const { code, out } = await command(["explain", ...config, "--url", "/x", "--token", token]);
+    expect(code).toBe(1);
+    expect(out).toContain("unknown_key");
+    expect(out).toContain("/-/explain");
+  });
+
+  it("fetches the keys of a trusted issuer, and tells when they cannot be had", async () => {
+    const pair = signingPair("one");
+    let keys: readonly object[] | undefined = [pair.jwk];
+    await using server = await startKeySetServer(() => keys);
+    const trusted = `tokens.trusted=[{issuer: us, audience: a, jwks: {url: "${server.url}"}, algorithms: [ES256]}]`;
+    const exp = Math.floor(Date.now() / 1000) + 600;
+    const foreign = await signToken(pair, { iss: "us", aud: "a", sub: "bob", exp });
+    const args = ["--url", "/x", "--token", foreign, "--set", trusted];
+    expect((await explain(...args)).out).toContain("says it is bob, from us");
+    keys = undefined;
+    const { code, out } = await explain(...args);
+    expect(code).toBe(1);
+    expect(out).toContain("refused with 503: keys_unusable");
+  });
+
+  it("holds nothing that steers a terminal", async () => {
+    const { out } = await explain("--url", "/docs/%1b[2J", "--header", "X-A: \u0085");
+    expect(out).not.toMatch(/[^\P{C}\n]/u);
+  });
+
+  it("is marked by signs in UTF-8, and in ASCII elsewhere", async () => {
+    const args = ["explain", ...shipped.flags, "--url", "/docs/"];
+    expect((await command(args, { LANG: "en_US.UTF-8" })).out).toMatch(/^√ /);
+    expect((await command(args, { LANG: "C" })).out).toMatch(/^\+ /);
+    expect((await command(args, { LANG: "C.utf8", NO_COLOR: "1" })).out).toMatch(/^\+ /);
+  });
+});
+
+it.each([
+  [[]],
+  [["--url", "ftp://x/"]],
+  [["--url", "/a b"]],
+  [["--url", "/", "--method", "FETCH"]],
+  [["--url", "/", "--header", "nothing"]],
+  [["--url", "/", "--header", "A: 1\r\nB: 2"]],
+  [["--url", "/", "--client", "me"]],
+  [["--url", "/", "--format", "xml"]],
+])("%j is wrong usage", async (args) => {
+  const { code, out } = await explain(...args);
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+});
+
+it("a broken configuration is told as one", async () => {
+  await shipped.write("config.yaml", "routes: 1\n");
+  expect((await explain("--url", "/")).code).toBe(78);
+});

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import type { Route } from "../../src/core/route.ts";
+import { routePitfalls } from "../../src/policy/pitfalls.ts";
+
+const open: Route = {
+  name: "open",
+  path: { prefix: "/" },
+  auth: "none",
+  upstream: "app",
+  forwardAuthorization: "strip",
+};
+
+function guarded(more: Partial<Route>): Route {
+  return { ...open, name: "guarded", auth: "required", ...more };
+}
+
+function found(...routes: Route[]): string[] {
+  return routePitfalls(routes).map(({ route, message }) => `${route}: ${message}`);
+}
+
+describe("a protected route beside a public one", () => {
+  it("leaves the path without its last slash public", () => {
+    expect(found(open, guarded({ path: { prefix: "/1/" } }))).toEqual([
+      "guarded: /1 is public by the route open",
+    ]);
+    expect(found(open, guarded({ path: { prefix: "/1" } }))).toEqual([]);
+  });
+
+  it("leaves what is below one exact path public", () => {
+    expect(found(open, guarded({ path: { exact: "/1" } }))).toEqual([
+      "guarded: /1/ is public by the route open",
+    ]);
+  });
+
+  it("leaves methods public that it does not name, HEAD above all", () => {
+    expect(found(open, guarded({ path: { prefix: "/1" }, methods: ["GET"] }))).toEqual([
+      "guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1 is public by the route open",
+    ]);
+    const reads: Route = { ...open, methods: ["GET", "HEAD"] };
+    expect(found(reads, guarded({ path: { prefix: "/1" }, methods: ["GET"] }))).toEqual([
+      "guarded: HEAD of /1 is public by the route open",
+    ]);
+  });
+
+  it("leaves the path in another case public", () => {
+    expect(found(open, guarded({ path: { prefix: "/a" } }))).toEqual([
+      "guarded: /A is public by the route open",
+    ]);
+    expect(found(open, guarded({ path: { prefix: "/A" } }))).toEqual([
+      "guarded: /a is public by the route open",
+    ]);
+  });
+
+  it("leaves the path public under other hosts", () => {
+    expect(found(open, guarded({ path: { prefix: "/1" }, hosts: ["*.example.com"] }))).toEqual([
+      "guarded: /1 is public by the route open under any other host",
+    ]);
+  });
+});
+
+it("finds nothing where the rest is protected, too", () => {
+  const rest = guarded({ name: "rest", path: { prefix: "/" } });
+  const below: Route = { ...open, path: { prefix: "/public/" } };
+  const paths = [{ prefix: "/a/" }, { exact: "/B" }];
+  const routes = paths.map((path, i) => guarded({ name: `r${i}`, path, methods: ["GET"] }));
+  expect(found(rest, below, ...routes)).toEqual([]);
+});
