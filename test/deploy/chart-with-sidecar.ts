@@ -1,0 +1,15 @@
+import { cp, mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { DEPLOY, documentedFile } from "./documents.ts";
+
+/** Writes the chart that the chart's README shows, with Sallyport's chart as its dependency. Gives its directory back. */
+export async function chartWithSidecar(directory: string): Promise<string> {
+  for (const name of ["Chart.yaml", "values.yaml", "templates/orders.yaml"]) {
+    const file = join(directory, name);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, documentedFile("helm/sallyport/README.md", name));
+  }
+  const chart = join(DEPLOY, "helm/sallyport");
+  await cp(chart, join(directory, "charts/sallyport"), { recursive: true });
+  return directory;
+}

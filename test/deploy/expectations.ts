@@ -1,0 +1,74 @@
+/** What holds for every pod that Sallyport is in, whichever way the pod was made. */
+import { expect } from "vitest";
+import { parse } from "yaml";
+import { parseDuration } from "../../src/lib/duration.ts";
+import { type Container, containerOf, type PodSpec } from "./manifests.ts";
+
+/** The profile `restricted` of the Pod Security Standards, a read-only root, and Secrets that only the group can read. */
+export function expectHardened(pod: PodSpec): void {
+  for (const { securityContext, resources } of [...(pod.initContainers ?? []), ...pod.containers]) {
+    expect(securityContext).toEqual({
+      runAsNonRoot: true,
+      runAsUser: 65_532,
+      runAsGroup: 65_532,
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      privileged: false,
+      capabilities: { drop: ["ALL"] },
+      seccompProfile: { type: "RuntimeDefault" },
+    });
+    expect(resources.requests.memory).toBeDefined();
+    expect(resources.limits.memory).toBeDefined();
+    expect(resources.limits.cpu).toBeUndefined();
+  }
+  for (const volume of pod.volumes ?? []) {
+    const mode = "secret" in volume ? volume.secret.defaultMode : volume.projected.defaultMode;
+    expect(mode).toBe(0o440);
+  }
+  const { volumeMounts = [] } = containerOf(pod, "sallyport");
+  expect(volumeMounts.map(({ readOnly }) => readOnly)).toEqual(volumeMounts.map(() => true));
+}
+
+/** All probes ask the admin listener, and pages that do not depend on the backend. */
+export function expectProbes({ ports = [], ...container }: Container): void {
+  expect(ports).toEqual([
+    { name: "https", containerPort: 8443, protocol: "TCP" },
+    { name: "admin", containerPort: 9464, protocol: "TCP" },
+  ]);
+  const { startupProbe, livenessProbe, readinessProbe } = container;
+  expect(probePaths(container)).toEqual(["/livez", "/livez", "/readyz"]);
+  for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
+    expect(probe?.httpGet.port).toBe("admin");
+  }
+}
+
+/** The paths of the start-up, the liveness and the readiness probe. */
+export function probePaths(container: Omit<Container, "ports">): string[] {
+  const { startupProbe, livenessProbe, readinessProbe } = container;
+  return [startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path ?? "");
+}
+
+/** Seconds that an application is granted to end by itself, beside its own preStop. */
+const APPLICATION = 10;
+
+/** The grace period is longer than everything that runs within it, one after the other. */
+export function expectTimeToStop(pod: PodSpec, configuration: string): void {
+  const { server } = parse(configuration) as {
+    server: { drain?: { delay: string; timeout: string } };
+  };
+  const { delay, timeout } = server.drain ?? { delay: "5s", timeout: "20s" };
+  const drain = (milliseconds(delay) + milliseconds(timeout)) / 1000;
+  const sleeps = pod.containers.map(({ lifecycle }) =>
+    lifecycle !== undefined && "sleep" in lifecycle.preStop ? lifecycle.preStop.sleep.seconds : 0,
+  );
+  const isSidecar = pod.initContainers?.some(({ name }) => name === "sallyport") === true;
+  const before = isSidecar ? Math.max(...sleeps) + APPLICATION : 0;
+  if (isSidecar) expect(Math.min(...sleeps)).toBeGreaterThan(0);
+  expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(before + drain);
+}
+
+function milliseconds(text: string): number {
+  const value = parseDuration(text);
+  if (value === undefined) throw new Error(`${text} is no duration`);
+  return value;
+}

@@ -1,0 +1,184 @@
+/** The runbook has an entry for everything that Sallyport complains about; the lists come from the source. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, test } from "vitest";
+import { ERRORS } from "../../src/core/errors.ts";
+import { AUTH_REASONS, REJECTIONS, UPSTREAM_ERROR_REASONS } from "../../src/core/outcome.ts";
+import { createLog } from "../../src/observe/application-log.ts";
+import { command } from "../cli/command.ts";
+import { deployment } from "../cli/deployment.ts";
+import { codesIn, ROOT } from "../docs/markdown.ts";
+import { keptLines } from "../observe/kept-lines.ts";
+import { entries, linkTo, runbook } from "./runbook-entries.ts";
+
+const source = (pattern: string): string =>
+  globSync(pattern, { cwd: ROOT, exclude: ["src/cli/selftest/**"] })
+    .map((name) => readFileSync(join(ROOT, name), "utf8"))
+    .join("\n");
+const everything = source("src/**/*.ts");
+
+test("every entry says what it means, where to look and what to do", () => {
+  const told = ["Alerts", "Errors that clients get", "Messages of the log"].flatMap(entries);
+  for (const { heading, text } of told) {
+    if (text.includes("\n|")) continue;
+    const points = [...text.matchAll(/^- ([\w ]+): \S/gm)].map(([, word]) => word);
+    expect(
+      [
+        ["Means", "Look", "Do"],
+        ["Means", "Look and do"],
+      ],
+      heading,
+    ).toContainEqual(points);
+  }
+});
+
+test("every link leads to a heading, and no two headings share one", () => {
+  const headings = [...runbook.text.matchAll(/^#{1,6} (.+)$/gm)].map(([, text = ""]) =>
+    linkTo(text),
+  );
+  expect(new Set(headings).size).toBe(headings.length);
+  const links = [...runbook.text.matchAll(/\]\((#[^)]+)\)|`(docs\/runbook\.md#[\w-]+)`/g)];
+  expect(links.length).toBeGreaterThan(50);
+  for (const [, near, far] of links) expect(headings).toContain(far ?? `docs/runbook.md${near}`);
+});
+
+describe("errors that clients get", () => {
+  it("all have an entry, in the order of the table, and no others", () => {
+    const [table, ...told] = entries("Errors that clients get").map(({ heading }) => heading);
+    expect(table).toBe("From the reason to the entry");
+    expect(told).toEqual(Object.keys(ERRORS));
+  });
+
+  it("are found from every reason that the log can give", () => {
+    const literal = [...everything.matchAll(/GateError\(\s*"\w+",\s*\{[^}]*\breason: "(\w+)"/g)];
+    const made = [...everything.matchAll(/\b(ambiguous|busy|unavailable)\("(\w+)"/g)].map(
+      ([, maker, word = ""]) => (maker === "ambiguous" ? `ambiguous_${word}` : word),
+    );
+    const broken = [...everything.matchAll(/brokeOff = [^;]*?"(\w+)"/g)];
+    const throttled = [...everything.matchAll(/: "(throttled\w*)"/g)];
+    expect([literal.length > 5, made.length > 5, throttled.length > 3]).toEqual([true, true, true]);
+    const logged = new Set<string>([
+      ...[...literal, ...throttled, ...broken].map(([, word = ""]) => word),
+      ...made,
+      ...AUTH_REASONS,
+      ...UPSTREAM_ERROR_REASONS,
+    ]);
+    const rows = runbook.rows("`reason` in the log", "entry");
+    const told = rows.flatMap((row) => codesIn(row["`reason` in the log"]));
+    const found = new Set<string>([...told, ...Object.keys(ERRORS)]);
+    expect([...logged].filter((word) => word !== "ok" && !found.has(word))).toEqual([]);
+    // No row for what nobody says any more.
+    expect(told.filter((word) => !logged.has(word) && !(word in ERRORS))).toEqual([]);
+  });
+
+  it("are told of when they are counted before there is a request", () => {
+    expect(REJECTIONS.filter((word) => !runbook.text.includes(word))).toEqual([]);
+  });
+});
+
+describe("messages of the log", () => {
+  const CALL = /\blog(?:\.(?:warn|error)|\[[^\]]*\])\(/g;
+  const SAID = new RegExp(`${CALL.source}\\s*(["'\`])(.*?)\\1`, "g");
+  const calls = [...everything.matchAll(CALL)];
+  const said = [...everything.matchAll(SAID)].map(([, , message = ""]) => message);
+  const written = [...everything.matchAll(/"level":"(?:warn|error)","msg":"([^"]+)"/g)];
+  const headings = [...said, ...written.map(([, message = ""]) => message)].map(
+    (message) => message.split(":", 1)[0] ?? "",
+  );
+
+  it("are found in the source", () => {
+    expect(said).toHaveLength(calls.length);
+    expect(said.length).toBeGreaterThan(15);
+    expect(written.length).toBeGreaterThan(0);
+  });
+
+  it("all have an entry, and no others", () => {
+    const told = entries("Messages of the log").map(({ heading }) => heading);
+    expect(told.toSorted()).toEqual([...new Set(headings)].toSorted());
+  });
+
+  it.each(said)("%s: the line names its entry", (message) => {
+    const { sink, lines } = keptLines();
+    createLog({ sink, level: "info" }).error(message, { see: "elsewhere" });
+    const line = JSON.parse(lines[0] ?? "{}") as Record<string, unknown>;
+    expect(line).toMatchObject({ see: linkTo(message.split(":", 1)[0] ?? ""), see_: "elsewhere" });
+  });
+
+  it("at info and debug name none", () => {
+    const { sink, lines } = keptLines();
+    const log = createLog({ sink, level: "debug" });
+    log.info("listening");
+    log.debug("more");
+    expect(lines.map((line) => "see" in (JSON.parse(line) as object))).toEqual([false, false]);
+  });
+});
+
+describe("refusals to start", () => {
+  const PLACES = [
+    "src/config/*.ts",
+    "src/credentials/{argon2id,bcrypt,scrypt,file-user-store,findings,password-hash,refused-hashes,users-file}.ts",
+    "src/lib/positioned-yaml.ts",
+    "src/server/certificate.ts",
+    "src/tokens/{key-directory,signing-keys,trusted-key-file}.ts",
+  ];
+  /** Parts of messages: types, places, suggestions, and the rest of `This is no usable key: …`. */
+  const PARTS =
+    /^(?:did you mean|put it in quotes|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|it cannot be read|unknown error|\$\{file\}: )/;
+  const told = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
+
+  it("are made in the files that are looked through here", () => {
+    const known = globSync(PLACES, { cwd: ROOT });
+    const made = globSync("src/**/*.ts", { cwd: ROOT }).filter((name) =>
+      /new ConfigError\(\[/.test(readFileSync(join(ROOT, name), "utf8")),
+    );
+    // `token mint` starts nothing.
+    expect(made.filter((name) => !known.includes(name))).toEqual(["src/cli/token/mint.ts"]);
+  });
+
+  it("all have a row, and no others", () => {
+    const messages = globSync(PLACES, { cwd: ROOT })
+      .flatMap((name) => sentences(source(name)))
+      .filter((text) => !PARTS.test(text));
+    expect(messages.length).toBeGreaterThan(100);
+    expect(messages.filter((text) => !told.some((row) => covers(row, text)))).toEqual([]);
+    expect(told.filter((row) => !messages.some((text) => covers(row, text)))).toEqual([]);
+  });
+
+  it.each([
+    ["It is not YAML", "config.yaml", "server: {}\nserver: {}\n"],
+    ["A key or a value is not right", "config.yaml", "sever: {}\n"],
+    ["Values do not go together", "config.yaml", "routes: [{ name: a, exact: /, path: / }]\n"],
+    ["A reference or a variable sets nothing", "config.yaml", "admin: { listen: '${NOT_SET}' }\n"],
+    ["The users file is not valid", "users.yaml", "users: { alice: { password: secret } }\n"],
+    ["The certificate or its key is not valid", "tls.crt", "nothing\n"],
+    ["The signing keys are not valid", "keys/one.pem", "nothing\n"],
+  ])("%s: seen in %s", async (heading, name, content) => {
+    const broken = await deployment();
+    await broken.write(name, content);
+    const { code, out } = await command(["check", "--format", "json", ...broken.flags]);
+    const { problems } = JSON.parse(out) as { problems: { message: string }[] };
+    const text = entries("It does not start").find((entry) => entry.heading === heading)?.text;
+    const rows = codesIn(text);
+    expect(code).toBe(78);
+    expect(
+      problems.filter(({ message }) => rows.some((row) => covers(`…${row}`, message))),
+    ).not.toEqual([]);
+  });
+});
+
+/** Whether a row's message, with `…` for whatever, is this one. */
+function covers(row: string, message: string): boolean {
+  const pattern = row.split("…").map((piece) => piece.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  return new RegExp(`^${pattern.join(".*")}$`, "s").test(message);
+}
+
+/** The texts of more than one word in a source file, without comments, descriptions of keys, and lines of the log. */
+function sentences(text: string): string[] {
+  const LITERAL = `(["'\`])(?:(?!\\1).)*\\1`;
+  const code = text
+    .replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "")
+    .replaceAll(new RegExp(`(?:\\.describe|\\blog\\.\\w+)\\(\\s*${LITERAL}`, "gs"), "");
+  return [...code.matchAll(/"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\\n]|\\.)*)`/g)]
+    .map(([, plain, template]) => plain ?? template ?? "")
+    .filter((literal) => /[a-z] [a-zA-Z0-9$]|[a-z]: /.test(literal));
+}

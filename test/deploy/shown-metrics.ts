@@ -1,0 +1,35 @@
+import { METHODS } from "../../src/observe/label-words.ts";
+import { ask } from "../support/ask.ts";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
+
+/** What a running Sallyport shows: the names that a query can ask for, and the values of each label. */
+export interface ShownMetrics {
+  readonly names: ReadonlySet<string>;
+  /** By the name of a series (`…_bucket` for a histogram's buckets), then by label. */
+  readonly labels: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+}
+
+/** Starts Sallyport with TLS, lets it answer, and reads its metrics: what is not shown there cannot be asked for. */
+export async function shownMetrics(): Promise<ShownMetrics> {
+  await using backend = await startEchoBackend();
+  await using gate = await startSallyport({ target: backend.url });
+  await ask(gate, "/orders", { token: gate.token });
+  const { series, text } = await scrape(gate);
+  const labels = new Map<string, Map<string, Set<string>>>();
+  for (const each of series) {
+    const [, name = "", inside = ""] = /^(\w+)(?:\{(.*)\})?$/s.exec(each) ?? [];
+    const known = labels.get(name) ?? new Map<string, Set<string>>();
+    labels.set(name, known);
+    for (const [, label = "", value = ""] of inside.matchAll(/(\w+)="([^"]*)"/g)) {
+      known.set(label, (known.get(label) ?? new Set<string>()).add(value));
+    }
+  }
+  // A method is shown once somebody has used it.
+  labels.get("sallyport_http_requests_total")?.set("method", new Set(METHODS));
+  const declared = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name = "", type]) =>
+    type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  );
+  return { names: new Set(declared), labels };
+}

@@ -1,0 +1,131 @@
+/**
+ * What the guides promise of their `after/config.yaml` holds when Sallyport runs with it: the tokens and passwords that were good
+ * before are good, and the backend is told who asks under the names that it knows.
+ */
+import { generateKeyPairSync } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { SignJWT } from "jose";
+import { expect, onTestFinished, test } from "vitest";
+import { type Answer, ask, fieldsOf, type Question } from "../support/ask.ts";
+import { testCertificates } from "../support/certificates.ts";
+import { startChild } from "../support/child.ts";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { echoedBy } from "../support/echoed.ts";
+import { cheapHash } from "../support/sallyport.ts";
+import { directoryWith, type Files, namedFiles } from "./checked-configuration.ts";
+import { ROOT } from "./markdown.ts";
+
+test("kube-rbac-proxy: the token of a service account, for its audience", async () => {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const keys = [{ ...publicKey.export({ format: "jwk" }), kid: "cluster", alg: "RS256" }];
+  const gate = await startMigrated("kube-rbac-proxy", {
+    "cluster-keys.json": JSON.stringify({ keys }),
+  });
+  // As the API server writes them: without `typ`, and `aud` is a list.
+  const token = (audience: string): Promise<string> =>
+    new SignJWT({ aud: [audience], "kubernetes.io": { namespace: "monitoring" } })
+      .setIssuer("https://kubernetes.default.svc.cluster.local")
+      .setSubject("system:serviceaccount:monitoring:prometheus")
+      .setIssuedAt()
+      .setExpirationTime("1h")
+      .setProtectedHeader({ alg: "RS256", kid: "cluster" })
+      .sign(privateKey);
+
+  const ours = await token("exporter.shop");
+  const scraped = echoedBy(await gate.ask("/metrics", { token: ours }));
+  expect(scraped.header("x-remote-user")).toBe("system:serviceaccount:monitoring:prometheus");
+  expect(scraped.header("authorization")).toBeUndefined();
+  const foreign = await token("https://kubernetes.default.svc");
+  expect((await gate.ask("/metrics", { token: foreign })).status).toBe(401);
+  expect((await gate.ask("/healthz")).status).toBe(200);
+  expect((await gate.ask("/debug/pprof", { token: ours })).status).toBe(404);
+  expect((await gate.ask("/debug/pprof")).status).toBe(401);
+});
+
+test("oauth2-proxy: a password of htpasswd, the old names of headers, and public paths", async () => {
+  const gate = await startMigrated("oauth2-proxy");
+  const token = await gate.login("alice", "alice example");
+  const forged = { "X-Forwarded-Email": "root@example.com", "X-Forwarded-User": "root" };
+  const orders = echoedBy(await gate.ask("/orders", { token, headers: forged }));
+  expect(orders.header("x-forwarded-user")).toBe("alice");
+  expect(orders.header("x-forwarded-groups")).toBe("sales");
+  expect(orders.header("x-forwarded-email")).toBeUndefined();
+  for (const path of ["/docs/intro", "/healthz"]) expect((await gate.ask(path)).status).toBe(200);
+  expect((await gate.ask("/orders")).status).toBe(401);
+});
+
+test("nginx: headers of one's own, the stripped path, and groups in the place of a question", async () => {
+  const users = {
+    alice: { password: cheapHash("a"), groups: ["sales", "reports"] },
+    bob: { password: cheapHash("b"), groups: ["sales"] },
+  };
+  const files = { "users.yaml": JSON.stringify({ users }) };
+  const gate = await startMigrated("nginx-auth-request", files);
+  const alice = await gate.login("alice", "a");
+  const report = echoedBy(await gate.ask("/api/reports/2026", { token: alice }));
+  expect([report.url, report.header("x-user")]).toEqual(["/2026", "alice"]);
+  expect(report.header("x-groups")).toBe("sales,reports");
+  const bob = await gate.login("bob", "b");
+  expect((await gate.ask("/api/reports/2026", { token: bob })).status).toBe(403);
+  const forged = { "X-User": "root", "X-Groups": "reports" };
+  const documents = echoedBy(await gate.ask("/docs/", { headers: forged }));
+  expect([documents.header("x-user"), documents.header("x-groups")]).toEqual([
+    undefined,
+    undefined,
+  ]);
+});
+
+interface Migrated {
+  ask(path: string, question?: Question): Promise<Answer>;
+  login(username: string, password: string): Promise<string>;
+}
+
+/** Runs Sallyport with the files of a guide, its upstreams pointing at an echo backend. */
+async function startMigrated(name: string, files: Files = {}): Promise<Migrated> {
+  const { ca } = await testCertificates();
+  const backend = await startEchoBackend();
+  onTestFinished(() => backend.close());
+  const guide = join(ROOT, "docs/migration", name, "after");
+  const shipped: Record<string, string> = {};
+  for (const file of await readdir(guide)) {
+    shipped[file] = await readFile(join(guide, file), "utf8");
+  }
+  const all = { ...(await namedFiles()), ...shipped, ...files };
+  const directory = await directoryWith(all);
+  const targets = JSON.stringify([backend.url]);
+  const upstreams = [
+    ...(all["config.yaml"] ?? "").matchAll(/^ {2}(\w+):(?= \{ targets|\n {4}targets)/gm),
+  ];
+  const child = startChild(
+    join(ROOT, "src/main.ts"),
+    ["serve", "--config", join(directory, "config.yaml")],
+    {
+      SALLYPORT_ENTRY: undefined,
+      SALLYPORT_SERVER__LISTEN: "127.0.0.1:0",
+      SALLYPORT_ADMIN__LISTEN: "127.0.0.1:0",
+      ...Object.fromEntries(
+        upstreams.map(([, upstream = ""]) => [
+          `SALLYPORT_UPSTREAMS__${upstream.toUpperCase()}__TARGETS`,
+          targets,
+        ]),
+      ),
+    },
+  );
+  onTestFinished(() => child.kill());
+  const port = await child.line((line) => {
+    const { msg, port: listening } = JSON.parse(line) as { msg?: string; port?: number };
+    return msg === "listening" ? listening : undefined;
+  });
+  const peer = { port, ca };
+  return {
+    ask: (path, question) => ask(peer, path, question),
+    async login(username, password) {
+      const body = JSON.stringify({ username, password });
+      const headers = { "content-type": "application/json" };
+      const answer = await ask(peer, "/api/authenticate", { method: "POST", headers, body });
+      expect(answer.status).toBe(200);
+      return String(fieldsOf(answer)["token"]);
+    },
+  };
+}

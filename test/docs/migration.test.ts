@@ -1,0 +1,82 @@
+/**
+ * Who comes from another proxy copies what stands in `docs/migration/<name>/after…`: `check` accepts it, it names no file that
+ * is told of nowhere, and every directory of files is explained in the guide of the same name.
+ */
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { checked, namedFiles } from "./checked-configuration.ts";
+import { readDocument, ROOT } from "./markdown.ts";
+
+const MIGRATION = join(ROOT, "docs/migration");
+const names = ["kube-rbac-proxy", "nginx-auth-request", "oauth2-proxy"];
+const configurations = globSync("*/after*/config.yaml", { cwd: MIGRATION });
+
+test("each proxy has a guide, and files of before and after", () => {
+  const directories = readdirSync(MIGRATION, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+  expect(directories.toSorted()).toEqual(names);
+  for (const name of names) {
+    expect(existsSync(join(MIGRATION, `${name}.md`))).toBe(true);
+    expect(readdirSync(join(MIGRATION, name, "before"))).not.toEqual([]);
+    expect(configurations).toContain(join(name, "after/config.yaml"));
+  }
+});
+
+test.each(configurations)("%s passes the check beside its files", async (file) => {
+  const files = { ...(await namedFiles()), ...besides(file) };
+  expect(await checked(textOf(file), files)).toMatchObject({ code: 0, err: "" });
+});
+
+test.each(configurations)("%s is refused when a route is lost on the way", async (file) => {
+  const broken = textOf(file).replace("upstream: app", "upstream: ap");
+  const files = { ...(await namedFiles()), ...besides(file) };
+  expect(await checked(broken, files)).toMatchObject({ code: 78 });
+});
+
+describe.each(names)("%s", (name) => {
+  test("every file is linked from the guide", () => {
+    const files = globSync(`${name}/*/*`, { cwd: MIGRATION });
+    expect(files.length).toBeGreaterThan(2);
+    const linked = [...readDocument(`docs/migration/${name}.md`).text.matchAll(/\]\(([^)#]+)\)/g)];
+    const targets = linked.map(([, target]) => target);
+    expect(files.filter((file) => !targets.includes(file))).toEqual([]);
+  });
+
+  test("the guide says what does not carry over", () => {
+    const { text } = readDocument(`docs/migration/${name}.md`);
+    expect(text).toMatch(/^## What does not carry over$/m);
+  });
+
+  test("every YAML file can be read", () => {
+    for (const file of globSync(`${name}/*/*.yaml`, { cwd: MIGRATION })) {
+      const problems = parseAllDocuments(textOf(file)).flatMap(({ errors }) => errors);
+      expect(problems, file).toEqual([]);
+    }
+  });
+});
+
+test("the hashes of htpasswd are those of the users file", () => {
+  const before = textOf("oauth2-proxy/before/htpasswd").trim().split("\n");
+  const after = textOf("oauth2-proxy/after/users.yaml");
+  const [document] = parseAllDocuments(after);
+  const told = before.map((line) => {
+    const [name = "", hash] = line.split(":");
+    return [hash, document?.getIn(["users", name, "password"])];
+  });
+  expect(told).toHaveLength(3);
+  for (const [hash, password] of told) expect(password).toBe(hash);
+});
+
+function textOf(file: string): string {
+  return readFileSync(join(MIGRATION, file), "utf8");
+}
+
+/** The other files that stand beside a configuration. */
+function besides(file: string): Record<string, string> {
+  const directory = dirname(file);
+  const others = readdirSync(join(MIGRATION, directory)).filter((name) => name !== "config.yaml");
+  return Object.fromEntries(others.map((name) => [name, textOf(join(directory, name))]));
+}

@@ -1,0 +1,104 @@
+/** What the documents in `docs/` name is there: commands with their options, keys of the configuration, metrics, files. */
+import { existsSync, globSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { readUsersFile } from "../../src/credentials/users-file.ts";
+import { command } from "../cli/command.ts";
+import { checked, namedFiles } from "./checked-configuration.ts";
+import { codeIn, readDocument, ROOT } from "./markdown.ts";
+
+const names = globSync("docs/**/*.md", { cwd: ROOT }).toSorted();
+const documents = names.map((name) => ({ name, ...readDocument(name) }));
+
+/** The help of each command. */
+const helps = new Map<string, string>();
+const keys = new Set<string>();
+let metrics: ReadonlySet<string>;
+
+beforeAll(async () => {
+  const { out } = await command(["--help"]);
+  for (const [, name = ""] of out.matchAll(/^ {2}(\S+) {2,}/gm)) {
+    helps.set(name, (await command([name, "--help"])).out);
+  }
+  const rows = readDocument("docs/configuration.md").rows(
+    ...["key", "type", "allowed", "default", "meaning"],
+  );
+  for (const { key } of rows) addWithParents(codeIn(key));
+  const told = readDocument("README.md").rows("metric", "type", "labels", "meaning");
+  metrics = new Set(told.map((row) => codeIn(row["metric"])));
+});
+
+describe.each(documents)("$name", ({ text, blocks }) => {
+  test("names commands and options that are there", () => {
+    const shell = blocks.filter(({ language }) => language === "sh").map((block) => block.text);
+    for (const line of [...shell, ...spansIn(text)].flatMap(linesOf)) {
+      for (const [, name = "", rest = ""] of line.matchAll(CALL)) {
+        const help = helps.get(name);
+        expect(help, line).toBeDefined();
+        for (const [flag] of rest.matchAll(/(?<![\w-])--[a-z][a-z-]*/g))
+          expect(help).toContain(flag);
+      }
+    }
+  });
+
+  test("names keys of the configuration that are there", () => {
+    const named = spansIn(text).filter((span) => KEY.test(span));
+    expect(named.filter((key) => !keys.has(key))).toEqual([]);
+  });
+
+  test("names metrics that are there", () => {
+    const named = [...text.matchAll(/\bsallyport_[a-z_]+/g)].map(([name]) => name);
+    const known = (name: string): boolean =>
+      metrics.has(name) || metrics.has(name.replace(/_(?:bucket|sum|count)$/, ""));
+    expect(named.filter((name) => !known(name))).toEqual([]);
+  });
+
+  test("names files of the repository that are there", () => {
+    const named = spansIn(text).filter((span) =>
+      /^(?:test|src|deploy|docs|bench)\/[\w./-]+$/.test(span),
+    );
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  test("shows configurations and users files that are good, and says what each block is", async () => {
+    for (const block of blocks.filter(({ language }) => language === "yaml")) {
+      const file = /^# (\S+\.yaml)\n/.exec(block.text)?.[1];
+      expect(file, block.text).toBeDefined();
+      if (file === "config.yaml") {
+        expect(await checked(block.text, await namedFiles())).toMatchObject({ code: 0, err: "" });
+      } else if (file === "users.yaml") {
+        expect(readUsersFile(Buffer.from(block.text), file).size).toBeGreaterThan(0);
+      }
+    }
+  });
+});
+
+test("what is named wrongly would be found", () => {
+  expect([..."sallyport chekc --config x".matchAll(CALL)].map(([, name]) => name)).toEqual([
+    "chekc",
+  ]);
+  expect(KEY.test("server.drain.dealy") && !keys.has("server.drain.dealy")).toBe(true);
+  expect(helps.get("check")).not.toContain("--confg");
+});
+
+/** `sallyport check …`, `node src/main.ts check …`, up to what ends a command in a shell. */
+const CALL =
+  /(?:(?<![\w./-])sallyport|src\/main\.ts|dist\/main\.js"?,?) "?([a-z][a-z-]*)\b([^|;&\n]*)/g;
+const KEY =
+  /^(?:server|admin|login|users\[\]|tokens|version|identity|routes\[\]|upstreams\.<name>|log)\.[\w.[\]<>]+$/;
+
+/** What stands between single backquotes, outside of blocks. */
+function spansIn(text: string): string[] {
+  const prose = text.replaceAll(/^```.*?^```$/gms, "");
+  return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, span = ""]) => span);
+}
+
+function linesOf(text: string): string[] {
+  return text.replaceAll("\\\n", " ").split("\n");
+}
+
+/** A key, and every mapping that it is in. */
+function addWithParents(key: string): void {
+  const parts = key.split(".");
+  for (let length = 1; length <= parts.length; length++) keys.add(parts.slice(0, length).join("."));
+}

@@ -1,0 +1,58 @@
+/** The lines of `docs/operations.md` about keys and tokens, run in a shell as they stand there. */
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { command } from "../cli/command.ts";
+import { namedFiles } from "./checked-configuration.ts";
+import { readDocument } from "./markdown.ts";
+import { cloneOfTheRepository, runLines } from "./shell-lines.ts";
+
+const { blocks } = readDocument("docs/operations.md");
+/** What the document says that the word stands for, without npx, which takes longer than the commands. */
+const SALLYPORT = `sallyport() { "${process.execPath}" src/main.ts "$@"; }\n`;
+
+test("keys are made, rotated, retired, and all ended at once", { timeout: 60_000 }, async () => {
+  const clone = await cloneOfTheRepository();
+  const run = (wanted: RegExp): Promise<string> => runLines(SALLYPORT + shell(wanted), clone);
+  const states = async (): Promise<(string | undefined)[]> => {
+    const { out } = await command(["keys", "list", "--directory", join(clone, "keys")]);
+    return [...out.matchAll(/^(published|signing|verifying|over) /gm)].map(([, state]) => state);
+  };
+
+  expect(await run(/keys generate --directory keys\n/)).toMatch(/^signing /m);
+  expect(await run(/keys rotate/)).toMatch(/^published .*\n^signing /m);
+  // Nothing is over yet, so nothing goes.
+  await run(/keys retire --directory keys\n/);
+  expect(await states()).toEqual(["published", "signing"]);
+  await run(/mv new-keys keys/);
+  expect(await states()).toEqual(["signing"]);
+  expect(await readdir(join(clone, "keys"))).toHaveLength(1);
+});
+
+test("a token is minted", async () => {
+  const clone = await cloneOfTheRepository();
+  await mkdir(join(clone, "keys"), { mode: 0o700 });
+  await command(["keys", "generate", "--directory", join(clone, "keys")]);
+  const { "tls.crt": certificate = "", "tls.key": key = "" } = await namedFiles();
+  await writeFile(join(clone, "tls.crt"), certificate);
+  await writeFile(join(clone, "tls.key"), key, { mode: 0o600 });
+  await writeFile(
+    join(clone, "config.yaml"),
+    `server: { tls: { certFile: tls.crt, keyFile: tls.key } }
+tokens: { keys: keys }
+upstreams: { app: { targets: ["http://127.0.0.1:8080"] } }
+`,
+  );
+  const token = (await runLines(SALLYPORT + shell(/token mint/), clone)).trim();
+  const config = join(clone, "config.yaml");
+  const { code, out } = await command(["token", "inspect", "--config", config, token]);
+  expect(code).toBe(0);
+  expect(out).toContain("nightly-export");
+});
+
+/** The one block of shell lines that holds this. */
+function shell(wanted: RegExp): string {
+  const found = blocks.filter(({ language, text }) => language === "sh" && wanted.test(text));
+  expect(found, String(wanted)).toHaveLength(1);
+  return found[0]?.text ?? "";
+}

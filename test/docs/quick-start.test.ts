@@ -1,0 +1,93 @@
+/**
+ * `docs/quick-start.md` walked as it is written: its shell lines run in a shell, its files are written where it says, and the
+ * answers are those of its table. Only the ports differ, and the password is what its login sends.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
+import { startChild } from "../support/child.ts";
+import { readDocument, ROOT } from "./markdown.ts";
+import { cloneOfTheRepository, runLines } from "./shell-lines.ts";
+
+const document = readDocument("docs/quick-start.md");
+const absent = ["curl", "openssl"].filter((tool) => spawnSync(tool, ["--help"]).error);
+
+test.skipIf(absent.length > 0)(
+  "the lines of the quick start work (skipped where curl or openssl is absent)",
+  { timeout: 60_000 },
+  async () => {
+    const shell = document.blocks.filter(({ language }) => language === "sh");
+    expect(shell).toHaveLength(6);
+    const [, backend = "", prepare = "", check = "", serve = "", ask = ""] = shell.map(
+      ({ text }) => text,
+    );
+    const password = /"password":"([^"]*)"/.exec(ask)?.[1] ?? "";
+    const clone = await cloneOfTheRepository();
+    const target = `http://127.0.0.1:${await startBackend(backend, clone)}`;
+
+    const prepared = await runLines(prepare, clone, password);
+    const hash = prepared.split("\n").find((line) => line.startsWith("$argon2id$")) ?? "";
+    const users = yaml("users.yaml").replace(/\$argon2id\$\S+/, () => hash);
+    await writeFile(join(clone, "deployment/users.yaml"), users);
+    await writeFile(join(clone, "deployment/config.yaml"), yaml("config.yaml"));
+    expect(await runLines(check, clone)).toContain("is valid");
+
+    const words = /^npx node src\/main\.ts (serve --config )(\S+)$/m.exec(serve);
+    expect(words).not.toBeNull();
+    const proxy = startChild(
+      join(ROOT, "src/main.ts"),
+      ["serve", "--config", join(clone, words?.[2] ?? "")],
+      {
+        SALLYPORT_SERVER__LISTEN: "127.0.0.1:0",
+        SALLYPORT_ADMIN__LISTEN: "127.0.0.1:0",
+        SALLYPORT_UPSTREAMS__APP__TARGETS: JSON.stringify([target]),
+      },
+    );
+    onTestFinished(() => proxy.kill());
+    const port = await proxy.line((line) => portIn(line));
+
+    const answers = await runLines(ask.replaceAll(":8443", `:${port}`), clone);
+    const [first = "", ...rest] = answers.split("\n");
+    // The envelope has no line break of its own, so the status stands right behind it.
+    expect(first).toMatch(/"success":false\}401$/);
+    expect(rest.slice(0, 4)).toEqual([
+      "GET /docs/intro from nobody ()",
+      "200",
+      "GET /orders from alice (sales)",
+      "200",
+    ]);
+    expect(rest[4]).toMatch(/"success":false\}403$/);
+    const told = document.rows("asked", "answer").map((row) => row["answer"]?.slice(0, 3));
+    expect(told).toEqual(["401", "200", "200", "403"]);
+  },
+);
+
+/** The block of this name. */
+function yaml(name: string): string {
+  return document.blocks.find(({ text }) => text.startsWith(`# ${name}\n`))?.text ?? "";
+}
+
+/** Starts the backend of the document on a free port. */
+async function startBackend(lines: string, cwd: string): Promise<number> {
+  const listening = '.listen(8080, "127.0.0.1")';
+  expect(lines).toContain(listening);
+  const anywhere =
+    '.listen(0, "127.0.0.1", function () { console.log(String(this.address().port)); })';
+  // `exec`, so that the signal reaches the backend itself and not a shell before it.
+  const command = lines.replace("npx node", `exec ${process.execPath}`);
+  const child = spawn("sh", ["-eu", "-c", command.replace(listening, anywhere)], {
+    cwd,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [line] = await once(createInterface({ input: child.stdout }), "line");
+  return Number(line);
+}
+
+function portIn(line: string): number | undefined {
+  const { msg, port } = JSON.parse(line) as { msg?: string; port?: number };
+  return msg === "listening" ? port : undefined;
+}

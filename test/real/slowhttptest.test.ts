@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { missing, startProgram } from "../support/program.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+
+let backend: EchoBackend;
+let gate: Sallyport;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  gate = await startSallyport({
+    target: backend.url,
+    config: { server: { timeouts: { header: "3s", request: "4s" } } },
+  });
+});
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+});
+
+const SECONDS = 8;
+const CONNECTIONS = 800;
+
+const noTool = missing("slowhttptest");
+describe.skipIf(noTool !== undefined)(`slowhttptest ${noTool ?? ""}`, () => {
+  it.each([
+    ["slow heads", ["-H", "-i", "1"], "/public/x"],
+    ["slow bodies", ["-B", "-i", "1", "-s", "8192"], "/public/x"],
+    ["slow reading", ["-X", "-n", "1", "-z", "32", "-k", "3"], "/public/big?bytes=1000000"],
+  ])(
+    "%s: /readyz and valid requests are answered all the time",
+    async (_name, mode, path) => {
+      const { port, token } = gate;
+      await using attack = startProgram("slowhttptest", [
+        ...mode,
+        ...["-c", String(CONNECTIONS), "-r", "200", "-l", String(SECONDS), "-p", "3"],
+        ...["-u", `https://127.0.0.1:${port}${path}`],
+      ]);
+      const took: number[] = [];
+      while (!attack.exited()) {
+        const began = performance.now();
+        const [ready, valid] = await Promise.all([
+          ask({ port: gate.adminPort }, "/readyz"),
+          ask(gate, "/orders", { token }),
+        ]);
+        took.push(performance.now() - began);
+        expect([ready.status, valid.status]).toEqual([200, 200]);
+      }
+      expect(took.length).toBeGreaterThan(SECONDS);
+      expect(Math.max(...took)).toBeLessThan(10_000);
+      expect(gate.exited()).toBe(false);
+    },
+    60_000,
+  );
+});
