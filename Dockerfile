@@ -46,7 +46,8 @@ ENV SALLYPORT_CONFIG=/etc/sallyport/config.yaml
 USER 65532:65532
 EXPOSE 8443 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-  CMD ["/nodejs/bin/node", "/app/dist/main.js", "healthcheck"]
+  CMD ["/nodejs/bin/node", "--disable-sigusr1", "/app/dist/main.js", "healthcheck"]
 # The young space is 8 MiB at most: 38 MB less resident memory under load, at the same cost of a request.
-ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "/app/dist/main.js"]
+# No signal opens the debugger, not even in the moment before Sallyport itself sees to that.
+ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--disable-sigusr1", "/app/dist/main.js"]
 CMD ["serve"]

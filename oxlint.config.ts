@@ -53,6 +53,7 @@ const DOORS: Record<string, readonly string[]> = {
   undici: ["upstream/"],
   "prom-client": ["observe/"],
   pino: ["observe/"],
+  "@opentelemetry": ["observe/"],
   zod: ["config/"],
   yaml: ["config/", "lib/positioned-yaml.ts"],
   bcryptjs: ["credentials/"],

@@ -2,10 +2,13 @@ import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { Configuration } from "../config/schema.ts";
 import type { Log } from "../core/log.ts";
+import type { RateLimit } from "../core/rate-limit.ts";
 import type { Route } from "../core/route.ts";
-import { readCertificate } from "../server/certificate.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { readAuthorities, readCertificate } from "../server/certificate.ts";
 import { developmentCertificate } from "../server/development-certificate.ts";
 import type { ListenOptions } from "../server/listen.ts";
+import { createRateLimit } from "../state/rate-limit.ts";
 import { type IdentityHeaderNames, IDENTITY_PRESETS } from "../upstream/identity-headers.ts";
 import type { UpstreamOptions } from "../upstream/upstreams.ts";
 
@@ -21,13 +24,23 @@ export async function tlsOf({ server }: Configuration, log: Log): Promise<Server
     case "selfSigned": {
       log.warn("the certificate signs itself: for development only");
       const pair = await developmentCertificate(["localhost", "127.0.0.1", "::1"]);
-      return { ...pair, minVersion: "TLSv1.2" };
+      return { ...pair, minVersion: "TLSv1.2", clientCertificates: askedOf(server.tls) };
     }
     case "files": {
       const { certFile, keyFile, minVersion } = server.tls;
-      return { ...readCertificate(certFile, keyFile), minVersion };
+      const pair = readCertificate(certFile, keyFile);
+      return { ...pair, minVersion, clientCertificates: askedOf(server.tls) };
     }
   }
+}
+
+type AskingTls = Exclude<Configuration["server"]["tls"], { readonly mode: "off" }>;
+
+/** What clients are asked for. @throws ConfigError when the authorities cannot be read. */
+function askedOf({ clientCertificates }: AskingTls): NonNullable<ServerTls>["clientCertificates"] {
+  if (clientCertificates === undefined) return undefined;
+  const { mode, caFile } = clientCertificates;
+  return { authorities: readAuthorities(caFile), required: mode === "required" };
 }
 
 /** The names that label series. */
@@ -43,9 +56,9 @@ export function seriesOf({ routes, upstreams }: Configuration): {
  * be silent is allowed to be, and some more, so that whoever is to blame is told first.
  */
 export function stallOf({ server, upstreams }: Configuration): number {
-  const backends = Object.values(upstreams).flatMap(({ timeouts: { connect, response, idle } }) => [
-    connect + response,
-    idle,
+  const backends = Object.values(upstreams).flatMap(({ queue, timeouts }) => [
+    queue.timeout + timeouts.connect + timeouts.response,
+    timeouts.idle,
   ]);
   return Math.min(Math.max(server.timeouts.request, ...backends) + STALL_MARGIN_MS, LONGEST_MS);
 }
@@ -69,12 +82,15 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
   return typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
 }
 
-export function routesOf({ routes }: Configuration): Route[] {
+/** Each with its own counts, where it has a limit of requests. */
+export function routesOf({ routes }: Configuration, clock: Clock = systemClock): Route[] {
   return routes.map((row) => {
     const { name, hosts, methods, auth, upstream, forwardAuthorization, rewrite } = row;
+    const bodyBytes = row.limits?.bodyBytes;
     return {
       name,
       auth,
+      mode: row.mode,
       upstream,
       forwardAuthorization,
       path: "exact" in row ? { exact: row.exact } : { prefix: row.path },
@@ -82,8 +98,20 @@ export function routesOf({ routes }: Configuration): Route[] {
       ...(methods === undefined ? {} : { methods }),
       ...(row.require === undefined ? {} : { groups: row.require.groups }),
       ...(rewrite === undefined ? {} : { rewrite }),
+      ...(bodyBytes === undefined ? {} : { bodyBytes }),
+      ...(row.rateLimit === undefined ? {} : { rateLimit: rateLimitOf(row, row.rateLimit, clock) }),
     };
   });
+}
+
+function rateLimitOf(
+  { auth }: Pick<Route, "auth">,
+  written: NonNullable<Configuration["routes"][number]["rateLimit"]>,
+  clock: Clock,
+): RateLimit {
+  const { requests, within, burst = requests } = written;
+  const { by = auth === "none" ? "address" : "subject" } = written;
+  return createRateLimit({ by, requests, withinMs: within, burst }, clock);
 }
 
 /** Reads the PEM files of the upstreams; throws the system's error for one that cannot be read. */

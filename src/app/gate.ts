@@ -1,18 +1,23 @@
 import type { Configuration } from "../config/schema.ts";
+import type { UpstreamLoad } from "../core/forwarder.ts";
 import type { Gate } from "../core/gate.ts";
 import type { Log } from "../core/log.ts";
 import type { LoginService } from "../core/login-service.ts";
 import type { Observer } from "../core/observer.ts";
+import type { Tracing } from "../core/tracing.ts";
 import type { VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
-import { authorize } from "../policy/authorize.ts";
+import { keep, type Kept } from "../lib/kept.ts";
+import { authorize, letPass } from "../policy/authorize.ts";
 import { createRouteTable } from "../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../server/authenticate.ts";
+import { KEY_SET_PATH, keySetEndpoint } from "../server/key-set-page.ts";
 import { VERSION_PATHS, versionEndpoint } from "../server/version.ts";
 import { fileVersion, fixedVersion } from "../server/version-sources.ts";
+import { publishedKeys } from "../tokens/published-keys.ts";
 import type { SigningKeys } from "../tokens/signing-keys.ts";
 import { type CachingTokenVerifier, createTokenVerifier } from "../tokens/verifier.ts";
-import { createForwarder } from "../upstream/forward.ts";
+import { createForwarder, type PooledForwarder } from "../upstream/forward.ts";
 import type { UpstreamOptions } from "../upstream/upstreams.ts";
 import { backendVersion } from "../upstream/version-from-backend.ts";
 import { identityHeadersOf, routesOf, upstreamsOf } from "./from-configuration.ts";
@@ -26,6 +31,8 @@ export interface GateOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
+  /** Undefined where tracing is off. */
+  readonly tracing?: Tracing | undefined;
 }
 
 /** A gate, and what must be closed when it is done with. */
@@ -33,36 +40,61 @@ export interface OpenGate {
   readonly gate: Gate;
   /** How many verified tokens are remembered. */
   readonly tokenCacheEntries: () => number;
+  readonly upstreamLoad: (upstream: string) => UpstreamLoad;
+  /** What the next gate may take over. */
+  readonly kept: KeptParts;
   close(): Promise<void>;
 }
 
-/** Builds the gate that the configuration describes. @throws ConfigError when a file that it names is broken. */
-export function openGate(options: GateOptions): OpenGate {
-  const { configuration, clock, observer } = options;
-  const tokens = verifierOf(options);
+interface KeptParts {
+  /** With the tokens that it has verified. */
+  readonly verifier: Kept<CachingTokenVerifier>;
+  /** With its connections to the backends. */
+  readonly forwarder: Kept<PooledForwarder>;
+}
+
+/**
+ * Builds the gate that the configuration describes. @throws ConfigError when a file that it names is broken.
+ *
+ * @param before the gate in whose place it comes: what would be the same again is taken over.
+ */
+export function openGate(options: GateOptions, before?: OpenGate): OpenGate {
+  const { configuration, clock, observer, tracing } = options;
   const upstreams = upstreamsOf(configuration);
-  const forwarder = createForwarder({
+  const forwarding = {
     upstreams,
     identityHeaders: identityHeadersOf(configuration),
     bodyBytes: configuration.server.limits.bodyBytes,
-    clock,
-    observer,
-  });
+  };
+  const kept: KeptParts = {
+    verifier: keep(before?.kept.verifier, configuration.tokens, () => verifierOf(options)),
+    // JSON knows no Infinity, which stands for no limit.
+    forwarder: keep(before?.kept.forwarder, [forwarding, String(forwarding.bodyBytes)], () =>
+      createForwarder({ ...forwarding, clock, observer, tracing }),
+    ),
+  };
+  const tokens = kept.verifier.value;
+  const forwarder = kept.forwarder.value;
   const versions = versionSourceOf(options, upstreams);
   const version = versionEndpoint(versions.source);
   const authenticate = authenticateEndpoint({ logins: options.logins, observer, clock });
+  const keySet = keySetEndpoint(() => publishedKeys(options.keys.verification));
   return {
     gate: {
       endpoints: new Map([
         [AUTHENTICATE_PATH, authenticate],
         ...VERSION_PATHS.map((path) => [path, version] as const),
+        ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
       ]),
       tokens,
-      findRoute: createRouteTable(routesOf(configuration)),
+      findRoute: createRouteTable(routesOf(configuration, clock)),
       authorize,
+      letPass,
       forwarder,
     },
     tokenCacheEntries: () => tokens.entries(),
+    upstreamLoad: (upstream) => forwarder.load(upstream),
+    kept,
     async close() {
       tokens.close();
       await Promise.all([forwarder.close(), versions.close()]);

@@ -8,7 +8,8 @@ import { createLog } from "../observe/application-log.ts";
 import type { LogSink } from "../observe/log-sink.ts";
 import { createMetrics } from "../observe/metrics.ts";
 import { createObserver } from "../observe/observer.ts";
-import type { SigningKeys } from "../tokens/signing-keys.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
+import { HeldKeys } from "../tokens/own-keys.ts";
 import { seriesOf, type ServerTls } from "./from-configuration.ts";
 import type { FromThread, PostedFailure, PostedLogin, ToThread } from "./thread-messages.ts";
 import { startTraffic } from "./traffic.ts";
@@ -17,7 +18,7 @@ import { startTraffic } from "./traffic.ts";
 export interface ThreadBeginnings {
   readonly configuration: Configuration;
   readonly version: string;
-  readonly keys: SigningKeys;
+  readonly ring: KeyRing;
   readonly tls: ServerTls;
   readonly port: number;
   readonly index: number;
@@ -86,8 +87,9 @@ function revive({ code, message, reason, retryAfter }: PostedFailure): GateError
 
 async function runThread(beginnings: ThreadBeginnings): Promise<void> {
   const post = (message: FromThread): void => parentPort?.postMessage(message);
-  const { configuration, version, keys, tls, port, index, count } = beginnings;
+  const { configuration, version, ring, tls, port, index, count } = beginnings;
   const clock = systemClock;
+  const keys = new HeldKeys(ring, clock);
   const { level } = configuration.log;
   const sink = postedSink(post);
   const log = createLog({ sink, level, clock });
@@ -107,6 +109,7 @@ async function runThread(beginnings: ThreadBeginnings): Promise<void> {
     nextId: responseIds(clock.now(), index, count),
   });
   metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;
+  metrics.gauges.upstreamLoad = traffic.upstreamLoad;
   parentPort?.on("message", (message: ToThread) => {
     switch (message.kind) {
       case "drain":
@@ -115,6 +118,16 @@ async function runThread(beginnings: ThreadBeginnings): Promise<void> {
           post({ kind: "drained", finished });
           parentPort?.close();
         });
+        break;
+      case "change":
+        metrics.add(seriesOf(message.configuration));
+        void traffic.change(message).then(
+          () => post({ kind: "changed", problem: undefined }),
+          (error: unknown) => post({ kind: "changed", problem: String(error) }),
+        );
+        break;
+      case "keys":
+        keys.replace(message.ring);
         break;
       case "scrape": {
         const { call } = message;

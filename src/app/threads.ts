@@ -39,6 +39,9 @@ export async function startThreads(
     // Each thread counts its own; the sum is made with the metrics.
     tokenCacheEntries: () => 0,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
+    async change(changed) {
+      await Promise.all(threads.map((thread) => thread.change(changed)));
+    },
     async drain() {
       const finished = await Promise.all(threads.map((thread) => thread.drain()));
       return finished.every(Boolean);
@@ -60,11 +63,12 @@ interface Place {
 
 /** One traffic thread as the main thread sees it. One that dies is replaced. */
 class TrafficThread {
-  readonly #options: TrafficOptions;
+  #options: TrafficOptions;
   readonly #sink: LogSink;
   #worker: Worker;
   #started = Promise.withResolvers<{ address: string; port: number }>();
   readonly #drained = Promise.withResolvers<boolean>();
+  #changed: PromiseWithResolvers<void> | undefined;
   readonly #scrapes = new Map<number, (metrics: readonly object[]) => void>();
   #calls = 0;
   #draining = false;
@@ -77,6 +81,14 @@ class TrafficThread {
 
   get listening(): Promise<{ readonly address: string; readonly port: number }> {
     return this.#started.promise;
+  }
+
+  /** Also for a thread that comes in the place of this one. */
+  change(changed: Pick<TrafficOptions, "configuration" | "tls">): Promise<void> {
+    this.#options = { ...this.#options, ...changed };
+    this.#changed = Promise.withResolvers<void>();
+    this.#post({ kind: "change", ...changed });
+    return this.#changed.promise;
   }
 
   drain(): Promise<boolean> {
@@ -102,16 +114,20 @@ class TrafficThread {
 
   #start(place: Place): Worker {
     const { configuration, version, keys, tls } = this.#options;
-    const workerData: ThreadBeginnings = { ...{ configuration, version, keys, tls }, ...place };
+    const own = { configuration, version, ring: keys.ring, tls };
+    const workerData: ThreadBeginnings = { ...own, ...place };
     const worker = new Worker(FILE, { workerData });
+    const forget = keys.onChange(() => this.#post({ kind: "keys", ring: keys.ring }));
     worker.on("message", (message: FromThread) => this.#take(message));
     worker.on("error", (error) => {
       this.#options.log.error("a traffic thread failed", { thread: place.index, error });
       this.#started.reject(error);
     });
     worker.on("exit", () => {
+      forget();
       for (const resolve of this.#scrapes.values()) resolve([]);
       this.#scrapes.clear();
+      this.#changed?.resolve();
       this.#drained.resolve(this.#draining);
       if (!this.#draining) void this.#replace(place);
     });
@@ -137,6 +153,10 @@ class TrafficThread {
       case "metrics":
         this.#scrapes.get(message.call)?.(message.metrics);
         this.#scrapes.delete(message.call);
+        break;
+      case "changed":
+        if (message.problem === undefined) this.#changed?.resolve();
+        else this.#changed?.reject(new Error(message.problem));
         break;
       case "log":
         for (const line of message.lines) this.#sink.write(line);

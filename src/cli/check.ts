@@ -1,7 +1,9 @@
+import { type Concern, concernsOf } from "../app/concerns.ts";
 import { routesOf } from "../app/from-configuration.ts";
 import type { Configuration } from "../config/schema.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { Route } from "../core/route.ts";
+import { systemClock } from "../lib/clock.ts";
 import { bySpecificity } from "../policy/route-table.ts";
 import {
   CONFIGURATION_FLAGS,
@@ -16,7 +18,8 @@ export const check: Command = {
   help: `Usage: sallyport check [options]
 
 Reads the configuration and everything that it names: users, certificates, keys. Tells everything that
-is wrong at once (exit code 78), or the routes in the order in which they are tried (exit code 0).
+is wrong at once (exit code 78), or the routes in the order in which they are tried and what should be
+seen to, such as a certificate that ends soon (exit code 0).
 
 ${CONFIGURATION_HELP}
       --format FORMAT   text (default) or json
@@ -29,9 +32,12 @@ ${CONFIGURATION_HELP}
     }
     const sources = configurationSources(flags, terminal);
     if (format === "json") return printJson(inspect(sources), terminal);
-    const routes = orderOf(await inspect(sources));
+    const configuration = await inspect(sources);
     terminal.out(`${sources.file} is valid.\n\nRoutes, the first that fits is taken:\n`);
-    terminal.out(table(routes));
+    terminal.out(table(orderOf(configuration)));
+    for (const { file, message } of concernsOf(configuration, systemClock.now())) {
+      terminal.out(`\nwarning: ${file}: ${message}\n`);
+    }
     return EXIT.done;
   },
 };
@@ -41,18 +47,23 @@ function orderOf(configuration: Configuration): Route[] {
 }
 
 async function printJson(inspected: Promise<Configuration>, terminal: Terminal): Promise<number> {
-  const print = (problems: readonly ConfigProblem[], routes: readonly Route[]): void => {
+  const print = (
+    problems: readonly ConfigProblem[],
+    routes: readonly Route[],
+    warnings: readonly Concern[],
+  ): void => {
     // The line itself is for the caret on a terminal.
     const told = problems.map(({ source: _line, ...problem }) => problem);
-    const verdict = { valid: problems.length === 0, problems: told, routes };
+    const verdict = { valid: problems.length === 0, problems: told, warnings, routes };
     terminal.out(`${JSON.stringify(verdict, undefined, 2)}\n`);
   };
   try {
-    print([], orderOf(await inspected));
+    const configuration = await inspected;
+    print([], orderOf(configuration), concernsOf(configuration, systemClock.now()));
     return EXIT.done;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    print(error.problems, []);
+    print(error.problems, [], []);
     return EXIT.configuration;
   }
 }
@@ -74,9 +85,10 @@ function table(routes: readonly Route[]): string {
   return rows.map((row) => `${line(row)}\n`).join("");
 }
 
-function needs({ auth, groups }: Route): string {
+function needs({ auth, groups, mode }: Route): string {
   if (auth === "none") return "public";
+  const watched = mode === "monitor" ? ", only watched" : "";
   const any = groups?.any === undefined ? "" : ` and one group of ${groups.any.join(",")}`;
   const all = groups?.all === undefined ? "" : ` and every group of ${groups.all.join(",")}`;
-  return `token${any}${all}`;
+  return `token${any}${all}${watched}`;
 }

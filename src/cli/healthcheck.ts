@@ -1,16 +1,9 @@
-import { existsSync } from "node:fs";
 import { get } from "node:http";
-import {
-  CONFIGURATION_FLAGS,
-  CONFIGURATION_HELP,
-  type ConfigurationFlagValues,
-  configurationSources,
-  parseFlags,
-} from "./arguments.ts";
-import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
+import { configuredAddress, givenAddress } from "./admin-address.ts";
+import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, parseFlags } from "./arguments.ts";
+import { type Command, EXIT } from "./command.ts";
 
 const TIMEOUT_MS = 3_000;
-const DEFAULT_URL = "http://127.0.0.1:9464/readyz";
 
 export const healthcheck: Command = {
   help: `Usage: sallyport healthcheck [options]
@@ -23,7 +16,10 @@ ${CONFIGURATION_HELP}
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, url: { type: "string" } });
-    const url = flags.url === undefined ? await configuredUrl(flags, terminal) : given(flags.url);
+    const { url } =
+      flags.url === undefined
+        ? await configuredAddress(flags, terminal, "/readyz")
+        : givenAddress(flags.url);
     const answer = await statusOf(url);
     if (answer === 200) {
       terminal.out("ready\n");
@@ -33,35 +29,6 @@ ${CONFIGURATION_HELP}
     return EXIT.failed;
   },
 };
-
-function given(text: string): URL {
-  const url = URL.parse(text);
-  if (url?.protocol !== "http:") throw new UsageError("--url wants an http URL");
-  return url;
-}
-
-/** The configured listener as it is reached from its own machine. Throws `ConfigError` for a bad configuration. */
-async function configuredUrl(flags: ConfigurationFlagValues, terminal: Terminal): Promise<URL> {
-  const sources = configurationSources(flags, terminal);
-  const named = flags.config !== undefined || Boolean(terminal.env["SALLYPORT_CONFIG"]);
-  if (!named && !existsSync(sources.file)) return new URL(DEFAULT_URL);
-  // Loaded late: a check without a configuration does not pay for the libraries that read one.
-  const { loadConfiguration } = await import("../config/load.ts");
-  const { admin } = loadConfiguration(sources).configuration;
-  if (admin === "off") throw new Error("admin is off: there is nothing to ask");
-  const { host, port } = admin.listen;
-  const url = new URL(DEFAULT_URL);
-  url.hostname = reachable(host);
-  url.port = String(port);
-  return url;
-}
-
-/** An address that stands for all of the machine's is reached on the loopback. */
-function reachable(host: string): string {
-  if (host === "0.0.0.0") return "127.0.0.1";
-  if (host === "::") return "[::1]";
-  return host.includes(":") ? `[${host}]` : host;
-}
 
 /** The status of the answer, or a word on why there is none. */
 async function statusOf(url: URL): Promise<number | string> {

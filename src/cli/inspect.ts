@@ -1,4 +1,3 @@
-import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { pathName } from "../config/fault.ts";
 import {
@@ -12,7 +11,7 @@ import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import { readUsersFile } from "../credentials/users-file.ts";
 import { systemClock } from "../lib/clock.ts";
-import { readCertificate } from "../server/certificate.ts";
+import { readAuthorities, readCertificate } from "../server/certificate.ts";
 import { loadSigningKeys } from "../tokens/signing-keys.ts";
 import { openTrustedKeyFile } from "../tokens/trusted-key-file.ts";
 
@@ -71,6 +70,11 @@ function looksInto({ server, users, tokens, upstreams }: Configuration): Look[] 
   if (server.tls.mode === "files") {
     looks.unshift(lookIntoPair("server.tls", server.tls.certFile, server.tls.keyFile));
   }
+  const authorities = server.tls.mode === "off" ? undefined : server.tls.clientCertificates?.caFile;
+  if (authorities !== undefined) {
+    const keys = ["server.tls.clientCertificates.caFile"];
+    looks.push({ keys, into: () => readAuthorities(authorities) });
+  }
   const { algorithm, keys: directory, trusted } = tokens;
   if (directory !== undefined) {
     const into = () => loadSigningKeys({ algorithm, directory, log: SILENT });
@@ -104,22 +108,6 @@ function lookIntoPair(section: string, certFile: string, keyFile: string): Look 
     keys: [`${section}.certFile`, `${section}.keyFile`],
     into: () => readCertificate(certFile, keyFile),
   };
-}
-
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs;
-
-/** Node passes over what is no certificate, and would then trust nobody. Throws `ConfigError` for such a file. */
-function readAuthorities(file: string): void {
-  const blocks = readFileSync(file, "latin1").match(CERTIFICATE);
-  if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
-  for (const [index, block] of blocks.entries()) {
-    try {
-      void new X509Certificate(block);
-    } catch {
-      const message = `certificate ${index + 1} of ${blocks.length} cannot be read`;
-      throw new ConfigError([{ file, message }]);
-    }
-  }
 }
 
 const quiet = (): void => undefined;

@@ -23,13 +23,37 @@ const COMMANDS = new Map<string, Row>(
       summary: "read the configuration and everything it names",
       load: async () => (await import("./check.ts")).check,
     },
+    config: {
+      summary: "print the configuration in force, and where each value comes from",
+      load: async () => (await import("./config.ts")).config,
+    },
+    doctor: {
+      summary: "check, and look at everything around: backends, keys, ports, clock",
+      load: async () => (await import("./doctor.ts")).doctor,
+    },
+    explain: {
+      summary: "tell what would become of a request, and why",
+      load: async () => (await import("./explain.ts")).explain,
+    },
+    token: {
+      summary: "tell why a token is accepted or not, or make one",
+      load: async () => (await import("./token.ts")).token,
+    },
     "hash-password": {
       summary: "print the hash of a password, for a users file",
       load: async () => (await import("./hash-password.ts")).hashPassword,
     },
+    keys: {
+      summary: "make, list, rotate and retire the keys that tokens are signed with",
+      load: async () => (await import("./keys.ts")).keys,
+    },
     healthcheck: {
       summary: "ask a running proxy whether it is ready",
       load: async () => (await import("./healthcheck.ts")).healthcheck,
+    },
+    drain: {
+      summary: "have a running proxy end its traffic, and wait for it",
+      load: async () => (await import("./drain.ts")).drain,
     },
     selftest: {
       summary: "attack a deployment of your own, and tell what holds",

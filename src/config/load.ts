@@ -10,6 +10,7 @@ import { interpolate } from "./interpolation.ts";
 import { environmentOverlays, flagOverlays, withOverlays } from "./overlays.ts";
 import type { Overlay } from "./overlays.ts";
 import type { Configuration } from "./schema.ts";
+import { valueAt } from "./schema-faults.ts";
 import { mayHoldSecret } from "./secret-lines.ts";
 import { validate } from "./validate.ts";
 
@@ -24,6 +25,17 @@ export interface LoadedConfiguration {
   readonly configuration: Configuration;
   /** Gives a fault that is found later its place in the file. */
   problem(fault: Fault): ConfigProblem;
+  /** What all sources say together, in their own spelling and without defaults. */
+  readonly written: unknown;
+  /** Where what is said at a path came from; undefined where nothing is said. */
+  said(path: YamlPath): Said | undefined;
+}
+
+interface Said {
+  /** `flag server.listen`, `environment variable SALLYPORT_…`, or file and line. */
+  readonly origin: string;
+  /** The text with references in it, where the value was made from references. */
+  readonly reference: string | undefined;
 }
 
 /**
@@ -61,7 +73,19 @@ export function loadConfiguration(sources: ConfigurationSources): LoadedConfigur
   if (verdict.configuration === undefined || problems.length > 0) {
     throw new ConfigError(problems.toSorted(byPlace));
   }
-  return { configuration: verdict.configuration, problem };
+  const { configuration } = verdict;
+  return { configuration, problem, written, said: telling(file, yaml, overlays) };
+}
+
+function telling(file: string, yaml: PositionedYaml, overlays: readonly Overlay[]) {
+  return (path: YamlPath): Said | undefined => {
+    const overlay = overlayAt(overlays, path);
+    if (overlay !== undefined) return { origin: overlay.origin, reference: undefined };
+    const raw = valueAt(yaml.value, path);
+    if (raw === undefined) return undefined;
+    const reference = typeof raw === "string" && raw.includes("${") ? raw : undefined;
+    return { origin: `${file}:${yaml.place(path, "key").line}`, reference };
+  };
 }
 
 function readText(file: string): string {

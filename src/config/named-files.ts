@@ -11,11 +11,25 @@ interface NamedFile {
 }
 
 /** Looks whether everything that the configuration names exists and can be read; gives what does not, with its place. */
-export function checkNamedFiles(loaded: LoadedConfiguration): ConfigProblem[] {
+export function checkNamedFiles(
+  loaded: Pick<LoadedConfiguration, "configuration" | "problem">,
+): ConfigProblem[] {
   return namedFiles(loaded.configuration).flatMap((named) => {
     const message = faultOf(named);
     return message === undefined ? [] : [loaded.problem({ path: named.path, message })];
   });
+}
+
+/** The files whose content is read with the configuration; users, trusted keys and signing keys are watched by their readers. */
+export function filesReadAlong({ server, upstreams }: Configuration): string[] {
+  const files = server.tls.mode === "files" ? [server.tls.certFile, server.tls.keyFile] : [];
+  const authorities = server.tls.mode === "off" ? undefined : server.tls.clientCertificates?.caFile;
+  const ofUpstreams = Object.values(upstreams).flatMap(({ tls }) => [
+    tls?.caFile,
+    tls?.certFile,
+    tls?.keyFile,
+  ]);
+  return [...files, authorities, ...ofUpstreams].filter((file) => file !== undefined);
 }
 
 function namedFiles({ server, users, tokens, version, upstreams }: Configuration): NamedFile[] {
@@ -26,6 +40,9 @@ function namedFiles({ server, users, tokens, version, upstreams }: Configuration
   if (server.tls.mode === "files") {
     add(["server", "tls", "certFile"], server.tls.certFile);
     add(["server", "tls", "keyFile"], server.tls.keyFile);
+  }
+  if (server.tls.mode !== "off") {
+    add(["server", "tls", "clientCertificates", "caFile"], server.tls.clientCertificates?.caFile);
   }
   for (const [index, { path }] of users.entries()) add(["users", index, "path"], path);
   if (tokens.keys !== undefined)

@@ -45,6 +45,14 @@ function singleRouteFaults(
     const message = "asks something of the caller, who is unknown with auth: none";
     faults.push({ path: ["routes", index, "require"], of: "key", message });
   }
+  if (route["auth"] === "none" && route["mode"] === "monitor") {
+    const message = "watches who would be refused, and with auth: none nobody is";
+    faults.push({ path: ["routes", index, "mode"], of: "key", message });
+  }
+  if (route["auth"] === "none" && mappingAt(route["rateLimit"])["by"] === "subject") {
+    const message = "counts callers, who are unknown with auth: none";
+    faults.push({ path: ["routes", index, "rateLimit", "by"], message });
+  }
   const stripped = textAt(mappingAt(route["rewrite"])["stripPrefix"]);
   if (stripped !== undefined && !isWithin(pathOf(route), stripped)) {
     const message = "must be the beginning of the route's path, up to a slash or its end";

@@ -1,6 +1,7 @@
 import type { YamlPath } from "../lib/positioned-yaml.ts";
 import { suggesting } from "./fault.ts";
 import type { Fault } from "./fault.ts";
+import { probeFaults } from "./probe-rules.ts";
 import { routeFaults } from "./route-rules.ts";
 import { VERSION } from "./schema-identity.ts";
 import { listAt, mappingAt, textAt } from "./untyped.ts";
@@ -17,6 +18,7 @@ export function ruleFaults(
   const upstreams = Object.keys(mappingAt(configuration["upstreams"]));
   return [
     ...listenerFaults(configuration),
+    ...probeFaults(configuration["admin"], upstreams),
     ...duplicates(
       configuration["users"],
       "path",

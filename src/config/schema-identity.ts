@@ -101,6 +101,15 @@ export function tokensSection(directory: string) {
         })
         .prefault({})
         .describe("Verified tokens"),
+      jwks: z
+        .strictObject({
+          publish: z
+            .boolean()
+            .default(false)
+            .describe("Whether the main listener answers it, without a token"),
+        })
+        .prefault({})
+        .describe("The public keys at /.well-known/jwks.json; the admin listener always has them"),
       trusted: z.array(trusted).default([]).describe("Tokens of others that are accepted too"),
       maxBytes: size({ min: 256, max: 1024 ** 2 })
         .prefault("8KiB")
@@ -155,7 +164,7 @@ export function versionSection(directory: string) {
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Headers with a meaning of their own on the way to the backend: framing, routing, credentials, forwarding. */
 const TAKEN =
-  /^(?:accept|authorization|connection|content-.*|cookie|date|expect|forwarded|host|http2-settings|keep-alive|max-forwards|origin|proxy-.*|range|referer|sec-.*|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|user-agent|via|x-forwarded-(?:for|host|port|proto)|x-real-ip|x-request-id)$/;
+  /^(?:accept|authorization|connection|content-.*|cookie|date|expect|forwarded|host|http2-settings|keep-alive|max-forwards|origin|proxy-.*|range|referer|sec-.*|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|user-agent|via|x-auth-client-subject|x-forwarded-(?:for|host|port|proto)|x-real-ip|x-request-id)$/;
 
 function headerName() {
   return z

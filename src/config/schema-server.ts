@@ -1,10 +1,17 @@
 import { z } from "zod";
-import { duration, filePath, listen, network, size, sizeOrUnlimited } from "./fields.ts";
+import { duration, filePath, listen, network } from "./fields.ts";
+import { serverLimits } from "./schema-limits.ts";
 
-/** The sections about Sallyport itself: `server`, `admin`, `login`, `log`. */
+/** The sections about Sallyport itself: `server`, `login`, `log`. */
 
 const TLS_CHOICES =
   "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that does TLS";
+
+/** Whether clients show a certificate of their own. */
+interface ClientCertificates {
+  readonly mode: "optional" | "required";
+  readonly caFile: string;
+}
 
 type ServerTls =
   | {
@@ -12,9 +19,23 @@ type ServerTls =
       readonly certFile: string;
       readonly keyFile: string;
       readonly minVersion: "TLSv1.2" | "TLSv1.3";
+      readonly clientCertificates?: ClientCertificates;
     }
-  | { readonly mode: "selfSigned" }
+  | { readonly mode: "selfSigned"; readonly clientCertificates?: ClientCertificates }
   | { readonly mode: "off" };
+
+function clientCertificates(directory: string) {
+  return z
+    .strictObject({
+      mode: z
+        .enum(["optional", "required"])
+        .describe("required: without a certificate there is no connection; a wrong one never is"),
+      caFile: filePath(directory).describe(
+        "The authorities that clients' certificates come from, PEM; read at start",
+      ),
+    })
+    .describe("Asks clients for a certificate; its subject goes to the backend");
+}
 
 function serverTls(directory: string) {
   const mapping = z
@@ -31,13 +52,15 @@ function serverTls(directory: string) {
         .boolean()
         .exactOptional()
         .describe("A certificate made at start, for development only"),
+      clientCertificates: clientCertificates(directory).exactOptional(),
     })
     .transform((tls, context): ServerTls => {
       const { certFile, keyFile, minVersion = "TLSv1.2", selfSigned = false } = tls;
       const named = certFile ?? keyFile ?? tls.minVersion;
-      if (selfSigned && named === undefined) return { mode: "selfSigned" };
+      const asked = tls.clientCertificates && { clientCertificates: tls.clientCertificates };
+      if (selfSigned && named === undefined) return { mode: "selfSigned", ...asked };
       if (!selfSigned && certFile !== undefined && keyFile !== undefined) {
-        return { mode: "files", certFile, keyFile, minVersion };
+        return { mode: "files", certFile, keyFile, minVersion, ...asked };
       }
       const message = selfSigned
         ? "has files or a version beside selfSigned: choose one"
@@ -72,23 +95,7 @@ export function serverSection(directory: string) {
           .array(network())
           .default([])
           .describe("Networks whose X-Forwarded-* headers are believed"),
-        limits: z
-          .strictObject({
-            headerBytes: size({ min: 1024, max: 1024 ** 2 })
-              .prefault("16KiB")
-              .describe("The largest head of a request"),
-            bodyBytes: sizeOrUnlimited()
-              .prefault("10MiB")
-              .describe("The largest body of a request, or unlimited"),
-            connections: z
-              .int()
-              .min(1)
-              .max(1_000_000)
-              .default(10_000)
-              .describe("Open connections of clients"),
-          })
-          .prefault({})
-          .describe("What a client may ask for at most"),
+        limits: serverLimits(),
         timeouts: z
           .strictObject({
             header: duration().prefault("10s").describe("Until the head of a request has arrived"),
@@ -121,16 +128,8 @@ export function serverSection(directory: string) {
     .describe("The listener for clients");
 }
 
-export function adminSection() {
-  const mapping = z.strictObject({
-    listen: listen()
-      .prefault("0.0.0.0:9464")
-      .describe("Address and port of /metrics, /livez and /readyz"),
-  });
-  return z
-    .union([mapping, z.literal("off")], { error: "must be { listen: address } or off" })
-    .prefault({})
-    .describe("Metrics and health over plain HTTP on a port of their own, or off");
+function failures() {
+  return z.int().min(1).max(1_000_000);
 }
 
 export function loginSection() {
@@ -138,9 +137,45 @@ export function loginSection() {
     .strictObject({
       throttle: z
         .strictObject({
-          attempts: z.int().min(1).max(1_000_000).default(5).describe("Failures that are allowed"),
+          attempts: failures()
+            .default(5)
+            .describe("Failures of one name from one address that lead to a ban"),
           within: duration().prefault("2m").describe("The time in which they are counted"),
           ban: duration().prefault("5m").describe("How long further attempts are refused"),
+          address: z
+            .strictObject({
+              attempts: failures()
+                .exactOptional()
+                .describe("Failures that lead to a ban; ten times throttle.attempts when left out"),
+              within: duration()
+                .exactOptional()
+                .describe("The time in which they are counted; throttle.within when left out"),
+              ban: duration()
+                .exactOptional()
+                .describe("How long all attempts are refused; throttle.ban when left out"),
+            })
+            .prefault({})
+            .describe("One address, or /64 of IPv6, over all names"),
+          account: z
+            .strictObject({
+              attempts: failures()
+                .default(100)
+                .describe("Failures in a row after which strange addresses get three tries each"),
+              within: duration().prefault("24h").describe("A row ends after so long without one"),
+            })
+            .prefault({})
+            .describe("One name over all addresses"),
+          global: z
+            .strictObject({
+              attempts: failures()
+                .default(300)
+                .describe("Failures of names from addresses that they never logged in from"),
+              within: duration()
+                .prefault("1m")
+                .describe("The time in which so many are allowed; more wait for a moment"),
+            })
+            .prefault({})
+            .describe("All names and addresses together"),
         })
         .prefault({})
         .describe("Slows the guessing of passwords"),

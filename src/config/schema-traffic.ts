@@ -1,6 +1,7 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { duration, filePath, isHost, name, NAME, text, urlPath } from "./fields.ts";
+import { queue, rateLimit, routeLimits } from "./schema-limits.ts";
 
 /** The sections about where requests go: `routes` and `upstreams`. */
 
@@ -39,6 +40,12 @@ function route() {
         .enum(["required", "none"])
         .default("required")
         .describe("Whether a token is needed; none is public"),
+      mode: z
+        .enum(["enforce", "monitor"])
+        .default("enforce")
+        .describe(
+          "With monitor nobody is refused; who would be is forwarded without identity and counted",
+        ),
       require: z
         .strictObject({
           groups: groups
@@ -52,6 +59,12 @@ function route() {
         .enum(["strip", "keep"])
         .default("strip")
         .describe("What becomes of the Authorization header"),
+      limits: routeLimits()
+        .exactOptional()
+        .describe("What a client may ask for at most, where it is another than everywhere"),
+      rateLimit: rateLimit()
+        .exactOptional()
+        .describe("How many requests one caller may send (429)"),
       rewrite: z
         .strictObject({
           stripPrefix: prefix().describe("Removed from the path first"),
@@ -121,6 +134,7 @@ export function upstreamsSection(directory: string) {
       .exactOptional()
       .describe("TLS towards https targets"),
     connections: z.int().min(1).max(65_535).default(256).describe("Connections to each target"),
+    queue: queue(),
     timeouts: z
       .strictObject({
         connect: duration().prefault("5s").describe("Until a connection stands"),

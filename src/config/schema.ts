@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { identitySection, tokensSection, usersSection, versionSection } from "./schema-identity.ts";
-import { adminSection, loginSection, logSection, serverSection } from "./schema-server.ts";
+import { adminSection } from "./schema-admin.ts";
+import { loginSection, logSection, serverSection } from "./schema-server.ts";
 import { routesSection, upstreamsSection } from "./schema-traffic.ts";
 
 /** The whole file as it is written; output types are what the rest of Sallyport works with. */
@@ -34,7 +35,14 @@ export function configurationSchema(directory: string) {
 type WrittenRoute = NonNullable<z.output<ReturnType<typeof routesSection>>>[number];
 
 function everythingTo(upstream: string): WrittenRoute {
-  return { name: "default", path: "/", auth: "required", upstream, forwardAuthorization: "strip" };
+  return {
+    name: "default",
+    path: "/",
+    auth: "required",
+    mode: "enforce",
+    upstream,
+    forwardAuthorization: "strip",
+  };
 }
 
 /** A configuration that was found valid. Durations in milliseconds, sizes in bytes, paths absolute. */

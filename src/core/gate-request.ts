@@ -32,6 +32,8 @@ export interface GateRequestParts {
   /** Address of the client: the peer, or what a trusted proxy says. */
   readonly client: string;
   readonly secure: boolean;
+  /** Subject of the client's certificate (RFC 4514); undefined when it has shown none. */
+  readonly clientSubject: string | undefined;
   /** Whether the client waits for 100 before it sends the body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean;
 }
@@ -58,6 +60,7 @@ export class GateRequest implements GateRequestParts {
   readonly peerTrusted: boolean;
   readonly client: string;
   readonly secure: boolean;
+  readonly clientSubject: string | undefined;
   readonly expectsContinue: boolean;
   static {
     mint = (parts) => new GateRequest(parts);
@@ -81,6 +84,7 @@ export class GateRequest implements GateRequestParts {
     this.peerTrusted = parts.peerTrusted;
     this.client = parts.client;
     this.secure = parts.secure;
+    this.clientSubject = parts.clientSubject;
     this.expectsContinue = parts.expectsContinue;
   }
 

@@ -14,5 +14,7 @@ export interface Gate {
   findRoute(request: GateRequest): Route | undefined;
   /** @throws GateError `unauthenticated`, `no_route` or `forbidden`. */
   authorize(request: GateRequest, route: Route | undefined, identity: Identity | undefined): Permit;
+  /** Lets a request that would be refused through as nobody's, on a route that is only watched. Throws for any other. */
+  letPass(request: GateRequest, route: Route): Permit;
   readonly forwarder: Forwarder;
 }

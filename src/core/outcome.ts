@@ -4,7 +4,7 @@ import { TOKEN_REFUSALS } from "./token-verifier.ts";
 export const AUTH_REASONS = ["ok", "missing", "multiple", "forbidden", ...TOKEN_REFUSALS] as const;
 export type AuthReason = (typeof AUTH_REASONS)[number];
 
-export type AuthResult = "allowed" | "denied" | "skipped";
+export type AuthResult = "allowed" | "denied" | "skipped" | "would_deny";
 
 /** The `result` of `logins_total`. */
 export type LoginResult =
@@ -35,7 +35,10 @@ export const REJECTIONS = [
   "request_timeout",
   "body_too_large",
   "expectation_failed",
+  "rate_limited",
+  "upstream_busy",
   "connections",
+  "connections_per_address",
   "tls_handshake",
 ] as const;
 export type Rejection = (typeof REJECTIONS)[number];
@@ -69,4 +72,6 @@ export interface Outcome {
   readonly upstreamMs: number | undefined;
   /** `HTTP/1.1`, `HTTP/1.0` or `websocket`. */
   readonly protocol: string;
+  /** 32 hexadecimal digits; left out where tracing is off. */
+  readonly traceId?: string;
 }

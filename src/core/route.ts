@@ -1,3 +1,5 @@
+import type { RateLimit } from "./rate-limit.ts";
+
 /** Which groups a caller needs: one of `any`, and every one of `all`. */
 export interface GroupRequirement {
   readonly any?: readonly string[];
@@ -15,10 +17,15 @@ export interface Route {
   /** Upper case; undefined for every method. */
   readonly methods?: readonly string[];
   readonly auth: "required" | "none";
+  /** With `monitor` nobody is refused: who would be goes on without identity, and is counted. `enforce` when left out. */
+  readonly mode?: "enforce" | "monitor";
   readonly groups?: GroupRequirement;
   /** Name of the upstream. */
   readonly upstream: string;
   readonly forwardAuthorization: "strip" | "keep";
+  /** The largest body of a request in bytes, where it is another than everywhere. */
+  readonly bodyBytes?: number;
+  readonly rateLimit?: RateLimit;
   /** `stripPrefix` is removed from the canonical path first, then `addPrefix` put before it. */
   readonly rewrite?: { readonly stripPrefix?: string; readonly addPrefix?: string };
 }

@@ -52,6 +52,7 @@ export function writeAccessLine(line: LineBytes, outcome: Outcome, now: number):
   }
   line.plain(',"protocol":');
   line.quoted(outcome.protocol);
+  optional(line, ',"trace_id":', outcome.traceId);
   line.plain("}");
 }
 

@@ -14,11 +14,15 @@ export interface LogOptions {
 }
 
 /** Names that every line has already. */
-const OWN_NAMES = new Set(["time", "level", "msg"]);
+const OWN_NAMES = new Set(["time", "level", "msg", "see"]);
+
+/** Where people read what a message means and what to do about it. */
+const RUNBOOK = "docs/runbook.md";
 
 /**
- * The application log: JSON lines with `level`, `time`, the fields and `msg`, written into the sink. Secrets are masked;
- * an error is told as message, code and cause, with its stack at `debug` only.
+ * The application log: JSON lines with `level`, `time`, the fields and `msg`, written into the sink; `warn` and `error`
+ * have in `see` where the runbook explains them. Secrets are masked; an error is told as message, code and cause, with
+ * its stack at `debug` only.
  */
 export function createLog(options: LogOptions): Log {
   const { sink, level, clock = systemClock } = options;
@@ -35,7 +39,10 @@ export function createLog(options: LogOptions): Log {
   );
 
   const write = (at: LogLevel, message: string, fields: Record<string, unknown> = {}): void => {
-    if (reaches(at, level)) writer[at](readableFields(fields, stacks), maskText(message));
+    if (!reaches(at, level)) return;
+    const told = readableFields(fields, stacks);
+    if (at === "warn" || at === "error") told["see"] = entryFor(message);
+    writer[at](told, maskText(message));
   };
   return {
     debug: (message, fields) => write("debug", message, fields),
@@ -55,4 +62,11 @@ function readableFields(fields: Record<string, unknown>, stacks: boolean): Recor
   } catch {
     return { fields: "[unreadable]" };
   }
+}
+
+/** The runbook's heading is the message up to its first colon; the anchor is what Git forges make of a heading. */
+function entryFor(message: string): string {
+  const [heading = ""] = message.split(":", 1);
+  const anchor = heading.toLowerCase().replaceAll(/[^\w -]/g, "");
+  return `${RUNBOOK}#${anchor.replaceAll(" ", "-")}`;
 }

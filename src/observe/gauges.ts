@@ -1,4 +1,5 @@
 import { Gauge, type Aggregator } from "prom-client";
+import type { UpstreamLoad } from "../core/forwarder.ts";
 import type { Introduce } from "./counters.ts";
 
 /** Numbers that others keep, read on a scrape. Whoever owns one replaces the function. */
@@ -8,6 +9,9 @@ export interface GaugeSources {
   /** Logins that wait for a hash. */
   loginQueueLength: () => number;
   draining: () => boolean;
+  /** The key that signs; undefined when none does. Milliseconds since the epoch, Infinity for no end. */
+  signingKey: () => { readonly madeAt: number; readonly verifiesUntil: number } | undefined;
+  upstreamLoad: (upstream: string) => UpstreamLoad;
 }
 
 /** Numbers that are set when something happens. */
@@ -50,6 +54,18 @@ export function registerGauges(introduce: Introduce, options: GaugeOptions): Gau
   );
   show("login_queue_length", "Logins that wait for their password to be hashed.", "sum", () =>
     sources.loginQueueLength(),
+  );
+  show(
+    "signing_key_made_timestamp_seconds",
+    "When the key that signs was made; 0 when none signs.",
+    "max",
+    () => (sources.signingKey()?.madeAt ?? 0) / 1000,
+  );
+  show(
+    "signing_key_verifies_until_timestamp_seconds",
+    "When the key that signs ends; +Inf when it has no end, 0 when none signs.",
+    "max",
+    () => (sources.signingKey()?.verifiesUntil ?? 0) / 1000,
   );
   show("draining", "1 while the proxy is stopping.", "max", () => Number(sources.draining()));
   show("config_last_reload_successful", "1 when what was read last is in force.", "min", () =>

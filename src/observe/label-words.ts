@@ -52,7 +52,7 @@ export const UPSTREAM_ERROR_REASONS: readonly string[] = Object.keys(upstreamErr
 export const REJECTION_REASONS: readonly string[] = REJECTIONS;
 
 /** Route labels of our own endpoints, and of requests that no route was found for. */
-export const OWN_ROUTES: readonly string[] = ["authenticate", "version", "none"];
+export const OWN_ROUTES: readonly string[] = ["authenticate", "version", "jwks", "none"];
 
 /** Every other method is counted as `other`: a client chooses it freely. */
 export const METHODS: readonly string[] = [

@@ -1,5 +1,6 @@
 import { Histogram } from "prom-client";
 import type { MetricHead } from "./counters.ts";
+import type { Exemplar } from "./open-metrics.ts";
 
 /** Upper bounds in seconds: Prometheus' defaults, and two below for answers that never left the machine. */
 export const REQUEST_BUCKETS: readonly number[] = [
@@ -21,12 +22,14 @@ class Observations {
     this.buckets = new Float64Array(bounds.length + 1);
   }
 
-  observe(seconds: number): void {
+  /** @returns the place of the bucket. */
+  observe(seconds: number): number {
     const bounds = this.#bounds;
     let slot = 0;
     while (slot < bounds.length && seconds > (bounds[slot] ?? 0)) slot++;
     this.buckets[slot] = (this.buckets[slot] ?? 0) + 1;
     this.sum += seconds;
+    return slot;
   }
 }
 
@@ -41,8 +44,10 @@ interface ExposedValue {
 export class LatencyHistogram extends Histogram {
   readonly #head: MetricHead;
   readonly #bounds: readonly number[];
-  readonly #series: readonly Readonly<Record<string, string>>[];
-  readonly #observations: readonly Observations[];
+  readonly #series: Readonly<Record<string, string>>[];
+  readonly #observations: Observations[];
+  /** By the series of the bucket, as Prometheus' text has it. */
+  readonly exemplars = new Map<string, Exemplar>();
 
   constructor(
     head: MetricHead,
@@ -58,13 +63,29 @@ export class LatencyHistogram extends Histogram {
     });
     this.#head = head;
     this.#bounds = bounds;
-    this.#series = series;
+    this.#series = [...series];
     this.#observations = series.map(() => new Observations(bounds));
   }
 
-  /** Counts one duration in a series, by its place in the list; ignores what is not there or not a duration. */
-  record(slot: number, seconds: number): void {
-    if (seconds >= 0) this.#observations[slot]?.observe(seconds);
+  /** Adds series behind those that are there. */
+  add(series: readonly Readonly<Record<string, string>>[]): void {
+    this.#series.push(...series);
+    this.#observations.push(...series.map(() => new Observations(this.#bounds)));
+  }
+
+  /**
+   * Counts one duration in a series, by its place in the list; ignores what is not there or not a duration.
+   *
+   * @param traceId of a request that is traced: the last of each bucket is remembered.
+   */
+  record(slot: number, seconds: number, traceId?: string): void {
+    if (!(seconds >= 0)) return;
+    const place = this.#observations[slot]?.observe(seconds);
+    if (traceId === undefined || place === undefined) return;
+    const labels = Object.entries({ le: this.#bounds[place] ?? "+Inf", ...this.#series[slot] });
+    const written = labels.map(([name, value]) => `${name}="${value}"`).join(",");
+    const exemplar = { traceId, value: seconds, atMs: Date.now() };
+    this.exemplars.set(`${this.#head.name}_bucket{${written}}`, exemplar);
   }
 
   /**

@@ -25,13 +25,13 @@ export function loginMetrics(
 
   return {
     tokenCache(result) {
-      countUp(cache, result === "hit" ? 0 : 1);
+      countUp(cache.counts, result === "hit" ? 0 : 1);
     },
     tokenIssued() {
-      countUp(issued, 0);
+      countUp(issued.counts, 0);
     },
     loginFinished(result, seconds) {
-      countUp(logins, resultSlots.get(result));
+      countUp(logins.counts, resultSlots.get(result));
       durations.record(0, seconds);
     },
   };

@@ -4,6 +4,7 @@ import { systemClock, type Clock } from "../lib/clock.ts";
 import type { Introduce } from "./counters.ts";
 import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
 import { loginMetrics } from "./login-metrics.ts";
+import { openMetrics } from "./open-metrics.ts";
 import { requestMetrics } from "./request-metrics.ts";
 import { upstreamMetrics } from "./upstream-metrics.ts";
 
@@ -19,6 +20,8 @@ export interface MetricsOptions {
 
 /** Counts what the observer is told, and shows it to Prometheus. */
 export interface Metrics extends Observer, GaugeSetters {
+  /** Counts for routes and upstreams that a new configuration brings; the series of those that are gone stay. */
+  add(series: Pick<MetricsOptions, "routes" | "upstreams">): void;
   /** Where the gauges are read from that others keep; each gives 0 until it is set. */
   readonly gauges: GaugeSources;
   /** The exposition, in the format of `contentType`. */
@@ -26,6 +29,8 @@ export interface Metrics extends Observer, GaugeSetters {
   /** The exposition of what this thread and others counted; theirs is the `json()` of each. */
   textWith(threads: readonly (readonly object[])[]): Promise<string>;
   readonly contentType: string;
+  /** The same as OpenMetrics with trace ids as exemplars; undefined as long as this thread has traced no request. */
+  openText(): Promise<string> | undefined;
   /** What this thread counted, as objects that can be posted; without the metrics of the process. */
   json(): Promise<object[]>;
 }
@@ -52,16 +57,27 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames,
   });
 
-  const { inFlight, ...requests } = requestMetrics(introduce, options.routes);
+  const { inFlight, addRoutes, exemplars, ...requests } = requestMetrics(introduce, options.routes);
   const gauges: GaugeSources = {
     tokenCacheEntries: () => 0,
     loginQueueLength: () => 0,
     draining: () => false,
+    signingKey: () => undefined,
+    upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
   };
+  const { addUpstreams, ...upstreams } = upstreamMetrics(introduce, options.upstreams, (upstream) =>
+    gauges.upstreamLoad(upstream),
+  );
+  const text = async (): Promise<string> =>
+    (await ofProcess.metrics()) + (await registry.metrics());
   return {
     ...requests,
     ...loginMetrics(introduce),
-    ...upstreamMetrics(introduce, options.upstreams),
+    ...upstreams,
+    add(series) {
+      addRoutes(series.routes);
+      addUpstreams(series.upstreams);
+    },
     ...registerGauges(introduce, {
       version: options.version,
       startedMs: (options.clock ?? systemClock).now(),
@@ -69,7 +85,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
       inFlight,
     }),
     gauges,
-    text: async () => (await ofProcess.metrics()) + (await registry.metrics()),
+    text,
+    openText: () =>
+      exemplars.size === 0 ? undefined : text().then((written) => openMetrics(written, exemplars)),
     textWith: async (threads) => {
       const all = [await registry.getMetricsAsJSON(), ...threads];
       return (await ofProcess.metrics()) + (await AggregatorRegistry.aggregate(all).metrics());

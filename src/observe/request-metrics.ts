@@ -3,6 +3,7 @@ import type { Observer } from "../core/observer.ts";
 import { codeCounter, countUp, slotCounter, slotsOf, type Introduce } from "./counters.ts";
 import { DENIALS, METHODS, OWN_ROUTES, REJECTION_REASONS } from "./label-words.ts";
 import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
+import type { Exemplar } from "./open-metrics.ts";
 
 type RequestCounts = Pick<
   Observer,
@@ -18,26 +19,32 @@ type RequestCounts = Pick<
 export interface RequestMetrics extends RequestCounts {
   /** Requests begun and not yet finished. */
   inFlight(): number;
+  /** Traced requests that stand for their buckets, by the series of the bucket. */
+  readonly exemplars: ReadonlyMap<string, Exemplar>;
+  /** Counts for routes that were not configured before, too. */
+  addRoutes(names: readonly string[]): void;
 }
 
 export function requestMetrics(
   introduce: Introduce,
   configuredRoutes: readonly string[],
 ): RequestMetrics {
-  const routes = [...new Set([...configuredRoutes, ...OWN_ROUTES])];
-  const byRoute = routes.map((route) => ({ route }));
-  const routeSlots = slotsOf(routes);
+  const byRoute = [...new Set([...configuredRoutes, ...OWN_ROUTES])].map((route) => ({ route }));
+  const routeSlots = new Map(byRoute.map(({ route }, slot) => [route, slot]));
   const noRoute = routeSlots.get("none") ?? 0;
   const methodSlots = slotsOf(METHODS);
   const otherMethod = methodSlots.get("other") ?? 0;
   const denialSlots = slotsOf(DENIALS);
   const allowedSlot = DENIALS.length;
   const skippedSlot = DENIALS.length + 1;
+  const firstWouldDenySlot = DENIALS.length + 2;
   const rejectionSlots = slotsOf(REJECTION_REASONS);
 
-  const countAnswer = codeCounter(
+  const byMethod = (routes: typeof byRoute) =>
+    routes.flatMap((labels) => METHODS.map((method) => ({ ...labels, method })));
+  const answers = codeCounter(
     introduce("http_requests_total", "Requests answered.", "route", "method", "code"),
-    byRoute.flatMap((labels) => METHODS.map((method) => ({ ...labels, method }))),
+    byMethod(byRoute),
   );
   const durations = new LatencyHistogram(
     introduce(
@@ -54,13 +61,14 @@ export function requestMetrics(
       ...DENIALS.map((reason) => ({ result: "denied", reason })),
       { result: "allowed", reason: "ok" },
       { result: "skipped", reason: "ok" },
+      ...DENIALS.map((reason) => ({ result: "would_deny", reason })),
     ],
   );
   const rejections = slotCounter(
     introduce("requests_rejected_total", "What never became a request, or was cut off.", "reason"),
     REJECTION_REASONS.map((reason) => ({ reason })),
   );
-  const webSockets = new Float64Array(routes.length);
+  const webSockets: number[] = byRoute.map(() => 0);
   const { registry, ...webSocketHead } = introduce(
     "websocket_connections",
     "WebSockets that are open.",
@@ -77,6 +85,17 @@ export function requestMetrics(
 
   return {
     inFlight: () => inFlight,
+    exemplars: durations.exemplars,
+    addRoutes(names) {
+      const more = names.filter((name) => !routeSlots.has(name)).map((route) => ({ route }));
+      for (const { route } of more) {
+        routeSlots.set(route, byRoute.length);
+        byRoute.push({ route });
+        webSockets.push(0);
+      }
+      answers.add(byMethod(more));
+      durations.add(more);
+    },
     requestStarted() {
       inFlight++;
     },
@@ -84,17 +103,23 @@ export function requestMetrics(
       inFlight--;
       const route = routeSlots.get(outcome.route) ?? noRoute;
       const method = methodSlots.get(outcome.method) ?? otherMethod;
-      countAnswer(route * METHODS.length + method, outcome.status);
+      answers.count(route * METHODS.length + method, outcome.status);
       // How long a WebSocket stayed open says nothing about how fast we answer.
-      if (outcome.status !== 101) durations.record(route, outcome.durationMs / 1000);
+      if (outcome.status !== 101) {
+        durations.record(route, outcome.durationMs / 1000, outcome.traceId);
+      }
     },
     authDecided(result, reason) {
-      if (result === "allowed") countUp(decisions, allowedSlot);
-      else if (result === "skipped") countUp(decisions, skippedSlot);
-      else countUp(decisions, denialSlots.get(reason));
+      if (result === "allowed") countUp(decisions.counts, allowedSlot);
+      else if (result === "skipped") countUp(decisions.counts, skippedSlot);
+      else {
+        const slot = denialSlots.get(reason);
+        const first = result === "would_deny" ? firstWouldDenySlot : 0;
+        countUp(decisions.counts, slot === undefined ? undefined : first + slot);
+      }
     },
     rejected(reason) {
-      countUp(rejections, rejectionSlots.get(reason));
+      countUp(rejections.counts, rejectionSlots.get(reason));
     },
     webSocketOpened(route) {
       countUp(webSockets, routeSlots.get(route) ?? noRoute);

@@ -1,21 +1,21 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import {
+  type AdminAnswer,
+  type AdminPage,
+  type AdminRequest,
+  JSON_TYPE,
+} from "../core/admin-page.ts";
 import type { Log } from "../core/log.ts";
-import { SingleFlight } from "../lib/single-flight.ts";
-
-interface Readiness {
-  readonly ready: boolean;
-  /** What was looked at, and a word on how it is. */
-  readonly checks: Readonly<Record<string, string>>;
-}
+import { type Networks, plainAddress } from "../lib/networks.ts";
 
 export interface AdminOptions {
   readonly host: string;
   /** 0 for one that the system chooses. */
   readonly port: number;
-  readonly metricsText: () => Promise<string>;
-  readonly metricsContentType: string;
-  readonly ready: () => Readiness;
+  readonly pages: readonly AdminPage[];
+  /** The peers that may see and do what is not for everybody. */
+  readonly allow: Networks;
   readonly log: Log;
 }
 
@@ -26,30 +26,21 @@ export interface Admin {
   close(): Promise<void>;
 }
 
-interface Answer {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string;
-}
-
-const TEXT = "text/plain; charset=utf-8";
 const CLOSE_TIMEOUT = 1000;
 
 /**
- * Starts the admin listener: plain HTTP with `/metrics`, `/livez` and `/readyz`, small limits, and nothing of the main
- * listener's. What Node's parser refuses, Node answers (400, 408, 431) and closes. Rejects when the address cannot be
- * listened on.
+ * Starts the admin listener: plain HTTP with the given pages, small limits, and nothing of the main listener's. What Node's
+ * parser refuses, Node answers (400, 408, 431) and closes. Rejects when the address cannot be listened on.
  */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const pages = adminPages(options);
   const server = createServer(
     {
       requestTimeout: 10_000,
       headersTimeout: 5_000,
       connectionsCheckingInterval: 1_000,
-      maxHeaderSize: 8 * 1024,
+      maxHeaderSize: 16 * 1024,
     },
-    (request, response) => void answer(request, response, pages, options.log),
+    (request, response) => void respond(request, response, options),
   );
   server.maxConnections = 100;
   const { address, port } = await listening(server, options);
@@ -57,65 +48,57 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   return { address, port, close: () => closed(server) };
 }
 
-type Page = (query: string) => Answer | Promise<Answer>;
-
-function adminPages(options: AdminOptions): ReadonlyMap<string, Page> {
-  const scrapes = new SingleFlight<string>();
-  return new Map<string, Page>([
-    [
-      "/metrics",
-      async () => ({
-        status: 200,
-        type: options.metricsContentType,
-        body: await scrapes.run("metrics", options.metricsText),
-      }),
-    ],
-    ["/livez", () => ({ status: 200, type: TEXT, body: "ok\n" })],
-    ["/readyz", (query) => readinessAnswer(options.ready(), query)],
-  ]);
-}
-
-function readinessAnswer({ ready, checks }: Readiness, query: string): Answer {
-  const lines = [ready ? "ready" : "not ready"];
-  if (new URLSearchParams(query).has("verbose")) {
-    for (const [name, state] of Object.entries(checks)) lines.push(`${name}: ${state}`);
-  }
-  return { status: ready ? 200 : 503, type: TEXT, body: `${lines.join("\n")}\n` };
-}
-
-async function answer(
+async function respond(
   request: IncomingMessage,
   response: ServerResponse,
-  pages: ReadonlyMap<string, Page>,
-  log: Log,
+  options: AdminOptions,
 ): Promise<void> {
   const [path = "", query = ""] = (request.url ?? "").split("?", 2);
-  const page = pages.get(path);
-  if (page === undefined) {
-    send(response, failure(404, "There is nothing at this address"));
-  } else if (request.method !== "GET" && request.method !== "HEAD") {
-    response.setHeader("Allow", "GET, HEAD");
-    send(response, failure(405, "This method is not allowed here"));
-  } else {
-    try {
-      send(response, await page(query));
-    } catch (error) {
-      log.error("admin page failed", { path, error });
-      send(response, failure(500, "Something went wrong inside the proxy"));
-    }
+  const pages = options.pages.filter((page) => page.path === path);
+  const page = pages.find(({ method }) => method === methodOf(request));
+  const refusal = refusalOf(request, pages, page, options.allow);
+  if (refusal !== undefined || page === undefined) {
+    if (refusal?.status === 405) response.setHeader("Allow", allowed(pages));
+    send(response, refusal ?? failure(404, "There is nothing at this address"));
+    return;
+  }
+  const asked: AdminRequest = { query: new URLSearchParams(query), headers: request.headers };
+  try {
+    send(response, await page.answer(asked));
+  } catch (error) {
+    options.log.error("admin page failed", { path, error });
+    send(response, failure(500, "Something went wrong inside the proxy"));
   }
 }
 
-function failure(status: number, message: string): Answer {
-  return {
-    status,
-    type: "application/json",
-    body: `${JSON.stringify({ message, success: false })}\n`,
-  };
+function methodOf({ method }: IncomingMessage): string | undefined {
+  return method === "HEAD" ? "GET" : method;
+}
+
+function refusalOf(
+  { socket }: IncomingMessage,
+  pages: readonly AdminPage[],
+  page: AdminPage | undefined,
+  allow: Networks,
+): AdminAnswer | undefined {
+  if (pages.length === 0) return failure(404, "There is nothing at this address");
+  const restricted = pages.some(({ audience }) => audience === "allowed");
+  if (restricted && !allow.has(plainAddress(socket.remoteAddress ?? ""))) {
+    return failure(403, "This address answers the peers of admin.allow only");
+  }
+  return page === undefined ? failure(405, "This method is not allowed here") : undefined;
+}
+
+function allowed(pages: readonly AdminPage[]): string {
+  return pages.map(({ method }) => (method === "GET" ? "GET, HEAD" : method)).join(", ");
+}
+
+function failure(status: number, message: string): AdminAnswer {
+  return { status, type: JSON_TYPE, body: `${JSON.stringify({ message, success: false })}\n` };
 }
 
 /** Node itself leaves the body out where the request was HEAD. Whatever body the client sends is not waited for. */
-function send(response: ServerResponse, { status, type, body }: Answer): void {
+function send(response: ServerResponse, { status, type, body }: AdminAnswer): void {
   const { headers } = response.req;
   const hasBody =
     headers["transfer-encoding"] !== undefined || Number(headers["content-length"]) > 0;

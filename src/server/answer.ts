@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Answer } from "../core/answer.ts";
 import { type ErrorCode, errorRow, type GateError } from "../core/errors.ts";
-import { discardRest, finishReading } from "./discard-rest.ts";
+import { finishReading } from "./discard-rest.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 
 /** The name under which this proxy speaks of itself (`Proxy-Status`, RFC 9209). */
@@ -72,17 +72,10 @@ function challenge(code: ErrorCode, realm: string): string {
 export function send(answer: Answer, request: IncomingMessage, response: TrackedResponse): number {
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;
+  if (answer.close) response.shouldKeepAlive = false;
   response.writeHead(answer.status, [...answer.headers]);
   const body = request.method === "HEAD" ? "" : answer.body;
-  if (request.complete || request.readableEnded) {
-    response.end(body);
-  } else if (answer.close) {
-    // Closing a socket with unread bytes resets it, and the client would lose the answer that stands before the reset.
-    response.write(body);
-    void discardRest(request).then(() => response.end());
-  } else {
-    response.end(body);
-    finishReading(request);
-  }
+  response.end(body);
+  finishReading(request);
   return Buffer.byteLength(body);
 }

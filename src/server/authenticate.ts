@@ -4,6 +4,7 @@ import type { LoginService } from "../core/login-service.ts";
 import type { Observer } from "../core/observer.ts";
 import type { LoginResult } from "../core/outcome.ts";
 import type { Clock } from "../lib/clock.ts";
+import { tellToContinue } from "../lib/continue.ts";
 import { envelopeAnswer } from "./answer.ts";
 import {
   LOGIN_BODY_BYTES,
@@ -53,10 +54,10 @@ async function readLogin({
   response,
   transfer,
 }: EndpointCall): Promise<LoginRequest> {
-  requireJson(incoming.headers["content-type"]);
+  requireJson(incoming.headersDistinct);
   if (request.bodyLength > LOGIN_BODY_BYTES) throw new GateError("login_too_large");
-  if (request.expectsContinue) response.writeContinue();
-  const body = await readBody(incoming, LOGIN_BODY_BYTES);
+  if (request.expectsContinue) tellToContinue(response);
+  const body = await readBody(incoming, response, LOGIN_BODY_BYTES);
   transfer.bytesIn = body.length;
   return parseLoginRequest(body);
 }

@@ -24,5 +24,5 @@ export function bearerToken(request: GateRequest): string {
       ? new GateError("invalid_token", { reason: "malformed" })
       : new GateError("unauthenticated", { reason: "missing" });
   }
-  return authorization.slice(length).trimStart();
+  return authorization.slice(length).replace(/^ +/, "");
 }

@@ -1,23 +1,40 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { CertificatePair } from "./development-certificate.ts";
+import { SUITES } from "./tls-suites.ts";
 
 /**
  * Reads a certificate chain and its key from PEM files.
  *
- * @throws ConfigError when a file cannot be read, is not PEM, or the two do not belong together.
+ * @throws ConfigError when a file cannot be read, is not PEM, the key is weak, the two do not belong together, the chain
+ *   does not begin with the certificate of the key, or OpenSSL would not serve them.
  */
 export function readCertificate(certFile: string, keyFile: string): CertificatePair {
   const problems: ConfigProblem[] = [];
   const cert = readPem(certFile, problems);
   const key = readPem(keyFile, problems);
   if (cert !== undefined && key !== undefined) {
-    const problem = mismatch(cert, key, certFile, keyFile);
+    const problem = pairProblem(cert, key, certFile, keyFile);
     if (problem === undefined) return { cert, key };
     problems.push(problem);
   }
   throw new ConfigError(problems);
+}
+
+/**
+ * Reads the certificates of authorities from a PEM file, and gives its text. Node passes over what is no certificate, and
+ * would then trust nobody.
+ *
+ * @throws ConfigError when the file cannot be read, or holds none or a broken one.
+ */
+export function readAuthorities(file: string): string {
+  const problems: ConfigProblem[] = [];
+  const text = readPem(file, problems);
+  if (text === undefined) throw new ConfigError(problems);
+  certificatesIn(text, file);
+  return text;
 }
 
 /** End of a certificate's validity, in seconds since the epoch. */
@@ -25,33 +42,99 @@ export function notAfter(cert: string): number {
   return Math.floor(new X509Certificate(cert).validToDate.getTime() / 1000);
 }
 
+const CERTIFICATE =
+  /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----.*?-----END (?:X509 |TRUSTED )?CERTIFICATE-----/gs;
+
+/** Every certificate of a PEM text, in order. Throws `ConfigError`, naming the file, when there is none or a broken one. */
+export function certificatesIn(text: string, file: string): X509Certificate[] {
+  const blocks = text.match(CERTIFICATE);
+  if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
+  return blocks.map((block, index) => {
+    try {
+      return new X509Certificate(block);
+    } catch {
+      const message = `certificate ${index + 1} of ${blocks.length} cannot be read`;
+      throw new ConfigError([{ file, message }]);
+    }
+  });
+}
+
 function readPem(file: string, problems: ConfigProblem[]): string | undefined {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    problems.push({ file, message: `cannot be read (${code})` });
+    problems.push({ file, message: `cannot be read (${codeOf(error)})` });
     return undefined;
   }
 }
 
-function mismatch(
+function pairProblem(
   cert: string,
-  key: string,
+  pem: string,
   certFile: string,
   keyFile: string,
 ): ConfigProblem | undefined {
-  let certificate: X509Certificate;
+  let chain: X509Certificate[];
+  let key: KeyObject;
   try {
-    certificate = new X509Certificate(cert);
-  } catch {
-    return { file: certFile, message: "holds no PEM certificate" };
+    chain = certificatesIn(cert, certFile);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems[0];
+    throw error;
   }
   try {
-    return certificate.checkPrivateKey(createPrivateKey(key))
-      ? undefined
-      : { file: keyFile, message: `is not the key of ${certFile}` };
+    key = createPrivateKey(pem);
   } catch {
     return { file: keyFile, message: "holds no PEM private key without a passphrase" };
   }
+  const weakness = weaknessOf(key);
+  if (weakness !== undefined) return { file: keyFile, message: weakness };
+  const place = chain.findIndex((each) => each.checkPrivateKey(key));
+  if (place === -1) return { file: keyFile, message: `is not the key of ${certFile}` };
+  if (place > 0) {
+    const message = `the certificate of the key stands at ${place + 1} of ${chain.length}: it must be the first`;
+    return { file: certFile, message };
+  }
+  const forgeable = chain.findIndex((each) => isForgeable(each));
+  if (forgeable !== -1) {
+    const { signatureAlgorithm } = chain[forgeable] ?? {};
+    const message = `certificate ${forgeable + 1} of ${chain.length} is signed with ${signatureAlgorithm}, which clients refuse`;
+    return { file: certFile, message };
+  }
+  return unusable(cert, pem, certFile);
+}
+
+/** Fewer than 112 bits of strength (NIST SP 800-57 part 1, §5.6). */
+function weaknessOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
+  const bits = asymmetricKeyDetails?.modulusLength ?? 0;
+  switch (asymmetricKeyType) {
+    case "rsa":
+    case "rsa-pss":
+      return bits < 2048 ? `holds an RSA key of ${bits} bits: 2048 is the least` : undefined;
+    case "ec":
+    case "ed25519":
+      return undefined;
+    default:
+      return `holds a key of the kind ${asymmetricKeyType}: RSA, EC or Ed25519 is needed`;
+  }
+}
+
+/** Signed over a digest for which collisions are made (RFC 6194, RFC 6151); nobody looks at a root's own signature. */
+function isForgeable(certificate: X509Certificate): boolean {
+  const weak = /^(?:md|sha1|dsa|ecdsa-with-sha1)/i.test(certificate.signatureAlgorithm ?? "");
+  return weak && !certificate.checkIssued(certificate);
+}
+
+/** What OpenSSL says of the pair: a file that it reads otherwise than we do, say. Only its code is told. */
+function unusable(cert: string, key: string, file: string): ConfigProblem | undefined {
+  try {
+    createSecureContext({ cert, key, ciphers: SUITES, minVersion: "TLSv1.2" });
+    return undefined;
+  } catch (error) {
+    return { file, message: `cannot be served (${codeOf(error)})` };
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unreadable";
 }

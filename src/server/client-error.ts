@@ -12,7 +12,7 @@ import { TrackedResponse } from "./tracked-response.ts";
 
 export interface ClientErrorOptions {
   readonly nextId: () => number;
-  readonly realm: string;
+  readonly realm: () => string;
   readonly observer: Pick<Observer, "rejected" | "requestStarted" | "requestFinished">;
 }
 
@@ -46,12 +46,12 @@ export function createClientErrorHandler(
     const rejection = REJECTIONS.find((word) => word === code);
     if (rejection !== undefined) options.observer.rejected(rejection);
     if (response === undefined) refuseSocket(new GateError(code), socket, options);
-    else interrupt(new GateError(code), response, options.realm);
+    else interrupt(new GateError(code), response, options.realm());
   };
 }
 
 /** Node keeps the response that a socket is writing under this name; its own default handler looks there as well. */
-function responseUnderWay(socket: Duplex): TrackedResponse | undefined {
+export function responseUnderWay(socket: Duplex): TrackedResponse | undefined {
   const response: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
   return response instanceof TrackedResponse ? response : undefined;
 }
@@ -70,7 +70,7 @@ function refuseSocket(error: GateError, socket: Duplex, options: ClientErrorOpti
   observer.requestStarted();
   const id = options.nextId();
   const requestId = requestIdOf(undefined, id);
-  const answer = errorAnswer(error, id, requestId, realm);
+  const answer = errorAnswer(error, id, requestId, realm());
   socket.write(asText(answer));
   endGently(socket);
   observer.requestFinished({

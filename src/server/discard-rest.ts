@@ -4,6 +4,11 @@ import type { IncomingMessage } from "node:http";
 const DISCARDED_BYTES = 1024 * 1024;
 const DISCARDING_MS = 1_000;
 
+/** Whether a body is little enough to be read away, as far as its head tells. */
+export function isDiscardable({ headers }: IncomingMessage): boolean {
+  return Number(headers["content-length"] ?? 0) <= DISCARDED_BYTES;
+}
+
 /**
  * Reads the rest of a body away, so that a kept-alive connection can serve the next request.
  *

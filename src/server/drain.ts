@@ -11,6 +11,9 @@ export interface DrainOptions {
   readonly log: Log;
 }
 
+/** How often it looks for connections that have become idle, in milliseconds. */
+const LOOK_EVERY_MS = 100;
+
 /**
  * The orderly end of the listener. Whoever routes traffic here has `delay` to learn that readiness fails; then nothing new
  * is taken, WebSockets are asked to leave, and what runs may finish until `timeout`.
@@ -20,16 +23,23 @@ export interface DrainOptions {
 export async function drain(options: DrainOptions): Promise<boolean> {
   const { listener, delay, timeout, closeWebSockets, log } = options;
   log.info("draining", { delay_ms: delay, timeout_ms: timeout });
+  listener.announceClose();
   await after(delay);
   const closed = listener.close();
-  listener.closeIdle();
-  closeWebSockets();
+  const dismiss = (): void => {
+    listener.closeIdle();
+    closeWebSockets();
+  };
+  dismiss();
+  // An answer that began before the drain said keep-alive: Node leaves its connection open until the client ends it.
+  const looking = setInterval(dismiss, LOOK_EVERY_MS);
   const limit = new AbortController();
   const finished = await Promise.race([
     closed.then(() => true),
     after(timeout, false, { signal: limit.signal }).catch(() => false),
   ]);
   limit.abort();
+  clearInterval(looking);
   if (!finished) {
     log.warn("what was still running was ended");
     listener.closeAll();

@@ -5,6 +5,7 @@ import { GateError } from "../core/errors.ts";
 import { type GateRequest, mintGateRequest } from "../core/gate-request.ts";
 import { canonicalPath } from "../lib/canonical-path.ts";
 import { type Networks, plainAddress } from "../lib/networks.ts";
+import { clientSubjectOf } from "./tls-client-subject.ts";
 
 /**
  * Turns a raw message into a request that can be read in one way only. `id` is a number that no other answer has.
@@ -15,7 +16,9 @@ export type Intake = (message: IncomingMessage, id: number) => GateRequest;
 /** The most header fields of a request: Node hides those beyond its own limit, so ours is lower (CVE-2026-58044). */
 export const MAX_HEADER_FIELDS = 256;
 
-const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+/** A name without empty labels, which others would cut off or fill in; a final dot is one way to write it. */
+const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
+const HIGHEST_PORT = 65_535;
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -31,7 +34,7 @@ interface Fields {
   contentLength: string | undefined;
   transferEncoding: string | undefined;
   forwardedFor: string | undefined;
-  expect: boolean;
+  expect: string | undefined;
 }
 
 /** What the requests of one connection have in common: worked out for the first of them. */
@@ -39,14 +42,18 @@ interface Connection {
   readonly peer: string;
   readonly peerTrusted: boolean;
   readonly secure: boolean;
+  readonly clientSubject: string | undefined;
   /** The last `Host` field that was found to be well formed; what it says stands below. */
   wellFormed: string | undefined;
   authority: string;
   host: string;
 }
 
-/** @param trustedProxies networks whose `X-Forwarded-For` is believed. */
-export function createIntake(trustedProxies: Networks): Intake {
+/**
+ * @param trustedProxies networks whose `X-Forwarded-For` is believed.
+ * @param mostFields the most header fields of a request, `MAX_HEADER_FIELDS` or less.
+ */
+export function createIntake(trustedProxies: Networks, mostFields = MAX_HEADER_FIELDS): Intake {
   const connections = new WeakMap<Socket, Connection>();
 
   function connectionOf(socket: Socket): Connection {
@@ -57,6 +64,7 @@ export function createIntake(trustedProxies: Networks): Intake {
       peer,
       peerTrusted: !trustedProxies.empty && trustedProxies.has(peer),
       secure: socket instanceof TLSSocket,
+      clientSubject: clientSubjectOf(socket),
       wellFormed: undefined,
       authority: "",
       host: "",
@@ -66,15 +74,17 @@ export function createIntake(trustedProxies: Networks): Intake {
   }
 
   return (message, id) => {
-    const fields = readFields(message.rawHeaders);
+    const fields = readFields(message.rawHeaders, mostFields);
     const method = message.method ?? "";
-    if (method === "TRACE") throw new GateError("method_not_allowed", { allow: ALLOWED });
+    if (message.httpVersion !== "1.1" && message.httpVersion !== "1.0") throw ambiguous("version");
     const connection = connectionOf(message.socket);
     readHost(fields.host, message.httpVersion, connection);
-    const { authority, host, peer, peerTrusted, secure } = connection;
+    const { authority, host, peer, peerTrusted, secure, clientSubject } = connection;
     const target = splitTarget(message.url ?? "", authority);
     const spelled = canonicalPath(target.path);
     if (spelled === undefined) throw ambiguous("path");
+    const length = bodyLength(fields, message.httpVersion);
+    if (method === "TRACE") throw new GateError("method_not_allowed", { allow: ALLOWED });
     return mintGateRequest({
       id,
       requestId: requestIdOf(fields.requestId, id),
@@ -87,13 +97,14 @@ export function createIntake(trustedProxies: Networks): Intake {
       authorization: fields.authorization,
       authorizations: fields.authorizations,
       rawHeaders: message.rawHeaders,
-      bodyLength: bodyLength(fields, message.httpVersion),
+      bodyLength: length,
       connection,
       peer,
       peerTrusted,
       client: peerTrusted ? clientBehind(fields.forwardedFor, peer, trustedProxies) : peer,
       secure,
-      expectsContinue: fields.expect,
+      clientSubject,
+      expectsContinue: expectsContinue(fields.expect, message.httpVersion),
     });
   };
 }
@@ -110,8 +121,8 @@ export function requestIdOf(sent: string | string[] | undefined, id: number): st
   return typeof sent === "string" && REQUEST_ID.test(sent) ? sent : `${PROCESS_TAG}-${id}`;
 }
 
-function readFields(rawHeaders: readonly string[]): Fields {
-  if (rawHeaders.length > MAX_HEADER_FIELDS * 2) throw new GateError("header_too_large");
+function readFields(rawHeaders: readonly string[], most: number): Fields {
+  if (rawHeaders.length > most * 2) throw new GateError("header_too_large");
   const fields: Fields = {
     host: undefined,
     authorization: undefined,
@@ -120,7 +131,7 @@ function readFields(rawHeaders: readonly string[]): Fields {
     contentLength: undefined,
     transferEncoding: undefined,
     forwardedFor: undefined,
-    expect: false,
+    expect: undefined,
   };
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     readField(fields, rawHeaders[i] ?? "", rawHeaders[i + 1] ?? "");
@@ -135,7 +146,9 @@ function readField(fields: Fields, name: string, value: string): void {
       if (name.toLowerCase() === "host") fields.host = once(fields.host, value, "host");
       break;
     case 6:
-      if (name.toLowerCase() === "expect") fields.expect = true;
+      if (name.toLowerCase() === "expect") {
+        fields.expect = fields.expect === undefined ? value : `${fields.expect},${value}`;
+      }
       break;
     case 12:
       if (name.toLowerCase() === "x-request-id") fields.requestId ??= value;
@@ -174,10 +187,15 @@ function once(before: string | undefined, value: string, what: string): string {
 /** Exactly one well-formed Host; HTTP/1.0 may do without (RFC 9112 §3.2). */
 function readHost(sent: string | undefined, httpVersion: string, connection: Connection): void {
   if (sent !== undefined && sent === connection.wellFormed) return;
-  if (sent === undefined ? httpVersion !== "1.0" : !HOST.test(sent)) throw ambiguous("host");
+  if (sent === undefined ? httpVersion !== "1.0" : !isHost(sent)) throw ambiguous("host");
   connection.wellFormed = sent;
   connection.authority = sent ?? "";
   connection.host = hostName(connection.authority);
+}
+
+function isHost(authority: string): boolean {
+  const match = HOST.exec(authority);
+  return match !== null && Number(match[1] ?? 0) <= HIGHEST_PORT;
 }
 
 /** Without port and final dot, in lower case. */
@@ -213,6 +231,16 @@ function bodyLength(fields: Fields, httpVersion: string): number {
   const length = Number(contentLength);
   if (!/^\d+$/.test(contentLength) || !Number.isSafeInteger(length)) throw ambiguous("length");
   return length;
+}
+
+/**
+ * Whether the client waits for 100 (RFC 9110 §10.1.1); in HTTP/1.0 nobody does. Node looks for the word anywhere in the field.
+ * @throws GateError `expectation_failed` for anything else that is expected.
+ */
+function expectsContinue(expect: string | undefined, httpVersion: string): boolean {
+  if (expect === undefined || httpVersion !== "1.1") return false;
+  if (expect.toLowerCase() !== "100-continue") throw new GateError("expectation_failed");
+  return true;
 }
 
 /** The rightmost address of `X-Forwarded-For` that is no trusted proxy's. */

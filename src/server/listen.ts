@@ -1,12 +1,16 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { createServer as createSecureServer } from "node:https";
+import { Server as SecureServer } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { Server as TlsServer } from "node:tls";
 import { GateError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
-import { createClientErrorHandler } from "./client-error.ts";
+import type { Networks } from "../lib/networks.ts";
+import { createClientErrorHandler, responseUnderWay } from "./client-error.ts";
+import { limitConnections } from "./connection-limit.ts";
 import type { Pipeline } from "./pipeline.ts";
+import { createTlsServer, renewContext, type ServerTls } from "./tls-listener.ts";
 import { TrackedResponse } from "./tracked-response.ts";
 
 export interface ListenOptions {
@@ -14,11 +18,15 @@ export interface ListenOptions {
   readonly port: number;
   /** Whether several threads accept on the port. */
   readonly shared: boolean;
-  /** PEM texts; undefined for plain HTTP. */
-  readonly tls:
-    | { readonly cert: string; readonly key: string; readonly minVersion: "TLSv1.2" | "TLSv1.3" }
-    | undefined;
-  readonly limits: { readonly headerBytes: number; readonly connections: number };
+  /** Undefined for plain HTTP. */
+  readonly tls: ServerTls | undefined;
+  readonly limits: {
+    readonly headerBytes: number;
+    readonly connections: number;
+    readonly connectionsPerAddress: number;
+  };
+  /** Not limited by address: clients stand behind them. */
+  readonly trustedProxies: Networks;
   /**
    * Milliseconds: for a request's head, for the whole request, between two requests, and without a byte in either
    * direction while a request is under way (a client that never reads).
@@ -31,14 +39,24 @@ export interface ListenOptions {
   };
   readonly pipeline: Pipeline;
   readonly nextId: () => number;
-  readonly realm: string;
+  readonly realm: () => string;
   readonly observer: Pick<Observer, "rejected" | "requestStarted" | "requestFinished">;
   readonly log: Log;
 }
 
+/** What may change while it listens; a connection keeps the certificate that it was made with. */
+export type ListenChanges = Pick<ListenOptions, "tls" | "limits" | "timeouts">;
+
 export interface Listener {
   readonly address: string;
   readonly port: number;
+  /**
+   * Takes other limits, times and another certificate; not another address, `limits.headerBytes` or the change to or from
+   * plain HTTP. Throws the error of OpenSSL when the certificate cannot be used, and then has changed nothing.
+   */
+  change(changes: ListenChanges): void;
+  /** Has the answers that are still to begin say that their connections end with them. */
+  announceClose(): void;
   /** Takes no more connections; resolves when those that are open have ended. */
   close(): Promise<void>;
   /** Ends the connections on which nothing runs. */
@@ -47,17 +65,38 @@ export interface Listener {
   closeAll(): void;
 }
 
+/**
+ * So much of an answer waits for a slow client, in bytes, before the backend is told to wait. With Node's 64 KiB every part
+ * of a large answer stops the flow: a download over TLS took 1.12 times the processor time.
+ */
+const WAITING_BYTES = 256 * 1024;
+
 /** How often Node looks for connections whose time is up, in milliseconds. */
 const CHECK_EVERY_MS = 1_000;
 
 /** Listens for clients and hands every request to the pipeline. Rejects when the port cannot be had. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const server = createHttpServer(options);
-  server.maxConnections = options.limits.connections;
-  server.setTimeout(options.timeouts.stall);
+  let perAddress = 0;
+  const change = ({ tls, limits, timeouts }: ListenChanges): void => {
+    if (tls !== undefined && server instanceof SecureServer) renewContext(server, tls);
+    server.maxConnections = limits.connections;
+    perAddress = limits.connectionsPerAddress;
+    server.headersTimeout = timeouts.header;
+    server.requestTimeout = Math.max(timeouts.request, timeouts.header);
+    server.keepAliveTimeout = timeouts.keepAlive;
+    server.setTimeout(timeouts.stall);
+  };
+  change({ ...options, tls: undefined });
+  limitConnections(server, {
+    perAddress: () => perAddress,
+    exempt: options.trustedProxies,
+    refused: () => options.observer.rejected("connections_per_address"),
+  });
   // The limit in bytes bounds the number; a limit of Node's would hide fields instead of refusing them.
   server.maxHeadersCount = 0;
   const upgraded = new Set<Socket>();
+  const open = openSockets(server);
   attach(server, options, upgraded);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -74,6 +113,13 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   return {
     address,
     port,
+    change,
+    announceClose() {
+      for (const socket of open) {
+        const response = responseUnderWay(socket);
+        if (response?.headersSent === false) response.shouldKeepAlive = false;
+      }
+    },
     close: () => new Promise((resolve) => void server.close(() => resolve())),
     closeIdle: () => server.closeIdleConnections(),
     closeAll: () => {
@@ -83,32 +129,32 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
 }
 
+/** The open connections; with TLS, those on which the handshake is over. */
+function openSockets(server: Server): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  const event = server instanceof TlsServer ? "secureConnection" : "connection";
+  server.on(event, (socket: Socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+  return open;
+}
+
 function createHttpServer(options: ListenOptions): Server {
-  const { header, request, keepAlive } = options.timeouts;
+  const { header } = options.timeouts;
   const http = {
     maxHeaderSize: options.limits.headerBytes,
-    headersTimeout: header,
-    requestTimeout: Math.max(request, header),
-    keepAliveTimeout: keepAlive,
     connectionsCheckingInterval: CHECK_EVERY_MS,
     // Ours refuses with the envelope.
     requireHostHeader: false,
     insecureHTTPParser: false,
     noDelay: true,
     optimizeEmptyRequests: true,
+    highWaterMark: WAITING_BYTES,
     ServerResponse: TrackedResponse,
   };
   if (options.tls === undefined) return createServer(http);
-  const { cert, key, minVersion } = options.tls;
-  return createSecureServer({
-    ...http,
-    cert,
-    key,
-    minVersion,
-    handshakeTimeout: header,
-    honorCipherOrder: true,
-    ALPNProtocols: ["http/1.1"],
-  });
+  return createTlsServer({ ...http, handshakeTimeout: header }, options.tls);
 }
 
 function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): void {
@@ -124,10 +170,11 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): 
   });
   server.on("upgrade", (request: IncomingMessage, _stream: Duplex, head: Buffer) => {
     const response = responseOn(request, upgraded);
-    void pipeline.handleUpgrade(request, response, head);
+    if (response !== undefined) void pipeline.handleUpgrade(request, response, head);
   });
   server.on("connect", (request: IncomingMessage) => {
     const response = responseOn(request, upgraded);
+    if (response === undefined) return;
     pipeline.refuse(request, response, new GateError("method_not_allowed", { allow: "GET, HEAD" }));
   });
   server.on("clientError", createClientErrorHandler(options));
@@ -138,14 +185,23 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): 
 /**
  * A response on a socket that Node has let go of; the connection ends with it. For a request with a body Node 26 hands out
  * another stream than the socket: the request is refused, on the socket like all others.
+ *
+ * @returns undefined when an answer is still under way there: the request behind it came before it could know whether
+ * its own is wanted. It is not looked at, and the connection ends with the answer before it.
  */
-function responseOn(request: IncomingMessage, upgraded: Set<Socket>): TrackedResponse {
+function responseOn(request: IncomingMessage, upgraded: Set<Socket>): TrackedResponse | undefined {
   const { socket } = request;
   upgraded.add(socket);
   socket.once("close", () => upgraded.delete(socket));
   socket.on("error", () => socket.destroy());
+  const before = responseUnderWay(socket);
+  if (before !== undefined) {
+    before.once("close", () => socket.destroySoon());
+    return undefined;
+  }
   const response = new TrackedResponse(request);
   response.shouldKeepAlive = false;
+  response.detached = true;
   response.assignSocket(socket);
   socket.on("drain", () => response.emit("drain"));
   response.once("finish", () => {

@@ -1,32 +1,31 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Endpoint } from "../core/endpoint.ts";
-import { type ErrorCode, errorRow, GateError } from "../core/errors.ts";
+import { errorRow, GateError } from "../core/errors.ts";
 import type { Gate } from "../core/gate.ts";
 import type { GateRequest } from "../core/gate-request.ts";
-import { Identity } from "../core/identity.ts";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
-import { AUTH_REASONS, type AuthReason, type AuthResult, REJECTIONS } from "../core/outcome.ts";
-import type { TokenRefusal } from "../core/token-verifier.ts";
+import { REJECTIONS } from "../core/outcome.ts";
 import { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Admission } from "./admission.ts";
 import { errorAnswer, send } from "./answer.ts";
-import { bearerToken } from "./bearer.ts";
 import { finishReading } from "./discard-rest.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, type Progress } from "./progress.ts";
+import { limitAddress, limitSubject } from "./rate-limits.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 import { refuseOtherUpgrades } from "./upgrade-request.ts";
 
 export interface PipelineOptions {
   /** The generation of the gate that is current now. */
   readonly gate: () => Gate;
-  readonly intake: Intake;
+  readonly intake: () => Intake;
   readonly nextId: () => number;
   /** The `realm` of challenges. */
-  readonly realm: string;
+  readonly realm: () => string;
   readonly observer: Observer;
   readonly log: Log;
   readonly clock: Clock;
@@ -42,11 +41,13 @@ interface Upgrade {
 /** The way of one request, from its head to its log line. */
 export class Pipeline {
   readonly #options: PipelineOptions;
+  readonly #admission: Admission;
   /** Connections whose next request is not to be believed: one on them was refused as ambiguous. */
   readonly #spoiled = new WeakSet<Socket>();
 
   constructor(options: PipelineOptions) {
     this.#options = options;
+    this.#admission = new Admission(options.observer);
   }
 
   /** Answers one request. Never throws. */
@@ -76,7 +77,7 @@ export class Pipeline {
     try {
       if (this.#options.draining()) response.shouldKeepAlive = false;
       const gate = this.#options.gate();
-      const request = this.#options.intake(incoming, progress.id);
+      const request = this.#options.intake()(incoming, progress.id);
       progress.request = request;
       progress.requestId = request.requestId;
       const endpoint = ownEndpoint(gate, request, upgrade);
@@ -122,8 +123,8 @@ export class Pipeline {
     if (!endpoint.methods.includes(request.method)) {
       throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
     }
-    const identity = await this.#callerFor(endpoint.auth, gate, request, progress);
-    if (identity !== undefined) this.#decided(progress, "allowed", "ok");
+    const identity = await this.#admission.callerFor(endpoint.auth, gate, request, progress);
+    if (identity !== undefined) this.#admission.allowed(progress);
     const { transfer } = progress;
     const answer = await endpoint.answer({ request, incoming, response, identity, transfer });
     transfer.bytesOut = send(answer, incoming, response);
@@ -139,16 +140,15 @@ export class Pipeline {
   ): Promise<void> {
     const route = gate.findRoute(request);
     if (route !== undefined) progress.route = route.name;
-    const caller = this.#callerFor(route?.auth, gate, request, progress);
-    const onwards = (identity: Identity | undefined): Promise<void> => {
-      const permit = gate.authorize(request, route, identity);
-      if (identity !== undefined) this.#decided(progress, "allowed", "ok");
+    limitAddress(route, request, response);
+    const onwards = (permit: Permit): Promise<void> => {
+      limitSubject(permit, response);
       return upgrade === undefined
         ? gate.forwarder.forward(permit, incoming, response, progress.transfer)
         : this.#switch(gate, permit, progress, incoming, response, upgrade);
     };
-    // A token that was verified before costs no turn of the loop.
-    return caller instanceof Promise ? caller.then(onwards) : onwards(caller);
+    const permit = this.#admission.admit(gate, request, route, progress);
+    return permit instanceof Promise ? permit.then(onwards) : onwards(permit);
   }
 
   async #switch(
@@ -164,28 +164,6 @@ export class Pipeline {
     progress.status = await gate.forwarder.upgrade(permit, incoming, head, response, transfer);
   }
 
-  /** The verified caller; undefined where nobody needs to be one. At once, or when the token has been verified. */
-  #callerFor(
-    auth: "required" | "none" | undefined,
-    gate: Gate,
-    request: GateRequest,
-    progress: Progress,
-  ): Identity | undefined | Promise<Identity> {
-    if (auth === "none") {
-      this.#decided(progress, "skipped", "ok");
-      return undefined;
-    }
-    const verdict = gate.tokens.verify(bearerToken(request), request.connection);
-    if (verdict instanceof Promise) return verdict.then((later) => accepted(later, progress));
-    return accepted(verdict, progress);
-  }
-
-  #decided(progress: Progress, result: AuthResult, reason: AuthReason): void {
-    progress.auth = result;
-    progress.reason = reason;
-    this.#options.observer.authDecided(result, reason);
-  }
-
   /** Turns whatever was thrown into the answer of the table; a client that left gets none. */
   #answerError(
     thrown: unknown,
@@ -193,11 +171,12 @@ export class Pipeline {
     incoming: IncomingMessage,
     response: TrackedResponse,
   ): void {
+    // Who interrupted it has answered and counted it.
+    if (response.interruption !== undefined) return;
     const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, progress);
     const { realm, observer } = this.#options;
     progress.reason = error.reason ?? error.code;
-    const denied = deniedReason(error);
-    if (denied !== undefined) this.#decided(progress, "denied", denied);
+    this.#admission.refused(error, progress);
     const rejection = REJECTIONS.find((word) => word === error.code);
     if (rejection !== undefined) observer.rejected(rejection);
     if (errorRow(error.code).close === true) this.#spoiled.add(incoming.socket);
@@ -206,7 +185,7 @@ export class Pipeline {
       return;
     }
     progress.requestId ||= requestIdOf(incoming.headers["x-request-id"], progress.id);
-    const answer = errorAnswer(error, progress.id, progress.requestId, realm);
+    const answer = errorAnswer(error, progress.id, progress.requestId, realm());
     progress.transfer.bytesOut = send(answer, incoming, response);
   }
 
@@ -227,13 +206,6 @@ export class Pipeline {
   }
 }
 
-/** @throws GateError `invalid_token` for a refusal. */
-function accepted(verdict: Identity | TokenRefusal, progress: Progress): Identity {
-  if (!(verdict instanceof Identity)) throw new GateError("invalid_token", { reason: verdict });
-  progress.subject = verdict.subject;
-  return verdict;
-}
-
 /** Our own endpoint at this path; none of them can be upgraded. */
 function ownEndpoint(
   gate: Gate,
@@ -244,11 +216,3 @@ function ownEndpoint(
   if (endpoint !== undefined && upgrade !== undefined) throw new GateError("upgrade_unsupported");
   return endpoint;
 }
-
-/** The reason word when the error says that the caller may not, undefined when it says something else. */
-function deniedReason(error: GateError): AuthReason | undefined {
-  if (!DENIALS.has(error.code)) return undefined;
-  return AUTH_REASONS.find((word) => word === error.reason);
-}
-
-const DENIALS: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "invalid_token", "forbidden"]);

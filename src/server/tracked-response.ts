@@ -1,4 +1,7 @@
-import { ServerResponse } from "node:http";
+import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { discardRest, isDiscardable } from "./discard-rest.ts";
+
+type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 /** A response that knows which request it belongs to, so that one interrupted by the parser keeps its id. */
 export class TrackedResponse extends ServerResponse {
@@ -8,4 +11,36 @@ export class TrackedResponse extends ServerResponse {
   whole = false;
   /** The reason word, when Node's parser or a time limit ended the request while it was under way. */
   interruption: string | undefined;
+  /** Nothing more can be read of the request: its socket is no longer Node's. */
+  detached = false;
+  #ending = false;
+
+  /** Says that the connection will end when more of the request is announced than is read away (RFC 9112 §9.6). */
+  override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
+    const { req } = this;
+    if (!req.complete && !this.detached && !isDiscardable(req)) this.shouldKeepAlive = false;
+    return typeof reason === "string"
+      ? super.writeHead(status, reason, headers)
+      : super.writeHead(status, reason);
+  }
+
+  /**
+   * Ends the answer. Where the connection ends with it, what the client still sends is read first, for a while: closing a
+   * socket with unread bytes resets it, and the client would lose the answer that stands before the reset.
+   */
+  override end(body?: unknown): this {
+    if (this.shouldKeepAlive || !this.#mayBringMore()) return super.end(body);
+    if (this.#ending) return this;
+    this.#ending = true;
+    // By itself, since the answer to HEAD has nothing behind it that would take the head along.
+    this.flushHeaders();
+    if (body !== undefined) this.write(body);
+    void discardRest(this.req).then(() => super.end());
+    return this;
+  }
+
+  #mayBringMore(): boolean {
+    const { complete, readableEnded } = this.req;
+    return !complete && !readableEnded && !this.detached && this.interruption === undefined;
+  }
 }

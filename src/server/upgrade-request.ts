@@ -9,7 +9,9 @@ import type { GateRequest } from "../core/gate-request.ts";
  */
 export function refuseOtherUpgrades(request: GateRequest, incoming: IncomingMessage): void {
   const wanted = incoming.headers.upgrade?.toLowerCase();
-  if (wanted !== "websocket" || request.method !== "GET" || request.bodyLength !== 0) {
+  const fits = request.method === "GET" && request.bodyLength === 0;
+  // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
+  if (wanted !== "websocket" || !fits || incoming.httpVersion !== "1.1") {
     throw new GateError("upgrade_unsupported");
   }
 }

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
-import { type buildConnector, Client, type Dispatcher } from "undici";
+import type { buildConnector, Dispatcher } from "undici";
 import { Relay } from "./relay.ts";
+import { Client } from "./undici-parts.ts";
 
 /** The connection that a request goes out on, as far as anybody outside undici can know it. */
 export interface ConnectionUse {

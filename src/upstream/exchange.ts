@@ -8,6 +8,7 @@ import type { UpstreamErrorReason } from "../core/outcome.ts";
 import type { Permit } from "../core/permit.ts";
 import type { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { tellToContinue } from "../lib/continue.ts";
 import { upstreamReason } from "./failures.ts";
 import type { OutgoingHeaders } from "./outgoing-headers.ts";
 import { Relay, type RelayEvents } from "./relay.ts";
@@ -16,7 +17,7 @@ import { endWithTrailers } from "./request-trailers.ts";
 import { rewritePath } from "./rewrite.ts";
 import { isSmallBody, takeSmallBody } from "./small-body.ts";
 import type { Target } from "./target.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { Holder, Upstream } from "./upstreams.ts";
 import type { YoungCollection } from "./young-collection.ts";
 
 /** What all exchanges of a gate share. */
@@ -45,7 +46,7 @@ const IDEMPOTENT = new Set([
 ]);
 
 /** One permitted request and its answer, over one connection or, where that turned out to be stale, two. */
-export class Exchange implements RelayEvents {
+export class Exchange implements RelayEvents, Holder {
   readonly #settings: ExchangeSettings;
   readonly #permit: Permit;
   readonly #upstream: Upstream;
@@ -59,6 +60,7 @@ export class Exchange implements RelayEvents {
   #body: Body;
   #started = 0;
   #repeated = false;
+  #gaveWay = false;
   readonly #completion = Promise.withResolvers<void>();
 
   constructor(
@@ -86,7 +88,7 @@ export class Exchange implements RelayEvents {
   start(): void {
     const { bodyLength, expectsContinue } = this.#permit.request;
     try {
-      if (bodyLength > this.#settings.bodyBytes) {
+      if (bodyLength > this.#bodyLimit) {
         throw new GateError("body_too_large", { reason: "body_too_large" });
       }
       if (isSmallBody(bodyLength) && !expectsContinue) this.#sendWhole();
@@ -94,6 +96,10 @@ export class Exchange implements RelayEvents {
     } catch (error) {
       this.#completion.reject(error);
     }
+  }
+
+  get #bodyLimit(): number {
+    return this.#permit.route.bodyBytes ?? this.#settings.bodyBytes;
   }
 
   sentOn(socket: Socket): void {
@@ -114,10 +120,27 @@ export class Exchange implements RelayEvents {
     this.#settings.young.passed(bytes);
   }
 
+  held(): void {
+    this.#upstream.held(this, this.#settings.clock.monotonic());
+  }
+
+  flows(): void {
+    this.#upstream.flows(this);
+  }
+
+  arrived(): void {
+    this.#release();
+  }
+
+  giveWay(): void {
+    this.#gaveWay = true;
+    this.#response.destroy();
+  }
+
   ended(brokeOff: UpstreamErrorReason | undefined): void {
     this.#release();
-    this.#transfer.brokeOff = brokeOff;
-    if (brokeOff !== undefined) {
+    this.#transfer.brokeOff = this.#gaveWay ? "slow_client" : brokeOff;
+    if (brokeOff !== undefined && !this.#gaveWay) {
       this.#settings.observer.upstreamFailed(this.#upstream.name, brokeOff);
     }
     this.#completion.resolve();
@@ -135,10 +158,9 @@ export class Exchange implements RelayEvents {
   }
 
   #sendWhole(): void {
-    takeSmallBody(this.#request, (body) => {
+    takeSmallBody(this.#request, this.#response, (body) => {
       if (body === undefined) {
-        this.#transfer.brokeOff = "aborted";
-        this.#completion.resolve();
+        this.#left();
         return;
       }
       this.#transfer.bytesIn += body.length;
@@ -155,18 +177,43 @@ export class Exchange implements RelayEvents {
   }
 
   #send(body: Body): void {
-    const target = this.#upstream.pick();
+    const target = this.#upstream.take();
+    if (target !== undefined) this.#sendTo(target, body);
+    else void this.#wait(body).catch((error: unknown) => this.#completion.reject(error));
+  }
+
+  async #wait(body: Body): Promise<void> {
+    const target = await this.#upstream.wait(this.#response);
+    if (target === undefined) this.#left();
+    else this.#sendTo(target, body);
+  }
+
+  #sendTo(target: Target, body: Body): void {
+    this.#target = target;
+    if (this.#response.destroyed) {
+      // It will not close once more, and the place would never come free.
+      this.#release();
+      this.#left();
+      return;
+    }
     this.#started = this.#settings.clock.monotonic();
     this.#transfer.target = target.address;
     this.#body = body;
-    this.#target = target;
-    target.inFlight += 1;
     const relay = new Relay(this.#response, this.#permit.request.requestId, this);
     target.pool.dispatch(this.#dispatch(body), relay);
   }
 
   #release(): void {
-    if (this.#target !== undefined) this.#target.inFlight -= 1;
+    if (this.#target === undefined) return;
+    this.#upstream.flows(this);
+    this.#upstream.release(this.#target);
+    this.#target = undefined;
+  }
+
+  /** The client is gone, and nothing was sent to the backend. */
+  #left(): void {
+    this.#transfer.brokeOff = "aborted";
+    this.#completion.resolve();
   }
 
   #fail(error: GateError): void {
@@ -178,9 +225,9 @@ export class Exchange implements RelayEvents {
   #stream(): RequestBody {
     const { expectsContinue } = this.#permit.request;
     return new RequestBody(this.#request, {
-      limit: this.#settings.bodyBytes,
+      limit: this.#bodyLimit,
       wanted: () => {
-        if (expectsContinue && !this.#continued) this.#response.writeContinue();
+        if (expectsContinue && !this.#continued) tellToContinue(this.#response);
         this.#continued = true;
       },
       received: (bytes) => {
@@ -192,7 +239,7 @@ export class Exchange implements RelayEvents {
 
   #dispatch(body: Body): Dispatch {
     const { route, request } = this.#permit;
-    const path = route.rewrite === undefined ? request.path : rewritePath(route, request.path);
+    const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
     const headers = this.#settings.outgoing.headers(this.#permit);
     if (request.authority !== "") headers.push("Host", request.authority);
     if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));

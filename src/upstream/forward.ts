@@ -1,14 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import httpProxy, { type ProxyServer, type ServerOptions } from "http-proxy-3";
 import { GateError } from "../core/errors.ts";
-import type { Forwarder } from "../core/forwarder.ts";
+import type { Forwarder, UpstreamLoad } from "../core/forwarder.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
+import type { Tracing } from "../core/tracing.ts";
 import type { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Exchange, type ExchangeSettings } from "./exchange.ts";
 import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { createOutgoingHeaders } from "./outgoing-headers.ts";
+import { tracedHeaders } from "./traced-headers.ts";
 import { Upstream, type UpstreamOptions } from "./upstreams.ts";
 import { WebSockets } from "./websocket.ts";
 import { YoungCollection } from "./young-collection.ts";
@@ -23,6 +25,8 @@ export interface ForwarderOptions {
     Observer,
     "upstreamAnswered" | "upstreamFailed" | "webSocketOpened" | "webSocketClosed"
   >;
+  /** Undefined where tracing is off. */
+  readonly tracing?: Pick<Tracing, "dispatched"> | undefined;
 }
 
 /** What travels through http-proxy-3 to our pass. */
@@ -34,8 +38,13 @@ function isCarried(options: object): options is Carried {
   return "exchange" in options && options.exchange instanceof Exchange;
 }
 
+export interface PooledForwarder extends Forwarder {
+  /** Nothing for a name that no upstream has. */
+  load(upstream: string): UpstreamLoad;
+}
+
 /** @returns the forwarder over pools of kept-alive connections, one pool for each target. */
-export function createForwarder(options: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions): PooledForwarder {
   return new PoolForwarder(options);
 }
 
@@ -43,7 +52,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
  * http-proxy-3 with a pass of ours before all of its own: theirs smuggle requests (a DELETE or OPTIONS loses its framing
  * but not its body) and cost three times as much. Ours ends the chain, so no request ever reaches theirs.
  */
-class PoolForwarder implements Forwarder {
+class PoolForwarder implements PooledForwarder {
   readonly #proxy: ProxyServer;
   readonly #upstreams: ReadonlyMap<string, Upstream>;
   readonly #settings: ExchangeSettings;
@@ -51,9 +60,9 @@ class PoolForwarder implements Forwarder {
 
   constructor(options: ForwarderOptions) {
     const { bodyBytes, clock, observer } = options;
-    const outgoing = createOutgoingHeaders(options.identityHeaders);
+    const outgoing = tracedHeaders(createOutgoingHeaders(options.identityHeaders), options.tracing);
     this.#settings = { outgoing, bodyBytes, clock, observer, young: new YoungCollection() };
-    this.#upstreams = new Map(options.upstreams.map((row) => [row.name, new Upstream(row)]));
+    this.#upstreams = new Map(options.upstreams.map((row) => [row.name, new Upstream(row, clock)]));
     this.#proxy = httpProxy.createProxyServer({ target: new URL("http://target.invalid") });
     this.#proxy.before("web", "deleteLength", (_request, _response, passed) => {
       if (isCarried(passed)) passed.exchange.start();
@@ -84,6 +93,14 @@ class PoolForwarder implements Forwarder {
   ): Promise<number> {
     const upstream = this.#upstreamOf(permit, transfer);
     return this.#webSockets.carry({ permit, upstream, request, head, response, transfer });
+  }
+
+  load(upstream: string): UpstreamLoad {
+    return this.#upstreams.get(upstream)?.load ?? { inFlight: 0, waiting: 0 };
+  }
+
+  webSockets(): number {
+    return this.#webSockets.count;
   }
 
   closeWebSockets(): void {

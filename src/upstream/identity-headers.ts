@@ -13,11 +13,14 @@ export const IDENTITY_PRESETS = {
   "kube-rbac-proxy": { subject: "X-Remote-User", groups: "X-Remote-Groups" },
 } as const satisfies Record<string, IdentityHeaderNames>;
 
+/** Tells the backend the subject of the client's certificate, whatever the names of the other headers are. */
+export const CLIENT_SUBJECT_HEADER = "X-Auth-Client-Subject";
+
 /** Printable ASCII without `%`, which marks our encoding. */
 const VERBATIM = /^[\x20-\x24\x26-\x7e]*$/;
 
 /** A claim as a field value: what is not printable ASCII goes percent-encoded as UTF-8 (the way of RFC 8187 §3.2.1). */
-function fieldValue(claim: string): string {
+export function fieldValue(claim: string): string {
   if (VERBATIM.test(claim)) return claim.trim() === claim ? claim : encodeURIComponent(claim);
   return encodeURIComponent(claim.toWellFormed());
 }

@@ -12,11 +12,17 @@ const DROPPED = new Set([
  * @param headers names in lower case, as undici reads them.
  * @returns name and value alternating.
  */
-export function incomingHeaders(headers: IncomingHttpHeaders, requestId: string): string[] {
+export function incomingHeaders(
+  headers: IncomingHttpHeaders,
+  requestId: string,
+  status: number,
+): string[] {
   const passed: string[] = [];
   const named = connectionOptions(headers.connection);
   for (const name of Object.keys(headers)) {
     if (DROPPED.has(name) || named?.has(name)) continue;
+    // RFC 9110 §8.6: a 204 has none.
+    if (status === 204 && name === "content-length") continue;
     const value = headers[name];
     if (typeof value === "string") passed.push(name, value);
     else for (const each of value ?? []) passed.push(name, each);

@@ -1,6 +1,12 @@
 import type { Permit } from "../core/permit.ts";
 import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
-import { IDENTITY_PRESETS, type IdentityHeaderNames, IdentityHeaders } from "./identity-headers.ts";
+import {
+  CLIENT_SUBJECT_HEADER,
+  fieldValue,
+  IDENTITY_PRESETS,
+  type IdentityHeaderNames,
+  IdentityHeaders,
+} from "./identity-headers.ts";
 
 /** Makes what the backend gets around the body. Pure. */
 export interface OutgoingHeaders {
@@ -11,7 +17,7 @@ export interface OutgoingHeaders {
 }
 
 /** What happens to a header that the client sent. */
-type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "connection";
+type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "from-proxy" | "connection";
 
 /** Meant for the next hop alone (RFC 9110 §7.6.1), or written anew by us. */
 const DROPPED = [
@@ -34,10 +40,17 @@ const NEVER_TRAILING =
 /** Names seen so far and what happens to them; bounded, since a client chooses the names. */
 const REMEMBERED_NAMES = 1024;
 
-/** One spelling for all aliases: backends that fold `_` and `.` into `-` (CGI, WSGI, PHP) read them as one name. */
+/** One spelling for all aliases: CGI and what follows it fold every character that is no letter or digit into one. */
 function folded(name: string): string {
-  return name.toLowerCase().replaceAll(/[_.]/g, "-");
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
 }
+
+/** In which proxies tell backends who is asking: their whole families, since backends know more names than any preset. */
+const IDENTITY_FAMILIES =
+  /^x-(?:auth-request|remote|forwarded-(?:user|groups?|email|preferred-username|(?:access|id)-token))(?:-|$)/;
+
+/** In which proxies tell backends what was asked for before they changed it: believed from a trusted proxy alone. */
+const ROUTING_FAMILIES = /^x-(?:forwarded|original|rewrite)(?:-|$)/;
 
 /** @param names the identity headers of this gate. Those of every preset are removed from what a client sends, too. */
 export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeaders {
@@ -45,6 +58,7 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
   const identityNames = new Set(
     [names, ...presets]
       .flatMap((row) => [row.subject, row.groups, row.issuer])
+      .concat(CLIENT_SUBJECT_HEADER)
       .filter((name) => name !== undefined)
       .map(folded),
   );
@@ -65,7 +79,9 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     if (name === "connection") return "connection";
     if (name === "authorization") return "authorization";
     if (FORWARDED_NAMES.has(name)) return "forwarded";
-    return ours.has(folded(name)) ? "drop" : "pass";
+    const alias = folded(name);
+    if (ours.has(alias) || IDENTITY_FAMILIES.test(alias)) return "drop";
+    return ROUTING_FAMILIES.test(alias) ? "from-proxy" : "pass";
   }
 
   function headers(permit: Permit): string[] {
@@ -80,6 +96,9 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
         case "pass":
           fields.push(name, value);
           break;
+        case "from-proxy":
+          if (request.peerTrusted) fields.push(name, value);
+          break;
         case "authorization":
           if (route.forwardAuthorization === "keep") fields.push(name, value);
           break;
@@ -93,6 +112,8 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     passed.push("X-Request-Id", request.requestId);
     append(passed, forwarded.for(request));
     append(passed, identities.for(identity));
+    const { clientSubject } = request;
+    if (clientSubject !== undefined) passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
     return passed;
   }
 

@@ -11,6 +11,9 @@ import { ClientGone } from "./request-body.ts";
 /** A status line that Node would refuse to write: control characters in the reason phrase (RFC 9112 §4). */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
+/** More answers than this before the final one are no help: each gives the backend its whole time anew. */
+const MOST_INTERIM = 16;
+
 /** What the relay tells while the answer passes. */
 export interface RelayEvents {
   /** The head of the request is about to be written to this connection. */
@@ -18,6 +21,11 @@ export interface RelayEvents {
   /** The head of the final answer arrived. */
   answered(status: number): void;
   moved(bytes: number): void;
+  /** The answer stands still until the client has read what waits for it; it goes on with `flows`. */
+  held(): void;
+  flows(): void;
+  /** All of the answer has arrived: the backend is free, whatever the client still has to read. */
+  arrived(): void;
   /** Everything was handed over, the client is gone, or the answer broke off after it had begun. Called once. */
   ended(brokeOff: UpstreamErrorReason | undefined): void;
   /**
@@ -36,6 +44,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #reused = false;
   #answerBegun = false;
+  #interim = 0;
   #expected = -1;
   #moved = 0;
   /** The backend's answer has arrived whole. */
@@ -85,10 +94,13 @@ export class Relay implements Dispatcher.DispatchHandler {
     // Something else has answered in the meantime: the request turned out to be broken.
     if (this.#response.headersSent) throw new ClientGone();
     const length = headers["content-length"];
-    const trailed = length !== undefined && headers["trailer"] !== undefined;
-    if (status > 599 || trailed || !REASON_PHRASE.test(statusMessage)) throw new InvalidAnswer();
+    if (!isPassable(status, statusMessage, headers)) throw new InvalidAnswer();
     this.#expected = length === undefined ? -1 : Number(length);
-    this.#response.writeHead(status, statusMessage, incomingHeaders(headers, this.#requestId));
+    this.#response.writeHead(
+      status,
+      statusMessage,
+      incomingHeaders(headers, this.#requestId, status),
+    );
     this.#events.answered(status);
     // A small answer arrives in this same turn and leaves with its head; only a head that stands alone is sent by itself.
     process.nextTick(flushHead, this);
@@ -103,12 +115,17 @@ export class Relay implements Dispatcher.DispatchHandler {
       this.#response.end(chunk);
     } else if (!this.#response.write(chunk)) {
       controller.pause();
-      this.#response.once("drain", () => controller.resume());
+      this.#events.held();
+      this.#response.once("drain", () => {
+        this.#events.flows();
+        controller.resume();
+      });
     }
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
     this.#complete = true;
+    this.#events.arrived();
     if (this.#over || this.#response.writableEnded) return;
     const fields = incomingTrailers(trailers);
     if (fields.length > 0 && this.#expected === -1) this.#response.addTrailers(fields);
@@ -159,6 +176,8 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   /** 103 helps a browser (RFC 8297); the other interim answers concern us alone. */
   #informational(status: number, headers: IncomingHttpHeaders): void {
+    this.#interim += 1;
+    if (this.#interim > MOST_INTERIM) throw new InvalidAnswer();
     const link = headers["link"];
     if (status !== 103 || link === undefined || this.#response.headersSent) return;
     try {
@@ -167,6 +186,20 @@ export class Relay implements Dispatcher.DispatchHandler {
       // A link that Node finds malformed is not worth an error: hints are optional.
     }
   }
+}
+
+/**
+ * Whether Node can write the answer and the client reads what the backend meant: a status that exists, no trailers promised
+ * behind a length, no transfer coding besides `chunked`, which is undone here.
+ */
+function isPassable(status: number, statusMessage: string, headers: IncomingHttpHeaders): boolean {
+  const coding = headers["transfer-encoding"];
+  return (
+    status <= 599 &&
+    REASON_PHRASE.test(statusMessage) &&
+    (headers["trailer"] === undefined || headers["content-length"] === undefined) &&
+    (coding === undefined || coding.toLowerCase() === "chunked")
+  );
 }
 
 function flushHead(relay: Relay): void {

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import { buildConnector, Pool } from "undici";
 import { BackendConnection } from "./backend-connection.ts";
+import { buildConnector, Pool } from "./undici-parts.ts";
 
 /** How one backend address is reached; times in milliseconds. */
 export interface TargetOptions {

@@ -1,4 +1,3 @@
-import { request as requestOnce } from "undici";
 import { GateError } from "../core/errors.ts";
 import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -32,7 +31,9 @@ export function backendVersion(
   async function ask(): Promise<string> {
     const { protocol, hostname, port } = target.origin;
     const host = hostname.includes(":") ? `[${hostname}]` : hostname;
-    const answer = await requestOnce(`${protocol}//${host}:${port}${path}`, {
+    // Late: nobody else needs the index of undici, which loads much more than this.
+    const { request } = await import("undici");
+    const answer = await request(`${protocol}//${host}:${port}${path}`, {
       dispatcher: target.pool,
       headers: { accept: "application/json" },
     });

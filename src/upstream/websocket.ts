@@ -1,13 +1,14 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ProxyServer, ServerOptions } from "http-proxy-3";
+import { GateError } from "../core/errors.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
 import type { Transfer } from "../core/transfer.ts";
 import type { ExchangeSettings } from "./exchange.ts";
 import { failure, failureReason } from "./failures.ts";
-import { incomingHeaders } from "./incoming-headers.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
+import { passRefusal } from "./refused-upgrade.ts";
 import { rewritePath } from "./rewrite.ts";
 import type { TargetOrigin } from "./target.ts";
 import type { Upstream } from "./upstreams.ts";
@@ -51,27 +52,38 @@ export class WebSockets {
     const { permit, upstream, request, head, transfer } = carriage;
     const { socket } = request;
     const { clock, observer } = this.#settings;
-    const target = upstream.pick();
+    // As long as the handshake lasts it counts as a request: half-open upgrades are as bounded as these.
+    const target = upstream.take() ?? (await upstream.wait(socket));
+    if (target === undefined) throw new GateError("reset", { reason: "aborted" });
     transfer.target = target.address;
     const started = clock.monotonic();
     request.headers = this.#handshakeHeaders(permit);
     request.url = pathOf(permit);
-    const handshake = this.#begin(request, socket, head, target.origin);
+    let backend: Socket;
     try {
+      const handshake = this.#begin(request, socket, head, target.origin);
       const answer = await handshakeAnswer(handshake, socket, upstream.options.websocket.handshake);
       const elapsed = clock.monotonic() - started;
       transfer.answeredAfterMs = elapsed;
       observer.upstreamAnswered(upstream.name, answer.message.statusCode ?? 0, elapsed / 1000);
-      if (answer.socket === undefined) return await refuse(carriage, answer.message);
-      return await this.#stayOpen(carriage, answer.socket);
+      if (answer.socket === undefined) return await passRefusal(carriage, answer.message);
+      backend = answer.socket;
     } catch (error) {
       const reason = failureReason(error);
       observer.upstreamFailed(upstream.name, reason);
       throw failure(reason, error);
+    } finally {
+      upstream.release(target);
     }
+    return this.#stayOpen(carriage, backend);
   }
 
   /** Asks every client to leave: close code 1001. */
+  /** Those that are open. */
+  get count(): number {
+    return this.#open.size;
+  }
+
   goingAway(): void {
     for (const webSocket of this.#open) webSocket.goingAway();
   }
@@ -130,7 +142,7 @@ export class WebSockets {
 }
 
 function pathOf({ route, request }: Permit): string {
-  const path = route.rewrite === undefined ? request.path : rewritePath(route, request.path);
+  const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
   return path + request.query;
 }
 
@@ -193,25 +205,6 @@ function cleanSwitch(headers: IncomingMessage["headers"]): void {
   }
   for (const name of Object.keys(headers)) if (name.startsWith("proxy-")) delete headers[name];
   headers.connection = "Upgrade";
-}
-
-/** The backend is no WebSocket endpoint or does not want this client: its answer goes on as it is. */
-async function refuse(carriage: Carriage, message: IncomingMessage): Promise<number> {
-  const { response, permit, transfer } = carriage;
-  const status = message.statusCode ?? 502;
-  response.writeHead(status, message.statusMessage, [
-    ...incomingHeaders(message.headers, permit.request.requestId),
-    ...["Connection", "close"],
-  ]);
-  message.on("data", (chunk: Buffer) => {
-    transfer.bytesOut += chunk.length;
-  });
-  message.on("error", () => response.destroy());
-  message.on("aborted", () => response.destroy());
-  const { promise, resolve } = Promise.withResolvers<number>();
-  response.once("close", () => resolve(status));
-  message.pipe(response);
-  return promise;
 }
 
 /** The backend did not answer the handshake in time. */

@@ -40,6 +40,11 @@ describe("refused", () => {
     ["a body limit of nothing", server("limits: { bodyBytes: 0B }"), "server.limits.bodyBytes"],
     ["half a worker", server("workers: 1.5"), "server.workers"],
     [
+      "more header fields than are looked at",
+      server("limits: { headers: 257 }"),
+      "server.limits.headers",
+    ],
+    [
       "a time-out that no timer can hold",
       server("timeouts: { header: 1000h }"),
       "server.timeouts.header",
@@ -130,6 +135,16 @@ describe("refused", () => {
       "groups without a token",
       route("auth: none, require: { groups: { any: [x] } }"),
       "routes[0].require",
+    ],
+    [
+      "callers counted without a token",
+      route("auth: none, rateLimit: { requests: 1, by: subject }"),
+      "routes[0].rateLimit.by",
+    ],
+    [
+      "a rate in fractions of a second",
+      route("rateLimit: { requests: 1, within: 1500ms }"),
+      "routes[0].rateLimit.within",
     ],
     ["no groups at all", route("require: { groups: {} }"), "routes[0].require.groups"],
     ["a method in lower case", route("methods: [get]"), "routes[0].methods[0]"],

@@ -20,6 +20,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   upgrade_unsupported: 400,
   no_route: 404,
   method_not_allowed: 405,
+  rate_limited: 429,
   request_timeout: 408,
   body_too_large: 413,
   expectation_failed: 417,

@@ -1,6 +1,10 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import type { AdminPage } from "../../src/core/admin-page.ts";
 import type { Log } from "../../src/core/log.ts";
+import { networks } from "../../src/lib/networks.ts";
 import { startAdmin, type Admin, type AdminOptions } from "../../src/server/admin.ts";
+import { metricsPage } from "../../src/server/metrics-page.ts";
+import { probePages, type ProbeSources } from "../../src/server/probe-pages.ts";
 import { exchange, openSocket, request } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
@@ -11,15 +15,31 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((admin) => admin.close()));
 });
 
-async function admin(changes: Partial<AdminOptions> = {}): Promise<Admin> {
+interface Changes extends Partial<AdminOptions> {
+  readonly metricsText?: () => Promise<string>;
+  readonly ready?: ProbeSources["checks"];
+  readonly begun?: () => boolean;
+}
+
+async function admin(changes: Changes = {}): Promise<Admin> {
+  const {
+    metricsText = () => Promise.resolve("up 1\n"),
+    ready = () => [{ name: "listener", passed: true, state: "ok" }],
+    begun = () => true,
+    pages = [],
+    ...rest
+  } = changes;
   const one = await startAdmin({
     host: "127.0.0.1",
     port: 0,
-    metricsText: () => Promise.resolve("up 1\n"),
-    metricsContentType: "text/plain; version=0.0.4; charset=utf-8",
-    ready: () => ({ ready: true, checks: { listener: "ok" } }),
+    pages: [
+      metricsPage(metricsText, "text/plain; version=0.0.4; charset=utf-8"),
+      ...probePages({ started: begun, checks: ready }),
+      ...pages,
+    ],
+    allow: networks(["127.0.0.0/8", "::1"]),
     log: silent,
-    ...changes,
+    ...rest,
   });
   started.push(one);
   return one;
@@ -71,7 +91,7 @@ test("metrics that cannot be told are a 500, and the listener lives", async () =
 test("readiness says yes and no, liveness always yes", async () => {
   let ready = true;
   const peer = await admin({
-    ready: () => ({ ready, checks: { listener: "ok", drain: ready ? "ok" : "draining" } }),
+    ready: () => [{ name: "drain", passed: ready, state: ready ? "ok" : "draining" }],
   });
   expect((await ask(peer, "GET /readyz")).last.status).toBe(200);
   ready = false;
@@ -83,6 +103,28 @@ test("?verbose lists the checks", async () => {
   const peer = await admin();
   expect((await ask(peer, "GET /readyz?verbose")).last.body).toContain("listener: ok\n");
   expect((await ask(peer, "GET /readyz")).last.body).not.toContain("listener");
+});
+
+test("a check is left out by ?exclude, and only that one", async () => {
+  const peer = await admin({
+    ready: () => [
+      { name: "upstreams", passed: false, state: "app ECONNREFUSED" },
+      { name: "draining", passed: true, state: "no" },
+    ],
+  });
+  expect((await ask(peer, "GET /readyz")).last.status).toBe(503);
+  expect((await ask(peer, "GET /readyz?exclude=draining")).last.status).toBe(503);
+  const { last } = await ask(peer, "GET /readyz?verbose&exclude=upstreams");
+  expect([last.status, last.body]).toEqual([200, "ready\nupstreams: excluded\ndraining: no\n"]);
+});
+
+test("the start is over when everything is there", async () => {
+  let begun = false;
+  const peer = await admin({ begun: () => begun });
+  const before = (await ask(peer, "GET /startupz?verbose")).last;
+  expect([before.status, before.body]).toEqual([503, "starting\nstarted: no\n"]);
+  begun = true;
+  expect((await ask(peer, "GET /startupz")).last.status).toBe(200);
 });
 
 test("a check that throws is a 500 and no crash", async () => {
@@ -113,7 +155,7 @@ test("another method is a 405 that names the allowed ones, and its body is not w
 test.each([
   ["no HTTP", "nonsense\r\n\r\n", 400],
   ["a bare line feed in a header", "GET /livez HTTP/1.1\r\nHost: a\r\nX: a\nb\r\n\r\n", 400],
-  ["an endless header", `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(9000)}\r\n\r\n`, 431],
+  ["an endless header", `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(17_000)}\r\n\r\n`, 431],
 ])("%s is refused, the connection closed, and the listener lives", async (_, bytes, status) => {
   const peer = await admin();
   const { last, ended } = await exchange(peer, bytes, { responses: Infinity });
@@ -126,6 +168,42 @@ test("an upgrade and an odd expectation are answered", async () => {
   const upgrade = await ask(peer, "GET /livez", ["Connection: upgrade", "Upgrade: websocket"]);
   expect(upgrade.last.status).toBe(200);
   expect((await ask(peer, "GET /livez", ["Expect: gold"])).last.status).toBe(417);
+});
+
+describe("what changes or reveals something", () => {
+  let asked = 0;
+  const secret = { path: "/-/secret", audience: "allowed" } as const;
+  const pages: AdminPage[] = [
+    {
+      ...secret,
+      method: "POST",
+      answer: () => ({ status: 202, type: "text/plain", body: String(++asked) }),
+    },
+    {
+      ...secret,
+      method: "GET",
+      answer: ({ query }) => ({ status: 200, type: "text/plain", body: query.get("a") ?? "" }),
+    },
+  ];
+
+  test("answers the peers that are allowed, each method by itself", async () => {
+    const peer = await admin({ pages });
+    expect((await ask(peer, "GET /-/secret?a=b%20c")).last.body).toBe("b c");
+    expect((await ask(peer, "POST /-/secret")).last).toMatchObject({ status: 202 });
+    const { last } = await ask(peer, "DELETE /-/secret");
+    expect([last.status, last.header("allow")]).toEqual([405, "POST, GET, HEAD"]);
+  });
+
+  test("answers nobody else, whatever they say of themselves", async () => {
+    const peer = await admin({ pages, allow: networks(["10.0.0.0/8"]) });
+    const before = asked;
+    for (const line of ["GET /-/secret?a=b", "POST /-/secret", "DELETE /-/secret"]) {
+      const headers = ["X-Forwarded-For: 10.0.0.1", "Forwarded: for=10.0.0.1"];
+      expect((await ask(peer, line, headers)).last.status).toBe(403);
+    }
+    expect(asked).toBe(before);
+    expect((await ask(peer, "GET /livez")).last.status).toBe(200);
+  });
 });
 
 test("an address that is taken is an error", async () => {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 export interface Child {
+  readonly pid: number;
   /** Lines of standard output so far. */
   readonly lines: readonly string[];
   /** Standard error so far. */
@@ -43,6 +44,7 @@ export function startChild(
     return typeof code === "number" ? code : signal;
   });
   return {
+    pid: child.pid ?? 0,
     lines,
     stderr: () => errors,
     exit,

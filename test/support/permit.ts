@@ -28,6 +28,7 @@ export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest 
     peerTrusted: false,
     client: "192.0.2.1",
     secure: true,
+    clientSubject: undefined,
     expectsContinue: false,
     ...parts,
   });

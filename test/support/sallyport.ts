@@ -5,12 +5,14 @@ import { fileURLToPath } from "node:url";
 import { testCertificates } from "./certificates.ts";
 import { startChild, type Child } from "./child.ts";
 import type { Gate } from "./gate.ts";
+import { leaksIn } from "./leaks.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
 /** One line of the log. */
 export type LogLine = Readonly<Record<string, unknown>>;
 
 export interface Sallyport extends Gate {
+  readonly pid: number;
   readonly ca: string;
   readonly adminPort: number;
   /** The directory that holds config.yaml, users.yaml and the certificate. */
@@ -37,6 +39,10 @@ export interface SallyportOptions {
   readonly env?: Record<string, string>;
   /** Further files beside config.yaml. */
   readonly files?: Readonly<Record<string, string>>;
+  /** What alice shows to log in when the start is over, where a certificate is required. */
+  readonly clientCertificate?: { readonly key: string; readonly cert: string };
+  /** Logs alice in over TLS without looking at the certificate, where it is one that a test has made unfit. */
+  readonly insecure?: boolean;
 }
 
 export const ALICE = { username: "alice", password: "correct horse battery staple" };
@@ -66,13 +72,23 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
     const port = await child.line(portOf("listening"));
     const adminPort = config["admin"] === "off" ? 0 : await child.line(portOf("admin listening"));
     const login = (username: string, password: string): Promise<string> =>
-      logIn({ port, ca }, username, password);
+      logIn(
+        { port, ca, ...options.clientCertificate, rejectUnauthorized: options.insecure !== true },
+        username,
+        password,
+      );
     const token = await login(ALICE.username, ALICE.password);
     const close = async (): Promise<void> => {
       await child.kill();
       await directory.close();
+      // Whatever a test is about: nothing that it had Sallyport write may hold a secret.
+      const leaks = leaksIn([...child.lines, child.stderr()].join("\n"), {
+        "alice's password": ALICE.password,
+      });
+      if (leaks.length > 0) throw new Error(`the log holds ${leaks.join("\n")}`);
     };
     return {
+      pid: child.pid,
       port,
       adminPort,
       ca,
@@ -169,7 +185,7 @@ function parseLine(line: string): LogLine | undefined {
 }
 
 async function logIn(
-  where: { port: number; ca: string },
+  where: { port: number; ca: string; key?: string; cert?: string; rejectUnauthorized: boolean },
   username: string,
   password: string,
 ): Promise<string> {

@@ -11,7 +11,7 @@ describe("the backend's header section", () => {
       "www-authenticate": 'Basic realm="backend"',
       "x-empty": "",
     };
-    expect(pairsOf(incomingHeaders(headers, "id-1"))).toEqual([
+    expect(pairsOf(incomingHeaders(headers, "id-1", 200))).toEqual([
       ["content-type", "text/plain"],
       ["set-cookie", "a=1"],
       ["set-cookie", "b=2"],
@@ -26,7 +26,7 @@ describe("the backend's header section", () => {
     ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate"],
     ...["proxy-authorization", "proxy-authentication-info", "te", "transfer-encoding", "upgrade"],
   ])("loses %s, which is meant for us", (name) => {
-    const got = incomingHeaders({ [name]: "x", "x-kept": "1" }, "id-1");
+    const got = incomingHeaders({ [name]: "x", "x-kept": "1" }, "id-1", 200);
     expect(got).toEqual(["x-kept", "1", "X-Request-Id", "id-1"]);
   });
 
@@ -37,7 +37,7 @@ describe("the backend's header section", () => {
     ["keep-alive", []],
     ["close", []],
   ])("loses what Connection names: %j", (connection, lost) => {
-    const got = incomingHeaders({ connection, "x-private": "1", "x-other": "2" }, "id-1");
+    const got = incomingHeaders({ connection, "x-private": "1", "x-other": "2" }, "id-1", 200);
     const names = pairsOf(got).map(([name]) => name);
     expect(names).toEqual(
       ["x-private", "x-other", "X-Request-Id"].filter((name) => !lost.includes(name)),
@@ -45,7 +45,10 @@ describe("the backend's header section", () => {
   });
 
   test("has no other request id", () => {
-    expect(incomingHeaders({ "x-request-id": "theirs" }, "ours")).toEqual(["X-Request-Id", "ours"]);
+    expect(incomingHeaders({ "x-request-id": "theirs" }, "ours", 200)).toEqual([
+      "X-Request-Id",
+      "ours",
+    ]);
   });
 });
 

@@ -1,0 +1,163 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { connect } from "node:tls";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import { testCertificates } from "../support/certificates.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { exchange, request } from "../support/raw-client.ts";
+import { type ConfigParts, type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
+import { until } from "../support/until.ts";
+
+let backend: EchoBackend;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+});
+afterAll(() => backend.close());
+
+interface Written {
+  routes: Record<string, unknown>[];
+  upstreams: Record<string, unknown>;
+  server: Record<string, unknown>;
+  [key: string]: unknown;
+}
+
+/** Writes a file as editors do: another one in its place. */
+async function replace(gate: Sallyport, name: string, text: string): Promise<void> {
+  const path = join(gate.directory, name);
+  await writeFile(`${path}.new`, text);
+  await rename(`${path}.new`, path);
+}
+
+async function edit(gate: Sallyport, change: (config: Written) => void): Promise<void> {
+  const config: Written = JSON.parse(await readFile(join(gate.directory, "config.yaml"), "utf8"));
+  change(config);
+  await replace(gate, "config.yaml", JSON.stringify(config, undefined, 2));
+}
+
+const reloads = (gate: Sallyport) =>
+  gate.log().filter(({ msg }) => msg === "the configuration was reloaded");
+const refusals = (gate: Sallyport) =>
+  gate.log().filter(({ msg }) => msg === "the configuration was not reloaded");
+
+const get = async (gate: Sallyport, path: string) => {
+  const head = [`GET ${path} HTTP/1.1`, "Host: localhost", `Authorization: Bearer ${gate.token}`];
+  return (await exchange(gate, request(head))).last;
+};
+
+function start(config: ConfigParts = {}): Promise<Sallyport> {
+  return startSallyport({ target: backend.url, config });
+}
+
+describe.each([1, 2])("with %i workers, a changed configuration", (workers) => {
+  it("is in force within two seconds, and tells which keys changed", async () => {
+    await using gate = await start({ server: { workers } });
+    expect((await get(gate, "/new/x")).status).toBe(200);
+    await edit(gate, (config) => {
+      config.routes.push({
+        name: "fresh",
+        path: "/new/",
+        upstream: "app",
+        require: { groups: { any: ["nobody"] } },
+      });
+    });
+    await until(async () => (await get(gate, "/new/x")).status === 403, 2_000);
+    await until(() => reloads(gate).length === 1);
+    expect(reloads(gate)[0]).toMatchObject({ changed: ["routes[2]"] });
+    expect((await get(gate, "/other")).status).toBe(200);
+    const shown = await scrape(gate);
+    expect(
+      shown.sum("sallyport_http_requests_total", 'route="fresh"', 'code="403"'),
+    ).toBeGreaterThan(0);
+    expect(shown.value("sallyport_config_last_reload_successful")).toBe(1);
+  });
+
+  it("with an error changes nothing, and the error is told with its place", async () => {
+    await using gate = await start({ server: { workers } });
+    const before = await readFile(join(gate.directory, "config.yaml"), "utf8");
+    await edit(gate, (config) => {
+      config.routes[0] = { ...config.routes[0], upstream: "nowhere" };
+    });
+    await until(() => refusals(gate).length === 1, 2_000);
+    expect(refusals(gate)[0]).toMatchObject({ level: "error", line: expect.any(Number) });
+    expect(refusals(gate)[0]?.["file"]).toMatch(/config\.yaml$/);
+    expect((await get(gate, "/public/x")).status).toBe(200);
+    expect((await scrape(gate)).value("sallyport_config_last_reload_successful")).toBe(0);
+    await replace(gate, "config.yaml", before);
+    await until(() => reloads(gate).length === 1, 2_000);
+    expect((await scrape(gate)).value("sallyport_config_last_reload_successful")).toBe(1);
+  });
+});
+
+describe("what survives a reload", () => {
+  it("requests under way, connections, verified tokens and counted failures", async () => {
+    await using gate = await start({ login: { throttle: { attempts: 3 } } });
+    await get(gate, "/warm");
+    const slow = get(gate, "/slow?ms=1500");
+    await until(async () => (await scrape(gate)).value("sallyport_http_requests_in_flight") === 1);
+    await expect(gate.login("alice", "wrong")).rejects.toThrow();
+    await expect(gate.login("alice", "wrong")).rejects.toThrow();
+    const misses = 'sallyport_token_cache_total{result="miss"}';
+    const before = (await scrape(gate)).value(misses);
+    await edit(gate, (config) => {
+      config.routes.push({ name: "more", path: "/more/", upstream: "app" });
+    });
+    await until(() => reloads(gate).length === 1, 2_000);
+    expect((await slow).status).toBe(200);
+    await get(gate, "/again");
+    expect((await scrape(gate)).value(misses)).toBe(before);
+    await expect(gate.login("alice", "wrong")).rejects.toThrow("Invalid username");
+    await expect(gate.login("alice", "wrong")).rejects.toThrow("Too many");
+  });
+});
+
+it("a certificate is replaced for new connections, and its end is shown", async () => {
+  await using gate = await start();
+  const { client: other } = await testCertificates();
+  const served = async () => {
+    const socket = connect({ host: "127.0.0.1", port: gate.port, rejectUnauthorized: false });
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    socket.once("error", reject);
+    socket.once("secureConnect", () => resolve(String(socket.getPeerCertificate().subject.CN)));
+    const name = await promise;
+    socket.destroy();
+    return name;
+  };
+  expect(await served()).not.toBe("sallyport-test-client");
+  // One after the other, as people do: the first alone does not fit the second.
+  await replace(gate, "tls.crt", other.cert);
+  await replace(gate, "tls.key", other.key);
+  await until(async () => (await served()) === "sallyport-test-client", 3_000);
+});
+
+describe("asked to reload", () => {
+  it("by SIGHUP it does", async () => {
+    await using gate = await start();
+    gate.signal("SIGHUP");
+    await until(() => reloads(gate).length === 1);
+    expect(reloads(gate)[0]).toMatchObject({ changed: [] });
+  });
+
+  it("by POST /-/reload it answers what changed, and what needs a restart", async () => {
+    await using gate = await start();
+    const peer = { port: gate.adminPort };
+    const fine = await ask(peer, "/-/reload", { method: "POST" });
+    expect([fine.status, JSON.parse(fine.body)]).toEqual([
+      200,
+      { success: true, changed: [], needRestart: [] },
+    ]);
+    await edit(gate, (config) => {
+      config.server["listen"] = "127.0.0.1:1";
+    });
+    await until(() => reloads(gate).length === 2);
+    const lines = gate.log().filter(({ msg }) => msg === "changed keys need a restart");
+    expect(lines).toMatchObject([{ level: "warn", changed: ["server.listen.port"] }]);
+    await edit(gate, (config) => {
+      config.upstreams["broken"] = {};
+    });
+    const refused = await ask(peer, "/-/reload", { method: "POST" });
+    expect([refused.status, JSON.parse(refused.body)]).toMatchObject([422, { success: false }]);
+    expect((await ask(peer, "/-/reload")).status).toBe(405);
+  });
+});

@@ -1,0 +1,75 @@
+/**
+ * Headers that name another path. IIS, Zend and Symfony (CVE-2018-14773) route by `X-Original-URL` or `X-Rewrite-URL`
+ * instead of the request line; oauth2-proxy decided by a client's `X-Forwarded-Uri` (CVE-2026-40575), and Traefik passed
+ * `X-Forwarded-Prefix` on from anybody (GHSA-6384-m2mw-rf54). With one of these a request for a public path is a request
+ * for a protected one, or the other way round. They decide nothing here, and from a client who is no trusted proxy they
+ * do not reach the backend, in any spelling.
+ */
+import { describe, expect, it } from "vitest";
+import type { HttpMessage } from "../support/http-reader.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import { exchange, request } from "../support/raw-client.ts";
+
+const NAMES = [
+  ...["X-Original-URL", "X-Original-URI", "X-Rewrite-URL", "X-Original-Host", "X-Original-Method"],
+  ...["X-Forwarded-Uri", "X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-Method"],
+  ...["X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Forwarded-By"],
+] as const;
+const spellings = (name: string): string[] => [name, name.replaceAll("-", "_").toLowerCase()];
+
+const attack = (path: string, value: string, names: readonly string[]): string =>
+  request([
+    `GET ${path} HTTP/1.1`,
+    "Host: localhost",
+    ...names.flatMap(spellings).map((name) => `${name}: ${value}`),
+  ]);
+
+describe("Sallyport", () => {
+  const standing = useSallyport();
+
+  it("asks for a token although a header names a public path", async () => {
+    const { gate, backend } = standing();
+    const { last } = await exchange(gate, attack("/admin", "/public/x", NAMES));
+    expect(last.status).toBe(401);
+    expect(backend.seen()).toEqual([]);
+  });
+
+  it("tells the backend none of them", async () => {
+    const { gate, backend } = standing();
+    const { last } = await exchange(gate, attack("/public/x", "/admin", NAMES));
+    expect(last.status).toBe(200);
+    expect(namesOf(backend.requests(), "/admin")).toEqual([]);
+  });
+});
+
+describe("Sallyport behind a trusted proxy", () => {
+  const standing = useSallyport(undefined, {
+    config: { server: { trustedProxies: ["127.0.0.0/8"] } },
+  });
+
+  it("asks for a token, too", async () => {
+    const { gate, backend } = standing();
+    const { last } = await exchange(gate, attack("/admin", "/public/x", NAMES));
+    expect(last.status).toBe(401);
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe("a naive proxy", () => {
+  const standing = useNaiveProxy();
+
+  it("passes all of them on", async () => {
+    const { gate, backend } = standing();
+    await exchange(gate, attack("/public/x", "/admin", NAMES));
+    const passed = namesOf(backend.requests(), "/admin");
+    expect(passed).toEqual(NAMES.flatMap(spellings).map((name) => name.toLowerCase()));
+  });
+});
+
+/** Names of the headers that arrived with this value, in lower case. */
+function namesOf(requests: readonly HttpMessage[], value: string): string[] {
+  return requests
+    .flatMap(({ headers }) => headers)
+    .filter(([, arrived]) => arrived === value)
+    .map(([name]) => name.toLowerCase());
+}

@@ -1,0 +1,235 @@
+/**
+ * One path for the check, another for the backend. Envoy (CVE-2019-9901, CVE-2021-29492), Traefik (CVE-2025-32431,
+ * CVE-2025-66490, GHSA-6jwx-7vp4-9847), oauth2-proxy (GHSA-7rh7-c77v-6434 by the query, CVE-2026-41059 by a fragment) and
+ * node-http-proxy all matched one spelling and forwarded another, each time after the last spelling had been fixed. So it
+ * is not spellings that are tried here but readings: whatever a backend may make of a path (decode it once more or twice,
+ * cut parameters or a fragment off, fold slashes and back-slashes, resolve dot segments, stop at NUL), generated targets
+ * must arrive as the very string that was authorised, or not at all, and by none of these readings does a public route
+ * lead to what is protected.
+ */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { canonicalPath } from "../../src/lib/canonical-path.ts";
+import { createRouteTable } from "../../src/policy/route-table.ts";
+import { allOf } from "../support/marked-attack.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import { routeWith } from "../support/permit.ts";
+import { exchange, request } from "../support/raw-client.ts";
+
+/** Pieces of which targets are made: names of both worlds, and everything that somebody reads as a separator or a dot. */
+const PIECES = [
+  ...["public", "admin", "public/", "/admin", "x", "a.b", "..a", "...", "@", "~", "+", ",", "="],
+  ...["/", "//", "/.", "/..", "/../", "/./", "\\", "\\..\\", ";", ";/../", "..;/", ";a=b", "%"],
+  ...["%2e", "%2E", "%2f", "%2F", "%5c", "%5C", "%3b", "%3B", "%00", "%0a", "%0d", "%20", "%09"],
+  ...[
+    "%252e",
+    "%252f",
+    "%25",
+    "%2525",
+    "%2",
+    "%%32%65",
+    "%25%32%66",
+    "%c0%ae",
+    "%c0%af",
+    "%e0%80%af",
+  ],
+  ...["%61dmin", "%41", "%70ublic", "%40", "%3a", "%23", "%3f", "%u002e", "%c3%a9", "%ff", "%7e"],
+] as const;
+const AFTERWARDS = [
+  "",
+  "",
+  "?",
+  "?/../admin",
+  "?a=b;c",
+  "#",
+  "#/public/",
+  "?x#/public/",
+  "%23/public/",
+];
+
+const target = fc
+  .tuple(
+    fc.constantFrom("/public/", "/public", "/", "/admin", "/%70ublic/", "//public/", "/public/.."),
+    fc.array(fc.constantFrom(...PIECES), { maxLength: 6 }),
+    fc.constantFrom(...AFTERWARDS),
+  )
+  .map(([start, pieces, end]) => start + pieces.join("") + end);
+
+/** What backends do to a path, each of which somebody's does. */
+const READINGS: readonly ((path: string) => string)[] = [
+  (path) => path,
+  (path) => decoded(path),
+  (path) => decoded(decoded(path)),
+  (path) => path.replaceAll("\\", "/"),
+  (path) => decoded(path).replaceAll("\\", "/"),
+  (path) => path.replaceAll(/;[^/]*/g, ""),
+  (path) => decoded(path).replaceAll(/;[^/]*/g, ""),
+  (path) => path.replaceAll(/\/{2,}/g, "/"),
+  (path) => decoded(path).replaceAll(/\/{2,}/g, "/"),
+  (path) => decoded(path).split(/[\0?#]/)[0] ?? "",
+  (path) => decoded(path).replaceAll(/\p{Cc}/gu, ""),
+];
+
+function decoded(path: string): string {
+  return path.replaceAll(/%([0-9a-f]{2})/gi, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+/** Without dot segments (RFC 3986 §5.2.4) and empty ones. */
+function resolved(path: string): string {
+  const kept: string[] = [];
+  for (const segment of path.split("/")) {
+    if (segment === "..") kept.pop();
+    else if (segment !== ".") kept.push(segment);
+  }
+  const names = kept.filter((segment) => segment !== "");
+  const open = names.length > 0 && /\/\.{0,2}$/.test(path);
+  return `/${names.join("/")}${open ? "/" : ""}`;
+}
+
+/** All that a backend could take a path for. */
+function readingsOf(path: string): string[] {
+  return READINGS.flatMap((read) => [read(path), resolved(read(path)), read(resolved(read(path)))]);
+}
+
+const within = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(`${folder}/`);
+
+const PUBLIC = { auth: "none" } as const;
+const route = (name: string, prefix: string, more = {}) =>
+  routeWith({ name, path: { prefix }, ...more });
+const TABLES = [
+  { name: "a public folder", routes: [route("p", "/public/", PUBLIC), route("all", "/")] },
+  { name: "a protected folder", routes: [route("admin", "/admin"), route("all", "/", PUBLIC)] },
+  {
+    name: "a public folder in a protected one",
+    routes: [
+      route("in", "/admin/public", PUBLIC),
+      route("admin", "/admin"),
+      route("all", "/", PUBLIC),
+    ],
+  },
+];
+
+function pathOf(target: string): string {
+  return target.split("?")[0] ?? "";
+}
+
+describe("the pure parts", () => {
+  it.each(TABLES)("lead nobody to what is protected: $name", ({ routes }) => {
+    const find = createRouteTable(routes);
+    const routeOf = (matchPath: string) => find({ host: "a", method: "GET", matchPath });
+    const check = (wanted: string): void => {
+      const canonical = canonicalPath(pathOf(wanted));
+      if (canonical === undefined) return;
+      if (routeOf(canonical.matchPath)?.auth !== "none") return;
+      for (const reading of readingsOf(canonical.path)) {
+        // A reading that is no path at all is nobody's.
+        if (!reading.startsWith("/")) continue;
+        expect([canonical.path, reading, routeOf(reading)?.auth]).toEqual([
+          canonical.path,
+          reading,
+          "none",
+        ]);
+      }
+    };
+    fc.assert(fc.property(target, check), { numRuns: 2_000 });
+  });
+
+  it("let through what is harmless", () => {
+    const sample = fc.sample(target, { numRuns: 2_000, seed: 4 });
+    const passing = sample.filter((wanted) => canonicalPath(pathOf(wanted)) !== undefined);
+    expect(passing.length).toBeGreaterThan(100);
+  });
+});
+
+const HAND_MADE = [
+  ...[
+    "/public/../admin",
+    "/public/..%2fadmin",
+    "/public/..%5cadmin",
+    "/public\\..\\admin",
+    "/admin",
+  ],
+  ...["/public/..;/admin", "/public/%2e%2e/admin", "/public/%252e%252e/admin", "/admin?/public/"],
+  ...["/admin#/public/", "/admin%23/public/", "/admin;/public/", "/public/.%00./admin", "//admin"],
+  ...["/public/%c0%ae%c0%ae/admin", "/%61dmin", "/ADMIN/../admin", "/public/x/../../admin"],
+];
+
+/** A backend's own idea of what needs no token: by the strictest of its readings. */
+const leadsToAdmin = (seen: string): boolean =>
+  readingsOf(pathOf(seen)).some((reading) => within(resolved(reading), "/admin"));
+
+const get = (wanted: string): string => request([`GET ${wanted} HTTP/1.1`, "Host: localhost"]);
+const upgrade = (wanted: string): string =>
+  request([
+    ...[`GET ${wanted} HTTP/1.1`, "Host: localhost", "Connection: Upgrade", "Upgrade: websocket"],
+    ...["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="],
+  ]);
+
+describe("Sallyport", () => {
+  const standing = useSallyport();
+  const targets = [...HAND_MADE, ...fc.sample(target, 80)];
+
+  it.each([
+    ["request", get],
+    ["upgrade", upgrade],
+  ])("leads no %s without a token to what is protected", async (_kind, bytesOf) => {
+    const { gate, backend } = standing();
+    const statuses = await allOf(targets, async (wanted) => {
+      const { last } = await exchange(gate, bytesOf(wanted));
+      return last.status;
+    });
+    expect(statuses.filter((status) => ![200, 400, 401].includes(status))).toEqual([]);
+    const seen = backend.seen().map((line) => line.replace(/^GET /, ""));
+    expect(seen.filter(leadsToAdmin)).toEqual([]);
+    expect(seen.filter((path) => !path.startsWith("/public/"))).toEqual([]);
+    expect(statuses).toContain(200);
+  });
+
+  it("forwards, with a token, the very string that it authorised", async () => {
+    const { gate, backend } = standing();
+    const expected = targets.map((wanted) => {
+      const canonical = wanted.includes("#") ? undefined : canonicalPath(pathOf(wanted));
+      const query = wanted.slice(pathOf(wanted).length);
+      return canonical === undefined ? undefined : `GET ${canonical.path}${query}`;
+    });
+    const statuses = await allOf(targets, async (wanted) => {
+      const lines = [`GET ${wanted} HTTP/1.1`, "Host: localhost"];
+      const bytes = request([...lines, `Authorization: Bearer ${gate.token}`]);
+      return (await exchange(gate, bytes)).last.status;
+    });
+    expect(statuses).toEqual(expected.map((line) => (line === undefined ? 400 : 200)));
+    const arriving = expected.filter((line) => line !== undefined);
+    expect(backend.seen().toSorted()).toEqual(arriving.toSorted());
+  });
+
+  it("forwards every octet of a target as it is, or refuses it", async () => {
+    const { gate, backend } = standing();
+    const octets = [...Array(128).keys(), 0x80, 0x85, 0xa0, 0xc0, 0xff]
+      .map((octet) => String.fromCharCode(octet))
+      .filter((octet) => !/[a-z0-9]/i.test(octet));
+    const asked = octets.flatMap((octet) => [`/public/a${octet}b`, `/public/a?b${octet}c`]);
+    const statuses = await allOf(
+      asked,
+      async (wanted) => (await exchange(gate, get(wanted))).last.status,
+    );
+    const accepted = asked.filter((_, i) => statuses[i] === 200);
+    expect(backend.seen().toSorted()).toEqual(accepted.map((wanted) => `GET ${wanted}`).toSorted());
+    expect(statuses.filter((status) => status !== 200 && status !== 400)).toEqual([]);
+    // No control character, blank or octet beyond ASCII goes further, in no part of a target.
+    expect(accepted.filter((wanted) => !/^[!-~]+$/.test(wanted))).toEqual([]);
+  });
+});
+
+describe("a naive proxy", () => {
+  const standing = useNaiveProxy();
+
+  it("leads to what is protected", async () => {
+    const { gate, backend } = standing();
+    await allOf(HAND_MADE, async (wanted) => exchange(gate, get(wanted)));
+    const seen = backend.seen().map((line) => line.replace(/^GET /, ""));
+    expect(seen.filter(leadsToAdmin)).toContain("/admin");
+  });
+});

@@ -1,0 +1,96 @@
+/**
+ * A probe of the admin listener is answered by a backend without a token: the kubelet has none. Everybody who reaches the
+ * port can ask it, so it must not be a way around the gate. The attacker asks for other paths by tricks (dot segments,
+ * encoded slashes, a query, an absolute form), sends identity headers, a body or an upgrade, hoping that they reach a backend
+ * that believes whatever comes from the sidecar; or takes the probe for a stranger's, to have cookies and redirects back.
+ */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
+import { exchange, request } from "../support/raw-client.ts";
+import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+
+let backend: EchoBackend;
+let gate: Sallyport;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  const probes = [
+    { path: "/healthz", upstream: "app", target: "/health" },
+    { path: "/cookies", upstream: "app", target: "/cookies" },
+    { path: "/redirect", upstream: "app", target: "/redirect" },
+  ];
+  gate = await startSallyport({ target: backend.url, config: { admin: { probes } } });
+});
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+});
+
+function probe(line: string, headers: string[] = [], body = "") {
+  const head = line.startsWith("HEAD");
+  const lines = [`${line} HTTP/1.1`, "Host: a", ...headers];
+  return exchange({ port: gate.adminPort }, request(lines) + body, { head });
+}
+
+it.each([
+  "/healthz/",
+  "/healthz/..",
+  "/healthz/../admin",
+  "/healthz%2fadmin",
+  "/HEALTHZ",
+  "/%68ealthz",
+  "//healthz",
+  "/./healthz",
+  "/health",
+  "http://127.0.0.1/admin",
+  "http://127.0.0.1/healthz",
+])("%s reaches no backend", async (path) => {
+  const before = backend.requests.length;
+  expect((await probe(`GET ${path}`)).last.status).toBe(404);
+  expect(backend.requests.length).toBe(before);
+});
+
+it.each(["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])("%s reaches no backend", async (method) => {
+  const before = backend.requests.length;
+  expect((await probe(`${method} /healthz`)).last.status).toBe(405);
+  expect(backend.requests.length).toBe(before);
+});
+
+it("nothing that the client sends goes on: no query, header, body or upgrade", async () => {
+  const before = backend.requests.length;
+  const headers = [
+    ...["X-Auth-Subject: root", "X-Forwarded-User: root", "x-remote-user: root"],
+    ...["Authorization: Bearer x", "Cookie: a=b", "Forwarded: for=10.0.0.1", "Evil: yes"],
+    ...["Connection: upgrade", "Upgrade: websocket", "Content-Length: 4"],
+  ];
+  expect((await probe("GET /healthz?path=/admin", headers, "evil")).last.status).toBe(200);
+  const [seen] = backend.requests.slice(before);
+  expect([seen?.method, seen?.url, seen?.bodyLength]).toEqual(["GET", "/health", 0]);
+  const names = (seen?.rawHeaders ?? []).filter((_, index) => index % 2 === 0);
+  expect(names.map((name) => name.toLowerCase()).toSorted()).toEqual([
+    "accept",
+    "connection",
+    "host",
+    "user-agent",
+  ]);
+  expect(JSON.stringify(seen)).not.toMatch(/root|evil/i);
+});
+
+it("of the answer come back the status and the text: no cookie, no place to go to", async () => {
+  for (const [path, status] of [
+    ["/cookies", 200],
+    ["/redirect", 302],
+  ] as const) {
+    const { last } = await probe(`GET ${path}`);
+    expect(last.status).toBe(status);
+    for (const name of ["set-cookie", "location", "x-echo"]) {
+      expect(last.header(name)).toBeUndefined();
+    }
+    expect(last.header("content-type")).toBe("text/plain; charset=utf-8");
+    expect(last.header("x-content-type-options")).toBe("nosniff");
+  }
+});
+
+it("the probe is none of the main listener's paths", async () => {
+  expect((await ask(gate, "/healthz")).status).toBe(401);
+});

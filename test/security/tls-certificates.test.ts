@@ -1,0 +1,232 @@
+/**
+ * A certificate that protects nobody. A key of 1024 bits can be factored, a key file that everybody on the machine can read is
+ * no secret, a certificate that has ended teaches people to click warnings away, and a pair that does not match is found
+ * out by the first client. All of it is known at the start, so that is when it must be told: what would be unsafe or
+ * fail is refused, with the file and the reason, and the rest is warned of.
+ */
+import { generateKeyPairSync } from "node:crypto";
+import { chmod, rm, symlink } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { generate } from "selfsigned";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isExposed } from "../../src/lib/private-file.ts";
+import { certificateConcerns } from "../../src/server/tls-certificate-concerns.ts";
+import { command } from "../cli/command.ts";
+import { testCertificates } from "../support/certificates.ts";
+import { clientAuthority } from "../support/client-certificates.ts";
+import { startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
+
+const { server, ca } = await testCertificates();
+const authority = await clientAuthority();
+const DAY_MS = 86_400_000;
+
+let directory: TemporaryDirectory;
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  await directory.write("ca.crt", ca);
+  await directory.write("users.yaml", "users: {}\n");
+  await chmod(join(directory.path, "users.yaml"), 0o600);
+});
+afterAll(() => directory.close());
+
+const chain = (...certificates: readonly string[]): string => certificates.join("\n");
+
+interface Verdict {
+  readonly problems: readonly { readonly file: string; readonly message: string }[];
+  readonly warnings: readonly {
+    readonly file: string;
+    readonly message: string;
+    readonly urgent: boolean;
+  }[];
+}
+
+/** What `check` says of a configuration with this pair. */
+async function checked(
+  cert: string,
+  key: string,
+  more: Record<string, unknown> = {},
+): Promise<Verdict & { readonly code: number }> {
+  await directory.write("tls.crt", cert);
+  await chmod(await directory.write("tls.key", key), 0o600);
+  const tls = { certFile: "tls.crt", keyFile: "tls.key", ...more };
+  const configuration = {
+    server: { tls },
+    users: [{ kind: "file", path: "users.yaml" }],
+    upstreams: { app: { targets: ["http://127.0.0.1:1"] } },
+  };
+  const file = await directory.write("config.yaml", JSON.stringify(configuration));
+  const { code, out } = await command(["check", "--format", "json", "--config", file]);
+  return { ...(JSON.parse(out) as Verdict), code };
+}
+
+async function rsa(bits: 1024 | 2048): Promise<{ key: string; cert: string }> {
+  const made = await generate([{ name: "commonName", value: "localhost" }], {
+    keySize: bits,
+    algorithm: "sha256",
+  });
+  return { key: made.private, cert: made.cert };
+}
+
+describe("refused before anything starts, naming the file", () => {
+  it.each<[string, () => Promise<[cert: string, key: string]>, string]>([
+    [
+      "a key of another certificate",
+      async () => [server.cert, (await authority.certificate()).key],
+      "tls.key",
+    ],
+    [
+      "an RSA key of 1024 bits",
+      async () => {
+        const { cert, key } = await rsa(1024);
+        return [cert, key];
+      },
+      "tls.key",
+    ],
+    [
+      "a chain that begins with the authority",
+      async () => [chain(ca, server.cert), server.key],
+      "tls.crt",
+    ],
+    ["a chain without a line break", async () => [server.cert + ca, server.key], "tls.crt"],
+    [
+      "a chain with a broken certificate",
+      async () => [chain(server.cert, ca.replace("MII", "MIJ")), server.key],
+      "tls.crt",
+    ],
+    [
+      "a key for agreement only",
+      async () => [
+        server.cert,
+        generateKeyPairSync("x25519").privateKey.export({ format: "pem", type: "pkcs8" }),
+      ],
+      "tls.key",
+    ],
+  ])("%s", async (_name, make, file) => {
+    const verdict = await checked(...(await make()));
+    expect(verdict.code).toBe(78);
+    expect(verdict.problems.map((problem) => basename(problem.file))).toEqual([file]);
+  });
+
+  it("a signature with SHA-1", async () => {
+    const named = (value: string) => [{ name: "commonName", value }];
+    const authorities = await generate(named("authority"), { algorithm: "sha256" });
+    const made = await generate(named("localhost"), {
+      algorithm: "sha1",
+      ca: { key: authorities.private, cert: authorities.cert },
+    });
+    const verdict = await checked(made.cert, made.private);
+    expect([verdict.code, verdict.problems.map(({ file }) => basename(file))]).toEqual([
+      78,
+      ["tls.crt"],
+    ]);
+  });
+
+  it.each([
+    ["that does not exist", undefined],
+    ["that is empty", ""],
+    ["that is no certificate", "secret text"],
+  ])("a file of clients' authorities %s", async (_name, content) => {
+    const file = join(directory.path, "clients.crt");
+    await rm(file, { force: true });
+    if (content !== undefined) await directory.write("clients.crt", content);
+    const clientCertificates = { mode: "required", caFile: "clients.crt" };
+    const verdict = await checked(server.cert, server.key, { clientCertificates });
+    expect([verdict.code, verdict.problems.length]).toEqual([78, 1]);
+    expect(JSON.stringify(verdict)).not.toContain("secret text");
+  });
+});
+
+describe("accepted", () => {
+  it("RSA of 2048 bits, and a chain in its order", async () => {
+    const { cert, key } = await rsa(2048);
+    expect(await checked(cert, key)).toMatchObject({ code: 0, warnings: [] });
+    expect(await checked(chain(server.cert, ca), server.key)).toMatchObject({
+      code: 0,
+      warnings: [],
+    });
+  });
+});
+
+describe("warned of", () => {
+  it.each<[string, readonly [number, number], boolean | undefined]>([
+    ["that has ended", [-30, -1], true],
+    ["that has not begun", [1, 30], true],
+    ["that ends within 7 days", [-1, 6.5], true],
+    ["that ends within 30 days", [-1, 29.5], false],
+    ["that ends later", [-1, 30.5], undefined],
+  ])("a certificate %s", async (_name, days, urgent) => {
+    const { cert, key } = await authority.certificate({ usage: "serverAuth", days });
+    const verdict = await checked(cert, key);
+    expect([verdict.code, verdict.warnings.map((warning) => warning.urgent)]).toEqual([
+      0,
+      urgent === undefined ? [] : [urgent],
+    ]);
+  });
+
+  it("an intermediate that has ended, and a chain that does not hang together", async () => {
+    const ended = await authority.certificate({ days: [-30, -1] });
+    const concerns = certificateConcerns(chain(server.cert, ended.cert), Date.now());
+    expect(concerns.map(({ urgent }) => urgent)).toEqual([false, true]);
+    expect(certificateConcerns(chain(server.cert, ca), Date.now())).toEqual([]);
+    expect(certificateConcerns(chain(server.cert, ca), Date.now() + 4000 * DAY_MS)).toHaveLength(2);
+  });
+
+  it("keys and users that others can read, through links, too", async () => {
+    await checked(server.cert, server.key);
+    const key = join(directory.path, "tls.key");
+    const warned = async (): Promise<string[]> => {
+      const { out } = await command([
+        ...["check", "--format", "json", "--config", join(directory.path, "config.yaml")],
+      ]);
+      return (JSON.parse(out) as Verdict).warnings.map(({ file }) => basename(file));
+    };
+    await chmod(key, 0o604);
+    expect(await warned()).toEqual(["tls.key"]);
+    await chmod(key, 0o640);
+    expect(await warned()).toEqual(["tls.key"]);
+    await chmod(key, 0o600);
+    expect(await warned()).toEqual([]);
+    // As Kubernetes lays a Secret out: a link through `..data`.
+    const users = await directory.write("real-users.yaml", "users: {}\n");
+    await chmod(users, 0o644);
+    await rm(join(directory.path, "users.yaml"));
+    await symlink("real-users.yaml", join(directory.path, "users.yaml"));
+    expect(await warned()).toEqual(["users.yaml"]);
+  });
+
+  it("a file of somebody else's may be read by its group: that is how we read it", () => {
+    const own = process.getuid?.() ?? 0;
+    const exposed = (mode: number, uid: number): boolean =>
+      isExposed({ mode: 0o100_000 | mode, uid });
+    expect([0o600, 0o400, 0o700].map((mode) => exposed(mode, own))).toEqual(Array(3).fill(false));
+    expect([0o640, 0o604, 0o620].map((mode) => exposed(mode, own))).toEqual(Array(3).fill(true));
+    expect([0o440, 0o640].map((mode) => exposed(mode, own + 1))).toEqual(Array(2).fill(false));
+    expect([0o444, 0o644, 0o441].map((mode) => exposed(mode, own + 1))).toEqual(
+      Array(3).fill(true),
+    );
+  });
+});
+
+describe("served nevertheless", () => {
+  it("a certificate that has ended: the log, the metric and check tell", async () => {
+    const days = [-30, -1] as const;
+    const ended = await authority.certificate({ usage: "serverAuth", days });
+    const { cert, key } = ended;
+    await using gate = await startSallyport({
+      target: "http://127.0.0.1:1",
+      config: { server: { tls: { certFile: "old.crt", keyFile: "old.key" } } },
+      files: { "old.crt": cert, "old.key": key },
+      insecure: true,
+    });
+    const errors = gate.log().filter(({ level }) => level === "error");
+    expect(errors.map(({ file }) => basename(String(file)))).toEqual(["old.crt"]);
+    const warnings = gate.log().filter(({ level }) => level === "warn");
+    const files = warnings.map(({ file }) => basename(String(file)));
+    expect(files).toEqual(expect.arrayContaining(["old.key", "users.yaml"]));
+    const metric = "sallyport_tls_certificate_not_after_timestamp_seconds";
+    const end = (await scrape(gate)).value(metric) ?? Number.NaN;
+    expect(Math.abs(end * 1000 - (Date.now() - DAY_MS))).toBeLessThan(120_000);
+  });
+});

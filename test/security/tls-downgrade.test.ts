@@ -1,0 +1,159 @@
+/**
+ * Talking the server down. TLS 1.0 and 1.1, suites without forward secrecy or with CBC (BEAST, POODLE, Lucky 13, Raccoon) and
+ * renegotiation (CVE-2009-3555, CVE-2011-1473) stay in the libraries for those who ask: OpenSSL's configuration file and
+ * Node's command line can switch them on behind the application's back. So what is agreed on must be said by the
+ * application itself, and hold against both.
+ */
+import { once } from "node:events";
+import { createServer, type ServerOptions } from "node:https";
+import { describe, expect, it } from "vitest";
+import { testCertificates } from "../support/certificates.ts";
+import { listeningPort } from "../support/listening-port.ts";
+import { useSallyport } from "../support/pair.ts";
+import { type Peer, request } from "../support/raw-client.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { tlsExchange, type TlsExchangeOptions } from "../support/tls-client.ts";
+
+const GET = request(["GET /public/x HTTP/1.1", "Host: localhost", "Connection: close"]);
+/** A client that would take anything. */
+const ANYTHING = "ALL:COMPLEMENTOFALL:@SECLEVEL=0";
+const only = (version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): TlsExchangeOptions => ({
+  ...{ minVersion: version, maxVersion: version, ciphers: ANYTHING },
+});
+
+/** Weak ones of TLS 1.2, each for a certificate on P-256 or for none at all. */
+const WEAK = [
+  ...["ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES256-SHA", "ECDHE-ECDSA-AES128-CCM8"],
+  ...["ECDHE-ECDSA-NULL-SHA", "AECDH-AES128-SHA", "AES128-GCM-SHA256", "DHE-RSA-AES128-GCM-SHA256"],
+];
+const STRONG = [
+  ...["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384"],
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+];
+
+/** Lets old versions and weak suites in, for every program that does not say otherwise. */
+await using lax = await temporaryDirectory();
+const configuration = await lax.write(
+  "openssl.cnf",
+  `nodejs_conf = init
+openssl_conf = init
+[init]
+ssl_conf = ssl
+[ssl]
+system_default = lax
+[lax]
+MinProtocol = TLSv1
+CipherString = ALL:@SECLEVEL=0
+Options = UnsafeLegacyRenegotiation
+`,
+);
+const SWITCHES = `--tls-min-v1.0 --tls-cipher-list=${ANYTHING} --openssl-config=${configuration}`;
+
+describe.each([
+  ["as it comes", {}],
+  ["with OpenSSL's configuration and Node's command line against it", { NODE_OPTIONS: SWITCHES }],
+])("Sallyport %s", (_name, env: Record<string, string>) => {
+  const standing = useSallyport(undefined, { env });
+
+  it.each(["TLSv1", "TLSv1.1"] as const)("refuses %s", async (version) => {
+    const answer = await tlsExchange(standing().gate, GET, only(version));
+    expect([answer.raw, answer.protocol]).toEqual(["", undefined]);
+    expect(answer.error).toMatch(/alert protocol version/i);
+  });
+
+  it.each(["TLSv1.2", "TLSv1.3"] as const)("speaks %s", async (version) => {
+    const answer = await tlsExchange(standing().gate, GET, only(version));
+    expect([answer.raw.slice(0, 12), answer.protocol]).toEqual(["HTTP/1.1 200", version]);
+  });
+
+  it.each(WEAK)("refuses %s", async (suite) => {
+    const options = { maxVersion: "TLSv1.2", ciphers: `${suite}:@SECLEVEL=0` } as const;
+    const answer = await tlsExchange(standing().gate, GET, options);
+    expect([answer.raw, answer.protocol]).toEqual(["", undefined]);
+    expect(answer.error).toMatch(/alert handshake failure/i);
+  });
+
+  it.each(STRONG)("speaks %s", async (suite) => {
+    const answer = await tlsExchange(standing().gate, GET, {
+      ...{ maxVersion: "TLSv1.2", ciphers: suite },
+    });
+    expect(answer.raw).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it("chooses the suite itself", async () => {
+    const ciphers = STRONG.toReversed().join(":");
+    const answer = await tlsExchange(standing().gate, GET, { maxVersion: "TLSv1.2", ciphers });
+    expect(answer.cipher).toBe("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+  });
+
+  it("negotiates once", async () => {
+    const { gate, backend } = standing();
+    expect(await renegotiated(gate)).toBe(false);
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe("Sallyport for TLS 1.3 alone", () => {
+  const standing = useSallyport(undefined, {
+    config: { server: { tls: { minVersion: "TLSv1.3" } } },
+  });
+
+  it("refuses TLSv1.2", async () => {
+    const { gate } = standing();
+    expect((await tlsExchange(gate, GET, only("TLSv1.2"))).raw).toBe("");
+    expect((await tlsExchange(gate, GET, only("TLSv1.3"))).raw).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});
+
+describe("what is easily made of Node", () => {
+  const lower = { minVersion: "TLSv1", ciphers: ANYTHING } as const;
+
+  it.each(["TLSv1", "TLSv1.1"] as const)("speaks %s", async (version) => {
+    await using server = await plainServer(lower);
+    const answer = await tlsExchange(server, GET, only(version));
+    expect([answer.raw.slice(0, 12), answer.protocol]).toEqual(["HTTP/1.1 200", version]);
+  });
+
+  it.each(WEAK.slice(0, 4))("speaks %s", async (suite) => {
+    await using server = await plainServer(lower);
+    const options = { maxVersion: "TLSv1.2", ciphers: `${suite}:@SECLEVEL=0` } as const;
+    expect((await tlsExchange(server, GET, options)).raw).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it("negotiates again", async () => {
+    await using server = await plainServer({});
+    expect(await renegotiated(server)).toBe(true);
+  });
+});
+
+/** Whether a second handshake on one connection of TLS 1.2 came to its end. */
+async function renegotiated(peer: Peer): Promise<boolean> {
+  let again = false;
+  await tlsExchange(peer, "", {
+    maxVersion: "TLSv1.2",
+    onSecure(socket) {
+      socket.renegotiate({ rejectUnauthorized: true }, (error) => {
+        again = error === null;
+        socket.destroy();
+      });
+    },
+  });
+  return again;
+}
+
+async function plainServer(options: ServerOptions): Promise<Peer & AsyncDisposable> {
+  const { server: pair, ca } = await testCertificates();
+  const server = createServer({ ...pair, ...options }, (_request, response) => response.end("ok"));
+  server.on("clientError", (_error, socket) => socket.destroy());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: listeningPort(server),
+    ca,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
