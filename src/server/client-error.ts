@@ -27,27 +27,48 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
 
 /**
  * What Node's parser or its clock refuses gets the envelope, too: as the answer of the request under way, or by itself when
- * no request has begun. An answer that is half written already can only be cut off.
+ * no request has begun. An answer that is half written already can only be cut off, unless what is wrong came behind its
+ * request: then it goes out, and the connection ends behind it.
  */
 export function createClientErrorHandler(
   options: ClientErrorOptions,
 ): (error: NodeJS.ErrnoException, socket: Duplex) => void {
+  /** Connections that end behind the answers that are under way. */
+  const ending = new WeakSet<Duplex>();
   return (error, socket) => {
     const response = responseUnderWay(socket);
     if (response?.whole === true) {
       endGently(socket);
       return;
     }
-    if (error.code === "ECONNRESET" || !socket.writable || response?.headersSent === true) {
+    if (error.code === "ECONNRESET" || !socket.writable) {
       socket.destroy();
       return;
     }
     const code = CODES[error.code ?? ""] ?? "bad_request";
     const rejection = REJECTIONS.find((word) => word === code);
+    if (response?.req.complete === true) {
+      // The request was whole: what is wrong came behind it, and its answer is owed.
+      if (!ending.has(socket) && rejection !== undefined) options.observer.rejected(rejection);
+      ending.add(socket);
+      endBehindAnswers(socket);
+      return;
+    }
+    if (response?.headersSent === true) {
+      socket.destroy();
+      return;
+    }
     if (rejection !== undefined) options.observer.rejected(rejection);
     if (response === undefined) refuseSocket(new GateError(code), socket, options);
     else interrupt(new GateError(code), response, options.realm());
   };
+}
+
+/** Ends a connection when the answers to what was whole have gone out, in their order. */
+function endBehindAnswers(socket: Duplex): void {
+  const response = responseUnderWay(socket);
+  if (response === undefined) endGently(socket);
+  else response.once("close", () => endBehindAnswers(socket));
 }
 
 /** Node keeps the response that a socket is writing under this name; its own default handler looks there as well. */

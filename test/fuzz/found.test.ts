@@ -88,3 +88,29 @@ describe("Expect: 100-continue", () => {
     expect(uncaught()).toEqual([]);
   });
 });
+
+describe("what is broken behind a whole request", () => {
+  it.each([
+    ["a head that is too large", `GET /public/b HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`],
+    ["garbage", "\x00\x01\x02 nonsense\r\n\r\n"],
+  ])("(%s) does not cost it its answer", async (_name, broken) => {
+    const { gate } = standing();
+    for (const path of ["/public/fast", "/public/slow"]) {
+      const whole = request([`GET ${path} HTTP/1.1`, HOST]);
+      const answer = await exchange(gate, whole + whole + broken, { responses: Infinity });
+      expect(answer.ended).toBe("closed");
+      expect(answer.responses.map(({ status, body }) => [status, body])).toEqual([
+        [200, "ok"],
+        [200, "ok"],
+      ]);
+    }
+  });
+
+  it("(a second request after Proxy-Connection: close) does not cost it its answer", async () => {
+    const { gate } = standing();
+    const first = request(["GET /public/a HTTP/1.1", HOST, "Proxy-Connection: close"]);
+    const second = request(["GET /public/a HTTP/1.1", HOST]);
+    const answer = await exchange(gate, first + second, { responses: Infinity });
+    expect([answer.responses[0]?.status, answer.ended]).toEqual([200, "closed"]);
+  });
+});
