@@ -49,9 +49,13 @@ export function createClientErrorHandler(
     const rejection = REJECTIONS.find((word) => word === code);
     if (response?.req.complete === true) {
       // The request was whole: what is wrong came behind it, and its answer is owed.
-      if (!ending.has(socket) && rejection !== undefined) options.observer.rejected(rejection);
+      if (ending.has(socket)) return;
       ending.add(socket);
-      endBehindAnswers(socket);
+      if (rejection !== undefined) options.observer.rejected(rejection);
+      behindAnswers(socket, () => {
+        if (error.code === "HPE_CLOSED_CONNECTION" || !socket.writable) endGently(socket);
+        else refuseSocket(new GateError(code), socket, options);
+      });
       return;
     }
     if (response?.headersSent === true) {
@@ -64,11 +68,11 @@ export function createClientErrorHandler(
   };
 }
 
-/** Ends a connection when the answers to what was whole have gone out, in their order. */
-function endBehindAnswers(socket: Duplex): void {
+/** Calls `next` when the answers to what was whole have gone out, in their order. */
+function behindAnswers(socket: Duplex, next: () => void): void {
   const response = responseUnderWay(socket);
-  if (response === undefined) endGently(socket);
-  else response.once("close", () => endBehindAnswers(socket));
+  if (response === undefined) next();
+  else response.once("close", () => behindAnswers(socket, next));
 }
 
 /** Node keeps the response that a socket is writing under this name; its own default handler looks there as well. */

@@ -91,18 +91,16 @@ describe("Expect: 100-continue", () => {
 
 describe("what is broken behind a whole request", () => {
   it.each([
-    ["a head that is too large", `GET /public/b HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`],
-    ["garbage", "\x00\x01\x02 nonsense\r\n\r\n"],
-  ])("(%s) does not cost it its answer", async (_name, broken) => {
+    ["a head that is too large", `GET /public/b HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
+    ["garbage", "\x00\x01\x02 nonsense\r\n\r\n", 400],
+  ])("(%s) does not cost it its answer", async (_name, broken, refused) => {
     const { gate } = standing();
     for (const path of ["/public/fast", "/public/slow"]) {
       const whole = request([`GET ${path} HTTP/1.1`, HOST]);
       const answer = await exchange(gate, whole + whole + broken, { responses: Infinity });
       expect(answer.ended).toBe("closed");
-      expect(answer.responses.map(({ status, body }) => [status, body])).toEqual([
-        [200, "ok"],
-        [200, "ok"],
-      ]);
+      expect(answer.responses.map(({ status }) => status)).toEqual([200, 200, refused]);
+      expect(answer.responses[0]?.body).toBe("ok");
     }
   });
 
