@@ -28,13 +28,15 @@ export class TrackedResponse extends ServerResponse {
    * Ends the answer. Where the connection ends with it, what the client still sends is read first, for a while: closing a
    * socket with unread bytes resets it, and the client would lose the answer that stands before the reset.
    */
-  override end(body?: unknown): this {
-    if (this.shouldKeepAlive || !this.#mayBringMore()) return super.end(body);
+  override end(body?: unknown, encoding?: BufferEncoding | (() => void)): this {
+    // What Node allows, and nobody here does: a callback in the place of the encoding.
+    const coding = typeof encoding === "string" ? encoding : "utf8";
+    if (this.shouldKeepAlive || !this.#mayBringMore()) return super.end(body, coding);
     if (this.#ending) return this;
     this.#ending = true;
     // By itself, since the answer to HEAD has nothing behind it that would take the head along.
     this.flushHeaders();
-    if (body !== undefined) this.write(body);
+    if (body !== undefined) this.write(body, coding);
     void discardRest(this.req).then(() => super.end());
     return this;
   }

@@ -212,6 +212,21 @@ describe("a client that leaves", () => {
   });
 });
 
+describe("an answer", () => {
+  it.each([1, 256, 4096, 4097, 70_000])(
+    "of %i bytes of every value arrives as it was sent",
+    async (size) => {
+      const sent = Buffer.from(Array.from({ length: size }, (_, at) => at % 256));
+      await using source = await startPlainBackend((_request, response) => {
+        response.writeHead(200, { "content-length": String(size) }).end(sent);
+      });
+      await using through = await startSallyport({ target: source.url });
+      const answer = await answerTo(open(through, "/public/bytes").end());
+      expect(Buffer.concat(await answer.toArray()).equals(sent)).toBe(true);
+    },
+  );
+});
+
 describe("a small body", () => {
   it("is waited for before the backend is asked, and a client that leaves meanwhile costs it nothing", async () => {
     let asked = 0;
