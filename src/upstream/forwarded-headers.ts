@@ -70,7 +70,10 @@ function appended(list: string | undefined, element: string): string {
 function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
   let found: string | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() === wanted) found = appended(found, rawHeaders[i + 1] ?? "");
+    const value = rawHeaders[i + 1] ?? "";
+    if (rawHeaders[i]?.toLowerCase() !== wanted) continue;
+    // An empty field adds no element (RFC 9110 §5.6.1.1).
+    if (value !== "" || found === undefined) found = appended(found, value);
   }
   return found;
 }

@@ -43,8 +43,10 @@ describe.skipIf(!mayChangeUser)("its content (skipped unless root: it is run as 
 
   /** Starts a command of the Dockerfile, with its absolute paths seen from the laid-out root. */
   function start(command: readonly string[], args: readonly string[], env: object): ChildProcess {
-    const [program = "", script = "", ...rest] = command;
-    return spawn(join(root, program), [join(root, script), ...rest, ...args], {
+    const [program = "", ...rest] = command.map((word) =>
+      word.startsWith("/") ? join(root, word) : word,
+    );
+    return spawn(program, [...rest, ...args], {
       uid: UID,
       gid: UID,
       cwd: join(root, "app"),

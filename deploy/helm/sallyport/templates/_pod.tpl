@@ -65,6 +65,10 @@ fsGroup: 65532
     httpGet: { path: /readyz, port: admin }
     periodSeconds: 5
     timeoutSeconds: 3
+  lifecycle:
+    preStop:
+      exec:
+        command: [/nodejs/bin/node, --disable-sigusr1, /app/dist/main.js, drain]
   resources:
     {{- toYaml .Values.resources | nindent 4 }}
   securityContext:
