@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_HEADER_FIELDS } from "../server/intake.ts";
+import { MAX_HEADER_FIELDS } from "../server/request-fields.ts";
 import { duration, size, sizeOrUnlimited } from "./fields.ts";
 
 /** What bounds the cost of a client or of a backend: parts of the sections `server`, `routes` and `upstreams`. */

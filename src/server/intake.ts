@@ -5,6 +5,7 @@ import { GateError } from "../core/errors.ts";
 import { type GateRequest, mintGateRequest } from "../core/gate-request.ts";
 import { canonicalPath } from "../lib/canonical-path.ts";
 import { type Networks, plainAddress } from "../lib/networks.ts";
+import { ambiguous, type Fields, MAX_HEADER_FIELDS, readFields } from "./request-fields.ts";
 import { clientSubjectOf } from "./tls-client-subject.ts";
 
 /**
@@ -12,9 +13,6 @@ import { clientSubjectOf } from "./tls-client-subject.ts";
  * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two readers could read differently.
  */
 export type Intake = (message: IncomingMessage, id: number) => GateRequest;
-
-/** The most header fields of a request: Node hides those beyond its own limit, so ours is lower (CVE-2026-58044). */
-export const MAX_HEADER_FIELDS = 256;
 
 /** A name without empty labels, which others would cut off or fill in; a final dot is one way to write it. */
 const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
@@ -24,18 +22,6 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Begins the request ids that are made here, so that those of two pods differ. */
 const PROCESS_TAG = Math.floor(Math.random() * 2 ** 48).toString(36);
-
-/** The fields that intake itself reads. */
-interface Fields {
-  host: string | undefined;
-  authorization: string | undefined;
-  authorizations: number;
-  requestId: string | undefined;
-  contentLength: string | undefined;
-  transferEncoding: string | undefined;
-  forwardedFor: string | undefined;
-  expect: string | undefined;
-}
 
 /** What the requests of one connection have in common: worked out for the first of them. */
 interface Connection {
@@ -112,76 +98,9 @@ export function createIntake(trustedProxies: Networks, mostFields = MAX_HEADER_F
 /** Told with 405 for a method that no route can allow. */
 const ALLOWED = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-function ambiguous(reason: string): GateError {
-  return new GateError("bad_request", { reason: `ambiguous_${reason}` });
-}
-
 /** The id that the client chose when it is harmless, else one of ours. */
 export function requestIdOf(sent: string | string[] | undefined, id: number): string {
   return typeof sent === "string" && REQUEST_ID.test(sent) ? sent : `${PROCESS_TAG}-${id}`;
-}
-
-function readFields(rawHeaders: readonly string[], most: number): Fields {
-  if (rawHeaders.length > most * 2) throw new GateError("header_too_large");
-  const fields: Fields = {
-    host: undefined,
-    authorization: undefined,
-    authorizations: 0,
-    requestId: undefined,
-    contentLength: undefined,
-    transferEncoding: undefined,
-    forwardedFor: undefined,
-    expect: undefined,
-  };
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    readField(fields, rawHeaders[i] ?? "", rawHeaders[i + 1] ?? "");
-  }
-  return fields;
-}
-
-/** The length of a name tells most fields apart without a comparison. */
-function readField(fields: Fields, name: string, value: string): void {
-  switch (name.length) {
-    case 4:
-      if (name.toLowerCase() === "host") fields.host = once(fields.host, value, "host");
-      break;
-    case 6:
-      if (name.toLowerCase() === "expect") {
-        fields.expect = fields.expect === undefined ? value : `${fields.expect},${value}`;
-      }
-      break;
-    case 12:
-      if (name.toLowerCase() === "x-request-id") fields.requestId ??= value;
-      break;
-    case 13:
-      if (name.toLowerCase() === "authorization") {
-        fields.authorization ??= value;
-        fields.authorizations += 1;
-      }
-      break;
-    case 14:
-      if (name.toLowerCase() === "content-length") {
-        fields.contentLength = once(fields.contentLength, value, "length");
-      }
-      break;
-    case 15:
-      if (name.toLowerCase() === "x-forwarded-for") {
-        fields.forwardedFor =
-          fields.forwardedFor === undefined ? value : `${fields.forwardedFor},${value}`;
-      }
-      break;
-    case 17:
-      if (name.toLowerCase() === "transfer-encoding") {
-        fields.transferEncoding = once(fields.transferEncoding, value, "framing");
-      }
-      break;
-    default:
-  }
-}
-
-function once(before: string | undefined, value: string, what: string): string {
-  if (before !== undefined) throw ambiguous(what);
-  return value;
 }
 
 /** Exactly one well-formed Host; HTTP/1.0 may do without (RFC 9112 §3.2). */

@@ -8,13 +8,12 @@ import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
 import { REJECTIONS } from "../core/outcome.ts";
-import { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Admission } from "./admission.ts";
 import { errorAnswer, send } from "./answer.ts";
 import { finishReading } from "./discard-rest.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
-import { CLIENT_GONE, outcomeOf, type Progress } from "./progress.ts";
+import { beginProgress, CLIENT_GONE, outcomeOf, type Progress } from "./progress.ts";
 import { limitAddress, limitSubject } from "./rate-limits.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 import { refuseOtherUpgrades } from "./upgrade-request.ts";
@@ -83,7 +82,7 @@ export class Pipeline {
       const endpoint = ownEndpoint(gate, request, upgrade);
       if (endpoint === undefined) {
         await this.#pass(gate, request, progress, incoming, response, upgrade);
-        finishReading(incoming);
+        if (upgrade === undefined) finishReading(incoming);
       } else {
         await this.#answerOurselves(gate, endpoint, request, progress, incoming, response);
       }
@@ -97,18 +96,7 @@ export class Pipeline {
   #begin(response: TrackedResponse): Progress {
     this.#options.observer.requestStarted();
     response.id = this.#options.nextId();
-    return {
-      id: response.id,
-      started: this.#options.clock.monotonic(),
-      transfer: new Transfer(),
-      requestId: "",
-      request: undefined,
-      route: "none",
-      auth: undefined,
-      subject: undefined,
-      reason: undefined,
-      status: 0,
-    };
+    return beginProgress(response.id, this.#options.clock.monotonic());
   }
 
   async #answerOurselves(

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { GateRequest } from "../core/gate-request.ts";
 import type { AuthResult, Outcome } from "../core/outcome.ts";
-import type { Transfer } from "../core/transfer.ts";
+import { Transfer } from "../core/transfer.ts";
 import { plainAddress } from "../lib/networks.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 
@@ -22,6 +22,22 @@ export interface Progress {
   reason: string | undefined;
   /** What the client got, when `response` does not say it: 101, or 499. */
   status: number;
+}
+
+/** @param started monotonic, in milliseconds. */
+export function beginProgress(id: number, started: number): Progress {
+  return {
+    id,
+    started,
+    transfer: new Transfer(),
+    requestId: "",
+    request: undefined,
+    route: "none",
+    auth: undefined,
+    subject: undefined,
+    reason: undefined,
+    status: 0,
+  };
 }
 
 /** All that is told of a request that has ended. */

@@ -199,7 +199,7 @@ describe("keys retire", () => {
     await done("generate", directory, "--name", "one");
     const [one] = await listed(directory);
     const retire = async (...args: string[]): Promise<number> =>
-      (await command(["keys", "retire", "-d", directory, "--kid", one?.kid ?? "", ...args])).code;
+      (await command(["keys", "retire", "-d", directory, `--kid=${one?.kid}`, ...args])).code;
     expect(await retire()).toBe(1);
     expect(await retire("--force")).toBe(1);
     await done("rotate", directory, "--lifetime", "1h", "--name", "later");

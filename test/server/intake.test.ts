@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GateError } from "../../src/core/errors.ts";
 import type { GateRequest } from "../../src/core/gate-request.ts";
 import { networks } from "../../src/lib/networks.ts";
-import { createIntake, MAX_HEADER_FIELDS, requestIdOf } from "../../src/server/intake.ts";
+import { createIntake, requestIdOf } from "../../src/server/intake.ts";
+import { MAX_HEADER_FIELDS } from "../../src/server/request-fields.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { exchange, request } from "../support/raw-client.ts";
 

@@ -6,13 +6,12 @@ import type { GateRequest } from "../../core/gate-request.ts";
 import type { Identity } from "../../core/identity.ts";
 import type { Permit } from "../../core/permit.ts";
 import type { TokenRefusal, TokenVerifier } from "../../core/token-verifier.ts";
-import { Transfer } from "../../core/transfer.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { networks } from "../../lib/networks.ts";
 import { Admission } from "../../server/admission.ts";
 import { bearerToken } from "../../server/bearer.ts";
 import { createIntake } from "../../server/intake.ts";
-import type { Progress } from "../../server/progress.ts";
+import { beginProgress } from "../../server/progress.ts";
 import { type ReadHead, readHead } from "../../server/read-head.ts";
 import { refuseOtherUpgrades } from "../../server/upgrade-request.ts";
 import type { SigningKeys } from "../../tokens/signing-keys.ts";
@@ -62,7 +61,7 @@ class Walk {
   readonly #gate: Gate;
   readonly #found: Mutable<Omit<Explanation, "verdict">>;
   readonly #admission = new Admission(SILENT_OBSERVER);
-  readonly #progress = freshProgress();
+  readonly #progress = beginProgress(0, 0);
 
   constructor(options: ExplainerOptions, gate: Gate) {
     this.#options = options;
@@ -169,19 +168,4 @@ class Walk {
   #note(text: string): void {
     this.#found.notes = [...this.#found.notes, text];
   }
-}
-
-function freshProgress(): Progress {
-  return {
-    id: 0,
-    started: 0,
-    transfer: new Transfer(),
-    requestId: "",
-    request: undefined,
-    route: "none",
-    auth: undefined,
-    subject: undefined,
-    reason: undefined,
-    status: 0,
-  };
 }
