@@ -37,12 +37,9 @@ export function createClientErrorHandler(
   const ending = new WeakSet<Duplex>();
   return (error, socket) => {
     const response = responseUnderWay(socket);
-    if (response?.whole === true) {
-      endGently(socket);
-      return;
-    }
     if (error.code === "ECONNRESET" || !socket.writable) {
-      socket.destroy();
+      if (response?.whole === true) endGently(socket);
+      else socket.destroy();
       return;
     }
     const code = CODES[error.code ?? ""] ?? "bad_request";
@@ -56,6 +53,10 @@ export function createClientErrorHandler(
         if (error.code === "HPE_CLOSED_CONNECTION" || !socket.writable) endGently(socket);
         else refuseSocket(new GateError(code), socket, options);
       });
+      return;
+    }
+    if (response?.whole === true) {
+      endGently(socket);
       return;
     }
     if (response?.headersSent === true) {

@@ -104,6 +104,17 @@ describe("what is broken behind a whole request", () => {
     }
   });
 
+  it.each([
+    ["a missing token", request(["GET /orders HTTP/1.1", HOST]), 401],
+    ["a method", request(["PUT /api/authenticate HTTP/1.1", HOST]), 405],
+  ])("gets its own refusal behind that of %s", async (_name, refused, status) => {
+    const { gate } = standing();
+    const tooLarge = `HEAD /public/b HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`;
+    const answer = await exchange(gate, refused + tooLarge, { responses: Infinity });
+    expect(answer.ended).toBe("closed");
+    expect(answer.responses.map((response) => response.status)).toEqual([status, 431]);
+  });
+
   it("(a second request after Proxy-Connection: close) does not cost it its answer", async () => {
     const { gate } = standing();
     const first = request(["GET /public/a HTTP/1.1", HOST, "Proxy-Connection: close"]);
