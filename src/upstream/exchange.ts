@@ -1,20 +1,18 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Dispatcher } from "undici";
 import { GateError } from "../core/errors.ts";
-import type { GateRequest } from "../core/gate-request.ts";
 import type { Observer } from "../core/observer.ts";
 import type { UpstreamErrorReason } from "../core/outcome.ts";
 import type { Permit } from "../core/permit.ts";
 import type { Transfer } from "../core/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { tellToContinue } from "../lib/continue.ts";
+import { type Body, dispatchOf, isRepeatable } from "./dispatch.ts";
 import { upstreamReason } from "./failures.ts";
 import type { OutgoingHeaders } from "./outgoing-headers.ts";
 import { Relay, type RelayEvents } from "./relay.ts";
 import { RequestBody } from "./request-body.ts";
 import { endWithTrailers } from "./request-trailers.ts";
-import { rewritePath } from "./rewrite.ts";
 import { isSmallBody, takeSmallBody } from "./small-body.ts";
 import type { Target } from "./target.ts";
 import type { Holder, Upstream } from "./upstreams.ts";
@@ -29,21 +27,6 @@ export interface ExchangeSettings {
   readonly clock: Clock;
   readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed">;
 }
-
-/** None, a small one as a whole, or one that is passed on as it comes. */
-type Body = Buffer | RequestBody | undefined;
-
-/** Methods that may be sent twice (RFC 9110 §9.2.2). */
-const IDEMPOTENT = new Set([
-  "GET",
-  "HEAD",
-  "OPTIONS",
-  "PUT",
-  "DELETE",
-  "PROPFIND",
-  "REPORT",
-  "SEARCH",
-]);
 
 /** One permitted request and its answer, over one connection or, where that turned out to be stale, two. */
 export class Exchange implements RelayEvents, Holder {
@@ -200,7 +183,7 @@ export class Exchange implements RelayEvents, Holder {
     this.#transfer.target = target.address;
     this.#body = body;
     const relay = new Relay(this.#response, this.#permit.request.requestId, this);
-    target.pool.dispatch(this.#dispatch(body), relay);
+    target.pool.dispatch(dispatchOf(this.#permit, this.#settings.outgoing, body), relay);
   }
 
   #release(): void {
@@ -236,27 +219,4 @@ export class Exchange implements RelayEvents, Holder {
       },
     });
   }
-
-  #dispatch(body: Body): Dispatch {
-    const { route, request } = this.#permit;
-    const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
-    const headers = this.#settings.outgoing.headers(this.#permit);
-    if (request.authority !== "") headers.push("Host", request.authority);
-    if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));
-    return {
-      method: request.method,
-      path: path + request.query,
-      headers,
-      body: body ?? null,
-      servername: "fixed.invalid",
-    };
-  }
 }
-
-/** The request may be sent once more: it changes nothing twice, and all of it is still here. */
-function isRepeatable({ method }: GateRequest, body: Body): boolean {
-  return IDEMPOTENT.has(method) && (!(body instanceof RequestBody) || body.untouched);
-}
-
-/** `servername` is fixed, since undici would derive it from Host and reconnect whenever a client sends another. */
-type Dispatch = Dispatcher.DispatchOptions & { readonly servername: string };
