@@ -39,6 +39,7 @@ export const REJECTIONS = [
   "upstream_busy",
   "connections",
   "connections_per_address",
+  "pipelined",
   "tls_handshake",
 ] as const;
 export type Rejection = (typeof REJECTIONS)[number];

@@ -9,6 +9,7 @@ import type { Observer } from "../core/observer.ts";
 import type { Networks } from "../lib/networks.ts";
 import { createClientErrorHandler, responseUnderWay } from "./client-error.ts";
 import { limitConnections } from "./connection-limit.ts";
+import { inTurn } from "./in-turn.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { createTlsServer, renewContext, type ServerTls } from "./tls-listener.ts";
 import { TrackedResponse } from "./tracked-response.ts";
@@ -159,9 +160,10 @@ function createHttpServer(options: ListenOptions): Server {
 
 function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): void {
   const { pipeline, observer } = options;
-  const handle = (request: IncomingMessage, response: TrackedResponse): void => {
-    void pipeline.handle(request, response);
-  };
+  const handle = inTurn(
+    (request, response) => void pipeline.handle(request, response),
+    () => observer.rejected("pipelined"),
+  );
   server.on("request", handle);
   // The pipeline tells the client to continue when the backend wants the body.
   server.on("checkContinue", handle);

@@ -1,4 +1,5 @@
 import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { discardRest, isDiscardable } from "./discard-rest.ts";
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
@@ -13,7 +14,14 @@ export class TrackedResponse extends ServerResponse {
   interruption: string | undefined;
   /** Nothing more can be read of the request: its socket is no longer Node's. */
   detached = false;
+  /** Called when the answers before this one are out, and its own may go. */
+  onTurn: (() => void) | undefined;
   #ending = false;
+
+  override assignSocket(socket: Socket): void {
+    super.assignSocket(socket);
+    this.onTurn?.();
+  }
 
   /** Says that the connection will end when more of the request is announced than is read away (RFC 9112 §9.6). */
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {

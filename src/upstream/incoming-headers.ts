@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { mayTrail } from "./trailer-fields.ts";
 
 /** Meant for us alone (RFC 9110 §7.6.1); the framing towards the client is Node's. */
 const DROPPED = new Set([
@@ -35,7 +36,7 @@ export function incomingHeaders(
 export function incomingTrailers(trailers: IncomingHttpHeaders): [string, string][] {
   const passed: [string, string][] = [];
   for (const name of Object.keys(trailers)) {
-    if (DROPPED.has(name) || name === "content-length" || name === "host") continue;
+    if (DROPPED.has(name) || !mayTrail(name)) continue;
     const value = trailers[name];
     for (const each of typeof value === "string" ? [value] : (value ?? []))
       passed.push([name, each]);

@@ -7,6 +7,7 @@ import {
   type IdentityHeaderNames,
   IdentityHeaders,
 } from "./identity-headers.ts";
+import { mayTrail } from "./trailer-fields.ts";
 
 /** Makes what the backend gets around the body. Pure. */
 export interface OutgoingHeaders {
@@ -31,11 +32,9 @@ const DROPPED = [
     "http2-settings",
   ],
   ...["host", "content-length", "expect", "x-request-id"],
+  // CGI makes it HTTP_PROXY, the variable that names a proxy for what the backend itself asks for (CVE-2016-5385).
+  "proxy",
 ];
-
-/** Fields that decide how a message is routed, authorised or read: no trailer may change that (RFC 9110 §6.5.1). */
-const NEVER_TRAILING =
-  /^(?:content-|if-|proxy-|cache-control|cookie|date|expires|host|max-forwards|pragma|range|set-cookie|vary)/i;
 
 /** Names seen so far and what happens to them; bounded, since a client chooses the names. */
 const REMEMBERED_NAMES = 1024;
@@ -49,8 +48,9 @@ function folded(name: string): string {
 const IDENTITY_FAMILIES =
   /^x-(?:auth-request|remote|forwarded-(?:user|groups?|email|preferred-username|(?:access|id)-token))(?:-|$)/;
 
-/** In which proxies tell backends what was asked for before they changed it: believed from a trusted proxy alone. */
-const ROUTING_FAMILIES = /^x-(?:forwarded|original|rewrite)(?:-|$)/;
+/** In which proxies tell backends what was asked for before they changed it, and by whom: believed from a trusted proxy alone. */
+const PROXY_FAMILIES =
+  /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
 
 /** @param names the identity headers of this gate. Those of every preset are removed from what a client sends, too. */
 export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeaders {
@@ -81,7 +81,7 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     if (FORWARDED_NAMES.has(name)) return "forwarded";
     const alias = folded(name);
     if (ours.has(alias) || IDENTITY_FAMILIES.test(alias)) return "drop";
-    return ROUTING_FAMILIES.test(alias) ? "from-proxy" : "pass";
+    return PROXY_FAMILIES.test(alias) ? "from-proxy" : "pass";
   }
 
   function headers(permit: Permit): string[] {
@@ -121,8 +121,9 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
     const fields: string[] = [];
     for (let i = 0; i + 1 < rawTrailers.length; i += 2) {
       const name = rawTrailers[i] ?? "";
-      const passes = dispositionOf(name) === "pass" && !NEVER_TRAILING.test(name);
-      if (passes) fields.push(name, rawTrailers[i + 1] ?? "");
+      if (dispositionOf(name) === "pass" && mayTrail(name)) {
+        fields.push(name, rawTrailers[i + 1] ?? "");
+      }
     }
     return fields;
   }

@@ -2,8 +2,9 @@
  * Headers that name another path. IIS, Zend and Symfony (CVE-2018-14773) route by `X-Original-URL` or `X-Rewrite-URL`
  * instead of the request line; oauth2-proxy decided by a client's `X-Forwarded-Uri` (CVE-2026-40575), and Traefik passed
  * `X-Forwarded-Prefix` on from anybody (GHSA-6384-m2mw-rf54). With one of these a request for a public path is a request
- * for a protected one, or the other way round. They decide nothing here, and from a client who is no trusted proxy they
- * do not reach the backend, in any spelling.
+ * for a protected one, or the other way round. Others name another client (`X-Client-IP`), or a proxy for what the backend
+ * asks for itself (`Proxy`, CVE-2016-5385). They decide nothing here, and from a client who is no trusted proxy they do not
+ * reach the backend, in any spelling.
  */
 import { describe, expect, it } from "vitest";
 import type { HttpMessage } from "../support/http-reader.ts";
@@ -14,8 +15,18 @@ const NAMES = [
   ...["X-Original-URL", "X-Original-URI", "X-Rewrite-URL", "X-Original-Host", "X-Original-Method"],
   ...["X-Forwarded-Uri", "X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-Method"],
   ...["X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Forwarded-By"],
+  ...[
+    "X-Envoy-Original-Path",
+    "X-Envoy-Original-Host",
+    "Forwarded-For",
+    "X-Client-IP",
+    "Client-IP",
+  ],
+  ...["True-Client-IP", "X-True-Client-IP", "CF-Connecting-IP", "X-Cluster-Client-IP"],
+  ...["X-Originating-IP", "Fastly-Client-IP", "Proxy"],
 ] as const;
-const spellings = (name: string): string[] => [name, name.replaceAll("-", "_").toLowerCase()];
+const spellings = (name: string): string[] =>
+  name.includes("-") ? [name, name.replaceAll("-", "_").toLowerCase()] : [name];
 
 const attack = (path: string, value: string, names: readonly string[]): string =>
   request([

@@ -61,6 +61,10 @@ test("trailers go on without those that change how the message is read", () => {
     host: "x",
     connection: "close",
     "x-request-id": "theirs",
+    "set-cookie": ["a=b"],
+    "www-authenticate": "Basic",
+    "cache-control": "public",
+    location: "/x",
   };
   expect(incomingTrailers(trailers)).toEqual([
     ["grpc-status", "0"],
