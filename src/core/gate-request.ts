@@ -31,6 +31,8 @@ export interface GateRequestParts {
   readonly peerTrusted: boolean;
   /** Address of the client: the peer, or what a trusted proxy says. */
   readonly client: string;
+  /** What the client is counted by in limits: its IPv4 address, or its /64 of IPv6. */
+  readonly network: string;
   readonly secure: boolean;
   /** Subject of the client's certificate (RFC 4514); undefined when it has shown none. */
   readonly clientSubject: string | undefined;
@@ -59,6 +61,7 @@ export class GateRequest implements GateRequestParts {
   readonly peer: string;
   readonly peerTrusted: boolean;
   readonly client: string;
+  readonly network: string;
   readonly secure: boolean;
   readonly clientSubject: string | undefined;
   readonly expectsContinue: boolean;
@@ -83,6 +86,7 @@ export class GateRequest implements GateRequestParts {
     this.peer = parts.peer;
     this.peerTrusted = parts.peerTrusted;
     this.client = parts.client;
+    this.network = parts.network;
     this.secure = parts.secure;
     this.clientSubject = parts.clientSubject;
     this.expectsContinue = parts.expectsContinue;

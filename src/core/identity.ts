@@ -5,6 +5,8 @@ export interface IdentityClaims {
   readonly issuer: string;
   /** `exp` of the token, in seconds since the epoch. */
   readonly expiresAt: number;
+  /** When it ends, milliseconds since the epoch: `exp`, and what its issuer's clock may be off. */
+  readonly acceptedUntil: number;
 }
 
 let mint: (claims: IdentityClaims) => Identity;
@@ -16,6 +18,7 @@ export class Identity implements IdentityClaims {
   readonly groups: readonly string[];
   readonly issuer: string;
   readonly expiresAt: number;
+  readonly acceptedUntil: number;
   static {
     mint = (claims) => new Identity(claims);
   }
@@ -25,6 +28,7 @@ export class Identity implements IdentityClaims {
     this.groups = claims.groups;
     this.issuer = claims.issuer;
     this.expiresAt = claims.expiresAt;
+    this.acceptedUntil = claims.acceptedUntil;
   }
 
   /** Whether a value is a genuine identity; look-alikes are not. */

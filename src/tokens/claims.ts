@@ -29,10 +29,11 @@ export function readClaims(
   if (exp !== undefined && !isDate(exp)) return "malformed";
   if (aud !== audience && !(isTexts(aud) && aud.includes(audience))) return "audience";
   if (exp === undefined) return "no_expiry";
-  if (nowMs >= acceptedUntil(exp, skewMs)) return "expired";
+  const until = acceptedUntil(exp, skewMs);
+  if (nowMs >= until) return "expired";
   if (nbf !== undefined && nbf * 1000 > nowMs + skewMs) return "not_yet_valid";
   if (iat !== undefined && iat * 1000 > nowMs + issuedAheadMs) return "not_yet_valid";
-  return { subject: sub, groups, issuer, expiresAt: exp };
+  return { subject: sub, groups, issuer, expiresAt: exp, acceptedUntil: until };
 }
 
 /** When a token ends, in milliseconds since the epoch: at that instant it is no longer accepted. */

@@ -11,11 +11,12 @@ import { type Body, dispatchOf, isRepeatable } from "./dispatch.ts";
 import { upstreamReason } from "./failures.ts";
 import type { OutgoingHeaders } from "./outgoing-headers.ts";
 import { Relay, type RelayEvents } from "./relay.ts";
-import { RequestBody } from "./request-body.ts";
+import { type BodyEvents, RequestBody } from "./request-body.ts";
 import { endWithTrailers } from "./request-trailers.ts";
 import { isSmallBody, takeSmallBody } from "./small-body.ts";
+import type { Holder } from "./slow-holders.ts";
 import type { Target } from "./target.ts";
-import type { Holder, Upstream } from "./upstreams.ts";
+import type { Upstream } from "./upstreams.ts";
 import type { YoungCollection } from "./young-collection.ts";
 
 /** What all exchanges of a gate share. */
@@ -29,7 +30,8 @@ export interface ExchangeSettings {
 }
 
 /** One permitted request and its answer, over one connection or, where that turned out to be stale, two. */
-export class Exchange implements RelayEvents, Holder {
+export class Exchange implements RelayEvents, BodyEvents, Holder {
+  readonly client: string;
   readonly #settings: ExchangeSettings;
   readonly #permit: Permit;
   readonly #upstream: Upstream;
@@ -43,6 +45,9 @@ export class Exchange implements RelayEvents, Holder {
   #body: Body;
   #started = 0;
   #repeated = false;
+  /** What stands still because of the client: the answer until it reads, the request until it sends. */
+  #unread = false;
+  #unsent = false;
   #gaveWay = false;
   readonly #completion = Promise.withResolvers<void>();
 
@@ -54,6 +59,7 @@ export class Exchange implements RelayEvents, Holder {
     response: ServerResponse,
     transfer: Transfer,
   ) {
+    this.client = permit.request.network;
     this.#settings = settings;
     this.#permit = permit;
     this.#upstream = upstream;
@@ -104,11 +110,34 @@ export class Exchange implements RelayEvents, Holder {
   }
 
   held(): void {
-    this.#upstream.held(this, this.#settings.clock.monotonic());
+    this.#unread = true;
+    this.#waitsForClient();
   }
 
   flows(): void {
-    this.#upstream.flows(this);
+    this.#unread = false;
+    if (this.#unsent) this.#waitsForClient();
+    else this.#upstream.flows(this);
+  }
+
+  wanted(): void {
+    if (this.#permit.request.expectsContinue && !this.#continued) tellToContinue(this.#response);
+    this.#continued = true;
+  }
+
+  received(bytes: number): void {
+    this.#transfer.bytesIn += bytes;
+    this.#settings.young.passed(bytes);
+  }
+
+  awaited(): void {
+    this.#unsent = true;
+    if (!this.#unread) this.#waitsForClient();
+  }
+
+  supplied(): void {
+    this.#unsent = false;
+    if (!this.#unread) this.#upstream.flows(this);
   }
 
   arrived(): void {
@@ -117,7 +146,11 @@ export class Exchange implements RelayEvents, Holder {
 
   giveWay(): void {
     this.#gaveWay = true;
-    this.#response.destroy();
+    if (this.#body instanceof RequestBody && !this.#response.headersSent) {
+      this.#body.destroy(new GateError("request_timeout", { reason: "slow_client" }));
+    } else {
+      this.#response.destroy();
+    }
   }
 
   ended(brokeOff: UpstreamErrorReason | undefined): void {
@@ -131,8 +164,7 @@ export class Exchange implements RelayEvents, Holder {
 
   failed(error: GateError, stale: boolean): void {
     this.#release();
-    const { request } = this.#permit;
-    if (!stale || this.#repeated || !isRepeatable(request, this.#body)) {
+    if (!stale || this.#repeated || !isRepeatable(this.#permit.request, this.#body)) {
       this.#fail(error);
       return;
     }
@@ -160,13 +192,13 @@ export class Exchange implements RelayEvents, Holder {
   }
 
   #send(body: Body): void {
-    const target = this.#upstream.take();
+    const target = this.#upstream.take(this);
     if (target !== undefined) this.#sendTo(target, body);
     else void this.#wait(body).catch((error: unknown) => this.#completion.reject(error));
   }
 
   async #wait(body: Body): Promise<void> {
-    const target = await this.#upstream.wait(this.#response);
+    const target = await this.#upstream.wait(this, this.#response);
     if (target === undefined) this.#left();
     else this.#sendTo(target, body);
   }
@@ -186,10 +218,16 @@ export class Exchange implements RelayEvents, Holder {
     target.pool.dispatch(dispatchOf(this.#permit, this.#settings.outgoing, body), relay);
   }
 
+  #waitsForClient(): void {
+    // What is left of a request whose place was given back holds nobody up.
+    if (this.#target === undefined) return;
+    this.#upstream.held(this, this.#settings.clock.monotonic());
+  }
+
   #release(): void {
     if (this.#target === undefined) return;
     this.#upstream.flows(this);
-    this.#upstream.release(this.#target);
+    this.#upstream.release(this.#target, this);
     this.#target = undefined;
   }
 
@@ -206,17 +244,6 @@ export class Exchange implements RelayEvents, Holder {
   }
 
   #stream(): RequestBody {
-    const { expectsContinue } = this.#permit.request;
-    return new RequestBody(this.#request, {
-      limit: this.#bodyLimit,
-      wanted: () => {
-        if (expectsContinue && !this.#continued) tellToContinue(this.#response);
-        this.#continued = true;
-      },
-      received: (bytes) => {
-        this.#transfer.bytesIn += bytes;
-        this.#settings.young.passed(bytes);
-      },
-    });
+    return new RequestBody(this.#request, this.#bodyLimit, this);
   }
 }

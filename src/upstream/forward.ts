@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import httpProxy, { type ProxyServer, type ServerOptions } from "http-proxy-3";
 import { GateError } from "../core/errors.ts";
-import type { Forwarder, UpstreamLoad } from "../core/forwarder.ts";
+import type { Forwarder } from "../core/forwarder.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
 import type { Tracing } from "../core/tracing.ts";
@@ -11,12 +11,13 @@ import { Exchange, type ExchangeSettings } from "./exchange.ts";
 import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { createOutgoingHeaders } from "./outgoing-headers.ts";
 import { tracedHeaders } from "./traced-headers.ts";
-import { Upstream, type UpstreamOptions } from "./upstreams.ts";
+import type { Upstream } from "./upstreams.ts";
 import { WebSockets } from "./websocket.ts";
 import { YoungCollection } from "./young-collection.ts";
 
 export interface ForwarderOptions {
-  readonly upstreams: readonly UpstreamOptions[];
+  /** By their names. They are others' to close. */
+  readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly identityHeaders: IdentityHeaderNames;
   /** The largest body of a request in bytes; Infinity for none. */
   readonly bodyBytes: number;
@@ -38,13 +39,8 @@ function isCarried(options: object): options is Carried {
   return "exchange" in options && options.exchange instanceof Exchange;
 }
 
-export interface PooledForwarder extends Forwarder {
-  /** Nothing for a name that no upstream has. */
-  load(upstream: string): UpstreamLoad;
-}
-
 /** @returns the forwarder over pools of kept-alive connections, one pool for each target. */
-export function createForwarder(options: ForwarderOptions): PooledForwarder {
+export function createForwarder(options: ForwarderOptions): Forwarder {
   return new PoolForwarder(options);
 }
 
@@ -52,7 +48,7 @@ export function createForwarder(options: ForwarderOptions): PooledForwarder {
  * http-proxy-3 with a pass of ours before all of its own: theirs smuggle requests (a DELETE or OPTIONS loses its framing
  * but not its body) and cost three times as much. Ours ends the chain, so no request ever reaches theirs.
  */
-class PoolForwarder implements PooledForwarder {
+class PoolForwarder implements Forwarder {
   readonly #proxy: ProxyServer;
   readonly #upstreams: ReadonlyMap<string, Upstream>;
   readonly #settings: ExchangeSettings;
@@ -62,7 +58,7 @@ class PoolForwarder implements PooledForwarder {
     const { bodyBytes, clock, observer } = options;
     const outgoing = tracedHeaders(createOutgoingHeaders(options.identityHeaders), options.tracing);
     this.#settings = { outgoing, bodyBytes, clock, observer, young: new YoungCollection() };
-    this.#upstreams = new Map(options.upstreams.map((row) => [row.name, new Upstream(row, clock)]));
+    this.#upstreams = options.upstreams;
     this.#proxy = httpProxy.createProxyServer({ target: new URL("http://target.invalid") });
     this.#proxy.before("web", "deleteLength", (_request, _response, passed) => {
       if (isCarried(passed)) passed.exchange.start();
@@ -95,20 +91,12 @@ class PoolForwarder implements PooledForwarder {
     return this.#webSockets.carry({ permit, upstream, request, head, response, transfer });
   }
 
-  load(upstream: string): UpstreamLoad {
-    return this.#upstreams.get(upstream)?.load ?? { inFlight: 0, waiting: 0 };
-  }
-
   webSockets(): number {
     return this.#webSockets.count;
   }
 
   closeWebSockets(): void {
     this.#webSockets.goingAway();
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.close()));
   }
 
   #upstreamOf(permit: Permit, transfer: Transfer): Upstream {

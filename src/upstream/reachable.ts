@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import type { Clock } from "../lib/clock.ts";
 import { SingleFlight } from "../lib/single-flight.ts";
-import { createTarget, type TargetOrigin } from "./target.ts";
+import { originOf, type TargetOrigin } from "./target.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 
 /** How long a backend may take to accept a connection; a kubelet waits for a second by default. Milliseconds. */
@@ -24,7 +24,7 @@ export function reachabilityOf(
   const flights = new SingleFlight<Reachability>();
   const rows = upstreams.map((upstream) => ({
     name: upstream.name,
-    origins: upstream.targets.map((address) => createTarget({ ...upstream, address }).origin),
+    origins: upstream.targets.map((address) => originOf(address)),
   }));
   let known: Reachability = new Map();
   let until = Number.NEGATIVE_INFINITY;

@@ -46,7 +46,7 @@ const MAX_RESPONSE_HEADER_BYTES = 64 * 1024;
 
 /** Opens nothing yet: connections are made on demand. */
 export function createTarget(options: TargetOptions): Target {
-  const origin = parseAddress(options);
+  const origin = originOf(options.address, options.tls);
   const { hostname, port, socketPath, tls, protocol, serverName } = origin;
   const connector = buildConnector({
     timeout: options.timeouts.connect,
@@ -80,7 +80,8 @@ function withServerName(
   return serverName === undefined ? rest : { ...rest, servername: serverName };
 }
 
-function parseAddress({ address, tls }: TargetOptions): TargetOrigin {
+/** Takes an address apart; nothing is looked up. @throws TypeError for one that is no address. */
+export function originOf(address: string, tls?: UpstreamTls): TargetOrigin {
   if (address.startsWith("unix:")) {
     const socketPath = address.replace(/^unix:(?:\/\/)?/, "");
     const name = tls?.serverName;

@@ -1,6 +1,8 @@
 import type { EventEmitter } from "node:events";
 import type { UpstreamLoad } from "../core/forwarder.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Shares } from "./shares.ts";
+import { type Claimant, type Holder, SlowHolders } from "./slow-holders.ts";
 import { createTarget, type Target, type UpstreamTls } from "./target.ts";
 import { WaitingLine, type WaitingLineLimits } from "./waiting-line.ts";
 
@@ -18,16 +20,10 @@ export interface UpstreamOptions {
   readonly websocket: { readonly handshake: number; readonly idle: number };
 }
 
-/** Whoever holds a place while it waits for its client to read. */
-export interface Holder {
-  /** Asked when others wait for a place: ends, and thereby gives it back. */
-  giveWay(): void;
-}
-
 /**
- * An answer that waits for its client gives its place up after so long, when others wait for one: in milliseconds, with
- * 256 KiB under way a client that reads these in that time is never asked. Clients that read a few bytes a second
- * could hold all connections to a backend otherwise (slowhttptest -X).
+ * Who waits for its own client gives its place up after so long, when others wait for one: in milliseconds. A client that
+ * reads the 256 KiB that are under way in that time, or sends 16 KiB, is never asked. Clients that read or send a few bytes
+ * a second could hold all connections to a backend otherwise (slowhttptest -X, -B).
  */
 const GIVES_WAY_MS = 500;
 /** How often is looked for one, while somebody waits. */
@@ -39,9 +35,9 @@ export class Upstream {
   readonly options: UpstreamOptions;
   readonly #clock: Clock;
   readonly #targets: readonly Target[];
+  readonly #places = new Shares();
+  readonly #slow = new SlowHolders(this.#places);
   readonly #line: WaitingLine<Target>;
-  /** Since when, monotonic; who waits longest comes first. */
-  readonly #held = new Map<Holder, number>();
   #looking: NodeJS.Timeout | undefined;
   #turn = 0;
 
@@ -50,19 +46,20 @@ export class Upstream {
     this.name = options.name;
     this.options = options;
     const { tls, connections, timeouts, queue } = options;
-    this.#line = new WaitingLine(queue);
+    this.#line = new WaitingLine(queue, this.#places);
     this.#targets = options.targets.map((address) =>
       createTarget({ address, tls, connections, timeouts }),
     );
   }
 
   /** The next target in turn that has room, with a place on it; undefined when none has. The place is to be given back. */
-  take(): Target | undefined {
+  take({ client }: Claimant): Target | undefined {
     for (let tried = 0; tried < this.#targets.length; tried += 1) {
       const target = this.#targets[this.#turn];
       this.#turn = (this.#turn + 1) % this.#targets.length;
       if (target !== undefined && target.inFlight < target.connections) {
         target.inFlight += 1;
+        this.#places.add(client);
         return target;
       }
     }
@@ -72,44 +69,50 @@ export class Upstream {
   /**
    * A place on the target that has room first, for those who come when none has.
    *
-   * @param client closes when nobody waits any more.
+   * @param connection closes when nobody waits any more.
    * @returns undefined when the client left.
    * @throws GateError `upstream_busy` when too many wait, or one has waited too long.
    */
-  wait(client: EventEmitter): Promise<Target | undefined> {
-    const joined = this.#line.join(client);
-    this.#makeRoom();
+  wait({ client }: Claimant, connection: EventEmitter): Promise<Target | undefined> {
+    const joined = this.#line.join(client, connection);
+    this.#makeRoomFor(client, this.#line.lengthOf(client) - 1);
     this.#looking ??= setInterval(() => this.#makeRoom(), LOOK_EVERY_MS).unref();
     return joined;
   }
 
-  /** Told of who waits for its client, and since when (monotonic milliseconds). */
+  /** Told of who waits for its client, and since when (monotonic milliseconds); of the same one again, it begins anew. */
   held(holder: Holder, now: number): void {
-    this.#held.set(holder, now);
+    this.#slow.held(holder, now);
   }
 
   flows(holder: Holder): void {
-    this.#held.delete(holder);
+    this.#slow.flows(holder);
+  }
+
+  /** Gives back a place: to whose turn it is, if anybody waits. */
+  release(target: Target, claimant: Claimant): void {
+    this.#slow.gone(claimant);
+    const served = this.#line.serve(target);
+    if (served === undefined) target.inFlight -= 1;
+    else this.#places.add(served);
   }
 
   #makeRoom(): void {
-    let wanted = this.#line.length;
-    if (wanted === 0) {
+    if (this.#line.length === 0) {
       clearInterval(this.#looking);
       this.#looking = undefined;
     }
-    const before = this.#clock.monotonic() - GIVES_WAY_MS;
-    for (const [holder, since] of this.#held) {
-      if (wanted === 0 || since > before) return;
-      wanted -= 1;
-      this.#held.delete(holder);
-      holder.giveWay();
+    for (const client of this.#line.clients()) {
+      let ahead = 0;
+      while (ahead < this.#line.lengthOf(client) && this.#makeRoomFor(client, ahead)) ahead += 1;
     }
   }
 
-  /** Gives back a place: to who has waited longest, if anybody waits. */
-  release(target: Target): void {
-    if (this.#line.length === 0 || !this.#line.serve(target)) target.inFlight -= 1;
+  /** Looks for a place for a client of whose requests so many wait ahead of this one. */
+  #makeRoomFor(client: string, ahead: number): boolean {
+    if (this.#line.length <= this.#slow.leaving) return false;
+    const before = this.#clock.monotonic() - GIVES_WAY_MS;
+    return this.#slow.ask(client, this.#places.of(client) + ahead, before);
   }
 
   get load(): UpstreamLoad {

@@ -1,12 +1,13 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ProxyServer, ServerOptions } from "http-proxy-3";
-import { GateError } from "../core/errors.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/permit.ts";
 import type { Transfer } from "../core/transfer.ts";
 import type { ExchangeSettings } from "./exchange.ts";
 import { failure, failureReason } from "./failures.ts";
+import { handshakeAnswer, switchHeaders } from "./handshake.ts";
+import { HandshakePlace } from "./handshake-place.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
 import { passRefusal } from "./refused-upgrade.ts";
 import { rewritePath } from "./rewrite.ts";
@@ -23,6 +24,20 @@ export interface Carriage {
   /** Writes to the request's socket, for a backend that refuses the upgrade. */
   readonly response: ServerResponse;
   readonly transfer: Transfer;
+}
+
+/** A handshake on its way to the backend. */
+interface Handshake {
+  readonly sent: ClientRequest;
+  /** What http-proxy-3 does with a 101: writes it to the client, and pipes both sockets into each other. */
+  readonly switchOver: (message: IncomingMessage, backend: Socket, head: NonSharedBuffer) => void;
+}
+
+/** The backend has switched protocols. */
+interface Switched extends Pick<Handshake, "switchOver"> {
+  readonly message: IncomingMessage;
+  readonly socket: Socket;
+  readonly head: NonSharedBuffer;
 }
 
 /**
@@ -49,50 +64,59 @@ export class WebSockets {
 
   /** See `Forwarder.upgrade`. */
   async carry(carriage: Carriage): Promise<number> {
-    const { permit, upstream, request, head, transfer } = carriage;
-    const { socket } = request;
+    const { permit, upstream, request, transfer } = carriage;
     const { clock, observer } = this.#settings;
-    // As long as the handshake lasts it counts as a request: half-open upgrades are as bounded as these.
-    const target = upstream.take() ?? (await upstream.wait(socket));
-    if (target === undefined) throw new GateError("reset", { reason: "aborted" });
+    const place = new HandshakePlace(carriage, clock);
+    const target = await place.take();
     transfer.target = target.address;
     const started = clock.monotonic();
-    request.headers = this.#handshakeHeaders(permit);
-    request.url = pathOf(permit);
-    let backend: Socket;
+    let switched: Switched;
     try {
-      const handshake = this.#begin(request, socket, head, target.origin);
-      const answer = await handshakeAnswer(handshake, socket, upstream.options.websocket.handshake);
+      request.headers = this.#handshakeHeaders(permit);
+      request.url = pathOf(permit);
+      const { sent, switchOver } = this.#begin(carriage, target.origin);
+      const limitMs = upstream.options.websocket.handshake;
+      const { message, socket, head } = await handshakeAnswer(sent, request.socket, limitMs);
       const elapsed = clock.monotonic() - started;
       transfer.answeredAfterMs = elapsed;
-      observer.upstreamAnswered(upstream.name, answer.message.statusCode ?? 0, elapsed / 1000);
-      if (answer.socket === undefined) return await passRefusal(carriage, answer.message);
-      backend = answer.socket;
+      observer.upstreamAnswered(upstream.name, message.statusCode ?? 0, elapsed / 1000);
+      if (socket === undefined) return await passRefusal(carriage, message, place);
+      switched = { message, socket, head, switchOver };
     } catch (error) {
       const reason = failureReason(error);
       observer.upstreamFailed(upstream.name, reason);
       throw failure(reason, error);
     } finally {
-      upstream.release(target);
+      place.release();
     }
-    return this.#stayOpen(carriage, backend);
+    return this.#stayOpen(carriage, switched);
   }
 
-  /** Asks every client to leave: close code 1001. */
   /** Those that are open. */
   get count(): number {
     return this.#open.size;
   }
 
+  /** Asks every client to leave: close code 1001. */
   goingAway(): void {
     for (const webSocket of this.#open) webSocket.goingAway();
   }
 
-  async #stayOpen(carriage: Carriage, backend: Socket): Promise<number> {
-    const { permit, request, response, transfer, upstream } = carriage;
+  async #stayOpen(
+    { permit, request, response, transfer, upstream }: Carriage,
+    { message, socket: backend, head, switchOver }: Switched,
+  ): Promise<number> {
     const { socket } = request;
     response.detachSocket(socket);
-    const webSocket = new OpenWebSocket(socket, backend, transfer, upstream.options.websocket.idle);
+    message.headers = switchHeaders(message, permit.request.requestId);
+    // http-proxy-3 writes the head as text; each character of it is a byte.
+    socket.setDefaultEncoding("latin1");
+    switchOver(message, backend, head);
+    const webSocket = new OpenWebSocket(socket, backend, transfer, {
+      idleMs: upstream.options.websocket.idle,
+      until: endOf(permit),
+      clock: this.#settings.clock,
+    });
     this.#open.add(webSocket);
     this.#observer.webSocketOpened(permit.route.name);
     await webSocket.closed;
@@ -101,13 +125,8 @@ export class WebSockets {
     return 101;
   }
 
-  /** Has http-proxy-3 send the handshake, and takes over what it would do with errors and refusals. */
-  #begin(
-    request: IncomingMessage,
-    socket: Socket,
-    head: Buffer,
-    origin: TargetOrigin,
-  ): ClientRequest {
+  /** Has http-proxy-3 send the handshake, and takes over what it would do with errors and answers. */
+  #begin({ request, head }: Carriage, origin: TargetOrigin): Handshake {
     let sent: ClientRequest | undefined;
     const capture = (outgoing: ClientRequest): void => {
       sent = outgoing;
@@ -116,13 +135,14 @@ export class WebSockets {
     };
     this.#proxy.once("proxyReqWs", capture);
     try {
-      this.#proxy.ws(request, socket, head, optionsFor(origin));
+      this.#proxy.ws(request, request.socket, head, optionsFor(origin));
     } finally {
       this.#proxy.off("proxyReqWs", capture);
     }
-    if (sent === undefined) throw new Error("the handshake was not sent");
-    sent.removeAllListeners("error").removeAllListeners("response");
-    return sent;
+    const switchOver = sent?.listeners("upgrade")[0];
+    if (sent === undefined || switchOver === undefined) throw new Error("no handshake was sent");
+    for (const event of ["error", "response", "upgrade"]) sent.removeAllListeners(event);
+    return { sent, switchOver };
   }
 
   #handshakeHeaders(permit: Permit): Record<string, string | string[]> {
@@ -139,6 +159,11 @@ export class WebSockets {
     headers["upgrade"] = "websocket";
     return headers;
   }
+}
+
+/** Where nobody was asked for a token, or the route is only watched, none ends. */
+function endOf({ identity, route }: Permit): number {
+  return route.mode === "monitor" ? Infinity : (identity?.acceptedUntil ?? Infinity);
 }
 
 function pathOf({ route, request }: Permit): string {
@@ -164,66 +189,4 @@ function optionsFor(origin: TargetOrigin): ServerOptions {
     toProxy: true,
     prependPath: false,
   };
-}
-
-/** A backend's word on the handshake: with a socket when it switched protocols. */
-interface HandshakeAnswer {
-  readonly message: IncomingMessage;
-  readonly socket: Socket | undefined;
-}
-
-function handshakeAnswer(
-  handshake: ClientRequest,
-  client: Socket,
-  limitMs: number,
-): Promise<HandshakeAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<HandshakeAnswer>();
-  const timer = setTimeout(() => {
-    const connecting = handshake.socket?.connecting ?? true;
-    handshake.destroy(new HandshakeTimeout(connecting));
-  }, limitMs);
-  const onClientGone = (): void => {
-    handshake.destroy(new HandshakeAborted());
-  };
-  client.once("close", onClientGone);
-  handshake
-    .once("upgrade", (message, socket) => resolve({ message, socket }))
-    .once("response", (message) => resolve({ message, socket: undefined }))
-    // Before http-proxy-3 writes the switch to the client.
-    .prependOnceListener("upgrade", (message) => cleanSwitch(message.headers))
-    .on("error", reject);
-  return promise.finally(() => {
-    clearTimeout(timer);
-    client.off("close", onClientGone);
-  });
-}
-
-/** Of the backend's 101 only what belongs to the switch and end-to-end headers go on. */
-function cleanSwitch(headers: IncomingMessage["headers"]): void {
-  for (const name of ["keep-alive", "transfer-encoding", "content-length", "trailer", "te"]) {
-    delete headers[name];
-  }
-  for (const name of Object.keys(headers)) if (name.startsWith("proxy-")) delete headers[name];
-  headers.connection = "Upgrade";
-}
-
-/** The backend did not answer the handshake in time. */
-class HandshakeTimeout extends Error {
-  readonly code: string;
-
-  constructor(connecting: boolean) {
-    super("the backend did not answer the handshake in time");
-    this.name = "HandshakeTimeout";
-    this.code = connecting ? "UND_ERR_CONNECT_TIMEOUT" : "UND_ERR_HEADERS_TIMEOUT";
-  }
-}
-
-/** The client left during the handshake. */
-class HandshakeAborted extends Error {
-  readonly code = "UND_ERR_ABORTED";
-
-  constructor() {
-    super("the client left during the handshake");
-    this.name = "HandshakeAborted";
-  }
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ask, fieldsOf } from "../support/ask.ts";
+import { type Answer, ask, fieldsOf } from "../support/ask.ts";
 import { startHoldingBackend, type HoldingBackend } from "../support/holding-backend.ts";
 import { logLine } from "../support/log-line.ts";
 import { exchange, openSocket, request } from "../support/raw-client.ts";
@@ -7,7 +7,7 @@ import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
-const NAMES = ["queued", "impatient", "no-queue"];
+const NAMES = ["queued", "impatient", "no-queue", "shared"];
 
 let backend: HoldingBackend;
 let gate: Sallyport;
@@ -17,11 +17,13 @@ beforeAll(async () => {
   gate = await startSallyport({
     target: backend.url,
     config: {
+      server: { trustedProxies: ["127.0.0.1/32"] },
       routes: NAMES.map((name) => ({ name, path: `/${name}/`, auth: "none", upstream: name })),
       upstreams: {
         queued: { ...one, queue: { length: 2, timeout: "30s" } },
         impatient: { ...one, queue: { length: 5, timeout: "150ms" } },
         "no-queue": { ...one, queue: { length: 0 } },
+        shared: { ...one, connections: 2, queue: { length: 2, timeout: "30s" } },
       },
     },
   });
@@ -112,6 +114,36 @@ it("may be none", async () => {
   expect((await ask(gate, "/no-queue/hold/2")).status).toBe(503);
   backend.release("/no-queue/hold/1");
   expect((await first).status).toBe(200);
+});
+
+it("gives a place, here or in the queue, to the client that has fewer, and takes a /64 for one", async () => {
+  const from = (client: string, path: string): Promise<Answer> =>
+    ask(gate, `/shared/hold/${path}`, { headers: { "x-forwarded-for": client } });
+  const greedy = [1, 2, 3, 4].map((host) => [`2001:db8::${host}`, `a${host}`] as const);
+  const asked: Promise<Answer>[] = [];
+  for (const [index, [client, path]] of greedy.entries()) {
+    asked.push(from(client, path));
+    await untilLoad("shared", Math.min(index + 1, 2), Math.max(index - 1, 0));
+  }
+  const other = from("2001:db8:0:1::1", "b");
+  const displaced = await asked[3];
+  expect(displaced?.status).toBe(503);
+  expect(await logLine(gate, { path: "/shared/hold/a4" })).toMatchObject({
+    ...{ client: "2001:db8::4", reason: "upstream_busy" },
+  });
+  expect((await from("2001:db8::5", "a5")).status).toBe(503);
+  await until(() => backend.held().length === 2);
+  backend.release("/shared/hold/a1");
+  await until(() => backend.held().includes("/shared/hold/b"));
+  expect(backend.held()).toEqual(["/shared/hold/a2", "/shared/hold/b"]);
+  for (const path of ["a2", "a3", "b"]) {
+    await until(() => backend.held().includes(`/shared/hold/${path}`));
+    backend.release(`/shared/hold/${path}`);
+  }
+  for (const answer of [asked[0], asked[1], asked[2], other]) {
+    expect((await answer)?.status).toBe(200);
+  }
+  await untilLoad("shared", 0, 0);
 });
 
 it("holds upgrades, too, until a connection is free for the handshake", async () => {

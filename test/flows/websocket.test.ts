@@ -124,6 +124,17 @@ describe("an open WebSocket", () => {
     });
   });
 
+  it("counts what comes together with the 101, too", async () => {
+    const write =
+      "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+      "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x81\x02hi";
+    await using hasty = await startRawBackend(() => ({ write, then: "close" }));
+    await using through = await startSallyport({ target: hasty.url });
+    const { raw } = await exchange(through, upgrade("/public/hasty"), { responses: Infinity });
+    expect(raw.endsWith("\r\n\r\n\x81\x02hi")).toBe(true);
+    expect(await logLine(through, { status: 101 })).toMatchObject({ bytes_out: 4 });
+  });
+
   it("closes on the backend's side with the code that the client gave", async () => {
     using socket = await openWebSocket(gate, "/public/leaving");
     socket.close(4001);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { closeFrame, FrameBoundary } from "../../src/lib/websocket-frames.ts";
+import { closeFrame, FrameBoundary, maskedCloseFrame } from "../../src/lib/websocket-frames.ts";
 
 /** A frame by RFC 6455 §5.2, with its length in the shortest form. */
 function frame(payloadBytes: number, masked: boolean): Buffer {
@@ -47,6 +47,25 @@ test("however a stream is cut, the ends of its frames are found, and nothing els
   );
 });
 
+test("of what follows, only the rest of the frame that has begun is taken", () => {
+  fc.assert(
+    fc.property(frames, fc.nat(400_000), fc.nat(70_000), (list, begun, step) => {
+      const whole = list.map(([bytes, masked]) => frame(bytes, masked));
+      const stream = Buffer.concat(whole);
+      const place = begun % stream.length;
+      let end = 0;
+      for (const one of whole) if (end < place) end += one.length;
+      const boundary = new FrameBoundary();
+      boundary.advance(stream.subarray(0, place));
+      let at = place;
+      while (!boundary.between) at += boundary.finish(stream.subarray(at, at + step + 1));
+      expect(at).toBe(end);
+      expect(boundary.finish(stream.subarray(at))).toBe(0);
+    }),
+    { numRuns: 200 },
+  );
+});
+
 test("byte by byte it is the same", () => {
   const whole = [frame(0, true), frame(126, false), frame(3, true)];
   const ends: number[] = [];
@@ -66,9 +85,29 @@ describe("our close frame", () => {
     expect([...closeFrame(code)]).toEqual(bytes);
   });
 
-  test("is one frame", () => {
+  test("gives a reason", () => {
+    expect(closeFrame(1008, "why").toString("latin1")).toBe("\x88\x05\x03\xf0why");
+  });
+
+  test("is masked where a client's is, with another key each time", () => {
+    const frames = [maskedCloseFrame(1008, "why"), maskedCloseFrame(1008, "why")];
+    for (const frame of frames) {
+      const [key, masked] = [frame.subarray(2, 6), frame.subarray(6)];
+      expect([...frame.subarray(0, 2)]).toEqual([0x88, 0x85]);
+      const payload = masked.map((byte, index) => byte ^ (key[index % 4] ?? 0));
+      expect(Buffer.from(payload).toString("latin1")).toBe("\x03\xf0why");
+    }
+    expect(frames[0]).not.toEqual(frames[1]);
+  });
+
+  test.each([
+    { bytes: closeFrame(1001) },
+    { bytes: closeFrame(1008, "why") },
+    { bytes: maskedCloseFrame(1008, "why") },
+  ])("is one frame", ({ bytes }) => {
     const boundary = new FrameBoundary();
-    boundary.advance(closeFrame(1001));
+    boundary.advance(bytes.subarray(0, -1));
+    expect(boundary.finish(bytes.subarray(-1))).toBe(1);
     expect(boundary.between).toBe(true);
   });
 });

@@ -10,7 +10,28 @@ import { useNaiveProxy, useSallyport } from "../support/pair.ts";
 import type { RawScript } from "../support/raw-backend.ts";
 import { exchange, request } from "../support/raw-client.ts";
 
-const script: RawScript = () => ({
+const script: RawScript = ({ headers }) =>
+  valuesOf(headers, "upgrade").length > 0 ? { write: request(SWITCH), then: "close" } : answer;
+
+/** A 101 that says the same, and something that is end-to-end in an ancient encoding. */
+const SWITCH = [
+  "HTTP/1.1 101 Switching Protocols",
+  "Connection: X-Internal, Upgrade",
+  "Upgrade: WebSocket",
+  "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
+  "X-Internal: secret",
+  "Keep-Alive: timeout=77",
+  "Proxy-Authenticate: Basic",
+  "Proxy-Authentication-Info: x",
+  "Proxy-Connection: keep-alive",
+  "Content-Length: 7",
+  "X-Request-Id: theirs",
+  "X-End-To-End: caf\xe9",
+  "Set-Cookie: a=1",
+  "Set-Cookie: b=2",
+];
+
+const answer = {
   write: request(
     [
       "HTTP/1.1 200 OK",
@@ -25,7 +46,7 @@ const script: RawScript = () => ({
     ],
     "ok",
   ),
-});
+};
 
 const attack = (token: string): string =>
   request([
@@ -41,6 +62,13 @@ const attack = (token: string): string =>
     "Proxy-Authorization: Basic eDp5",
     "TE: gzip",
     "X-End-To-End: kept",
+  ]);
+
+const upgrade = (token: string): string =>
+  request([
+    ...["GET /orders HTTP/1.1", "Host: localhost", `Authorization: Bearer ${token}`],
+    ...["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"],
+    ...["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "X-Request-Id: ours"],
   ]);
 
 const HOP = ["x-hop", "x-second", "keep-alive", "proxy-connection", "proxy-authorization", "te"];
@@ -94,6 +122,22 @@ describe("Sallyport", () => {
     expect(last.header("keep-alive") ?? "").not.toContain("77");
     expect(last.header("x-end-to-end")).toBe("kept");
   });
+
+  it("keeps those of a 101 from the client, too", async () => {
+    const { gate } = standing();
+    const { responses } = await exchange(gate, upgrade(gate.token), { responses: Infinity });
+    expect(responses.map(({ status }) => status)).toEqual([101]);
+    const fields = responses[0]?.headers.map(([name, value]) => [name.toLowerCase(), value]);
+    expect(fields?.toSorted()).toEqual([
+      ["connection", "Upgrade"],
+      ["sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="],
+      ["set-cookie", "a=1"],
+      ["set-cookie", "b=2"],
+      ["upgrade", "websocket"],
+      ["x-end-to-end", "caf\xe9"],
+      ["x-request-id", "ours"],
+    ]);
+  });
 });
 
 describe("http-proxy-3 as it comes", () => {
@@ -105,5 +149,8 @@ describe("http-proxy-3 as it comes", () => {
     const headers = backend.requests()[0]?.headers ?? [];
     expect(HOP.filter((name) => valuesOf(headers, name).length > 0)).toEqual(HOP);
     expect(BACK.filter((name) => last.header(name) !== undefined)).toEqual(BACK);
+    const switched = await exchange(gate, upgrade(gate.token), { responses: Infinity });
+    const [first] = switched.responses;
+    expect(BACK.filter((name) => first?.header(name) !== undefined)).toEqual(BACK);
   });
 });

@@ -5,6 +5,7 @@ import {
 } from "../../src/core/gate-request.ts";
 import { mintIdentity, type Identity, type IdentityClaims } from "../../src/core/identity.ts";
 import { mintPermit, type Permit } from "../../src/core/permit.ts";
+import { networkOf } from "../../src/lib/client-network.ts";
 import type { Route } from "../../src/core/route.ts";
 
 /** The three proofs and a route, for tests of what is built on them; what is not said is harmless. */
@@ -27,6 +28,7 @@ export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest 
     peer: "192.0.2.1",
     peerTrusted: false,
     client: "192.0.2.1",
+    network: networkOf(parts.client ?? "192.0.2.1"),
     secure: true,
     clientSubject: undefined,
     expectsContinue: false,
@@ -40,6 +42,7 @@ export function identityWith(claims: Partial<IdentityClaims> = {}): Identity {
     groups: ["sales"],
     issuer: "sallyport",
     expiresAt: 1_800_000_000,
+    acceptedUntil: 1_800_000_000_000,
     ...claims,
   });
 }

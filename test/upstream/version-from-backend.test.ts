@@ -1,0 +1,56 @@
+/** The version that a backend tells: how often it is asked, and what a stop does not wait for. */
+import { expect, it, onTestFinished } from "vitest";
+import { GateError } from "../../src/core/errors.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { backendVersion } from "../../src/upstream/version-from-backend.ts";
+import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
+import { until } from "../support/until.ts";
+
+const LONG_MS = 60_000;
+
+async function start(script: RawScript) {
+  const backend = await startRawBackend(script);
+  onTestFinished(() => backend.close());
+  const source = backendVersion({
+    upstream: {
+      name: "app",
+      targets: [backend.url],
+      connections: 1,
+      queue: { length: 1, timeout: LONG_MS },
+      timeouts: { connect: LONG_MS, response: LONG_MS, idle: LONG_MS },
+      websocket: { handshake: LONG_MS, idle: LONG_MS },
+    },
+    path: "/about",
+    field: "version",
+    clock: systemClock,
+  });
+  onTestFinished(() => source.close());
+  return { backend, source };
+}
+
+const told = (text: string): string =>
+  `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+
+it("is asked for once by all who ask at the same time, and once more after it failed", async () => {
+  const { backend, source } = await start(() => "hang");
+  const ask = (): Promise<string | undefined> =>
+    source.current().catch((error: unknown) => (error instanceof GateError ? error.reason : ""));
+  const failing = [ask(), ask(), ask()];
+  await until(() => backend.requests().length === 1);
+  backend.connections[0]?.socket.write(told("no JSON"));
+  expect(await Promise.all(failing)).toEqual(Array(3).fill("version_malformed"));
+
+  const asking = [ask(), ask(), ask()];
+  await until(() => backend.requests().length === 2);
+  backend.connections.at(-1)?.socket.write(told('{"version":"4.5.6"}'));
+  expect(await Promise.all(asking)).toEqual(Array(3).fill("4.5.6"));
+  expect(backend.requests().length).toBe(2);
+});
+
+it("does not keep a stop waiting for a silent backend", async () => {
+  const { backend, source } = await start(() => "hang");
+  const asked = source.current();
+  await until(() => backend.requests().length === 1);
+  const refused = expect(asked).rejects.toMatchObject({ reason: "version_unreachable" });
+  await Promise.all([refused, source.close()]);
+});
