@@ -10,6 +10,7 @@ export default defineConfig({
     main: "src/main.ts",
     thread: "src/app/thread.ts",
     "hashing-worker": "src/credentials/hashing-worker.ts",
+    "users-worker": "src/credentials/users-worker.ts",
   },
   platform: "node",
   tsconfig: false,

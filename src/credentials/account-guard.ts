@@ -16,6 +16,8 @@ export interface AccountGuard {
   remaining(attempt: Attempt): number;
   failed(attempt: Attempt): void;
   succeeded(attempt: Attempt): void;
+  /** Goes on with what was counted, by other limits. */
+  change(limits: AccountLimits): void;
 }
 
 export interface Attempt {
@@ -37,10 +39,9 @@ const STRANGERS_TRIES = 3;
  * failures has passed. One network alone so never has more than `attempts`; whoever wants three more must have another
  * network; and the owner with the right password gets in from everywhere where nobody has been guessing.
  */
-export function createAccountGuard(
-  { attempts, withinMs }: AccountLimits,
-  clock: Clock,
-): AccountGuard {
+export function createAccountGuard(limits: AccountLimits, clock: Clock): AccountGuard {
+  const { withinMs } = limits;
+  let { attempts } = limits;
   const accounts = createFailureStreaks(withinMs, clock);
   const pairs = createFailureStreaks(withinMs, clock);
   const tries = (familiar: boolean): number => (familiar ? attempts : STRANGERS_TRIES);
@@ -63,6 +64,12 @@ export function createAccountGuard(
 
     succeeded({ pair }) {
       pairs.forget(pair);
+    },
+
+    change(latest) {
+      ({ attempts } = latest);
+      accounts.change(latest.withinMs);
+      pairs.change(latest.withinMs);
     },
   };
 }

@@ -15,12 +15,13 @@ export function createCredentialCheck(
 ): CredentialCheck {
   const decoys = createDecoys(stores);
   return {
-    async check(username, password) {
+    async check(username, password, origin) {
       const record = findRecord(stores, username);
       const tooLong = Buffer.byteLength(password) > MAX_PASSWORD_BYTES;
       const matches = await verifier.verify(
         tooLong ? "" : password,
         record?.password ?? decoys(username),
+        origin,
       );
       if (record === undefined || record.disabled || tooLong || !matches) return undefined;
       return { name: record.name, groups: record.groups };

@@ -12,16 +12,19 @@ export interface FailureLimits {
 export interface FailureCount {
   /** Milliseconds until the key is free again; 0 when it is. */
   bannedForMs(key: string): number;
-  /** How many more failures there may be before the key is banned. */
-  remaining(key: string): number;
+  /** How many failures within `withinMs` are counted towards a ban. */
+  recent(key: string): number;
   /** Bans the key when this is the last of `attempts` failures within `withinMs`; a ban that runs is not prolonged. */
   failed(key: string): void;
   forget(key: string): void;
+  /** Counts on by other limits. A ban that runs is not prolonged, and ends when one by the new limits would have. */
+  change(limits: FailureLimits): void;
 }
 
 interface Entry {
   /** Monotonic times of the latest failures, oldest first; never more than `attempts`. */
   readonly failures: number[];
+  bannedAt: number;
   bannedUntil: number;
 }
 
@@ -31,39 +34,47 @@ const MAX_KEYS = 50_000;
 const MAX_TIMES = 1_000_000;
 const MIN_KEYS = 1_000;
 
-export function createFailureCount(
-  { attempts, withinMs, banMs }: FailureLimits,
-  clock: Clock,
-): FailureCount {
-  const most = Math.max(MIN_KEYS, Math.min(MAX_KEYS, Math.floor(MAX_TIMES / attempts)));
-  const entries = new RecentKeys<Entry>(most);
+export function createFailureCount(limits: FailureLimits, clock: Clock): FailureCount {
+  let { attempts, withinMs, banMs } = limits;
+  const entries = new RecentKeys<Entry>(mostKeys(limits));
+  const banEnds = ({ bannedAt, bannedUntil }: Entry): number =>
+    Math.min(bannedUntil, bannedAt + banMs);
 
   return {
     bannedForMs(key) {
       const entry = entries.get(key);
-      return entry === undefined ? 0 : Math.max(0, entry.bannedUntil - clock.monotonic());
+      return entry === undefined ? 0 : Math.max(0, banEnds(entry) - clock.monotonic());
     },
 
-    remaining(key) {
+    recent(key) {
       const since = clock.monotonic() - withinMs;
-      const recent = entries.get(key)?.failures.filter((time) => time >= since) ?? [];
-      return attempts - recent.length;
+      return entries.get(key)?.failures.filter((time) => time >= since).length ?? 0;
     },
 
     failed(key) {
       const now = clock.monotonic();
-      const entry = entries.get(key) ?? { failures: [], bannedUntil: 0 };
+      const entry = entries.get(key) ?? { failures: [], bannedAt: 0, bannedUntil: 0 };
       entries.set(key, entry);
-      if (now < entry.bannedUntil) return;
+      if (now < banEnds(entry)) return;
 
       while ((entry.failures[0] ?? now) + withinMs < now) entry.failures.shift();
       entry.failures.push(now);
       if (entry.failures.length >= attempts) {
         entry.failures.length = 0;
+        entry.bannedAt = now;
         entry.bannedUntil = now + banMs;
       }
     },
 
     forget: (key) => entries.delete(key),
+
+    change(latest) {
+      ({ attempts, withinMs, banMs } = latest);
+      entries.resize(mostKeys(latest));
+    },
   };
+}
+
+function mostKeys({ attempts }: FailureLimits): number {
+  return Math.max(MIN_KEYS, Math.min(MAX_KEYS, Math.floor(MAX_TIMES / attempts)));
 }

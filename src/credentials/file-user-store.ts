@@ -1,10 +1,10 @@
-import { readFileSync } from "node:fs";
 import { ConfigError, describeProblem } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { UserRecord, UserStore } from "../core/user-store.ts";
+import { fingerprint } from "../lib/fingerprint.ts";
 import { watchFile } from "../lib/watched-file.ts";
 import type { FileWatching, WatchedFile } from "../lib/watched-file.ts";
-import { readUsersFile } from "./users-file.ts";
+import { LARGEST_USERS_FILE, usersBytes, usersIn, usersUnread } from "./users-reading.ts";
 
 export interface FileUserStoreOptions {
   readonly log: Log;
@@ -13,8 +13,11 @@ export interface FileUserStoreOptions {
 }
 
 export interface FileUserStore extends UserStore {
-  /** Reads the file now, without waiting for the watch; a broken one keeps the old users, as always. */
-  reload(): void;
+  /**
+   * Reads the file now, without waiting for the watch; a broken one keeps the old users, as always. Resolves when that is
+   * done. Never rejects.
+   */
+  reload(): Promise<void>;
   close(): void;
 }
 
@@ -24,25 +27,37 @@ export interface FileUserStore extends UserStore {
  *
  * @throws ConfigError when the file cannot be read or is not valid at the start.
  */
-export function openFileUserStore(
+export async function openFileUserStore(
   path: string,
   { log, reloaded }: FileUserStoreOptions,
-): FileUserStore {
-  const watched = watchUsers(path, { changed, unreadable });
-  let seen = watched.content;
-  let users: Users;
-  try {
-    users = readUsers(seen, path);
-  } catch (error) {
-    watched.close();
-    throw error;
+): Promise<FileUserStore> {
+  let closed = false;
+  const watched = watchUsers(path, {
+    changed: readSoon,
+    unreadable: readSoon,
+    largest: LARGEST_USERS_FILE,
+  });
+  /** Fingerprint; undefined while the file cannot be read. */
+  let seen: string | undefined = fingerprint(watched.content);
+  const first = readUsers(watched.content, path);
+  /** One after the other: to read a large file takes its time, and it may change meanwhile. */
+  let readings: Promise<unknown> = first.catch(close);
+  let users = await first;
+
+  function readSoon(): void {
+    readings = readings.then(read);
   }
 
-  function changed(content: Buffer): void {
-    if (content.equals(seen)) return;
-    seen = content;
+  async function read(): Promise<void> {
+    const before = seen;
+    seen = undefined;
     try {
-      users = readUsers(content, path);
+      const content = await usersBytes(path);
+      seen = fingerprint(content);
+      if (closed || seen === before) return;
+      const next = await readUsers(content, path);
+      if (closed) return;
+      users = next;
       log.info("the users file was read again", { file: path, users: users.byName.size });
       reloaded?.(true);
     } catch (error) {
@@ -50,27 +65,26 @@ export function openFileUserStore(
     }
   }
 
-  function unreadable(error: unknown): void {
-    unusable(notReadable(path, error));
-  }
-
   function unusable(error: unknown): void {
+    if (closed) return;
     const problems = describe(error, path);
     log.error("the users file cannot be used, the old users stay", { file: path, problems });
     reloaded?.(false);
   }
 
+  function close(): void {
+    closed = true;
+    watched.close();
+  }
+
   return {
     find: (username) => users.byName.get(username),
     passwords: () => users.passwords,
-    reload() {
-      try {
-        changed(readFileSync(path));
-      } catch (error) {
-        unreadable(error);
-      }
+    async reload() {
+      readSoon();
+      await readings;
     },
-    close: () => watched.close(),
+    close,
   };
 }
 
@@ -79,8 +93,8 @@ interface Users {
   readonly passwords: readonly string[];
 }
 
-function readUsers(content: Buffer, path: string): Users {
-  const byName = readUsersFile(content, path);
+async function readUsers(content: Buffer, path: string): Promise<Users> {
+  const byName = await usersIn(content, path);
   return { byName, passwords: Array.from(byName.values(), ({ password }) => password) };
 }
 
@@ -88,13 +102,8 @@ function watchUsers(path: string, watching: FileWatching): WatchedFile {
   try {
     return watchFile(path, watching);
   } catch (error) {
-    throw notReadable(path, error);
+    throw usersUnread(path, error);
   }
-}
-
-function notReadable(file: string, error: unknown): ConfigError {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
-  return new ConfigError([{ file, message: `the users file cannot be read: ${code}` }]);
 }
 
 /** An unforeseen error may quote what it could not read, so only its kind is told. */

@@ -1,5 +1,6 @@
 import { GateError } from "../core/errors.ts";
 import type { HashingJob } from "./hashing-job.ts";
+import { HashingQueue } from "./hashing-queue.ts";
 import { startHashingThread } from "./hashing-thread.ts";
 import type { HashingThread } from "./hashing-thread.ts";
 import type { PasswordVerifier } from "./password-verifier.ts";
@@ -31,7 +32,7 @@ interface Waiting extends HashingJob {
 export function createHashingPool({ concurrency, queue }: HashingPoolOptions): HashingPool {
   const threads = new Set<HashingThread>();
   const idle: HashingThread[] = [];
-  const waiting: Waiting[] = [];
+  const waiting = new HashingQueue<Waiting>(queue);
   let closed = false;
 
   function startThread(): void {
@@ -48,13 +49,17 @@ export function createHashingPool({ concurrency, queue }: HashingPoolOptions): H
     assign();
   }
 
+  function freeThread(): HashingThread | undefined {
+    if (idle.length === 0 && threads.size < concurrency) startThread();
+    return idle.pop();
+  }
+
   function assign(): void {
     if (closed) return;
     while (waiting.length > 0) {
-      if (idle.length === 0 && threads.size < concurrency) startThread();
-      const thread = idle.pop();
+      const thread = freeThread();
       if (thread === undefined) return;
-      const job = waiting.shift();
+      const job = waiting.next();
       if (job !== undefined) void run(thread, job);
     }
   }
@@ -74,16 +79,13 @@ export function createHashingPool({ concurrency, queue }: HashingPoolOptions): H
       if (!closed && threads.size === 0) startThread();
     },
 
-    async verify(password, hash) {
+    async verify(password, hash, origin) {
       if (closed) throw new GateError("internal", { reason: "hashing" });
-      const free = idle.length + concurrency - threads.size;
-      if (free === 0 && waiting.length >= queue) {
-        throw new GateError("login_queue_full", { retryAfter: 1 });
-      }
-      const done = Promise.withResolvers<boolean>();
-      waiting.push({ password, hash, done });
-      assign();
-      return done.promise;
+      const job = { password, hash, done: Promise.withResolvers<boolean>() };
+      const thread = freeThread();
+      if (thread === undefined) waiting.add(job, origin)?.done.reject(queueFull());
+      else void run(thread, job);
+      return job.done.promise;
     },
 
     get pending() {
@@ -92,10 +94,14 @@ export function createHashingPool({ concurrency, queue }: HashingPoolOptions): H
 
     async close() {
       closed = true;
-      for (const { done } of waiting.splice(0)) {
-        done.reject(new GateError("internal", { reason: "hashing" }));
+      for (let job = waiting.next(); job !== undefined; job = waiting.next()) {
+        job.done.reject(new GateError("internal", { reason: "hashing" }));
       }
       await Promise.all([...threads].map((thread) => thread.end()));
     },
   };
+}
+
+function queueFull(): GateError {
+  return new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
 }

@@ -1,8 +1,11 @@
 /** The thread that computes password hashes, one after the other. */
-import { constants, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import type { HashingAnswer, HashingJob } from "./hashing-job.ts";
 import { readPasswordHash } from "./password-hash.ts";
+
+/** What the system takes for the least urgent. */
+const NICEST = 19;
 
 letOthersGoFirst();
 
@@ -26,7 +29,7 @@ function letOthersGoFirst(): void {
   // On Linux this is the priority of one thread (setpriority(2), "C library/kernel differences"), elsewhere that of all.
   if (process.platform !== "linux") return;
   try {
-    setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
+    setPriority(0, Math.min(NICEST, getPriority(0) + constants.priority.PRIORITY_BELOW_NORMAL));
   } catch {
     // A sandbox that forbids it: logins work all the same.
   }

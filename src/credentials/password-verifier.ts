@@ -1,8 +1,11 @@
+import type { AttemptOrigin } from "../core/credential-check.ts";
+
 /** Computes whether a password belongs to a hash, away from the thread that serves requests. */
 export interface PasswordVerifier {
   /**
    * @param hash a string that `readPasswordHash` accepts.
-   * @throws GateError `login_queue_full` when too many wait already, `internal` when it could not be computed.
+   * @param origin decides whose turn it is when many wait, and who has to give way.
+   * @throws GateError `login_queue_full` when too many wait, `internal` when it could not be computed.
    */
-  verify(password: string, hash: string): Promise<boolean>;
+  verify(password: string, hash: string, origin: AttemptOrigin): Promise<boolean>;
 }

@@ -4,7 +4,7 @@
  * before, since V8 keeps their places: 300 µs for each failed login were measured under a million names.)
  */
 export class RecentKeys<Value> {
-  readonly #half: number;
+  #half: number;
   #young = new Map<string, Value>();
   #old = new Map<string, Value>();
 
@@ -26,5 +26,13 @@ export class RecentKeys<Value> {
   delete(key: string): void {
     this.#young.delete(key);
     this.#old.delete(key);
+  }
+
+  /** Holds another number of keys at most; where there are more, those that were set last stay. */
+  resize(most: number): void {
+    this.#half = Math.ceil(most / 2);
+    const old = [...this.#old].filter(([key]) => !this.#young.has(key));
+    this.#old = new Map([...old, ...this.#young].slice(-this.#half));
+    this.#young = new Map();
   }
 }

@@ -48,17 +48,20 @@ async function checked(
   password: string,
   client: string,
 ) {
-  const refusal = throttle.refusal(username, client);
-  if (refusal !== undefined) {
-    const { limit, retryAfter } = refusal;
+  const attempt = throttle.begin(username, client);
+  if ("limit" in attempt) {
+    const { limit, retryAfter } = attempt;
     throw new GateError("login_throttled", { reason: REASONS[limit], retryAfter });
   }
-  const user = await credentials.check(username, password);
+  const user = await credentials.check(username, password, attempt.origin).catch((error) => {
+    attempt.abandoned();
+    throw error;
+  });
   if (user === undefined) {
-    throttle.failed(username, client);
+    attempt.failed();
     throw new GateError("bad_credentials", { reason: "bad_credentials" });
   }
-  throttle.succeeded(username, client);
+  attempt.succeeded();
   return user;
 }
 

@@ -6,7 +6,7 @@ import { ask } from "../support/ask.ts";
 import { buildInto } from "../support/build.ts";
 import { startChild } from "../support/child.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
-import { startSallyport } from "../support/sallyport.ts";
+import { ALICE, cheapHash, startSallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
 const REPOSITORY = resolve(import.meta.dirname, "../..");
@@ -51,15 +51,18 @@ it("knows its version", async () => {
   expect(child.stderr()).toBe("");
 });
 
-it("serves with several threads, and verifies a password in another", async () => {
+it("serves with several threads, reads many users in another, and verifies a password in one more", async () => {
   vi.stubEnv("SALLYPORT_ENTRY", main);
   onTestFinished(() => void vi.unstubAllEnvs());
   const backend = await startEchoBackend();
   onTestFinished(() => backend.close());
+  const alice = { password: cheapHash(ALICE.password) };
+  const others = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [index, alice]));
   // It logs in, too.
   await using gate = await startSallyport({
     target: backend.url,
     config: { server: { workers: 2 } },
+    files: { "users.yaml": JSON.stringify({ users: { alice, ...others } }) },
   });
   expect(await ask(gate, "/orders", { token: gate.token })).toMatchObject({ status: 200 });
   expect(gate.stderr()).toBe("");

@@ -3,7 +3,7 @@ import type { UserRecord, UserStore } from "../../src/core/user-store.ts";
 import { createCredentialCheck } from "../../src/credentials/credential-check.ts";
 import { createHashingPool } from "../../src/credentials/hashing-pool.ts";
 import { readPasswordHash } from "../../src/credentials/password-hash.ts";
-import { cheapHash } from "./fixture.ts";
+import { cheapHash, STRANGER } from "./fixture.ts";
 
 function user(name: string, password: string, more: Partial<UserRecord> = {}): UserRecord {
   return { name, password: cheapHash(password), groups: [], disabled: false, ...more };
@@ -24,14 +24,14 @@ function checkOf(...stores: readonly UserStore[]) {
   const hashes: string[] = [];
   const passwords: string[] = [];
   const check = createCredentialCheck(stores, {
-    verify(password, hash) {
+    verify(password, hash, origin) {
       passwords.push(password);
       hashes.push(hash);
-      return pool.verify(password, hash);
+      return pool.verify(password, hash, origin);
     },
   });
   return {
-    check: (name: string, password: string) => check.check(name, password),
+    check: (name: string, password: string) => check.check(name, password, STRANGER),
     hashes,
     passwords,
   };
@@ -115,8 +115,10 @@ test("a full queue and an unreachable store are errors, not wrong passwords", as
   const pool = createHashingPool({ concurrency: 1, queue: 0 });
   onTestFinished(() => pool.close());
   const { check } = createCredentialCheck([storeOf(ALICE)], pool);
-  const first = check("alice", "apple");
-  await expect(check("alice", "apple")).rejects.toMatchObject({ code: "login_queue_full" });
+  const first = check("alice", "apple", STRANGER);
+  await expect(check("alice", "apple", STRANGER)).rejects.toMatchObject({
+    code: "login_queue_full",
+  });
   expect(await first).toMatchObject({ name: "alice" });
 
   const broken: UserStore = {
@@ -125,5 +127,7 @@ test("a full queue and an unreachable store are errors, not wrong passwords", as
     },
     passwords: () => [],
   };
-  await expect(createCredentialCheck([broken], pool).check("alice", "apple")).rejects.toThrow();
+  await expect(
+    createCredentialCheck([broken], pool).check("alice", "apple", STRANGER),
+  ).rejects.toThrow();
 });

@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import { openFileUserStore } from "../../src/credentials/file-user-store.ts";
+import { namedPipe } from "../support/named-pipe.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import type { TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
-import { cheapHash, recordedLog } from "./fixture.ts";
+import { cheapHash } from "./fixture.ts";
 
 const HASH = cheapHash("apple");
 const OTHER = cheapHash("banana");
@@ -15,10 +17,10 @@ function aliceWith(password: string): string {
   return `users:\n  alice: { password: "${password}", groups: [sales] }\n`;
 }
 
-function open(path: string) {
+async function open(path: string) {
   const log = recordedLog();
   const reloads: boolean[] = [];
-  const store = openFileUserStore(path, {
+  const store = await openFileUserStore(path, {
     log,
     reloaded: (successful) => reloads.push(successful),
   });
@@ -30,7 +32,7 @@ function open(path: string) {
 async function problemsOf(directory: TemporaryDirectory, content: string | Buffer) {
   const path = await directory.write("users.yaml", content);
   try {
-    open(path);
+    await open(path);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return error.problems;
@@ -45,7 +47,7 @@ describe("reading", () => {
       "users.yaml",
       `users:\n  alice:\n    password: ${HASH}\n    groups: [sales, admin]\n  bob: { password: "${OTHER}", disabled: true }\n`,
     );
-    const { store } = open(path);
+    const { store } = await open(path);
     expect(store.find("alice")).toEqual({
       name: "alice",
       password: HASH,
@@ -67,7 +69,7 @@ describe("reading", () => {
       "users.yaml",
       `users:\n  ${composed}: { password: "${HASH}" }\n  ${decomposed}: { password: "${OTHER}" }\n  toString: { password: "${HASH}" }\n`,
     );
-    const { store } = open(path);
+    const { store } = await open(path);
     expect(store.find(composed)?.password).toBe(HASH);
     expect(store.find(decomposed)?.password).toBe(OTHER);
     expect(store.find("toString")?.password).toBe(HASH);
@@ -75,7 +77,7 @@ describe("reading", () => {
 
   test("no users at all is allowed when it is said", async () => {
     await using directory = await temporaryDirectory();
-    const { store } = open(await directory.write("users.yaml", "users: {}\n"));
+    const { store } = await open(await directory.write("users.yaml", "users: {}\n"));
     expect(store.passwords()).toEqual([]);
   });
 });
@@ -151,7 +153,7 @@ describe("what is wrong at the start is told with its place", () => {
 
   test("a file that is not there", async () => {
     await using directory = await temporaryDirectory();
-    expect(() => open(join(directory.path, "users.yaml"))).toThrow(ConfigError);
+    await expect(open(join(directory.path, "users.yaml"))).rejects.toThrow(ConfigError);
   });
 });
 
@@ -159,7 +161,7 @@ describe("following changes", () => {
   test("a file replaced by renaming is read again", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
-    const { store, log, reloads } = open(path);
+    const { store, log, reloads } = await open(path);
     await rename(await directory.write("users.yaml.new", aliceWith(OTHER)), path);
     await until(() => store.find("alice")?.password === OTHER);
     expect(store.passwords()).toEqual([OTHER]);
@@ -178,7 +180,7 @@ describe("following changes", () => {
     }
     await symlink("..one", join(directory.path, "..data"));
     await symlink("..data/users.yaml", join(directory.path, "users.yaml"));
-    const { store } = open(join(directory.path, "users.yaml"));
+    const { store } = await open(join(directory.path, "users.yaml"));
     expect(store.find("alice")?.password).toBe(HASH);
 
     await symlink("..two", join(directory.path, "..data_tmp"));
@@ -189,10 +191,10 @@ describe("following changes", () => {
   test("a broken file keeps the old users and is told once, with its place; the next good one is taken", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
-    const { store, log, reloads } = open(path);
+    const { store, log, reloads } = await open(path);
     await writeFile(path, "users:\n  alice: { password: hunter2hunter2 }\n");
     await until(() => reloads.length === 1);
-    store.reload();
+    await store.reload();
     expect(store.find("alice")?.password).toBe(HASH);
     expect(store.passwords()).toEqual([HASH]);
     expect(log.lines).toMatchObject([{ level: "error" }]);
@@ -208,7 +210,7 @@ describe("following changes", () => {
   test("a file that is gone keeps the old users", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
-    const { store, log, reloads } = open(path);
+    const { store, log, reloads } = await open(path);
     await rm(path);
     await until(() => reloads.length === 1);
     expect(store.find("alice")?.password).toBe(HASH);
@@ -217,14 +219,53 @@ describe("following changes", () => {
     await until(() => store.find("alice")?.password === OTHER);
   });
 
+  test("a pipe in its place keeps nobody waiting, and the old users stay", async () => {
+    await using directory = await temporaryDirectory();
+    const path = await directory.write("users.yaml", aliceWith(HASH));
+    const { store, log, reloads } = await open(path);
+    await rename(await namedPipe(join(directory.path, "pipe")), path);
+    await store.reload();
+    expect(store.find("alice")?.password).toBe(HASH);
+    expect(reloads).toContain(false);
+    expect(JSON.stringify(log.lines)).toContain(
+      `${path}: the users file cannot be read: not a regular`,
+    );
+  });
+
+  test("of two large contents that come one after the other the later is in force", async () => {
+    await using directory = await temporaryDirectory();
+    const path = await directory.write("users.yaml", aliceWith(HASH));
+    const { store } = await open(path);
+    const others = Array.from(
+      { length: 700 },
+      (_, index) => `  u${index}: { password: "${HASH}" }\n`,
+    );
+    await rename(await directory.write("new", aliceWith(OTHER) + others.join("")), path);
+    const larger = store.reload();
+    await rename(await directory.write("new", aliceWith(HASH)), path);
+    await Promise.all([larger, store.reload()]);
+    expect(store.passwords()).toEqual([HASH]);
+  });
+
+  test("nothing is told of a reading that ends after close", async () => {
+    await using directory = await temporaryDirectory();
+    const path = await directory.write("users.yaml", aliceWith(HASH));
+    const { store, log, reloads } = await open(path);
+    await writeFile(path, aliceWith(OTHER));
+    const reload = store.reload();
+    store.close();
+    await reload;
+    expect({ lines: log.lines, reloads }).toEqual({ lines: [], reloads: [] });
+  });
+
   test("reload reads at once; the same content is no news", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
-    const { store, reloads } = open(path);
-    store.reload();
+    const { store, reloads } = await open(path);
+    await store.reload();
     expect(reloads).toEqual([]);
     await writeFile(path, aliceWith(OTHER));
-    store.reload();
+    await store.reload();
     expect(store.find("alice")?.password).toBe(OTHER);
     expect(reloads).toEqual([true]);
   });

@@ -1,5 +1,6 @@
 import { argon2Sync, randomBytes } from "node:crypto";
-import type { Log } from "../../src/core/log.ts";
+import type { AttemptOrigin } from "../../src/core/credential-check.ts";
+import type { LoginThrottle, ThrottleRefusal } from "../../src/core/login-throttle.ts";
 
 /** An argon2id hash that is verified in well under a millisecond. */
 export function cheapHash(password: string): string {
@@ -14,17 +15,29 @@ export function unpadded(bytes: Buffer): string {
   return bytes.toString("base64").replace(/=+$/, "");
 }
 
-export interface LogLine {
-  readonly level: keyof Log;
-  readonly message: string;
-  readonly fields: Record<string, unknown> | undefined;
-}
+/** Somebody who has never been here. */
+export const STRANGER: AttemptOrigin = { network: "192.0.2.1", familiar: false, failures: 0 };
 
-export function recordedLog(): Log & { readonly lines: readonly LogLine[] } {
-  const lines: LogLine[] = [];
-  const at =
-    (level: keyof Log): Log["info"] =>
-    (message, fields) =>
-      void lines.push({ level, message, fields });
-  return { lines, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+/** A throttle, asked by one attempt after the other: none begins before the last has ended. */
+export function oneByOne<Throttle extends LoginThrottle>(throttle: Throttle) {
+  return {
+    ...throttle,
+    refusal(username: string, client: string): ThrottleRefusal | undefined {
+      const begun = throttle.begin(username, client);
+      if ("limit" in begun) return begun;
+      begun.abandoned();
+      return undefined;
+    },
+    /** Whether the attempt was let through, and failed. */
+    failed(username: string, client: string): boolean {
+      const begun = throttle.begin(username, client);
+      if ("limit" in begun) return false;
+      begun.failed();
+      return true;
+    },
+    succeeded(username: string, client: string): void {
+      const begun = throttle.begin(username, client);
+      if (!("limit" in begun)) begun.succeeded();
+    },
+  };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createLoginThrottle } from "../../src/credentials/login-throttle.ts";
+import { oneByOne } from "./fixture.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
@@ -9,9 +10,11 @@ const FAR = { attempts: 1_000_000, withinMs: MINUTE, banMs: MINUTE };
 /** Failures of one name in a row, with the limits by minute out of the way. */
 function guarded(attempts = 100) {
   let time = 1_000_000;
-  const login = createLoginThrottle(
-    { pair: FAR, address: FAR, global: FAR, account: { attempts, withinMs: DAY } },
-    { now: () => 0, monotonic: () => time },
+  const login = oneByOne(
+    createLoginThrottle(
+      { pair: FAR, address: FAR, global: FAR, account: { attempts, withinMs: DAY } },
+      { now: () => 0, monotonic: () => time },
+    ),
   );
   return {
     ...login,
@@ -22,9 +25,7 @@ function guarded(attempts = 100) {
     guess(times: number, client: string, username = "alice"): number {
       let tried = 0;
       for (let count = 0; count < times; count++) {
-        if (login.refusal(username, client) !== undefined) continue;
-        tried += 1;
-        login.failed(username, client);
+        if (login.failed(username, client)) tried += 1;
       }
       return tried;
     },

@@ -3,6 +3,7 @@ import {
   createLoginThrottle,
   type LoginThrottleLimits,
 } from "../../src/credentials/login-throttle.ts";
+import { oneByOne } from "./fixture.ts";
 
 const MINUTE = 60_000;
 const PAIR = { attempts: 5, withinMs: 2 * MINUTE, banMs: 5 * MINUTE };
@@ -17,9 +18,8 @@ const HOME = "192.0.2.1";
 
 function throttle(limits: Partial<LoginThrottleLimits> = {}) {
   let time = 1_000_000;
-  const made = createLoginThrottle(
-    { ...LIMITS, ...limits },
-    { now: () => 0, monotonic: () => time },
+  const made = oneByOne(
+    createLoginThrottle({ ...LIMITS, ...limits }, { now: () => 0, monotonic: () => time }),
   );
   return {
     ...made,
@@ -58,9 +58,13 @@ test("after a ban the count begins again", () => {
 
 test("failures during a ban, of attempts that were under way, do not prolong it", () => {
   const login = throttle();
-  login.fail(5, "alice", HOME);
+  const begun = Array.from({ length: 10 }, () => login.begin("alice", HOME));
+  const fail = (some: typeof begun): void => {
+    for (const attempt of some) if (!("limit" in attempt)) attempt.failed();
+  };
+  fail(begun.slice(0, 5));
   login.advance(MINUTE);
-  login.fail(5, "alice", HOME);
+  fail(begun.slice(5));
   expect(login.retryAfter("alice", HOME)).toBe(240);
 });
 
@@ -130,6 +134,50 @@ test("name and address cannot be shifted into each other", () => {
   expect(login.retryAfter("c", "a b")).toBe(0);
 });
 
+test("by other limits it goes on with what was counted", () => {
+  const login = throttle();
+  login.fail(5, "alice", HOME);
+  login.fail(3, "bob", HOME);
+  login.succeeded("carol", HOME);
+  const familiar = login.line("carol", HOME);
+  const pair = { attempts: 4, withinMs: 3 * MINUTE, banMs: 2 * MINUTE };
+  login.change({ ...LIMITS, pair });
+  expect(login.retryAfter("alice", HOME)).toBe(120);
+  expect(login.line("carol", HOME)).toEqual(familiar);
+  expect(login.remaining("bob", HOME)).toBe(1);
+  login.advance(2 * MINUTE + 1);
+  login.fail(1, "bob", HOME);
+  expect(login.retryAfter("bob", HOME)).toBe(120);
+  // Longer bans are for those that begin now.
+  login.change({ ...LIMITS, pair: { ...pair, banMs: 60 * MINUTE } });
+  expect(login.retryAfter("bob", HOME)).toBe(120);
+  // Five in a row, so alice is guarded now, and that address has had the tries of a stranger.
+  login.change({ ...LIMITS, pair, account: { attempts: 5, withinMs: DAY } });
+  expect(login.refusal("alice", HOME)?.limit).toBe("account");
+  login.change({ ...LIMITS, pair, account: { attempts: 5, withinMs: MINUTE } });
+  expect(login.refusal("alice", HOME)).toBeUndefined();
+});
+
+test("a budget that is smaller knows what was taken out of the larger one", () => {
+  const login = throttle({ global: { attempts: 100, withinMs: MINUTE } });
+  for (let each = 0; each < 20; each += 1) login.failed(`user${each}`, `10.0.${each}.1`);
+  expect(login.retryAfter("dora", "10.1.0.1")).toBe(0);
+  login.change({ ...LIMITS, global: { attempts: 10, withinMs: MINUTE } });
+  expect(login.refusal("dora", "10.1.0.1")?.limit).toBe("global");
+});
+
+test("with room for fewer, those that failed last are remembered", () => {
+  const login = throttle({ pair: { ...PAIR, attempts: 1 } });
+  const failed = (index: number): [string, string] => [
+    `user${index}`,
+    `10.0.${index >> 8}.${index & 255}`,
+  ];
+  for (let index = 0; index < 2_000; index += 1) login.failed(...failed(index));
+  login.change({ ...LIMITS, pair: { ...PAIR, attempts: 1_000_000 } });
+  expect(login.retryAfter(...failed(0))).toBe(0);
+  expect(login.retryAfter(...failed(1_999))).toBe(300);
+});
+
 test("memory is bounded: what failed longest ago is forgotten, what failed lately is kept", () => {
   const login = throttle();
   login.fail(5, "alice", HOME);
@@ -146,14 +194,25 @@ test("a name of any length takes no memory of its own", () => {
   const login = throttle();
   globalThis.gc?.();
   const before = process.memoryUsage().heapUsed;
-  for (let index = 0; index < 5_000; index++) login.failed(`${index}${"x".repeat(16_000)}`, HOME);
+  for (let index = 0; index < 5_000; index++) {
+    login.failed(`${index}${"x".repeat(16_000)}`, `10.0.${index >> 8}.${index & 255}`);
+  }
   globalThis.gc?.();
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(40_000_000);
 });
 
 test("attempts share a line when they share a count", () => {
   const { line } = throttle();
-  expect(line("alice", "2001:db8::1")).toBe(line("alice", "2001:db8::2"));
-  expect(line("alice", "2001:db8::1")).not.toBe(line("bob", "2001:db8::1"));
-  expect(line("alice", "2001:db8::1")).not.toBe(line("alice", "2001:db8:0:1::1"));
+  expect(line("alice", "2001:db8::1")).toEqual(line("alice", "2001:db8::2"));
+  expect(line("alice", "2001:db8::1").key).not.toBe(line("bob", "2001:db8::1").key);
+  expect(line("alice", "2001:db8::1").key).not.toBe(line("alice", "2001:db8:0:1::1").key);
+});
+
+test("strangers wait for their turn where a familiar name does not", () => {
+  const { line, succeeded } = throttle();
+  const before = line("alice", HOME);
+  succeeded("alice", HOME);
+  expect(line("alice", HOME).key).toBe(before.key);
+  expect(line("alice", HOME).group).not.toBe(before.group);
+  expect(line("bob", HOME).group).toBe(before.group);
 });

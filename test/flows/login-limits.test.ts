@@ -43,7 +43,7 @@ describe("after five failures of one name from one address", () => {
 
     const answer = await askLogin(gate, { username: "carol", password: "carol's own" });
     expect(answer.status).toBe(429);
-    expect(Number(answer.headers["retry-after"])).toBeGreaterThan(295);
+    expect(Number(answer.headers["retry-after"])).toBeGreaterThan(270);
     expect(Number(answer.headers["retry-after"])).toBeLessThanOrEqual(300);
     expect(fieldsOf(answer)).toMatchObject({ success: false, id: expect.any(Number) });
 
@@ -85,7 +85,7 @@ describe("more logins at once than fit the queue", () => {
     const page = await scrape(gate);
     expect(page.value('sallyport_logins_total{result="queue_full"}')).toBe(refused.length);
     expect((await ask(gate, "/x", { token: gate.token })).status).toBe(200);
-  });
+  }, 60_000);
 });
 
 describe("a users file that changes", () => {

@@ -20,11 +20,13 @@ function works() {
 }
 
 const one = (): number => 1;
+const KEY = { key: "key", group: "all" };
+const OTHER = { key: "other", group: "all" };
 
 test("for one key, only so many run at once; the others follow in their order", async () => {
   const turns = new KeyedTurns(10);
   const { begun, work, end } = works();
-  const all = ["a", "b", "c", "d"].map((name) => turns.run("key", () => 2, work(name)));
+  const all = ["a", "b", "c", "d"].map((name) => turns.run(KEY, () => 2, work(name)));
   expect(begun).toEqual(["a", "b"]);
   end("b");
   await until(() => begun.length === 3);
@@ -39,7 +41,7 @@ test("for one key, only so many run at once; the others follow in their order", 
 test("another key does not wait", async () => {
   const turns = new KeyedTurns(10);
   const { begun, work, end } = works();
-  const all = [turns.run("key", one, work("a")), turns.run("other", one, work("b"))];
+  const all = [turns.run(KEY, one, work("a")), turns.run(OTHER, one, work("b"))];
   expect(begun).toEqual(["a", "b"]);
   end("a");
   end("b");
@@ -49,8 +51,8 @@ test("another key does not wait", async () => {
 test("an error is the caller's, and the next one has its turn", async () => {
   const turns = new KeyedTurns(10);
   const { begun, work, end, fail } = works();
-  const failed = turns.run("key", one, work("a"));
-  const next = turns.run("key", one, work("b"));
+  const failed = turns.run(KEY, one, work("a"));
+  const next = turns.run(KEY, one, work("b"));
   fail("a");
   await expect(failed).rejects.toThrow("a");
   await until(() => begun.includes("b"));
@@ -62,7 +64,7 @@ test("the limit is asked again whenever one has ended, and never stops the last"
   const turns = new KeyedTurns(10);
   const { begun, work, end } = works();
   let limit = 3;
-  const all = ["a", "b", "c", "d", "e"].map((name) => turns.run("key", () => limit, work(name)));
+  const all = ["a", "b", "c", "d", "e"].map((name) => turns.run(KEY, () => limit, work(name)));
   expect(begun).toEqual(["a", "b", "c"]);
   limit = 0;
   end("a");
@@ -82,18 +84,31 @@ test("no more than so many wait, over all keys, and there is room again afterwar
   const turns = new KeyedTurns(2);
   const { work, end, begun } = works();
   const waiting = [
-    turns.run("key", one, work("a")),
-    turns.run("other", one, work("b")),
-    turns.run("key", one, work("c")),
-    turns.run("other", one, work("d")),
+    turns.run(KEY, one, work("a")),
+    turns.run(OTHER, one, work("b")),
+    turns.run(KEY, one, work("c")),
+    turns.run(OTHER, one, work("d")),
   ];
-  await expect(turns.run("key", one, work("e"))).rejects.toThrow(TooManyWaiting);
+  await expect(turns.run(KEY, one, work("e"))).rejects.toThrow(TooManyWaiting);
   end("a");
   await until(() => begun.includes("c"));
-  const last = turns.run("key", one, work("f"));
+  const last = turns.run(KEY, one, work("f"));
   for (const name of ["b", "c"]) end(name);
   await until(() => begun.includes("d") && begun.includes("f"));
   for (const name of ["d", "f"]) end(name);
   expect(await Promise.all([...waiting, last])).toEqual(["a", "b", "c", "d", "f"]);
   expect(begun).not.toContain("e");
+});
+
+test("who waits in one group takes no place of another", async () => {
+  const turns = new KeyedTurns(1);
+  const { work, end, begun } = works();
+  const all = [turns.run(KEY, one, work("a")), turns.run(KEY, one, work("b"))];
+  await expect(turns.run(KEY, one, work("c"))).rejects.toThrow(TooManyWaiting);
+  all.push(turns.run({ key: "key", group: "others" }, one, work("d")));
+  for (const name of ["a", "b", "d"]) {
+    await until(() => begun.includes(name));
+    end(name);
+  }
+  expect(await Promise.all(all)).toEqual(["a", "b", "d"]);
 });

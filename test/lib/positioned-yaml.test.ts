@@ -90,3 +90,36 @@ test.each([
 test("merge keys are plain keys", () => {
   expect(parsePositionedYaml("<<: { a: 1 }", "f.yaml").value).toEqual({ "<<": { a: 1 } });
 });
+
+describe("20,000 keys in one mapping cost about as much as in twenty", () => {
+  const mapping = (count: number): string =>
+    Array.from({ length: count }, (_, index) => `k${index}: 1\n`).join("");
+  const parsed = (count: number) => parsePositionedYaml(mapping(count), "f.yaml");
+  /** CPU in milliseconds. */
+  const costOf = (work: () => void): number => {
+    const before = process.cpuUsage();
+    work();
+    return process.cpuUsage(before).user / 1000;
+  };
+  const twentyTimes = (work: () => void) => () => {
+    for (let round = 0; round < 20; round += 1) work();
+  };
+  /** Beside what the collector of garbage takes when it likes. */
+  const about = (cost: number): number => cost * 5 + 300;
+
+  test("to read", () => {
+    const twenty = costOf(twentyTimes(() => parsed(1000)));
+    expect(costOf(() => parsed(20_000))).toBeLessThan(about(twenty));
+  });
+
+  test("to find the places of", () => {
+    const placing = (count: number) => {
+      const { place } = parsed(count);
+      return () => {
+        for (let index = 0; index < count; index += 1) place([`k${index}`]);
+      };
+    };
+    const twenty = costOf(twentyTimes(placing(1000)));
+    expect(costOf(placing(20_000))).toBeLessThan(about(twenty));
+  });
+});

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../src/core/config-problem.ts";
+import { readUsersFile } from "../../src/credentials/users-file.ts";
+import { usersIn } from "../../src/credentials/users-reading.ts";
+import { cheapHash } from "./fixture.ts";
+
+const HASH = cheapHash("apple");
+
+/** As many users, each on a line of its own after the first. */
+function usersOf(count: number, last = ""): Buffer {
+  const lines = Array.from(
+    { length: count },
+    (_, index) => `  user${index}: { password: "${HASH}", groups: [a, b] }\n`,
+  );
+  return Buffer.from(`users:\n${lines.join("")}${last}`);
+}
+
+/** How often the event loop comes round until the work is done: how often requests are answered. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let turns = 0;
+  const counting = new AbortController();
+  const count = (): void => {
+    turns += 1;
+    if (!counting.signal.aborted) setImmediate(count);
+  };
+  count();
+  await work.finally(() => counting.abort());
+  return turns;
+}
+
+async function problemsOf(bytes: Buffer, file: string): Promise<unknown> {
+  return usersIn(bytes, file).then(
+    () => [],
+    (error: unknown) => (error instanceof ConfigError ? error.problems : error),
+  );
+}
+
+describe("a large users file", () => {
+  it("is read as a small one is", async () => {
+    const bytes = usersOf(700, `  "Jörg ✓": { password: "${HASH}", disabled: true }\n`);
+    expect(await usersIn(bytes, "large.yaml")).toEqual(readUsersFile(bytes, "large.yaml"));
+  });
+
+  it("does not hold up what else runs", async () => {
+    expect(await turnsDuring(usersIn(usersOf(2000), "turns.yaml"))).toBeGreaterThan(20);
+  });
+
+  it("that is broken is told with the same places", async () => {
+    const bytes = usersOf(700, "  bob: hunter2\n  carol: { pasword: x }\n  user0: {}\n");
+    const problems = await problemsOf(bytes, "broken.yaml");
+    expect(problems).toMatchObject([
+      { file: "broken.yaml", line: 702, column: 8 },
+      { line: 703, column: 3 },
+      { line: 703, column: 12 },
+      { line: 704, column: 3, message: "this key is there twice" },
+    ]);
+    expect(JSON.stringify(problems)).not.toContain("hunter2");
+  });
+});
+
+describe("what was read last", () => {
+  it("is not read again while the file holds the same", async () => {
+    for (const count of [1, 700]) {
+      const file = `same-${count}.yaml`;
+      const users = await usersIn(usersOf(count), file);
+      expect(await usersIn(usersOf(count), file)).toBe(users);
+      expect((await usersIn(usersOf(count + 1), file)).size).toBe(count + 1);
+    }
+  });
+
+  it("is told again when it was broken, in the name of each file", async () => {
+    const bytes = Buffer.from("users: [");
+    const told = await problemsOf(bytes, "one.yaml");
+    expect(await problemsOf(bytes, "one.yaml")).toBe(told);
+    expect(await problemsOf(bytes, "two.yaml")).toMatchObject([{ file: "two.yaml" }]);
+  });
+});
