@@ -8,6 +8,8 @@ if (refusal === undefined) {
   // `debug`, a dependency of http-proxy-3, would print targets with their queries.
   delete process.env["DEBUG"];
   forbidDumps();
+  // Without a listener the signal would end a start that it comes into. What changes during the start is noticed after it.
+  if (process.argv[2] === "serve") process.on("SIGHUP", () => undefined);
   const { run } = await import("./cli/run.ts");
   process.exit(await run(process.argv.slice(2)));
 } else {

@@ -1,7 +1,10 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { Configuration } from "../config/schema.ts";
+import { openFilesAllowed } from "../lib/open-files.ts";
 import { isExposed } from "../lib/private-file.ts";
+import { readRegularFileSync } from "../lib/regular-file.ts";
 import { certificateConcerns } from "../server/tls-certificate-concerns.ts";
+import { workersOf } from "./from-configuration.ts";
 
 /** Something about a file that does not keep Sallyport from starting, and that somebody should see to. */
 export interface Concern {
@@ -22,14 +25,34 @@ export function concernsOf(configuration: Configuration, nowMs: number): Concern
   const certificate =
     files === undefined
       ? []
-      : certificateConcerns(readFileSync(files.certFile, "utf8"), nowMs).map((concern) => ({
-          file: files.certFile,
-          ...concern,
-        }));
+      : certificateConcerns(readRegularFileSync(files.certFile).toString("utf8"), nowMs).map(
+          (concern) => ({
+            file: files.certFile,
+            ...concern,
+          }),
+        );
   const keys = [files?.keyFile, ...Object.values(upstreams).map(({ tls }) => tls?.keyFile)];
   const secrets = [...keys, ...users.map(({ path }) => path)].filter((file) => file !== undefined);
   const exposed = [...new Set(secrets)]
     .filter((file) => isExposed(statSync(file)))
     .map((file) => ({ file, urgent: false, message: "can be read by other users" }));
   return [...certificate, ...exposed];
+}
+
+/** For the log, the admin listener, key sets, and what Node itself holds: some 40 are open when nothing runs. */
+const OTHER_FILES = 200;
+
+/**
+ * Looks whether `server.limits.connections` can be reached: each connection takes a file, and one more while it talks to a
+ * backend. Beyond the limit of this process neither clients nor backends nor the admin port get a connection.
+ *
+ * @returns undefined when there is enough, or where the limit is not known.
+ */
+export function fewOpenFiles(
+  configuration: Configuration,
+): { readonly allowed: number; readonly needed: number } | undefined {
+  const allowed = openFilesAllowed();
+  const connections = configuration.server.limits.connections * workersOf(configuration);
+  const needed = 2 * connections + OTHER_FILES;
+  return allowed === undefined || allowed >= needed ? undefined : { allowed, needed };
 }

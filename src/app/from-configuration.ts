@@ -1,13 +1,15 @@
-import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { Configuration } from "../config/schema.ts";
+import { ConfigError } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { RateLimit } from "../core/rate-limit.ts";
 import type { Route } from "../core/route.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/clock.ts";
+import { readRegularFileSync } from "../lib/regular-file.ts";
 import { readAuthorities, readCertificate } from "../server/certificate.ts";
 import { developmentCertificate } from "../server/development-certificate.ts";
 import type { ListenOptions } from "../server/listen.ts";
+import { tryContext } from "../server/tls-listener.ts";
 import { createRateLimit } from "../state/rate-limit.ts";
 import { type IdentityHeaderNames, IDENTITY_PRESETS } from "../upstream/identity-headers.ts";
 import type { UpstreamOptions } from "../upstream/upstreams.ts";
@@ -29,15 +31,29 @@ export async function tlsOf({ server }: Configuration, log: Log): Promise<Server
     case "files": {
       const { certFile, keyFile, minVersion } = server.tls;
       const pair = readCertificate(certFile, keyFile);
-      return { ...pair, minVersion, clientCertificates: askedOf(server.tls) };
+      const tls = { ...pair, minVersion, clientCertificates: askedOf(server.tls) };
+      return taken(tls, certFile);
     }
+  }
+}
+
+/** What OpenSSL says of all of it together. @throws ConfigError with its code alone. */
+function taken(tls: NonNullable<ServerTls>, file: string): ServerTls {
+  try {
+    tryContext(tls);
+    return tls;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    throw new ConfigError([{ file, message: `cannot be served (${code})` }]);
   }
 }
 
 type AskingTls = Exclude<Configuration["server"]["tls"], { readonly mode: "off" }>;
 
 /** What clients are asked for. @throws ConfigError when the authorities cannot be read. */
-function askedOf({ clientCertificates }: AskingTls): NonNullable<ServerTls>["clientCertificates"] {
+export function askedOf({
+  clientCertificates,
+}: AskingTls): NonNullable<ServerTls>["clientCertificates"] {
   if (clientCertificates === undefined) return undefined;
   const { mode, caFile } = clientCertificates;
   return { authorities: readAuthorities(caFile), required: mode === "required" };
@@ -82,8 +98,15 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
   return typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
 }
 
-/** Each with its own counts, where it has a limit of requests. */
-export function routesOf({ routes }: Configuration, clock: Clock = systemClock): Route[] {
+/** Makes what counts the requests of a route, or takes what counts them already. */
+type RateLimitSource = (route: string, settings: Omit<RateLimit, "take">) => RateLimit;
+
+const newRateLimit: RateLimitSource = (_route, settings) => createRateLimit(settings, systemClock);
+
+export function routesOf(
+  { routes }: Configuration,
+  rateLimitFor: RateLimitSource = newRateLimit,
+): Route[] {
   return routes.map((row) => {
     const { name, hosts, methods, auth, upstream, forwardAuthorization, rewrite } = row;
     const bodyBytes = row.limits?.bodyBytes;
@@ -99,7 +122,9 @@ export function routesOf({ routes }: Configuration, clock: Clock = systemClock):
       ...(row.require === undefined ? {} : { groups: row.require.groups }),
       ...(rewrite === undefined ? {} : { rewrite }),
       ...(bodyBytes === undefined ? {} : { bodyBytes }),
-      ...(row.rateLimit === undefined ? {} : { rateLimit: rateLimitOf(row, row.rateLimit, clock) }),
+      ...(row.rateLimit === undefined
+        ? {}
+        : { rateLimit: rateLimitFor(name, rateLimitOf(row, row.rateLimit)) }),
     };
   });
 }
@@ -107,11 +132,10 @@ export function routesOf({ routes }: Configuration, clock: Clock = systemClock):
 function rateLimitOf(
   { auth }: Pick<Route, "auth">,
   written: NonNullable<Configuration["routes"][number]["rateLimit"]>,
-  clock: Clock,
-): RateLimit {
+): Omit<RateLimit, "take"> {
   const { requests, within, burst = requests } = written;
   const { by = auth === "none" ? "address" : "subject" } = written;
-  return createRateLimit({ by, requests, withinMs: within, burst }, clock);
+  return { by, requests, withinMs: within, burst };
 }
 
 /** Reads the PEM files of the upstreams; throws the system's error for one that cannot be read. */
@@ -129,5 +153,5 @@ export function upstreamsOf({ upstreams }: Configuration): UpstreamOptions[] {
 }
 
 function contentOf(file: string | undefined): string | undefined {
-  return file === undefined ? undefined : readFileSync(file, "utf8");
+  return file === undefined ? undefined : readRegularFileSync(file).toString("utf8");
 }

@@ -4,6 +4,7 @@ import { networks, type Networks } from "../lib/networks.ts";
 import { realmOf, type ServerTls, stallOf } from "./from-configuration.ts";
 import { type GateOptions, openGate, type OpenGate } from "./gate.ts";
 import { tracedIntake } from "./traced.ts";
+import { tellUnknownClients } from "./unknown-clients.ts";
 
 /** All that one configuration makes of connections and requests. A reload makes another and puts it in the place of this. */
 export interface Generation {
@@ -22,12 +23,14 @@ export function openGeneration(
   options: GateOptions & { readonly tls: ServerTls },
   before?: Generation,
 ): Generation {
-  const { configuration, tls } = options;
+  const { configuration, tls, log, clock } = options;
   const { server } = configuration;
   const trustedProxies = networks(server.trustedProxies);
+  const unknown = tellUnknownClients(log, clock);
+  const intake = createIntake(trustedProxies, server.limits.headers, unknown);
   return {
     opened: openGate(options, before?.opened),
-    intake: tracedIntake(createIntake(trustedProxies, server.limits.headers), options.tracing),
+    intake: tracedIntake(intake, options.tracing),
     realm: realmOf(configuration),
     trustedProxies,
     listening: {

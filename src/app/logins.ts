@@ -1,18 +1,22 @@
-import { setTimeout as after } from "node:timers/promises";
 import type { Configuration } from "../config/schema.ts";
+import type { Change } from "../core/change.ts";
 import type { Log } from "../core/log.ts";
 import type { LoginService } from "../core/login-service.ts";
-import type { LoginThrottle } from "../core/login-throttle.ts";
 import type { Observer } from "../core/observer.ts";
 import { createCredentialCheck } from "../credentials/credential-check.ts";
 import { type FileUserStore, openFileUserStore } from "../credentials/file-user-store.ts";
 import { createHashingPool, type HashingPool } from "../credentials/hashing-pool.ts";
-import { createLoginThrottle, type LoginThrottleLimits } from "../credentials/login-throttle.ts";
+import {
+  type ChangeableThrottle,
+  createLoginThrottle,
+  type LoginThrottleLimits,
+} from "../credentials/login-throttle.ts";
 import type { Clock } from "../lib/clock.ts";
-import { keep, type Kept } from "../lib/kept.ts";
+import { keep, keepAwaited, type Kept } from "../lib/kept.ts";
 import { createLoginService } from "../server/login-service.ts";
 import { createTokenIssuer } from "../tokens/issuer.ts";
 import type { SigningKeys } from "../tokens/signing-keys.ts";
+import type { ReloadState, ReloadStates } from "./reload-states.ts";
 
 export interface LoginsOptions {
   readonly configuration: Configuration;
@@ -20,18 +24,18 @@ export interface LoginsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Pick<Observer, "tokenIssued">;
-  /** Told whenever a users file has been read again. */
-  readonly reloaded: (successful: boolean) => void;
+  /** Where each users file tells whether it could be read again. */
+  readonly reloads: ReloadStates;
 }
 
 /** Everything that logs people in: once in a process, whatever the number of threads. */
 export interface Logins {
   readonly service: LoginService;
   /**
-   * Puts another configuration in force; what was counted of failed attempts goes on counting.
-   * @throws ConfigError when a users file is broken; then everything is as it was.
+   * Prepares another configuration; what was counted of failed attempts goes on counting, and logins under way end under the
+   * configuration that they began with. @throws ConfigError when a users file is broken.
    */
-  change(configuration: Configuration): Promise<void>;
+  prepare(configuration: Configuration): Promise<Change>;
   /** How many wait for their password to be hashed. */
   readonly waiting: () => number;
   /** Makes ready what the first login would wait for. */
@@ -39,72 +43,114 @@ export interface Logins {
   close(): Promise<void>;
 }
 
-/** How often is looked whether the last login of an earlier configuration is through, in milliseconds. */
-const PENDING_MS = 100;
+/** A users file, and whether it is broken. */
+interface WatchedUsers {
+  readonly store: FileUserStore;
+  readonly state: ReloadState;
+}
 
 /** What logs in under one configuration. */
 interface LoginParts {
-  readonly stores: Kept<readonly FileUserStore[]>;
+  readonly users: Kept<readonly WatchedUsers[]>;
   readonly hashing: Kept<HashingPool>;
-  readonly throttle: Kept<LoginThrottle>;
-  readonly service: LoginService;
+  /** One for as long as the process runs. */
+  readonly throttle: ChangeableThrottle;
+  readonly service: Kept<LoginService>;
 }
 
 /** @throws ConfigError when a users file is broken. */
-export function openLogins(options: LoginsOptions): Logins {
-  let parts = openParts(options, undefined);
+export async function openLogins(options: LoginsOptions): Promise<Logins> {
+  let parts = await openParts(options, undefined);
+  warnOfNobody(options);
+  /** The logins under way, by what hashes for them: that of an earlier configuration stays until its last is through. */
+  const underWay = new Map([[parts.hashing.value, new Set<Promise<string>>()]]);
+
+  async function logIn(...attempt: Parameters<LoginService["logIn"]>): Promise<string> {
+    const running = underWay.get(parts.hashing.value);
+    const login = parts.service.value.logIn(...attempt);
+    running?.add(login);
+    return login.finally(() => running?.delete(login));
+  }
+
+  async function leave(pool: HashingPool): Promise<void> {
+    await Promise.allSettled([...(underWay.get(pool) ?? [])]);
+    underWay.delete(pool);
+    await pool.close();
+  }
+
   return {
-    service: { logIn: (...attempt) => parts.service.logIn(...attempt) },
-    async change(configuration) {
+    service: { logIn },
+    async prepare(configuration) {
       const before = parts;
-      parts = openParts({ ...options, configuration }, before);
-      if (parts.stores !== before.stores) closeAll(before.stores.value);
-      if (parts.hashing === before.hashing) return;
-      parts.hashing.value.start();
-      while (before.hashing.value.pending > 0) await after(PENDING_MS);
-      await before.hashing.value.close();
+      const next = await openParts({ ...options, configuration }, before);
+      return {
+        async commit() {
+          parts = next;
+          next.throttle.change(throttleLimitsOf(configuration));
+          warnOfNobody({ ...options, configuration });
+          if (next.hashing !== before.hashing) {
+            underWay.set(next.hashing.value, new Set());
+            next.hashing.value.start();
+            void leave(before.hashing.value);
+          }
+          if (next.users !== before.users) closeAll(before.users.value);
+          else await Promise.all(next.users.value.map(({ store }) => store.reload()));
+        },
+        drop() {
+          if (next.users !== before.users) closeAll(next.users.value);
+        },
+      };
     },
-    waiting: () => parts.hashing.value.pending,
+    waiting: () => [...underWay.keys()].reduce((sum, { pending }) => sum + pending, 0),
     start: () => parts.hashing.value.start(),
     async close() {
-      closeAll(parts.stores.value);
-      await parts.hashing.value.close();
+      closeAll(parts.users.value);
+      await Promise.all([...underWay.keys()].map((pool) => pool.close()));
     },
   };
 }
 
-function openParts(options: LoginsOptions, before: LoginParts | undefined): LoginParts {
-  const { configuration, keys, clock, log, observer, reloaded } = options;
-  const { login, tokens, users } = configuration;
-  const limits = throttleLimitsOf(configuration);
-  const stores = keep(before?.stores, users, () => openStores(users, { log, reloaded }));
+function warnOfNobody({ configuration, log }: LoginsOptions): void {
+  if (configuration.users.length === 0) log.warn("there are no users: nobody can log in");
+}
+
+async function openParts(
+  options: LoginsOptions,
+  before: LoginParts | undefined,
+): Promise<LoginParts> {
+  const { configuration, keys, clock, observer } = options;
+  const { login } = configuration;
+  const users = await keepAwaited(before?.users, configuration.users, () => openUsers(options));
   const hashing = keep(before?.hashing, login.hashing, () => createHashingPool(login.hashing));
-  const throttle = keep(before?.throttle, limits, () => createLoginThrottle(limits, clock));
-  if (users.length === 0) log.warn("there are no users: nobody can log in");
-  const service = createLoginService({
-    maxWaiting: login.hashing.queue,
-    credentials: createCredentialCheck(stores.value, hashing.value),
-    throttle: throttle.value,
-    issuer: createTokenIssuer({
-      issuer: tokens.issuer,
-      audience: tokens.audience,
-      lifetimeMs: tokens.lifetime,
-      keys,
-      clock,
-      observer,
-    }),
+  const throttle = before?.throttle ?? createLoginThrottle(throttleLimitsOf(configuration), clock);
+  const { issuer, audience, lifetime: lifetimeMs } = configuration.tokens;
+  const issued = { issuer, audience, lifetimeMs };
+  const prints = [users, hashing].map(({ madeFrom }) => madeFrom);
+  const service = keep(before?.service, [prints, issued], () => {
+    const stores = users.value.map(({ store }) => store);
+    return createLoginService({
+      maxWaiting: login.hashing.queue,
+      credentials: createCredentialCheck(stores, hashing.value),
+      throttle,
+      issuer: createTokenIssuer({ ...issued, keys, clock, observer }),
+    });
   });
-  return { stores, hashing, throttle, service };
+  return { users, hashing, throttle, service };
 }
 
 /** All or none. */
-function openStores(
-  users: Configuration["users"],
-  watching: Pick<LoginsOptions, "log" | "reloaded">,
-): readonly FileUserStore[] {
-  const opened: FileUserStore[] = [];
+async function openUsers({
+  configuration,
+  log,
+  reloads,
+}: LoginsOptions): Promise<readonly WatchedUsers[]> {
+  const opened: WatchedUsers[] = [];
   try {
-    for (const { path } of users) opened.push(openFileUserStore(path, watching));
+    for (const { path } of configuration.users) {
+      const state = reloads.add();
+      const store = await openFileUserStore(path, { log, reloaded: state.reloaded });
+      opened.push({ store, state });
+    }
     return opened;
   } catch (error) {
     closeAll(opened);
@@ -112,22 +158,18 @@ function openStores(
   }
 }
 
-function closeAll(stores: readonly FileUserStore[]): void {
-  for (const store of stores) store.close();
+function closeAll(users: readonly WatchedUsers[]): void {
+  for (const { store, state } of users) {
+    store.close();
+    state.gone();
+  }
 }
-
-/** One address may fail as often as this many names: people behind one gateway share it. */
-const NAMES_BEHIND_AN_ADDRESS = 10;
 
 function throttleLimitsOf({ login }: Configuration): LoginThrottleLimits {
   const { attempts, within, ban, address, account, global } = login.throttle;
   return {
     pair: { attempts, withinMs: within, banMs: ban },
-    address: {
-      attempts: address.attempts ?? attempts * NAMES_BEHIND_AN_ADDRESS,
-      withinMs: address.within ?? within,
-      banMs: address.ban ?? ban,
-    },
+    address: { attempts: address.attempts, withinMs: address.within, banMs: address.ban },
     account: { attempts: account.attempts, withinMs: account.within },
     global: { attempts: global.attempts, withinMs: global.within },
   };

@@ -1,5 +1,6 @@
 import type { Configuration } from "../config/schema.ts";
 import type { AdminPage } from "../core/admin-page.ts";
+import type { Change } from "../core/change.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ReadinessCheck } from "../server/probe-pages.ts";
 import { probePage } from "../upstream/probe.ts";
@@ -12,8 +13,8 @@ export interface Probing {
   readonly checks: () => Promise<readonly ReadinessCheck[]>;
   /** The pages of the admin listener that backends answer. */
   passages(): readonly AdminPage[];
-  /** Puts another configuration in force. @throws the system's error for a file that cannot be read. */
-  change(configuration: Configuration): void;
+  /** Prepares another configuration. @throws the system's error for a file that cannot be read. */
+  prepare(configuration: Configuration): Change;
 }
 
 export function createProbing(
@@ -32,11 +33,16 @@ export function createProbing(
       return found === undefined ? [check] : [check, upstreamsCheck(found, wanted)];
     },
     passages: () => passages,
-    change(next) {
+    prepare(next) {
       const [lookup, pages] = [reachabilityFor(next, clock), passagesOf(next)];
-      wanted = wantedOf(next);
-      reachability = lookup;
-      passages = pages;
+      return {
+        async commit() {
+          wanted = wantedOf(next);
+          reachability = lookup;
+          passages = pages;
+        },
+        drop: () => undefined,
+      };
     },
   };
 }

@@ -1,19 +1,28 @@
-import { changedKeys, startKeys } from "../config/changes.ts";
+import { changedKeys, startKeys, withoutRestart } from "../config/changes.ts";
 import { filesReadAlong } from "../config/named-files.ts";
 import type { Configuration } from "../config/schema.ts";
-import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
+import { ConfigError, type ConfigProblem, firstProblems } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
-import { type WatchedFile, watchFile } from "../lib/watched-file.ts";
+import { fingerprintOfFile } from "../lib/fingerprint.ts";
+import { FollowedFiles } from "./followed-files.ts";
+
+/** A configuration, and what it was read from. */
+export interface ReadConfiguration {
+  readonly configuration: Configuration;
+  /** All files that count only when the configuration is read, with the fingerprint of what each held before it was read. */
+  readonly files: ReadonlyMap<string, string>;
+}
 
 export interface ReloadOptions {
-  /** In force now. */
-  readonly configuration: Configuration;
-  /** The file that it was read from. */
-  readonly file: string;
+  /** What the process was started with. */
+  readonly start: ReadConfiguration;
   /** Reads it again, with everything that it names. Rejects with a `ConfigError`. */
-  readonly read: () => Promise<Configuration>;
-  /** Puts it in force as a whole, or rejects and changes nothing. */
-  readonly apply: (configuration: Configuration) => Promise<void>;
+  readonly read: () => Promise<ReadConfiguration>;
+  /**
+   * Puts one in force as a whole, or rejects and changes nothing.
+   * @param written the same as it was read, with what needs a restart.
+   */
+  readonly apply: (configuration: Configuration, written: Configuration) => Promise<void>;
   /** Told of every attempt. */
   readonly reloaded: (successful: boolean) => void;
   readonly log: Log;
@@ -24,13 +33,17 @@ type ReloadResult =
       readonly successful: true;
       /** Keys, never values: these may be secrets. */
       readonly changed: readonly string[];
-      /** Of these the ones that need a restart. */
+      /** Files with another content: a renewed certificate changes no key. */
+      readonly files: readonly string[];
+      /** The keys that are others than at the start of the process and need a restart, since whenever. */
       readonly atRestart: readonly string[];
     }
   | { readonly successful: false; readonly problems: readonly ConfigProblem[] };
 
 export interface Reloading {
-  /** Reads and applies the configuration now; two at the same time follow each other. Never rejects. */
+  /**
+   * Reads and applies the configuration. While one runs, all who ask share the one that follows it. Never rejects.
+   */
   now(): Promise<ReloadResult>;
   /** Ends the watching of files. */
   close(): void;
@@ -38,68 +51,98 @@ export interface Reloading {
 
 /** Certificate and key are often written one after the other: so long is waited for the second, in milliseconds. */
 const SETTLE_MS = 200;
+/** What was refused is read again so often, in milliseconds: what it names may come later, where nobody watches. */
+const RETRY_MS = 1_500;
+
+function printsOf(files: readonly string[]): (readonly [string, string])[] {
+  return files.map((file) => [file, fingerprintOfFile(file)] as const);
+}
 
 /** Reads the configuration again whenever its file, or one that is read with it, changes. */
 export function startReloading(options: ReloadOptions): Reloading {
-  const { file, read, apply, reloaded, log } = options;
-  let { configuration } = options;
-  let watched: WatchedFile[] = [];
+  const { start, read, apply, reloaded, log } = options;
+  let written = start;
+  let inForce = start.configuration;
   let running: Promise<unknown> = Promise.resolve();
+  let following: Promise<ReloadResult> | undefined;
   let settling: NodeJS.Timeout | undefined;
+  let retrying: NodeJS.Timeout | undefined;
+  let closed = false;
+  /** What was told last, so that looking again does not repeat it. */
+  let told: string | undefined;
+  const followed = new FollowedFiles(() => {
+    clearTimeout(settling);
+    settling = setTimeout(() => void now(), SETTLE_MS).unref();
+  });
 
   async function reload(): Promise<ReloadResult> {
+    forgetTimers();
+    following = undefined;
     try {
-      const next = await read();
-      await apply(next);
-      const changed = changedKeys(configuration, next);
-      const atRestart = startKeys(changed);
-      configuration = next;
-      watch();
-      reloaded(true);
-      log.info("the configuration was reloaded", { changed });
-      if (atRestart.length > 0) log.warn("changed keys need a restart", { changed: atRestart });
-      return { successful: true, changed, atRestart };
+      const { configuration, files } = await read();
+      const next = withoutRestart(configuration, inForce);
+      const all = new Map([...printsOf(filesReadAlong(next)), ...files]);
+      await apply(next, configuration);
+      inForce = next;
+      return succeeded({ configuration, files: all });
     } catch (error) {
-      reloaded(false);
-      const problems = error instanceof ConfigError ? error.problems : [];
+      return failed(error);
+    }
+  }
+
+  function succeeded(next: ReadConfiguration): ReloadResult {
+    const changed = changedKeys(written.configuration, next.configuration);
+    const files = [...next.files.keys()].filter(
+      (file) => written.files.get(file) !== next.files.get(file),
+    );
+    const atRestart = startKeys(changedKeys(start.configuration, next.configuration));
+    written = next;
+    told = undefined;
+    if (!closed) followed.follow(next.files);
+    reloaded(true);
+    log.info("the configuration was reloaded", { changed, files });
+    if (atRestart.length > 0) log.warn("changed keys need a restart", { changed: atRestart });
+    return { successful: true, changed, files, atRestart };
+  }
+
+  function failed(error: unknown): ReloadResult {
+    reloaded(false);
+    const problems = error instanceof ConfigError ? firstProblems(error.problems) : [];
+    const before = told;
+    told = String(error);
+    if (told !== before) {
       for (const { source: _mayHoldSecrets, ...problem } of problems) {
         log.error("the configuration was not reloaded", { ...problem });
       }
       if (problems.length === 0) log.error("the configuration was not reloaded", { error });
-      return { successful: false, problems };
     }
+    if (!closed) retrying = setTimeout(() => void again(), RETRY_MS).unref();
+    return { successful: false, problems };
+  }
+
+  function again(): Promise<ReloadResult> {
+    following ??= running.then(reload);
+    running = following;
+    return following;
   }
 
   function now(): Promise<ReloadResult> {
-    const result = running.then(reload);
-    running = result;
-    return result;
+    told = undefined;
+    return again();
   }
 
-  function soon(): void {
+  function forgetTimers(): void {
     clearTimeout(settling);
-    settling = setTimeout(() => void now(), SETTLE_MS).unref();
+    clearTimeout(retrying);
   }
 
-  function watch(): void {
-    const before = watched;
-    // A file that is missing now is looked for by the reload that its absence caused.
-    watched = [file, ...filesReadAlong(configuration)].flatMap((each) => {
-      try {
-        return [watchFile(each, { changed: soon, unreadable: soon })];
-      } catch {
-        return [];
-      }
-    });
-    for (const each of before) each.close();
-  }
-
-  watch();
+  followed.follow(start.files);
   return {
     now,
     close() {
-      clearTimeout(settling);
-      for (const each of watched) each.close();
+      closed = true;
+      forgetTimers();
+      followed.close();
     },
   };
 }

@@ -9,6 +9,7 @@ import { createLog } from "../observe/application-log.ts";
 import type { LogSink } from "../observe/log-sink.ts";
 import { createMetrics } from "../observe/metrics.ts";
 import { createObserver } from "../observe/observer.ts";
+import { tellUnfollowed } from "../observe/tracing.ts";
 import { type Admin, startAdmin } from "../server/admin.ts";
 import { drainPages, type DrainState } from "../server/drain-pages.ts";
 import { explainPage } from "../server/explain-page.ts";
@@ -16,13 +17,15 @@ import { keySetPage } from "../server/key-set-page.ts";
 import { metricsPage } from "../server/metrics-page.ts";
 import { reloadPage } from "../server/reload-page.ts";
 import { probePages } from "../server/probe-pages.ts";
-import { notAfter } from "../server/certificate.ts";
 import { publishedKeys } from "../tokens/published-keys.ts";
 import { openOwnKeys } from "../tokens/watched-keys.ts";
-import { concernsOf } from "./concerns.ts";
-import { seriesOf, tlsOf, workersOf } from "./from-configuration.ts";
+import { type Concern, concernsOf, fewOpenFiles } from "./concerns.ts";
+import { askedOf, seriesOf, type ServerTls, tlsOf, workersOf } from "./from-configuration.ts";
 import { openLogins } from "./logins.ts";
-import { type ReloadOptions, startReloading } from "./reload.ts";
+import { type ReadConfiguration, type ReloadOptions, startReloading } from "./reload.ts";
+import { ReloadStates } from "./reload-states.ts";
+import { ServedCertificate } from "./served-certificate.ts";
+import { prepareAll } from "./prepare-all.ts";
 import { createProbing } from "./readiness.ts";
 import { startThreads } from "./threads.ts";
 import { startTraffic, type Traffic, type TrafficOptions } from "./traffic.ts";
@@ -33,7 +36,7 @@ export interface AppOptions {
   readonly version: string;
   readonly sink: LogSink;
   /** Where the configuration came from; left out, it never changes. */
-  readonly source?: Pick<ReloadOptions, "file" | "read">;
+  readonly source?: Pick<ReloadOptions, "read"> & Pick<ReadConfiguration, "files">;
 }
 
 /** A running Sallyport. */
@@ -62,25 +65,20 @@ export async function startApp(beginnings: AppOptions): Promise<App> {
   const { configuration, version, sink, source } = beginnings;
   const { level } = configuration.log;
   const log = createLog({ sink, level, clock });
-  const metrics = createMetrics({ ...seriesOf(configuration), version, clock });
+  const logLinesDropped = (): number => sink.dropped();
+  const metrics = createMetrics({ ...seriesOf(configuration), version, clock, logLinesDropped });
   const observer = createObserver({ metrics, sink, clock, level });
-  tellConcerns(configuration, log);
+  tellConcerns(configuration, concernsOf(configuration, clock.now()), log);
+  tellUnfollowed({ env: process.env, log });
   const tls = await tlsOf(configuration, log);
-  if (tls !== undefined) metrics.certificateNotAfter(notAfter(tls.cert));
+  const certificate = new ServedCertificate(tls?.cert, { metrics, log });
   const { algorithm, keys: directory } = configuration.tokens;
-  const broken = new Set<string>();
-  /** What one file says is told only while no other one is broken. */
-  const reloadedFrom =
-    (source: string) =>
-    (successful: boolean): void => {
-      if (successful) broken.delete(source);
-      else broken.add(source);
-      metrics.configReloaded(broken.size === 0, clock.now());
-    };
-  const ofKeys = { algorithm, directory, reloaded: reloadedFrom("keys") };
-  const keys = await openOwnKeys({ ...ofKeys, clock, log });
-  const reloaded = reloadedFrom("users");
-  const logins = openLogins({ configuration, keys, clock, log, observer, reloaded });
+  const reloads = new ReloadStates((successful) => {
+    metrics.configReloaded(successful, clock.now());
+  });
+  const { reloaded } = reloads.add();
+  const keys = await openOwnKeys({ algorithm, directory, reloaded, clock, log });
+  const logins = await openLogins({ configuration, keys, clock, log, observer, reloads });
   metrics.gauges.loginQueueLength = logins.waiting;
   metrics.gauges.signingKey = () => keys.signer;
   let started = false;
@@ -92,6 +90,7 @@ export async function startApp(beginnings: AppOptions): Promise<App> {
   const options: TrafficOptions = {
     ...{ configuration, version, keys, tls, clock, log, observer },
     logins: logins.service,
+    reloads,
     port: configuration.server.listen.port,
     shared: false,
     nextId: responseIds(clock.now()),
@@ -105,23 +104,29 @@ export async function startApp(beginnings: AppOptions): Promise<App> {
   log.info("listening", { address, port, tls: tls !== undefined, workers });
   const metricsText = threads === undefined ? metrics.text : () => threads.metricsText(metrics);
   let current = configuration;
-  async function apply(next: Configuration): Promise<void> {
-    // One that signs itself was made for this process, and clients may have learnt it.
-    const nextTls = next.server.tls.mode === "selfSigned" ? tls : await tlsOf(next, log);
-    await keys.change({ algorithm: next.tokens.algorithm, directory: next.tokens.keys });
+  let served = tls;
+  async function apply(next: Configuration, written: Configuration): Promise<void> {
+    const nextTls = await tlsFor(next, written, served, log);
+    const concerns = concernsOf(written, clock.now());
+    const change = await prepareAll([
+      () => keys.prepare({ algorithm: next.tokens.algorithm, directory: next.tokens.keys }),
+      () => logins.prepare(next),
+      () => probing.prepare(next),
+      () => traffic.prepare({ configuration: next, tls: nextTls }),
+    ]);
+    // From here on nothing fails.
     metrics.add(seriesOf(next));
-    await traffic.change({ configuration: next, tls: nextTls });
-    probing.change(next);
-    await logins.change(next);
-    if (nextTls !== undefined) metrics.certificateNotAfter(notAfter(nextTls.cert));
-    tellConcerns(next, log);
     current = next;
+    served = nextTls;
+    await change.commit();
+    certificate.serve(nextTls?.cert);
+    tellConcerns(next, concerns, log);
   }
   const reloading =
     source &&
     startReloading({
-      ...{ ...source, configuration, apply, log },
-      reloaded: reloadedFrom("configuration"),
+      ...{ start: { configuration, files: source.files }, read: source.read, apply, log },
+      reloaded: reloads.add().reloaded,
     });
   const pages = [
     ...(reloading === undefined ? [] : [reloadPage(reloading.now)]),
@@ -129,7 +134,7 @@ export async function startApp(beginnings: AppOptions): Promise<App> {
     keySetPage(() => publishedKeys(keys.verification)),
     explainPage(async (asked) => {
       const { explain } = await import("./explanation/explain.ts");
-      return explain({ configuration: current, keys, clock }, asked);
+      return explain({ configuration: current, keys, clock }, traffic.asked(), asked);
     }),
     ...probePages({ started: () => started, checks: probing.checks }),
     ...drainPages({ state: () => state, begin: () => void drain() }),
@@ -171,11 +176,32 @@ export async function startApp(beginnings: AppOptions): Promise<App> {
   };
 }
 
+/** What is served from now on. @throws ConfigError when it cannot be used. */
+async function tlsFor(
+  next: Configuration,
+  written: Configuration,
+  served: ServerTls,
+  log: Log,
+): Promise<ServerTls> {
+  const { tls } = next.server;
+  try {
+    if (tls.mode !== "selfSigned") return await tlsOf(next, log);
+    // One that signs itself was made for this process, and clients may have learnt it.
+    return served && { ...served, clientCertificates: askedOf(tls) };
+  } catch (error) {
+    if (written.server.tls.mode === tls.mode) throw error;
+    return served; // until the restart; its files may be gone with the keys that named them
+  }
+}
+
 /** What does not keep it from starting, and should be seen to. */
-function tellConcerns(configuration: Configuration, log: Log): void {
-  for (const { file, urgent, message } of concernsOf(configuration, clock.now())) {
+function tellConcerns(configuration: Configuration, concerns: readonly Concern[], log: Log): void {
+  for (const { file, urgent, message } of concerns) {
     log[urgent ? "error" : "warn"](`a file needs attention: ${message}`, { file });
   }
+  const files = fewOpenFiles(configuration);
+  if (files !== undefined)
+    log.warn("too few files may be open for server.limits.connections", files);
   const watched = configuration.routes.filter(({ mode }) => mode === "monitor");
   if (watched.length > 0) {
     const routes = watched.map(({ name }) => name);

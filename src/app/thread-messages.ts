@@ -1,4 +1,5 @@
 import type { Configuration } from "../config/schema.ts";
+import type { ConfigProblem } from "../core/config-problem.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { ServerTls } from "./from-configuration.ts";
@@ -8,7 +9,10 @@ export type ToThread =
   | { readonly kind: "loggedIn"; readonly call: number; readonly token: string }
   | { readonly kind: "notLoggedIn"; readonly call: number; readonly failure: PostedFailure }
   | { readonly kind: "scrape"; readonly call: number }
-  | { readonly kind: "change"; readonly configuration: Configuration; readonly tls: ServerTls }
+  | { readonly kind: "prepare"; readonly configuration: Configuration; readonly tls: ServerTls }
+  /** What was prepared is put in force, or dropped; nothing happens when nothing was. */
+  | { readonly kind: "commit" }
+  | { readonly kind: "drop" }
   | { readonly kind: "keys"; readonly ring: KeyRing }
   | { readonly kind: "drain" };
 
@@ -17,15 +21,29 @@ export type FromThread =
   | { readonly kind: "listening"; readonly address: string; readonly port: number }
   | { readonly kind: "logIn"; readonly call: number; readonly attempt: PostedLogin }
   | { readonly kind: "metrics"; readonly call: number; readonly metrics: readonly object[] }
-  /** What is wrong, when the configuration could not be put in force. */
-  | { readonly kind: "changed"; readonly problem: string | undefined }
+  | { readonly kind: "prepared"; readonly fault: PostedFault | undefined }
+  | { readonly kind: "committed" }
+  /** Of all files that it reads again by itself: whether none of them is broken now. */
+  | { readonly kind: "reloaded"; readonly successful: boolean }
   | { readonly kind: "log"; readonly lines: readonly string[] }
-  | { readonly kind: "drained"; readonly finished: boolean };
+  /** The last message: with what it counted, which is asked for when it is gone. */
+  | {
+      readonly kind: "drained";
+      readonly finished: boolean;
+      readonly metrics: readonly object[];
+    };
 
 export interface PostedLogin {
   readonly username: string;
   readonly password: string;
   readonly client: string;
+}
+
+/** Why a configuration could not be prepared. */
+export interface PostedFault {
+  readonly message: string;
+  /** Those of a `ConfigError`. */
+  readonly problems: readonly ConfigProblem[];
 }
 
 /** A `GateError` on its way between threads. */

@@ -11,7 +11,9 @@ import { createObserver } from "../observe/observer.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { HeldKeys } from "../tokens/own-keys.ts";
 import { seriesOf, type ServerTls } from "./from-configuration.ts";
+import { ReloadStates } from "./reload-states.ts";
 import type { FromThread, PostedFailure, PostedLogin, ToThread } from "./thread-messages.ts";
+import { PreparedChange } from "./thread-change.ts";
 import { startTraffic } from "./traffic.ts";
 
 /** What a traffic thread is started with. */
@@ -47,6 +49,7 @@ function postedSink(post: (message: FromThread) => void): LogSink {
     writeBytes: (line) => write(line.toString()),
     flush,
     drain: async () => flush(),
+    dropped: () => 0,
   };
 }
 
@@ -101,30 +104,36 @@ async function runThread(beginnings: ThreadBeginnings): Promise<void> {
   });
   const observer = createObserver({ metrics, sink, clock, level });
   const logins = new RemoteLogins(post);
-  const survive = (error: unknown): void => log.error("an error was not caught", { error });
-  process.on("uncaughtException", survive).on("unhandledRejection", survive);
+  const reloads = new ReloadStates((successful) => post({ kind: "reloaded", successful }));
   const traffic = await startTraffic({
-    ...{ configuration, version, keys, tls, port, logins, clock, log, observer },
+    ...{ configuration, version, keys, tls, port, logins, reloads, clock, log, observer },
     shared: true,
     nextId: responseIds(clock.now(), index, count),
   });
+  // Not before: a thread that cannot start has to end.
+  const survive = (error: unknown): void => log.error("an error was not caught", { error });
+  process.on("uncaughtException", survive).on("unhandledRejection", survive);
   metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   metrics.gauges.upstreamLoad = traffic.upstreamLoad;
+  const changes = new PreparedChange(traffic, metrics, post);
   parentPort?.on("message", (message: ToThread) => {
     switch (message.kind) {
       case "drain":
-        void traffic.drain().then((finished) => {
+        void traffic.drain().then(async (finished) => {
+          const shown = await metrics.json();
           sink.flush();
-          post({ kind: "drained", finished });
+          post({ kind: "drained", finished, metrics: shown });
           parentPort?.close();
         });
         break;
-      case "change":
-        metrics.add(seriesOf(message.configuration));
-        void traffic.change(message).then(
-          () => post({ kind: "changed", problem: undefined }),
-          (error: unknown) => post({ kind: "changed", problem: String(error) }),
-        );
+      case "prepare":
+        changes.prepare(message);
+        break;
+      case "commit":
+        changes.commit();
+        break;
+      case "drop":
+        changes.drop();
         break;
       case "keys":
         keys.replace(message.ring);

@@ -1,5 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../config/schema.ts";
-import type { Forwarder, UpstreamLoad } from "../core/forwarder.ts";
+import type { Change } from "../core/change.ts";
+import type { UpstreamLoad } from "../core/forwarder.ts";
+import type { Gate } from "../core/gate.ts";
 import type { Log } from "../core/log.ts";
 import type { LoginService } from "../core/login-service.ts";
 import type { Observer } from "../core/observer.ts";
@@ -10,8 +13,11 @@ import { drain } from "../server/drain.ts";
 import { listen } from "../server/listen.ts";
 import { Pipeline } from "../server/pipeline.ts";
 import type { OwnKeys } from "../tokens/own-keys.ts";
+import { TrustedKeys } from "../tokens/trusted-keys.ts";
 import type { ServerTls } from "./from-configuration.ts";
+import { GatesInUse } from "./gates-in-use.ts";
 import { openGeneration } from "./generation.ts";
+import type { ReloadStates } from "./reload-states.ts";
 import { tracedObserver } from "./traced.ts";
 
 export interface TrafficOptions {
@@ -25,10 +31,15 @@ export interface TrafficOptions {
   /** Whether other threads accept on the port, too. */
   readonly shared: boolean;
   readonly nextId: () => number;
+  /** Where each file of trusted keys tells whether it could be read again. */
+  readonly reloads: ReloadStates;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
 }
+
+/** What a running one can follow; the certificate is one that OpenSSL takes. */
+export type TrafficChange = Pick<TrafficOptions, "configuration" | "tls">;
 
 /** The part of Sallyport that each thread has for itself: a listener, a gate, connections to the backends. */
 export interface Traffic {
@@ -36,11 +47,13 @@ export interface Traffic {
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
+  /** The gate in force, or one like it, to be asked what it would do. */
+  asked(): Gate;
   /**
-   * Puts another configuration in force, without losing a request, a WebSocket or what is remembered. Rejects with what is
-   * wrong when it cannot, and then goes on as before. What needs a restart is not looked at.
+   * Prepares another configuration; put in force, it costs no request, no WebSocket and nothing that is remembered. What
+   * needs a restart is not looked at. Rejects with a `ConfigError` when a file that it names is broken.
    */
-  change(changed: Pick<TrafficOptions, "configuration" | "tls">): Promise<void>;
+  prepare(changed: TrafficChange): Promise<Change>;
   /** Ends in good order; resolves with whether everything that ran ended by itself. */
   drain(): Promise<boolean>;
   /** Ends at once, whatever runs. */
@@ -53,7 +66,9 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   let { configuration } = options;
   const tracing = await openTracing({ env: process.env, version, log });
   const observer = tracedObserver(options.observer, tracing);
-  let current = openGeneration({ ...options, tracing });
+  const trustedKeys = new TrustedKeys({ clock, log, stateOf: () => options.reloads.add() });
+  let current = openGeneration({ ...options, tracing, trustedKeys });
+  const gates = new GatesInUse(current.opened);
   const realm = (): string => current.realm;
   let draining = false;
   const pipeline = new Pipeline({
@@ -77,40 +92,40 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
     ...{ host, port, shared, trustedProxies, ...current.listening },
     ...{ pipeline, nextId, realm, observer, log },
   });
-  /** Those of earlier generations whose WebSockets may still be open; their idle connections end by themselves. */
-  const earlier = new Set<Forwarder>();
   return {
     address: listener.address,
     port: listener.port,
     tokenCacheEntries: () => current.opened.tokenCacheEntries(),
-    upstreamLoad: (upstream) => current.opened.upstreamLoad(upstream),
-    async change(changed) {
-      const next = openGeneration({ ...options, ...changed, tracing }, current);
-      listener.change(next.listening);
-      const { gate, kept } = current.opened;
-      for (const each of earlier) if (each.webSockets() === 0) earlier.delete(each);
-      if (gate.forwarder !== next.opened.gate.forwarder) earlier.add(gate.forwarder);
-      if (kept.verifier !== next.opened.kept.verifier) kept.verifier.value.close();
-      current = next;
-      ({ configuration } = changed);
+    upstreamLoad: (upstream) => gates.load(upstream),
+    asked: () => current.opened.asked,
+    async prepare(changed) {
+      const next = openGeneration({ ...options, ...changed, tracing, trustedKeys }, current);
+      return {
+        async commit() {
+          // With the same certificate clients go on resuming their sessions.
+          const same = isDeepStrictEqual(next.listening.tls, current.listening.tls);
+          listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
+          gates.replace(next.opened);
+          current = next;
+          ({ configuration } = changed);
+          trustedKeys.refresh();
+        },
+        drop: () => gates.drop(next.opened),
+      };
     },
     async drain() {
       draining = true;
       const { delay, timeout } = configuration.server.drain;
-      const closeWebSockets = (): void => {
-        for (const forwarder of [current.opened.gate.forwarder, ...earlier]) {
-          forwarder.closeWebSockets();
-        }
-      };
+      const closeWebSockets = (): void => gates.closeWebSockets();
       const finished = await drain({ listener, delay, timeout, closeWebSockets, log });
-      await Promise.all([current.opened.close(), ...[...earlier].map((each) => each.close())]);
+      await gates.close();
       await tracing?.close();
       return finished;
     },
     async abandon() {
       const closed = listener.close();
       listener.closeAll();
-      await Promise.all([closed, current.opened.close()]);
+      await Promise.all([closed, gates.close()]);
     },
   };
 }

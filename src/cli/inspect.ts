@@ -1,16 +1,17 @@
-import { readFileSync } from "node:fs";
+import type { ReadConfiguration } from "../app/reload.ts";
 import { pathName } from "../config/fault.ts";
 import {
   type ConfigurationSources,
   loadConfiguration,
   type LoadedConfiguration,
 } from "../config/load.ts";
-import { checkNamedFiles } from "../config/named-files.ts";
+import { checkNamedFiles, filesReadAlong } from "../config/named-files.ts";
 import type { Configuration } from "../config/schema.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
-import { readUsersFile } from "../credentials/users-file.ts";
+import { usersBytes, usersIn } from "../credentials/users-reading.ts";
 import { systemClock } from "../lib/clock.ts";
+import { fingerprintOfFile } from "../lib/fingerprint.ts";
 import { readAuthorities, readCertificate } from "../server/certificate.ts";
 import { loadSigningKeys } from "../tokens/signing-keys.ts";
 import { openTrustedKeyFile } from "../tokens/trusted-key-file.ts";
@@ -30,14 +31,25 @@ interface Look {
  *   with the files that it names.
  */
 export async function inspect(sources: ConfigurationSources): Promise<Configuration> {
+  const { configuration } = await readForReload(sources);
+  return configuration;
+}
+
+/** The same, with what the configuration was read from: a change of these files calls for another reading. */
+export async function readForReload(sources: ConfigurationSources): Promise<ReadConfiguration> {
   const loaded = loadConfiguration(sources);
+  // Taken before they are looked into: what changes meanwhile is seen as a change.
+  const readAlong = filesReadAlong(loaded.configuration).map(
+    (file) => [file, fingerprintOfFile(file)] as const,
+  );
   const { problems, keys: missing } = missingFiles(loaded);
   for (const look of looksInto(loaded.configuration)) {
     // A file that is not there was told already, with its place in the configuration.
     if (!look.keys.some((key) => missing.has(key))) problems.push(...(await problemsOf(look)));
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  return loaded.configuration;
+  const { configuration, files } = loaded;
+  return { configuration, files: new Map([...files, ...readAlong]) };
 }
 
 function missingFiles(loaded: LoadedConfiguration) {
@@ -65,7 +77,7 @@ async function problemsOf(look: Look): Promise<readonly ConfigProblem[]> {
 function looksInto({ server, users, tokens, upstreams }: Configuration): Look[] {
   const looks: Look[] = users.map(({ path }, index) => ({
     keys: [`users[${index}].path`],
-    into: () => readUsersFile(readFileSync(path), path),
+    into: async () => usersIn(await usersBytes(path), path),
   }));
   if (server.tls.mode === "files") {
     looks.unshift(lookIntoPair("server.tls", server.tls.certFile, server.tls.keyFile));

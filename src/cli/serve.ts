@@ -6,7 +6,7 @@ import {
   parseFlags,
 } from "./arguments.ts";
 import type { Command } from "./command.ts";
-import { inspect } from "./inspect.ts";
+import { readForReload } from "./inspect.ts";
 import { ownVersion } from "./own-version.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
 import { start } from "./start.ts";
@@ -24,12 +24,12 @@ ${CONFIGURATION_HELP}
   async run(args, terminal) {
     const flags = parseFlags(args, CONFIGURATION_FLAGS);
     const sources = configurationSources(flags, terminal);
-    const configuration = await inspect(sources);
+    const { configuration, files } = await readForReload(sources);
     const sink = createLogSink({ format: configuration.log.format });
     const app = await start(
       {
         ...{ configuration, version: ownVersion(), sink },
-        source: { file: sources.file, read: () => inspect(sources) },
+        source: { files, read: () => readForReload(sources) },
       },
       "choose another with server.listen or admin.listen",
     );

@@ -1,4 +1,5 @@
 import { Document, isCollection, isScalar } from "yaml";
+import { printable } from "../lib/printable.ts";
 import type { Effective } from "./effective.ts";
 
 /** The effective configuration as a file that can be used again, with the origin of each value behind it. */
@@ -7,8 +8,7 @@ export function effectiveYaml({ value, values }: Effective): string {
   for (const { path, origin } of values) {
     const node = document.getIn(path, true);
     if (isCollection(node)) node.flow = true;
-    if (isCollection(node) || isScalar(node))
-      node.comment = ` ${origin.replaceAll(/\p{Cc}/gu, "?")}`;
+    if (isCollection(node) || isScalar(node)) node.comment = ` ${printable(origin)}`;
   }
   return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }

@@ -1,9 +1,11 @@
-import { maskText } from "../observe/redaction.ts";
+import { DURATION, formatDuration } from "../lib/duration.ts";
 import type { YamlPath } from "../lib/positioned-yaml.ts";
+import { isJsonObject } from "../lib/strict-json.ts";
+import { mentionsSecret } from "../observe/redaction.ts";
 import { jsonSchema, type JsonSchema } from "./json-schema.ts";
 import type { LoadedConfiguration } from "./load.ts";
-import { mayHoldSecret } from "./secret-lines.ts";
-import { isMapping } from "./untyped.ts";
+import { valueAt } from "./schema-faults.ts";
+import { MASKED, withoutSecrets } from "./secret-lines.ts";
 
 /** One value of the effective configuration: a scalar, or a list of scalars. */
 interface EffectiveValue {
@@ -22,32 +24,61 @@ export interface Effective {
 }
 
 const DEFAULT = "default";
-const SECRET_REFERENCE = /\$\{(?:file:|[^}]*(?:pass|secret|token|credential|key))/i;
-const MASKED = "[masked]";
+/** What a reference names, and its default. */
+const REFERENCE = /\$\{([^}:]*)(:-)?([^}]*)\}/g;
 
 /** What is in force, where it comes from, and nothing that could be a secret. */
 export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {
   const values: EffectiveValue[] = [];
 
   function leaf(schemas: readonly JsonSchema[], value: unknown, path: YamlPath): unknown {
-    const said = loaded.said(path);
-    const secret = said?.reference !== undefined && SECRET_REFERENCE.test(said.reference);
-    const shown = secret ? said.reference : masked(path, inItsType(schemas, value));
-    const through = said?.reference === undefined || secret ? "" : ` from ${said.reference}`;
-    values.push({ path, value: shown, origin: said ? `${said.origin}${through}` : DEFAULT });
+    const shown = Array.isArray(value)
+      ? value.map((entry: unknown, index) => shownAt([...path, index], entry))
+      : shownAt(path, inItsType(schemas, value));
+    values.push({ path, value: shown, origin: originOf(path, value) });
     return shown;
+  }
+
+  /** A secret stays the reference that it was made from. */
+  function shownAt(path: YamlPath, value: unknown): unknown {
+    const reference = loaded.said(path)?.reference;
+    if (reference !== undefined && isSecret(reference)) return withoutDefaults(reference);
+    return typeof value === "string" ? withoutSecrets(value) : value;
+  }
+
+  function originOf(path: YamlPath, value: unknown): string {
+    const said = loaded.said(path);
+    if (said === undefined) return DEFAULT;
+    const places = Array.isArray(value) ? value.map((_, index) => [...path, index]) : [path];
+    const saidThrough = places
+      .flatMap((place) => loaded.said(place)?.reference ?? [])
+      .filter((reference) => !isSecret(reference))
+      .map(withoutSecrets)
+      .join(", ");
+    const through = saidThrough === "" ? "" : ` from ${saidThrough}`;
+    return `${said.origin}${through}`;
+  }
+
+  /** What nobody said and the schema alone does not tell: it follows from something else. */
+  function derived(field: JsonSchema, path: YamlPath): unknown {
+    const value = valueAt(loaded.configuration, path);
+    if (typeof value !== "number") return typeof value === "string" ? value : undefined;
+    const isDuration = alternativesOf(field).some(({ pattern }) => pattern === DURATION.source);
+    return isDuration ? formatDuration(value) : value;
   }
 
   function walk(schema: JsonSchema, value: unknown, path: YamlPath): unknown {
     const schemas = alternativesOf(schema);
-    if (Array.isArray(value) && value.some(isMapping)) {
+    if (Array.isArray(value) && value.some(isJsonObject)) {
       const items = schemas.map((each) => each.items).find(isSchema) ?? {};
       return value.map((entry, index) => walk(items, entry, [...path, index]));
     }
-    if (!isMapping(value)) return leaf(schemas, value, path);
+    if (!isJsonObject(value)) return leaf(schemas, value, path);
     const fields = fieldsOf(schemas, value);
     const named = Object.entries(fields).flatMap(([key, field]): [string, unknown][] => {
-      const inner = Object.hasOwn(value, key) ? value[key] : field.default;
+      const inner = Object.hasOwn(value, key)
+        ? value[key]
+        : (field.default ?? derived(field, [...path, key]));
       return inner === undefined ? [] : [[key, walk(field, inner, [...path, key])]];
     });
     return Object.fromEntries(named);
@@ -55,7 +86,7 @@ export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {
 
   const root = loaded.written ?? {};
   const { routes } = loaded.configuration;
-  const whole = isMapping(root) && root["routes"] === undefined ? { ...root, routes } : root;
+  const whole = isJsonObject(root) && root["routes"] === undefined ? { ...root, routes } : root;
   return { value: walk(jsonSchema(), whole, []), values };
 }
 
@@ -75,8 +106,9 @@ function fieldsOf(
   const keys = Object.keys(value);
   const open = schemas.map((each) => each.additionalProperties).find(isSchema);
   if (open !== undefined) return Object.fromEntries(keys.map((key) => [key, open]));
-  const fitting = schemas.find(({ properties }) =>
-    keys.every((key) => properties !== undefined && Object.hasOwn(properties, key)),
+  const fitting = schemas.find(
+    ({ properties }) =>
+      properties !== undefined && keys.every((key) => Object.hasOwn(properties, key)),
   );
   return Object.fromEntries(
     Object.entries(fitting?.properties ?? {}).flatMap(([key, field]) =>
@@ -93,10 +125,16 @@ function inItsType(schemas: readonly JsonSchema[], value: unknown): unknown {
   return types.includes("boolean") && /^(?:true|false)$/.test(value) ? value === "true" : value;
 }
 
-function masked(path: YamlPath, value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((entry) => masked(path, entry));
-  if (typeof value !== "string") return value;
-  const line = `${String(path.at(-1))}: ${value}`;
-  const text = maskText(value);
-  return text === value && mayHoldSecret(line) ? MASKED : text;
+function isSecret(reference: string): boolean {
+  return [...reference.matchAll(REFERENCE)].some(
+    ([, name = ""]) => name === "file" || mentionsSecret(name),
+  );
+}
+
+/** What a reference falls back to is a secret as well. */
+function withoutDefaults(reference: string): string {
+  const masked = withoutSecrets(reference);
+  return masked.replaceAll(REFERENCE, (all, name: string, form: string | undefined, rest: string) =>
+    form === undefined || rest === "" ? all : `\${${name}:-${MASKED}}`,
+  );
 }

@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { fingerprint } from "../lib/fingerprint.ts";
 import type { YamlPath } from "../lib/positioned-yaml.ts";
+import { readRegularFileSync, whyUnread } from "../lib/regular-file.ts";
+import { isJsonObject } from "../lib/strict-json.ts";
 import type { Fault } from "./fault.ts";
-import { isMapping } from "./untyped.ts";
 
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -15,6 +16,8 @@ interface Interpolated {
   /** Where a whole scalar was a reference: it is text, though a number or a boolean may be wanted. */
   readonly whole: readonly YamlPath[];
   readonly faults: readonly Fault[];
+  /** Every file of a `${file:…}` that could be read, with the fingerprint of what it held. */
+  readonly files: ReadonlyMap<string, string>;
 }
 
 const REFERENCE = /\$\{([^}]*)(\}?)/g;
@@ -29,26 +32,34 @@ const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])([^${]*))?$/;
 export function interpolate(value: unknown, surroundings: Surroundings): Interpolated {
   const whole: YamlPath[] = [];
   const faults: Fault[] = [];
+  const files = new Map<string, string>();
 
   const walk = (node: unknown, path: YamlPath): unknown => {
     if (typeof node === "string") {
       if (WHOLE.test(node)) whole.push(path);
       return node.replace(REFERENCE, (_all, reference: string, end: string) => {
         const found = end === "" ? { fault: UNCLEAR } : lookUp(reference, surroundings);
-        if ("fault" in found) faults.push({ path, message: found.fault });
-        return "fault" in found ? "" : found.text;
+        if ("fault" in found) {
+          faults.push({ path, message: found.fault });
+          return "";
+        }
+        if (found.file !== undefined) files.set(found.file, fingerprint(found.content));
+        return found.text;
       });
     }
     if (Array.isArray(node)) return node.map((entry, index) => walk(entry, [...path, index]));
-    if (!isMapping(node)) return node;
+    if (!isJsonObject(node)) return node;
     return Object.fromEntries(
       Object.entries(node).map(([key, entry]) => [key, walk(entry, [...path, key])]),
     );
   };
-  return { value: walk(value, []), whole, faults };
+  return { value: walk(value, []), whole, faults, files };
 }
 
-type Found = { readonly text: string } | { readonly fault: string };
+type Found =
+  | { readonly text: string; readonly file?: undefined }
+  | { readonly text: string; readonly file: string; readonly content: Buffer }
+  | { readonly fault: string };
 
 const UNCLEAR =
   "holds a ${…} that is none of ${NAME}, ${NAME:-default}, ${NAME:?message} and ${file:path}";
@@ -65,11 +76,14 @@ function lookUp(reference: string, { env, directory }: Surroundings): Found {
   return { fault: `needs the environment variable ${name}, which is not set${reason}` };
 }
 
+const UNREADABLE = "names a file in ${file:…} that cannot be read";
+
 /** A secret file usually ends with a line break that does not belong to the secret. */
 function readText(file: string): Found {
   try {
-    return { text: readFileSync(file, "utf8").replace(/\r?\n$/, "") };
-  } catch {
-    return { fault: "names a file in ${file:…} that cannot be read" };
+    const content = readRegularFileSync(file);
+    return { text: content.toString("utf8").replace(/\r?\n$/, ""), file, content };
+  } catch (error) {
+    return { fault: `${UNREADABLE} (${whyUnread(error)})` };
   }
 }

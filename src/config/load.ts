@@ -1,9 +1,10 @@
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError } from "../core/config-problem.ts";
 import type { ConfigProblem } from "../core/config-problem.ts";
+import { fingerprint } from "../lib/fingerprint.ts";
 import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
 import type { PositionedYaml, YamlPath } from "../lib/positioned-yaml.ts";
+import { readRegularFileSync, whyUnread } from "../lib/regular-file.ts";
 import { pathName } from "./fault.ts";
 import type { Fault } from "./fault.ts";
 import { interpolate } from "./interpolation.ts";
@@ -23,6 +24,8 @@ export interface ConfigurationSources {
 
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
+  /** What it was read from: its file and those of every `${file:…}`, each with the fingerprint of what it held. */
+  readonly files: ReadonlyMap<string, string>;
   /** Gives a fault that is found later its place in the file. */
   problem(fault: Fault): ConfigProblem;
   /** What all sources say together, in their own spelling and without defaults. */
@@ -46,26 +49,27 @@ interface Said {
 export function loadConfiguration(sources: ConfigurationSources): LoadedConfiguration {
   const { file, env, overrides } = sources;
   const surroundings = { env, directory: dirname(resolve(file)) };
-  const yaml = parsePositionedYaml(readText(file), file);
-  if (yaml.value === undefined) throw new ConfigError(yaml.problems.map(withoutSecrets));
+  const text = readText(file);
+  const yaml = parsePositionedYaml(text.text, file);
+  const withoutSource = withoutSecretLines();
+  if (yaml.value === undefined) throw new ConfigError(yaml.problems.map(withoutSource));
 
-  const interpolated = interpolate(yaml.value, surroundings);
-  const fromEnvironment = environmentOverlays(env, interpolated.value);
-  const fromFlags = flagOverlays(overrides, interpolated.value);
+  const fromEnvironment = environmentOverlays(env, yaml.value);
+  const fromFlags = flagOverlays(overrides, yaml.value);
   const overlays = [...fromEnvironment.overlays, ...fromFlags.overlays];
-  const written = withOverlays(interpolated.value, overlays);
+  // References last: what is said elsewhere need not be resolved in the file.
+  const raw = withOverlays(yaml.value, overlays);
+  const interpolated = interpolate(raw, surroundings);
+  const written = interpolated.value;
   const texts = [...interpolated.whole, ...overlays.map(({ path }) => path)];
 
-  // What is said elsewhere need not be resolved in the file.
-  const unresolved = interpolated.faults.filter(
-    ({ path }) => overlayAt(overlays, path) === undefined,
-  );
-  const silent = new Set(unresolved.map(({ path }) => JSON.stringify(path)));
+  const silent = new Set(interpolated.faults.map(({ path }) => JSON.stringify(path)));
   const verdict = validate(written, texts, surroundings);
-  const problem = placing(file, yaml, overlays);
+  const placed = placing(file, yaml, overlays);
+  const problem = (fault: Fault): ConfigProblem => withoutSource(placed(fault));
   const problems = [
-    ...yaml.problems.map(withoutSecrets),
-    ...unresolved.map(problem),
+    ...yaml.problems.map(withoutSource),
+    ...interpolated.faults.map(problem),
     ...verdict.faults.filter(({ path }) => !silent.has(JSON.stringify(path))).map(problem),
     ...fromEnvironment.problems,
     ...fromFlags.problems,
@@ -74,33 +78,38 @@ export function loadConfiguration(sources: ConfigurationSources): LoadedConfigur
     throw new ConfigError(problems.toSorted(byPlace));
   }
   const { configuration } = verdict;
-  return { configuration, problem, written, said: telling(file, yaml, overlays) };
+  const files = new Map([[file, text.print], ...interpolated.files]);
+  return { configuration, files, problem, written, said: telling(file, yaml, overlays, raw) };
 }
 
-function telling(file: string, yaml: PositionedYaml, overlays: readonly Overlay[]) {
+/** @param raw what all sources say, before references were resolved. */
+function telling(file: string, yaml: PositionedYaml, overlays: readonly Overlay[], raw: unknown) {
   return (path: YamlPath): Said | undefined => {
+    const text = valueAt(raw, path);
+    if (text === undefined) return undefined;
+    const reference = typeof text === "string" && text.includes("${") ? text : undefined;
     const overlay = overlayAt(overlays, path);
-    if (overlay !== undefined) return { origin: overlay.origin, reference: undefined };
-    const raw = valueAt(yaml.value, path);
-    if (raw === undefined) return undefined;
-    const reference = typeof raw === "string" && raw.includes("${") ? raw : undefined;
-    return { origin: `${file}:${yaml.place(path, "key").line}`, reference };
+    const origin = overlay?.origin ?? `${file}:${yaml.place(path, "key").line}`;
+    return { origin, reference };
   };
 }
 
-function readText(file: string): string {
+function readText(file: string): { readonly text: string; readonly print: string } {
   const refuse = (message: string): never => {
     throw new ConfigError([{ file, message }]);
   };
   let bytes: Buffer;
   try {
-    bytes = readFileSync(file);
+    bytes = readRegularFileSync(file);
   } catch (error) {
     const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
-    return refuse(missing ? "the file does not exist" : "the file cannot be read");
+    return refuse(
+      missing ? "the file does not exist" : `the file cannot be read (${whyUnread(error)})`,
+    );
   }
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return { text, print: fingerprint(bytes) };
   } catch {
     return refuse("the file is not UTF-8 text");
   }
@@ -115,7 +124,7 @@ function placing(file: string, yaml: PositionedYaml, overlays: readonly Overlay[
     };
     const overlay = overlayAt(overlays, path);
     if (overlay !== undefined) return { file: overlay.origin, ...said };
-    return withoutSecrets({ file, ...yaml.place(path, of), ...said });
+    return { file, ...yaml.place(path, of), ...said };
   };
 }
 
@@ -126,9 +135,17 @@ function overlayAt(overlays: readonly Overlay[], path: YamlPath): Overlay | unde
   );
 }
 
-function withoutSecrets(problem: ConfigProblem): ConfigProblem {
-  const { source, ...rest } = problem;
-  return source === undefined || mayHoldSecret(source) ? rest : problem;
+/** Takes the line out of a problem where it may hold a secret. */
+function withoutSecretLines(): (problem: ConfigProblem) => ConfigProblem {
+  // Of one line there may be thousands of problems, and it may be the whole file.
+  const verdicts = new Map<string, boolean>();
+  return (problem) => {
+    const { source, ...rest } = problem;
+    if (source === undefined) return rest;
+    const hidden = verdicts.get(source) ?? mayHoldSecret(source);
+    verdicts.set(source, hidden);
+    return hidden ? rest : problem;
+  };
 }
 
 /** What has no place in the file comes last. */

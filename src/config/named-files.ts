@@ -64,7 +64,8 @@ function faultOf({ file, directory = false }: NamedFile): string | undefined {
   try {
     const stats = statSync(file, { throwIfNoEntry: false });
     if (stats === undefined) return `names a ${kind} that does not exist`;
-    if (stats.isDirectory() !== directory) return `does not name a ${kind}`;
+    if (directory && !stats.isDirectory()) return "does not name a directory";
+    if (!directory && !stats.isFile()) return "does not name a regular file";
     accessSync(file, directory ? constants.R_OK | constants.X_OK : constants.R_OK);
     return undefined;
   } catch {

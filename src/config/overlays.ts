@@ -1,9 +1,10 @@
 import { nearest } from "../lib/nearest.ts";
 import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
 import type { ConfigProblem } from "../core/config-problem.ts";
+import { isJsonObject } from "../lib/strict-json.ts";
 import { knownKeys } from "./known-keys.ts";
 import type { KnownKeys } from "./known-keys.ts";
-import { isMapping, mappingAt } from "./untyped.ts";
+import { mappingAt } from "./untyped.ts";
 
 /** A value from outside the file, and where it came from, in words. */
 export interface Overlay {
@@ -144,7 +145,7 @@ export function withOverlays(value: unknown, overlays: readonly Overlay[]): unkn
 function replaced(whole: unknown, path: readonly string[], value: unknown): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return value;
-  const fields = isMapping(whole) ? whole : {};
+  const fields = isJsonObject(whole) ? whole : {};
   const child = Object.hasOwn(fields, key) ? fields[key] : undefined;
   return { ...fields, [key]: replaced(child, rest, value) };
 }

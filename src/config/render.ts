@@ -1,9 +1,9 @@
 import { styleText } from "node:util";
-import { describeProblem } from "../core/config-problem.ts";
+import { describeProblem, firstProblems } from "../core/config-problem.ts";
 import type { ConfigProblem } from "../core/config-problem.ts";
 
 /**
- * Problems for a person: place and message, the line at fault, a caret under the column, the hint.
+ * Problems for a person, the first of very many: place and message, the line at fault, a caret under the column, the hint.
  *
  * @returns lines joined by line breaks, without one at the end.
  */
@@ -14,7 +14,7 @@ export function renderProblems(
   const paint = (format: "red" | "dim" | "bold", text: string): string =>
     options.color ? styleText(format, text, { validateStream: false }) : text;
 
-  return problems
+  return firstProblems(problems)
     .map((problem) => {
       const { hint, source, ...rest } = problem;
       const head = paint("bold", printable(describeProblem(rest)));
@@ -47,5 +47,5 @@ function excerpt(source: string, column: number): [string, string] {
 
 /** A file must not be able to write control sequences to a terminal. */
 function printable(text: string): string {
-  return text.replaceAll(/(?!\t)\p{Cc}/gu, "\uFFFD");
+  return text.replaceAll(/(?!\t)[\p{C}\p{Zl}\p{Zp}]/gu, "\uFFFD");
 }

@@ -1,9 +1,7 @@
+import { OWN_ROUTES } from "../observe/label-words.ts";
 import { suggesting } from "./fault.ts";
 import type { Fault } from "./fault.ts";
 import { listAt, mappingAt, textAt } from "./untyped.ts";
-
-/** The words that stand in the place of a route's name in metrics and logs. */
-const RESERVED_NAMES = ["authenticate", "version", "none"];
 
 /** What concerns several keys of a route, or several routes, as they were written. */
 export function routeFaults(written: unknown, upstreams: readonly string[]): Fault[] {
@@ -75,7 +73,7 @@ function nameFaults(routes: readonly WrittenRoute[]): Fault[] {
     const name = textAt(route["name"]);
     if (name === undefined) return [];
     const path = ["routes", index, "name"];
-    if (RESERVED_NAMES.includes(name)) return [{ path, message: "is reserved: choose another" }];
+    if (OWN_ROUTES.includes(name)) return [{ path, message: "is reserved: choose another" }];
     if (seen.has(name)) return [{ path, message: "is the name of another route already" }];
     seen.add(name);
     return [];

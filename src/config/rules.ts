@@ -1,9 +1,9 @@
+import { VERSION_FORM } from "../core/version-source.ts";
 import type { YamlPath } from "../lib/positioned-yaml.ts";
 import { suggesting } from "./fault.ts";
 import type { Fault } from "./fault.ts";
 import { probeFaults } from "./probe-rules.ts";
 import { routeFaults } from "./route-rules.ts";
-import { VERSION } from "./schema-identity.ts";
 import { listAt, mappingAt, textAt } from "./untyped.ts";
 
 /**
@@ -36,13 +36,17 @@ export function ruleFaults(
 /** With SO_REUSEPORT two listeners on one port do not collide: they would share its connections. */
 function listenerFaults(configuration: Readonly<Record<string, unknown>>): Fault[] {
   const [host, port] = hostAndPort(mappingAt(configuration["server"])["listen"] ?? "0.0.0.0:8443");
-  const [adminHost, adminPort] = hostAndPort(mappingAt(configuration["admin"])["listen"]);
+  const [adminHost, adminPort] = adminListen(configuration["admin"]);
   const everywhere = ["0.0.0.0", "[::]"];
   const shared = host === adminHost || everywhere.includes(host) || everywhere.includes(adminHost);
   if (port === "" || port === "0" || port !== adminPort || !shared) return [];
   return [
     { path: ["admin", "listen"], message: "takes the port of server.listen: choose another" },
   ];
+}
+
+function adminListen(admin: unknown): [string, string] {
+  return admin === "off" ? ["", ""] : hostAndPort(mappingAt(admin)["listen"] ?? "0.0.0.0:9464");
 }
 
 function hostAndPort(listen: unknown): [string, string] {
@@ -86,7 +90,7 @@ function versionFaults(
     const value = env[variable];
     if (value === undefined) {
       faults.push({ path, message: "names an environment variable that is not set" });
-    } else if (!VERSION.test(value)) {
+    } else if (!VERSION_FORM.test(value)) {
       faults.push({ path, message: "names an environment variable that is not major.minor.patch" });
     }
   }

@@ -1,9 +1,10 @@
 import type { z } from "zod";
 import type { YamlPath } from "../lib/positioned-yaml.ts";
+import { isJsonObject } from "../lib/strict-json.ts";
 import { suggesting } from "./fault.ts";
 import type { Fault } from "./fault.ts";
 import { knownKeysAt } from "./known-keys.ts";
-import { isMapping, textAt } from "./untyped.ts";
+import { textAt } from "./untyped.ts";
 
 type Issue = z.core.$ZodIssue;
 type IssueToWord = z.core.$ZodRawIssue;
@@ -123,6 +124,6 @@ function isMisspelt(fault: Fault, faults: readonly Fault[]): boolean {
 export function valueAt(value: unknown, path: YamlPath): unknown {
   return path.reduce<unknown>((parent, segment) => {
     if (Array.isArray(parent)) return typeof segment === "number" ? parent[segment] : undefined;
-    return isMapping(parent) && Object.hasOwn(parent, segment) ? parent[segment] : undefined;
+    return isJsonObject(parent) && Object.hasOwn(parent, segment) ? parent[segment] : undefined;
   }, value);
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { VERSION_FORM } from "../core/version-source.ts";
 import { duration, filePath, size, text, urlPath } from "./fields.ts";
 
 /** The sections about who is asking: `users`, `tokens`, `version`, `identity`. */
@@ -40,6 +41,10 @@ function jwks(directory: string) {
     .strictObject({
       url: text()
         .refine(isKeySetUrl, KEY_SET_URL)
+        .refine(
+          (url) => !url.includes("#"),
+          "must have no fragment: what is behind # is never sent",
+        )
         .exactOptional()
         .describe("Where the key set is fetched"),
       file: filePath(directory).exactOptional().describe("A file that holds the key set"),
@@ -57,10 +62,10 @@ const KEY_SET_URL = "must be an https URL without credentials (http is for loopb
 /** Whoever can change the answer can sign tokens, so plain HTTP is for the own machine. */
 function isKeySetUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
-  const { protocol, hostname, username, password, hash } = new URL(value);
+  const { protocol, hostname, username, password } = new URL(value);
   const loopback = /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
   const safe = protocol === "https:" || (protocol === "http:" && loopback);
-  return safe && username === "" && password === "" && hash === "";
+  return safe && username === "" && password === "";
 }
 
 export function tokensSection(directory: string) {
@@ -125,14 +130,12 @@ type VersionSource =
   | { readonly file: string }
   | { readonly upstream: string; readonly path: string; readonly field: string };
 
-export const VERSION = /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/;
-
 export function versionSection(directory: string) {
   return z
     .strictObject({
       text: z
         .string()
-        .regex(VERSION, "must have the form major.minor.patch, such as 2.3.1")
+        .regex(VERSION_FORM, "must have the form major.minor.patch, such as 2.3.1")
         .exactOptional()
         .describe("The version itself"),
       env: text().exactOptional().describe("Name of the environment variable that holds it"),

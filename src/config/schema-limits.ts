@@ -24,7 +24,7 @@ export function serverLimits() {
         .min(1)
         .max(1_000_000)
         .default(10_000)
-        .describe("Open connections of clients"),
+        .describe("Open connections of clients, for each thread"),
       connectionsPerAddress: z
         .int()
         .min(1)

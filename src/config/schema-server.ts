@@ -31,7 +31,7 @@ function clientCertificates(directory: string) {
         .enum(["optional", "required"])
         .describe("required: without a certificate there is no connection; a wrong one never is"),
       caFile: filePath(directory).describe(
-        "The authorities that clients' certificates come from, PEM; read at start",
+        "The authorities that clients' certificates come from, PEM; read again when it changes",
       ),
     })
     .describe("Asks clients for a certificate; its subject goes to the backend");
@@ -42,8 +42,10 @@ function serverTls(directory: string) {
     .strictObject({
       certFile: filePath(directory)
         .exactOptional()
-        .describe("Certificate chain, PEM; read at start"),
-      keyFile: filePath(directory).exactOptional().describe("Private key, PEM; read at start"),
+        .describe("Certificate chain, PEM; read again when it changes"),
+      keyFile: filePath(directory)
+        .exactOptional()
+        .describe("Private key, PEM; read together with the certificate"),
       minVersion: z
         .enum(["TLSv1.2", "TLSv1.3"])
         .exactOptional()
@@ -94,7 +96,9 @@ export function serverSection(directory: string) {
         trustedProxies: z
           .array(network())
           .default([])
-          .describe("Networks whose X-Forwarded-* headers are believed"),
+          .describe(
+            "Networks whose X-Forwarded-* headers are believed; the client is what X-Forwarded-For says",
+          ),
         limits: serverLimits(),
         timeouts: z
           .strictObject({
@@ -131,6 +135,9 @@ export function serverSection(directory: string) {
 function failures() {
   return z.int().min(1).max(1_000_000);
 }
+
+/** One address may fail as often as this many names: people behind one gateway share it. */
+const NAMES_BEHIND_AN_ADDRESS = 10;
 
 export function loginSection() {
   return z
@@ -177,6 +184,14 @@ export function loginSection() {
             .prefault({})
             .describe("All names and addresses together"),
         })
+        .transform(({ address, ...throttle }) => ({
+          ...throttle,
+          address: {
+            attempts: address.attempts ?? throttle.attempts * NAMES_BEHIND_AN_ADDRESS,
+            within: address.within ?? throttle.within,
+            ban: address.ban ?? throttle.ban,
+          },
+        }))
         .prefault({})
         .describe("Slows the guessing of passwords"),
       hashing: z

@@ -64,7 +64,7 @@ function route() {
         .describe("What a client may ask for at most, where it is another than everywhere"),
       rateLimit: rateLimit()
         .exactOptional()
-        .describe("How many requests one caller may send (429)"),
+        .describe("How many requests one caller may send (429); each thread counts for itself"),
       rewrite: z
         .strictObject({
           stripPrefix: prefix().describe("Removed from the path first"),

@@ -1,7 +1,9 @@
+import { isJsonObject } from "../lib/strict-json.ts";
+
 /** Careful looks into a configuration that has not been validated yet: what is not there or of another type is empty. */
 
 export function mappingAt(value: unknown): Readonly<Record<string, unknown>> {
-  return isMapping(value) ? value : {};
+  return isJsonObject(value) ? value : {};
 }
 
 export function listAt(value: unknown): readonly unknown[] {
@@ -10,8 +12,4 @@ export function listAt(value: unknown): readonly unknown[] {
 
 export function textAt(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
-}
-
-export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,10 +1,10 @@
 import type { YamlPath } from "../lib/positioned-yaml.ts";
+import { isJsonObject } from "../lib/strict-json.ts";
 import type { Fault } from "./fault.ts";
 import { ruleFaults } from "./rules.ts";
 import { configurationSchema } from "./schema.ts";
 import type { Configuration } from "./schema.ts";
 import { issueWords, plainIssues, schemaFaults, valueAt } from "./schema-faults.ts";
-import { isMapping } from "./untyped.ts";
 import type { Surroundings } from "./interpolation.ts";
 
 export type Verdict =
@@ -73,7 +73,7 @@ function replacedAt(whole: unknown, path: YamlPath, value: unknown): unknown {
   if (Array.isArray(whole)) {
     return whole.map((entry, index) => (index === key ? replacedAt(entry, rest, value) : entry));
   }
-  return isMapping(whole) ? { ...whole, [key]: replacedAt(whole[key], rest, value) } : whole;
+  return isJsonObject(whole) ? { ...whole, [key]: replacedAt(whole[key], rest, value) } : whole;
 }
 
 function deepFrozen<T>(value: T): T {

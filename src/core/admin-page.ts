@@ -18,7 +18,10 @@ export interface AdminPage {
   readonly path: string;
   /** POST for what changes something; a page for GET answers HEAD, too. */
   readonly method: "GET" | "POST";
-  /** Who gets it: everybody who reaches the port, or only the peers of `admin.allow`, since it changes or reveals something. */
+  /**
+   * Who gets it: everybody who reaches the port, or only the peers of `admin.allow`, and never a web page, since it changes
+   * or reveals something.
+   */
   readonly audience: "everybody" | "allowed";
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }

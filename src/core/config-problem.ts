@@ -16,10 +16,21 @@ export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
-    super(problems.map(describeProblem).join("\n"));
+    super(firstProblems(problems).map(describeProblem).join("\n"));
     this.name = "ConfigError";
     this.problems = problems;
   }
+}
+
+const MOST_TOLD = 20;
+
+/** The first of very many problems, and how many more there are: nobody reads thousands of lines. */
+export function firstProblems(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+  const first = problems.slice(0, MOST_TOLD);
+  const last = first.at(-1);
+  const left = problems.length - first.length;
+  if (last === undefined || left === 0) return first;
+  return [...first, { file: last.file, message: `and ${left} more problems` }];
 }
 
 /** `file:line:column: message`, on one line. */

@@ -31,6 +31,8 @@ export interface ExplainedVerdict {
   readonly status: number | undefined;
   /** Of a refusal, the word that the log line has under `reason`. */
   readonly reason: string | undefined;
+  /** What was wrong, in words, where the reason does not tell it. */
+  readonly detail: string | undefined;
   /** Why it would be refused if its route were not only watched. */
   readonly wouldDeny: string | undefined;
   /** Name of the route, `authenticate` or `version` for our own endpoints, `none`. */

@@ -45,7 +45,4 @@ export interface Forwarder {
 
   /** Tells every open WebSocket that the proxy goes away (close code 1001, RFC 6455 §7.4.1). */
   closeWebSockets(): void;
-
-  /** Closes the connections to the backends. */
-  close(): Promise<void>;
 }

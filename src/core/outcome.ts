@@ -7,13 +7,15 @@ export type AuthReason = (typeof AUTH_REASONS)[number];
 export type AuthResult = "allowed" | "denied" | "skipped" | "would_deny";
 
 /** The `result` of `logins_total`. */
-export type LoginResult =
-  | "success"
-  | "bad_credentials"
-  | "throttled"
-  | "queue_full"
-  | "malformed"
-  | "error";
+export const LOGIN_RESULTS = [
+  "success",
+  "bad_credentials",
+  "throttled",
+  "queue_full",
+  "malformed",
+  "error",
+] as const;
+export type LoginResult = (typeof LOGIN_RESULTS)[number];
 
 /** The `reason` of `upstream_errors_total`. */
 export const UPSTREAM_ERROR_REASONS = [

@@ -1,4 +1,4 @@
-import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { BlockList, isIPv4, isIPv6, SocketAddress } from "node:net";
 
 /** A set of networks that an address can be looked up in. */
 export interface Networks {
@@ -9,6 +9,22 @@ export interface Networks {
 /** An IPv4 address in its IPv6 clothes (`::ffff:10.0.0.1`, RFC 4291 §2.5.5.2) as plain IPv4; others unchanged. */
 export function plainAddress(address: string): string {
   return address.startsWith("::ffff:") && isIPv4(address.slice(7)) ? address.slice(7) : address;
+}
+
+/** An address with a port, or in the brackets that keep the two apart (RFC 3986 §3.2.2). */
+const WITH_PORT = /^(?:\[([0-9A-Fa-f:.]+)\](?::\d{1,5})?|([\d.]+):\d{1,5})$/;
+
+/**
+ * The address that somebody wrote, a proxy into a header, say: perhaps with a port (`192.0.2.7:4711`, `[2001:db8::1]:443`),
+ * and IPv6 in any spelling (RFC 4291 §2.2). What is given is plain, and the same for every spelling; undefined for what is
+ * no address.
+ */
+export function writtenAddress(written: string): string | undefined {
+  const [, v6, v4] = WITH_PORT.exec(written) ?? [];
+  const address = v6 ?? v4 ?? written;
+  if (v6 === undefined && isIPv4(address)) return address;
+  if (v4 !== undefined || !isIPv6(address)) return undefined;
+  return plainAddress(new SocketAddress({ address, family: "ipv6" }).address);
 }
 
 /**

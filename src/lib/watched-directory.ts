@@ -1,13 +1,17 @@
-import { type FSWatcher, watch } from "node:fs";
-import { basename, dirname } from "node:path";
+import { existsSync, type FSWatcher, watch } from "node:fs";
+import { basename, dirname, join } from "node:path";
 
 const LOOK_EVERY_MS = 5_000;
 const SETTLE_MS = 50;
 
+/** The link that Kubernetes swaps, in the directory that it mounts. */
+const SWAPPED = "..data";
+
 /**
  * Calls `look` soon after something happened in a directory, at once, and every five seconds, since not every file system
- * tells of changes; never twice at a time. The directory may itself be replaced, or be a link into what Kubernetes swaps
- * (`..data`), so its parent is watched for that, and the directory anew at every look. Does not keep the program running.
+ * tells of changes; never twice at a time. The directory may itself be replaced, or lie behind a link into what Kubernetes
+ * swaps (`..data`), so those above it are watched for that, and the directory anew at every look. Does not keep the program
+ * running.
  * @param look must not reject.
  */
 export function watchDirectory(directory: string, look: () => Promise<void>): { close(): void } {
@@ -32,9 +36,11 @@ export function watchDirectory(directory: string, look: () => Promise<void>): { 
   }
 
   const own = basename(directory);
-  const outside = watched(dirname(directory), (name) => {
-    if (name === null || name === own || name === "..data") lookSoon();
-  });
+  const outside = placesAbove(directory).map((place, index) =>
+    watched(place, (name) => {
+      if (name === null || name === SWAPPED || (index === 0 && name === own)) lookSoon();
+    }),
+  );
   const timer = setInterval(lookSoon, LOOK_EVERY_MS).unref();
   lookSoon();
   return {
@@ -43,9 +49,20 @@ export function watchDirectory(directory: string, look: () => Promise<void>): { 
       clearInterval(timer);
       clearTimeout(settling);
       inside?.close();
-      outside?.close();
+      for (const watcher of outside) watcher?.close();
     },
   };
+}
+
+/** The directory above, and every further one that Kubernetes mounts: a file of a volume may lie deep in it. */
+function placesAbove(directory: string): string[] {
+  const [parent = directory, ...further] = ancestors(directory);
+  return [parent, ...further.filter((place) => existsSync(join(place, SWAPPED)))];
+}
+
+function ancestors(directory: string): string[] {
+  const parent = dirname(directory);
+  return parent === directory ? [] : [parent, ...ancestors(parent)];
 }
 
 /** Undefined where there is nothing, or the system has no watch left to give. */

@@ -3,8 +3,7 @@ import type { KeySource } from "./key-set.ts";
 import type { SigningKeys } from "./key-ring.ts";
 import type { OwnKeys } from "./own-keys.ts";
 import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
-import { openTrustedKeyAddress } from "./trusted-key-address.ts";
-import { openTrustedKeyFile } from "./trusted-key-file.ts";
+import { TrustedKeys } from "./trusted-keys.ts";
 
 /** Whose tokens are accepted: our own, and those of trusted issuers. */
 export interface IssuerOptions {
@@ -12,6 +11,8 @@ export interface IssuerOptions {
   readonly audience: string;
   readonly keys: SigningKeys | OwnKeys;
   readonly trusted?: readonly TrustedIssuer[];
+  /** Where the keys of trusted issuers come from, when others use them, too. */
+  readonly trustedKeys?: TrustedKeys | undefined;
 }
 
 export interface KnownIssuer extends Expectations {
@@ -26,9 +27,10 @@ const OWN_CLOCKS_MS = 60_000; // between the clocks of replicas, for `iat` alone
  * Throws when two issuers have one name.
  */
 export function knownIssuers(
-  { issuer, audience, keys, trusted = [] }: IssuerOptions,
+  { issuer, audience, keys, trusted = [], trustedKeys }: IssuerOptions,
   context: TrustedKeysContext,
 ): ReadonlyMap<string, KnownIssuer> {
+  const sources = trustedKeys ?? new TrustedKeys(context);
   const own: KeySource = {
     current: () => keys.verification,
     refresh: () => Promise.resolve(),
@@ -44,17 +46,14 @@ export function knownIssuers(
   });
   try {
     for (const each of trusted) {
-      const { jwks, clockSkewMs } = each;
+      const { clockSkewMs } = each;
       if (issuers.has(each.issuer)) throw new Error(`The issuer ${each.issuer} is named twice`);
       issuers.set(each.issuer, {
         name: each.issuer,
         audience: each.audience,
         skewMs: clockSkewMs,
         issuedAheadMs: clockSkewMs,
-        keys:
-          "file" in jwks
-            ? openTrustedKeyFile(jwks.file, each, context)
-            : openTrustedKeyAddress(jwks.url, each, context),
+        keys: sources.open(each, context.changed),
       });
     }
   } catch (error) {

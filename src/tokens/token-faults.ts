@@ -2,6 +2,7 @@ import { isJsonObject, parseStrictJson } from "../lib/strict-json.ts";
 import type { IdentityClaims } from "../core/identity.ts";
 import { isSigningAlgorithm } from "./algorithms.ts";
 import { readClaims } from "./claims.ts";
+import { EXTENSIONS, TYPES } from "./token-text.ts";
 
 /**
  * Words for what `readToken` and `readClaims` refuse, for those who run Sallyport. Nothing here decides anything, and
@@ -40,13 +41,12 @@ function spellingFault(part: string): string | undefined {
 }
 
 function headerFault(header: Readonly<Record<string, unknown>>): string | undefined {
-  const extension = ["crit", "b64", "zip"].find((name) => name in header);
+  const extension = EXTENSIONS.find((name) => name in header);
   if (extension !== undefined) return `the header has "${extension}", which is not supported`;
   const { alg, kid, typ } = header;
   if (typeof alg !== "string") return 'the header has no "alg"';
   if (kid !== undefined && typeof kid !== "string") return '"kid" is no text';
-  const types = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"];
-  const fits = typ === undefined || (typeof typ === "string" && types.includes(typ.toLowerCase()));
+  const fits = typ === undefined || (typeof typ === "string" && TYPES.includes(typ.toLowerCase()));
   if (!fits) return '"typ" says that it is no access token';
   return isSigningAlgorithm(alg) ? undefined : '"alg" is no signature algorithm that is supported';
 }

@@ -9,13 +9,16 @@ export interface UnverifiedToken {
 }
 
 // RFC 9068 §2.1 and RFC 8725 §3.11: a token of another kind, a logout token say, is not an access token.
-const TYPES: readonly unknown[] = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"];
+export const TYPES: readonly string[] = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"];
+/** Header fields that change what is signed or how it is read. */
+export const EXTENSIONS: readonly string[] = ["crit", "b64", "zip"];
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
  * Takes a compact JWS (RFC 7515 §7.1) apart. Only the one canonical spelling is read: three parts in base64url that encode
- * to themselves again, so that no two texts are the same token. Extensions that change what is signed or how it is read
- * (`crit`, `b64`, `zip`) are refused; keys that a token brings along (`jwk`, `jku`, `x5c`, `x5u`) are not looked at.
+ * to themselves again, so that no two texts are the same bytes. Two may still bear the same claims: beside an ECDSA signature
+ * (r, s) the twin (r, n-s) is valid, which anybody can make. Extensions that change what is signed or how it is read (`crit`,
+ * `b64`, `zip`) are refused; keys that a token brings along (`jwk`, `jku`, `x5c`, `x5u`) are not looked at.
  */
 export function readToken(token: string): UnverifiedToken | "malformed" | "algorithm" {
   const [head = "", body = "", signature = "", rest] = token.split(".", 4);
@@ -24,7 +27,7 @@ export function readToken(token: string): UnverifiedToken | "malformed" | "algor
   const payload = jsonOf(body);
   if (header === undefined || payload === undefined) return "malformed";
   const { alg, kid, typ } = header;
-  if (["crit", "b64", "zip"].some((name) => name in header)) return "malformed";
+  if (EXTENSIONS.some((name) => name in header)) return "malformed";
   if (typeof alg !== "string") return "malformed";
   if (kid !== undefined && typeof kid !== "string") return "malformed";
   if (typ !== undefined && !(typeof typ === "string" && TYPES.includes(typ.toLowerCase()))) {

@@ -19,4 +19,6 @@ export interface TrustedKeysContext {
   readonly log: Log;
   /** Called when the keys are others than before. */
   readonly changed: () => void;
+  /** Told of a file whenever it has been read again, because it is another or was broken. */
+  readonly reloaded?: ((successful: boolean) => void) | undefined;
 }

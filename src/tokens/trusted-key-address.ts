@@ -1,3 +1,4 @@
+import { codeOrMessage } from "../lib/error-code.ts";
 import { type JwkSet, readJwkSet } from "./jwk-set.ts";
 import type { KeySource } from "./key-set.ts";
 import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
@@ -34,7 +35,7 @@ export function openTrustedKeyAddress(
       if (closing.signal.aborted) return;
       log.warn("The keys of a trusted issuer could not be fetched", {
         issuer,
-        reason: reasonOf(error),
+        reason: codeOrMessage(error),
         keys: known?.keys.length ?? 0,
       });
     }
@@ -94,12 +95,4 @@ async function fetchText(url: string, signal: AbortSignal): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-/** `fetch failed` alone says nothing: its cause does, best by the system's code. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  const { cause = error } = error;
-  if (!(cause instanceof Error)) return error.message;
-  return "code" in cause && typeof cause.code === "string" ? cause.code : cause.message;
 }

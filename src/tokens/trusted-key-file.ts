@@ -1,4 +1,6 @@
 import { ConfigError } from "../core/config-problem.ts";
+import { codeOrMessage } from "../lib/error-code.ts";
+import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
 import { watchFile, type WatchedFile } from "../lib/watched-file.ts";
 import { type JwkSet, readJwkSet } from "./jwk-set.ts";
 import type { KeySource } from "./key-set.ts";
@@ -11,34 +13,37 @@ import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
 export function openTrustedKeyFile(
   file: string,
   { issuer, algorithms }: TrustedIssuer,
-  { log, changed }: TrustedKeysContext,
+  { log, changed, reloaded }: TrustedKeysContext,
 ): KeySource {
   let known: JwkSet;
-  const broken = (reason: string): void =>
+  const broken = (error: unknown, content?: Buffer): void => {
     log.error("The keys of a trusted issuer cannot be read again, the old ones stay", {
-      issuer,
-      file,
-      reason,
+      ...{ issuer, file, ...(content && placeOfFault(content, file)) },
+      reason: codeOrMessage(error),
     });
+    reloaded?.(false);
+  };
   const watched = openFile(file, {
     changed(content) {
+      const before = known;
       try {
-        const latest = read(content);
-        if (latest.fingerprint === known.fingerprint) return;
-        known = latest;
+        known = read(content);
       } catch (error) {
-        broken(reasonOf(error));
+        broken(error, content);
         return;
       }
-      changed();
+      reloaded?.(true);
+      if (known.fingerprint !== before.fingerprint) changed();
     },
-    unreadable: (error) => broken(reasonOf(error)),
+    unreadable: broken,
   });
   try {
     known = read(watched.content);
   } catch (error) {
     watched.close();
-    throw new ConfigError([{ file, message: `The keys cannot be used: ${reasonOf(error)}` }]);
+    const place = placeOfFault(watched.content, file);
+    const message = `The keys cannot be used: ${codeOrMessage(error)}`;
+    throw new ConfigError([{ file, ...place, message }]);
   }
 
   function read(content: Buffer): JwkSet {
@@ -61,11 +66,15 @@ function openFile(file: string, watching: Parameters<typeof watchFile>[1]): Watc
   try {
     return watchFile(file, watching);
   } catch (error) {
-    throw new ConfigError([{ file, message: `The file cannot be read: ${reasonOf(error)}` }]);
+    throw new ConfigError([{ file, message: `The file cannot be read: ${codeOrMessage(error)}` }]);
   }
 }
 
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  return "code" in error ? String(error.code) : error.message;
+/** Where a broken text is broken, as far as the reader of YAML can tell: JSON is YAML, but for what is nested too deeply. */
+function placeOfFault(
+  content: Buffer,
+  file: string,
+): { readonly line: number; readonly column: number } | undefined {
+  const [problem] = parsePositionedYaml(content.toString("utf8"), file).problems;
+  return problem && { line: problem.line, column: problem.column };
 }

@@ -6,6 +6,7 @@ import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import type { TokenRefusal, TokenVerifier } from "../core/token-verifier.ts";
 import type { Clock } from "../lib/clock.ts";
+import { LoopShare } from "../lib/loop-share.ts";
 import { SingleFlight } from "../lib/single-flight.ts";
 import { acceptedUntil, readClaims } from "./claims.ts";
 import { type KeySource, selectKey, type VerificationKey } from "./key-set.ts";
@@ -56,6 +57,12 @@ interface Unverified {
 
 const MAX_BYTES = 8192;
 
+/**
+ * Signatures are checked for so long in one turn of the loop, in milliseconds: behind a burst of 64 forged ones a request
+ * with a remembered token would wait for 6 ms otherwise.
+ */
+const SIGNATURES_MS = 0.2;
+
 /** Verifies our own tokens and those of trusted issuers. Throws `ConfigError` when a file of trusted keys is unusable. */
 export function createTokenVerifier(options: TokenVerifierOptions): CachingTokenVerifier {
   const { cacheEntries, maxBytes = MAX_BYTES, clock, log, observer } = options;
@@ -63,6 +70,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): CachingToken
   const verified = new LRUCache<string, VerifiedToken>({ max: cacheEntries });
   const begin = (): Generation => ({ underWay: new SingleFlight(), last: new WeakMap() });
   let generation = begin();
+  const share = new LoopShare(clock, SIGNATURES_MS);
   const changed = (): void => {
     keepProven(verified, (name) => issuers.get(name)?.keys.current());
     generation = begin();
@@ -81,17 +89,20 @@ export function createTokenVerifier(options: TokenVerifierOptions): CachingToken
     const key = findKey(issuer.keys, read);
     if (key === "algorithm") return key;
     const unverified: Unverified = { token, digest, read, issuer, claims };
-    if (key !== "unknown_key" && key !== undefined) return prove(unverified, key);
-    return generation.underWay.run(digest, () => proveLater(unverified));
+    const found = key !== "unknown_key" && key !== undefined;
+    if (found && share.free) return share.now(() => prove(unverified, key));
+    return generation.underWay.run(digest, () => proveLater(unverified, !found));
   }
 
-  /** Asks for new keys first. */
-  async function proveLater(unverified: Unverified): Promise<Verdict> {
+  /** In its turn, with the keys of that time; asks for new ones first where none was found. */
+  async function proveLater(unverified: Unverified, refresh: boolean): Promise<Verdict> {
     const { issuer, read } = unverified;
-    await issuer.keys.refresh();
-    const key = findKey(issuer.keys, read);
-    if (key === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
-    return typeof key === "string" ? key : prove(unverified, key);
+    if (refresh) await issuer.keys.refresh();
+    return share.later(() => {
+      const key = findKey(issuer.keys, read);
+      if (key === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+      return typeof key === "string" ? key : prove(unverified, key);
+    });
   }
 
   function prove(

@@ -1,3 +1,4 @@
+import type { Change } from "../core/change.ts";
 import { ConfigError, describeProblem } from "../core/config-problem.ts";
 import { systemClock } from "../lib/clock.ts";
 import { watchDirectory } from "../lib/watched-directory.ts";
@@ -50,21 +51,25 @@ export class WatchedKeys extends HeldKeys {
   }
 
   /**
-   * Takes the keys from elsewhere, or for another algorithm; looks at the directory in any case. Throws `ConfigError` when
-   * they cannot be used; then everything is as it was.
+   * Prepares to take the keys from elsewhere, or for another algorithm. Where it is the same, the directory is looked at when
+   * the change is put in force. Throws `ConfigError` when the keys there cannot be used.
    */
-  async change(place: Pick<SigningKeyOptions, "algorithm" | "directory">): Promise<void> {
+  async prepare(place: Pick<SigningKeyOptions, "algorithm" | "directory">): Promise<Change> {
     const { algorithm, directory } = this.#options;
-    const same = place.algorithm === algorithm && place.directory === directory;
-    if (same) {
-      await this.#look();
-      return;
+    const drop = (): void => undefined;
+    if (place.algorithm === algorithm && place.directory === directory) {
+      return { commit: () => this.#look(), drop };
     }
     const options: WatchedKeyOptions = { ...this.#options, ...place };
-    const { ring, fingerprint } = await read(options);
+    const reading = await read(options);
+    return { commit: async () => this.#move(options, reading), drop };
+  }
+
+  #move(options: WatchedKeyOptions, { ring, fingerprint }: Reading): void {
     this.#options = options;
     this.#seen = fingerprint;
     this.replace(ring);
+    options.reloaded?.(true);
     this.#tellOfSigner();
     this.#begin();
   }
@@ -85,8 +90,9 @@ export class WatchedKeys extends HeldKeys {
     if (options.directory === undefined) return;
     try {
       const files = await readKeyFiles(options.directory);
-      if (options === this.#options) await this.#take(files);
+      if (options === this.#options) await this.#take(files, options);
     } catch (error) {
+      if (options !== this.#options) return;
       if (this.#seen !== NOTHING) this.#tellUnusable(error);
       this.#seen = NOTHING;
     }
@@ -94,14 +100,16 @@ export class WatchedKeys extends HeldKeys {
   }
 
   /** Each content counts once. */
-  async #take(files: KeyFiles): Promise<void> {
+  async #take(files: KeyFiles, options: WatchedKeyOptions): Promise<void> {
     if (files.fingerprint === this.#seen) return;
     this.#seen = files.fingerprint;
     try {
-      this.replace(await ringFrom(files, this.#options));
-      this.#options.reloaded?.(true);
+      const ring = await ringFrom(files, options);
+      if (options !== this.#options) return; // they are taken from elsewhere by now
+      this.replace(ring);
+      options.reloaded?.(true);
     } catch (error) {
-      this.#tellUnusable(error);
+      if (options === this.#options) this.#tellUnusable(error);
     }
   }
 

@@ -34,7 +34,7 @@ describe("a valid file", () => {
           attempts: 5,
           within: 120_000,
           ban: 300_000,
-          address: {},
+          address: { attempts: 50, within: 120_000, ban: 300_000 },
           account: { attempts: 100, within: 86_400_000 },
           global: { attempts: 300, within: 60_000 },
         },

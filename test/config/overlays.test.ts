@@ -44,11 +44,38 @@ describe("an environment variable", () => {
     expect(configuration.routes[0]?.upstream).toBe("other");
   });
 
-  test("is taken as it stands: no reference in it is resolved", async () => {
-    const { configuration } = await load(SMALLEST, {
-      env: { SALLYPORT_TOKENS__ISSUER: "${HOME}" },
+  test("may hold references, as the file may", async () => {
+    const { configuration, files } = await load(SMALLEST, {
+      env: {
+        SALLYPORT_TOKENS__ISSUER: "${HOME_NAME:-fallback}",
+        SALLYPORT_SERVER__WORKERS: "${COUNT}",
+        SALLYPORT_UPSTREAMS__APP__TARGETS: '["http://${HOST}:1"]',
+        COUNT: "3",
+        HOST: "a",
+        AUDIENCE: "${COUNT}",
+      },
+      overrides: { "tokens.audience": "${AUDIENCE}", "version.text": "${file:version}" },
+      files: { version: "1.2.3\n" },
     });
-    expect(configuration.tokens.issuer).toBe("${HOME}");
+    expect(configuration.tokens.issuer).toBe("fallback");
+    expect(configuration.tokens.audience).toBe("${COUNT}");
+    expect(configuration.server.workers).toBe(3);
+    expect(configuration.upstreams["app"]?.targets).toEqual(["http://a:1"]);
+    expect(configuration.version).toEqual({ text: "1.2.3" });
+    expect([...files.keys()].map((file) => file.replace(/^.*\//, ""))).toContain("version");
+  });
+
+  test("with a reference to nothing is a problem with its name", async () => {
+    const problems = await problemsOf(SMALLEST, {
+      env: { SALLYPORT_TOKENS__ISSUER: "${MISSING}", SALLYPORT_USERS: '["${file:none}"]' },
+      overrides: { "tokens.audience": "${MISSING:?ask the platform team}", "log.level": "${" },
+    });
+    expect(problems.map(({ file, message }) => `${file}: ${message}`)).toEqual([
+      expect.stringMatching(/^environment variable SALLYPORT_USERS: users\[0\] names a file/),
+      expect.stringMatching(/^environment variable SALLYPORT_TOKENS__ISSUER: .* MISSING, which/),
+      expect.stringMatching(/^flag tokens.audience: .*ask the platform team$/),
+      expect.stringMatching(/^flag log.level: log.level holds a /),
+    ]);
   });
 
   test("with an unknown name or a bad value is a problem with its name and without its value", async () => {

@@ -30,6 +30,20 @@ test("a file cannot write control sequences to the terminal", async () => {
   expect(renderProblems(problems, { color: false })).not.toContain("\u001B");
 });
 
+test("of very many problems the first are told, and how many more there are", async () => {
+  const problems = await problemsOf(`${"x: [".repeat(3)}${"{ a: 1, a: 2 }, ".repeat(3_000)}]]]\n`);
+  expect(problems.length).toBeGreaterThan(3_000);
+  const lines = renderProblems(problems, { color: false }).split("\n");
+  expect(lines.length).toBeLessThan(100);
+  expect(lines.at(-1)).toBe(`config.yaml: and ${problems.length - 20} more problems`);
+});
+
+test("a file cannot break lines or turn them around", () => {
+  const problem = { file: "f\u2028", line: 1, column: 1, message: "m", source: "\u2029\u202Ex" };
+  const told = renderProblems([problem], { color: false });
+  expect(told).not.toMatch(/[\p{Zl}\p{Zp}\p{Cf}]/u);
+});
+
 test("a line without end is shown around the column", () => {
   const source = `${"a".repeat(5_000)}b${"c".repeat(5_000)}`;
   const problem = { file: "f", line: 1, column: 5_001, message: "m", source };

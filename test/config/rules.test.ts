@@ -54,6 +54,7 @@ describe("refused", () => {
       `${SMALLEST}admin: { listen: "127.0.0.1:8443" }`,
       "admin.listen",
     ],
+    ["the port that the admin listener has", server('listen: "127.0.0.1:9464"'), "admin.listen"],
     [
       "one users file twice",
       `${SMALLEST}users: [{ kind: file, path: a }, { kind: file, path: a }]`,
@@ -120,11 +121,11 @@ describe("refused", () => {
     ],
     ["an unknown preset", `${SMALLEST}identity: { headers: oauth-proxy }`, "identity.headers"],
     ["no routes", `${SMALLEST}routes: []`, "routes"],
-    [
-      "a reserved route name",
-      `${SMALLEST}routes: [{ name: version, upstream: app }]`,
+    ...["authenticate", "version", "jwks", "none"].map((name) => [
+      `the reserved route name ${name}`,
+      `${SMALLEST}routes: [{ name: ${name}, upstream: app }]`,
       "routes[0].name",
-    ],
+    ]),
     [
       "a route name that is no label",
       `${SMALLEST}routes: [{ name: "a b", upstream: app }]`,
@@ -257,6 +258,7 @@ describe("accepted", () => {
       server('listen: "127.0.0.1:0"').concat('admin: { listen: "127.0.0.1:0" }\n'),
     ],
     ["no admin listener", `${SMALLEST}admin: off\n`],
+    ["its port without one", server('listen: "127.0.0.1:9464"').concat("admin: off\n")],
     [
       "own identity headers",
       `${SMALLEST}identity: { headers: { subject: X-User, groups: X-Groups } }\n`,
@@ -288,4 +290,13 @@ describe("accepted", () => {
     const { configuration } = await load(route("hosts: [API.Example.com]"));
     expect(configuration.routes[0]?.hosts).toEqual(["api.example.com"]);
   });
+});
+
+test("a key set's address with a fragment is told as that", async () => {
+  const jwks = "{ url: 'https://id.example.com/jwks#a' }";
+  const entry = `{ issuer: a, audience: b, jwks: ${jwks}, algorithms: [ES256] }`;
+  const problems = await problemsOf(`${SMALLEST}tokens: { trusted: [${entry}] }\n`);
+  expect(problems.map(({ message }) => message)).toEqual([
+    "tokens.trusted[0].jwks.url must have no fragment: what is behind # is never sent",
+  ]);
 });

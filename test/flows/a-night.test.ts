@@ -3,15 +3,16 @@
  * file is broken once and mended, and at last the process drains. Nobody may notice: no request fails, no valid token is
  * refused, every change is in force within two seconds, every break is told with its place.
  */
-import { mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { expect, it } from "vitest";
-import { command } from "../cli/command.ts";
+import { keysCommand } from "../cli/command.ts";
 import { ask, askLogin } from "../support/ask.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
+import { mountFiles } from "../support/edits.ts";
 import { ALICE, cheapHash, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
@@ -19,23 +20,6 @@ import { until } from "../support/until.ts";
 /** Two seconds are promised, and kept by a machine that does nothing else; here other tests run beside this one. */
 const SOON_MS = 8_000;
 const PER_SECOND = 200;
-
-/** Files as Kubernetes mounts them: links through `..data`, which is swapped as a whole. */
-async function mount(place: string, files: Readonly<Record<string, string>>): Promise<void> {
-  const generation = `..${String(process.hrtime.bigint())}`;
-  await mkdir(join(place, generation), { recursive: true });
-  for (const [name, content] of Object.entries(files)) {
-    await writeFile(join(place, generation, name), content);
-    await symlink(join("..data", name), join(place, name)).catch(() => undefined);
-  }
-  await symlink(generation, join(place, "..data_tmp"));
-  await rename(join(place, "..data_tmp"), join(place, "..data"));
-}
-
-async function keys(...args: string[]): Promise<void> {
-  const { code, err } = await command(["keys", ...args]);
-  expect({ code, err }).toEqual({ code: 0, err: "" });
-}
 
 /** Asks at a steady rate with the newest token, and counts what was not a 200. */
 function load(gate: Sallyport, tokens: string[]) {
@@ -78,15 +62,15 @@ it("goes by without one failed request", async () => {
   const keyPlace = join(mounts.path, "keys");
   const users = join(mounts.path, "users.yaml");
   const alice = { password: cheapHash(ALICE.password), groups: ["sales"] };
-  await mount(certificates, { "tls.crt": server.cert, "tls.key": server.key });
-  await keys("generate", "-d", keyPlace, "--name", "one");
+  await mountFiles(certificates, { "tls.crt": server.cert, "tls.key": server.key });
+  await keysCommand("generate", "-d", keyPlace, "--name", "one");
   await writeFile(users, JSON.stringify({ users: { alice } }));
   await using gate = await startSallyport({
     target: backend.url,
     config: {
       server: {
         tls: { certFile: join(certificates, "tls.crt"), keyFile: join(certificates, "tls.key") },
-        drain: { delay: "1s", timeout: "5s" },
+        drain: { delay: "2s", timeout: "5s" },
       },
       users: [{ kind: "file", path: users }],
       tokens: { keys: keyPlace, lifetime: "1h" },
@@ -128,14 +112,24 @@ it("goes by without one failed request", async () => {
 
   // The certificate, by a swap of `..data`; the load keeps its connections, and makes new ones with the old authority.
   const before = await served();
-  await mount(certificates, { "tls.crt": client.cert, "tls.key": client.key });
+  await mountFiles(certificates, { "tls.crt": client.cert, "tls.key": client.key });
   await until(async () => (await served()) !== before, SOON_MS);
-  await mount(certificates, { "tls.crt": server.cert, "tls.key": server.key });
+  await mountFiles(certificates, { "tls.crt": server.cert, "tls.key": server.key });
   await until(async () => (await served()) === before, SOON_MS);
 
   // The key, twice: each published first.
   for (const name of ["two", "three"]) {
-    await keys("rotate", "-d", keyPlace, "--name", name, "--lifetime", "1h", "--publish-for", "1s");
+    await keysCommand(
+      "rotate",
+      "-d",
+      keyPlace,
+      "--name",
+      name,
+      "--lifetime",
+      "1h",
+      "--publish-for",
+      "1s",
+    );
     const kid = (token: string): unknown =>
       (
         JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()) as {
@@ -165,9 +159,9 @@ it("goes by without one failed request", async () => {
     await (right === "" ? rm(file) : writeFile(file, right));
   }
   const count = told("the configuration was not reloaded").length;
-  await mount(certificates, { "tls.crt": "nothing", "tls.key": server.key });
+  await mountFiles(certificates, { "tls.crt": "nothing", "tls.key": server.key });
   await until(() => told("the configuration was not reloaded").length > count, SOON_MS);
-  await mount(certificates, { "tls.crt": server.cert, "tls.key": server.key });
+  await mountFiles(certificates, { "tls.crt": server.cert, "tls.key": server.key });
   const successful = async (): Promise<boolean> =>
     (await ask({ port: gate.adminPort }, "/metrics")).body.includes(
       "sallyport_config_last_reload_successful 1",

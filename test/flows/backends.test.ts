@@ -13,7 +13,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const TIMEOUTS = { timeouts: { connect: "400ms", response: "400ms" } };
+const TIMEOUTS = { timeouts: { connect: "1s", response: "1s" } };
 
 describe("the targets of an upstream", () => {
   it("are used in turn, over connections that are kept", async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { command } from "../cli/command.ts";
 import { ask, fieldsOf } from "../support/ask.ts";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
+import { startHoldingBackend } from "../support/holding-backend.ts";
 import { logLine } from "../support/log-line.ts";
 import { startSallyport, type ConfigParts, type Sallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
@@ -15,9 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-function start(delay: string, timeout: string, admin: ConfigParts = {}): Promise<Sallyport> {
+function start(
+  delay: string,
+  timeout: string,
+  { admin = {}, target = backend.url }: { admin?: ConfigParts; target?: string } = {},
+): Promise<Sallyport> {
   const config = { server: { drain: { delay, timeout } }, admin };
-  return startSallyport({ target: backend.url, config });
+  return startSallyport({ target, config });
 }
 
 function drainCommand({ directory, adminPort }: Sallyport, ...more: string[]) {
@@ -29,16 +34,24 @@ async function statusOf({ adminPort }: Sallyport, path: string): Promise<number>
   return (await ask({ port: adminPort }, path)).status;
 }
 
+const refusesConnections = (gate: Sallyport): Promise<boolean> =>
+  ask(gate, "/public/after").then(
+    () => false,
+    () => true,
+  );
+
 describe("sallyport drain", () => {
   it("waits until nothing runs; then health is still told, and SIGTERM ends it at once", async () => {
-    await using gate = await start("300ms", "30s");
-    const running = ask(gate, "/public/slow?ms=1500");
-    await until(async () => (await scrape(gate)).value("sallyport_http_requests_in_flight") === 1);
+    await using holding = await startHoldingBackend();
+    await using gate = await start("2s", "30s", { target: holding.url });
+    const running = ask(gate, "/public/hold/x");
+    await until(() => holding.held().length === 1);
     const draining = drainCommand(gate);
     await until(async () => (await statusOf(gate, "/readyz")) === 503);
     expect((await ask(gate, "/public/during")).status).toBe(200);
-    const ended = await Promise.race([draining, running]);
-    expect(ended).toMatchObject({ status: 200, body: "slow" });
+    await until(() => refusesConnections(gate));
+    holding.release("/public/hold/x");
+    expect(await Promise.race([draining, running])).toMatchObject({ status: 200 });
     expect(await draining).toEqual({ code: 0, out: "drained\n", err: "" });
 
     await expect(ask(gate, "/public/after")).rejects.toMatchObject({ code: "ECONNREFUSED" });
@@ -51,6 +64,17 @@ describe("sallyport drain", () => {
     expect(await gate.stop()).toBe(0);
     expect(gate.log().filter(({ msg }) => msg === "draining")).toHaveLength(1);
     expect(await logLine(gate, { msg: "stopped" })).toMatchObject({ finished: true });
+  });
+
+  it("asks on the address that it is given, with or without the path", async () => {
+    await using gate = await start("0s", "5s");
+    const origin = `http://127.0.0.1:${gate.adminPort}`;
+    const drained = { code: 0, out: "drained\n", err: "" };
+    for (const url of [origin, `${origin}/`, `${origin}/-/drain`]) {
+      expect(await command(["drain", "--url", url])).toEqual(drained);
+    }
+    const { code, err } = await command(["drain", "--url", `${origin}/livez`]);
+    expect([code, err]).toEqual([1, `sallyport drain: ${origin}/livez says 405\n`]);
   });
 
   it("fails when it takes longer than it may", async () => {
@@ -81,7 +105,7 @@ describe("sallyport drain", () => {
 
 describe("SIGTERM during a drain", () => {
   it("goes on where the drain is", async () => {
-    await using gate = await start("700ms", "30s");
+    await using gate = await start("2s", "30s");
     const { status, body } = await ask({ port: gate.adminPort }, "/-/drain", { method: "POST" });
     expect([status, fieldsOf({ body })]).toEqual([202, { state: "draining", success: true }]);
     gate.signal("SIGTERM");
@@ -94,7 +118,7 @@ describe("SIGTERM during a drain", () => {
 
 describe("who may not", () => {
   it("peers that are not allowed, and web pages, change nothing", async () => {
-    await using strangers = await start("0s", "5s", { allow: ["192.0.2.0/24"] });
+    await using strangers = await start("0s", "5s", { admin: { allow: ["192.0.2.0/24"] } });
     await using gate = await start("0s", "5s");
     expect((await drainCommand(strangers)).err).toContain("403");
     for (const headers of [
@@ -113,11 +137,13 @@ describe("who may not", () => {
 
 describe("connections that are kept alive", () => {
   it("learn of the end by answers that begin after it was asked for", async () => {
-    await using gate = await start("10s", "5s");
+    await using holding = await startHoldingBackend();
+    await using gate = await start("10s", "5s", { target: holding.url });
     const agent = new Agent({ keepAlive: true });
-    const running = ask(gate, "/public/slow?ms=800", { agent });
-    await until(async () => (await scrape(gate)).value("sallyport_http_requests_in_flight") === 1);
+    const running = ask(gate, "/public/hold/x", { agent });
+    await until(() => holding.held().length === 1);
     await ask({ port: gate.adminPort }, "/-/drain", { method: "POST" });
+    holding.release("/public/hold/x");
     expect((await running).headers.connection).toBe("close");
     agent.destroy();
   });

@@ -3,7 +3,8 @@ import type { IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
-import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+import { openSocket } from "../support/raw-client.ts";
+import { startSallyport, type ConfigParts, type Sallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
@@ -13,9 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-function startDraining(delay: string, timeout: string): Promise<Sallyport> {
+function startDraining(
+  delay: string,
+  timeout: string,
+  server: ConfigParts = {},
+): Promise<Sallyport> {
   const drain = { delay, timeout };
-  return startSallyport({ target: backend.url, config: { server: { drain } } });
+  return startSallyport({ target: backend.url, config: { server: { ...server, drain } } });
 }
 
 /** An answer that goes on until the backend ends it. */
@@ -37,7 +42,7 @@ async function readiness({ adminPort }: Sallyport): Promise<number> {
 
 describe("SIGTERM", () => {
   it("lets what runs end, turns nobody away during the delay, and ends with 0", async () => {
-    await using gate = await startDraining("1200ms", "10s");
+    await using gate = await startDraining("3s", "10s");
     const stream = await openStream(gate);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const kept = await ask(gate, "/public/before", { agent });
@@ -81,6 +86,24 @@ describe("SIGTERM", () => {
     await until(() => stream.destroyed);
     expect(stream.complete).toBe(false);
   });
+
+  it.each([1, 2])(
+    "ends connections of %i workers that never said a word, too",
+    { timeout: 30_000 },
+    async (workers) => {
+      // A handshake may take as long as a head.
+      const timeouts = { header: "60s" };
+      await using gate = await startDraining("0s", "300ms", { workers, timeouts });
+      const silent = await Promise.all(
+        Array.from({ length: 8 }, () => openSocket({ port: gate.port })),
+      );
+      for (const socket of silent) socket.resume();
+      // Taken after all that came before it.
+      await ask(gate, "/public/x");
+      expect(await gate.stop()).toBe(0);
+      await until(() => silent.every(({ destroyed }) => destroyed));
+    },
+  );
 
   it("does not wait for connections on which nothing runs", async () => {
     await using gate = await startDraining("0s", "60s");

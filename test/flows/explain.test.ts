@@ -319,6 +319,63 @@ describe("the explanation", () => {
     ]);
   });
 
+  it.each([
+    ["ambiguous_path", "/a/../b", "a dot segment, . or .."],
+    ["ambiguous_path", "/a/%2e%2E", "a dot segment, . or .."],
+    ["ambiguous_path", "/a%2Fb", "an encoded slash or backslash"],
+    ["ambiguous_path", "//a", "an empty segment, //"],
+    ["ambiguous_path", "/a;b", "a semicolon"],
+    ["ambiguous_path", "/a\\b", "a backslash"],
+    ["ambiguous_path", "/a%3Fb", "an encoded ? or #"],
+    ["ambiguous_path", "/a%00", "an encoded control character"],
+    ["ambiguous_path", "/a%252e", "what is encoded twice"],
+    ["ambiguous_path", "/a%25%32%65", "what is encoded twice"],
+    ["ambiguous_path", "/a%zz", "a % that begins no encoding"],
+    ["ambiguous_path", "/a%ff", "bytes that are not UTF-8"],
+    ["ambiguous_path", "/a|b", "a character that must be encoded"],
+    ["ambiguous_target", "/a#b", "a fragment, #"],
+  ])("says what is %s in %s", async (reason, path, detail) => {
+    const { verdict } = await byPage({ ...question, path });
+    expect(verdict).toMatchObject({ outcome: "refused", reason, detail });
+  });
+
+  it.each([
+    ["ambiguous_host", ["Host: second"], "2 Host fields"],
+    [
+      "ambiguous_framing",
+      ["Transfer-Encoding: gzip, chunked"],
+      "a transfer coding that is not chunked alone",
+    ],
+    [
+      "ambiguous_framing",
+      ["Transfer-Encoding: gzip", "Transfer-Encoding: gzip"],
+      "2 Transfer-Encoding fields",
+    ],
+    [
+      "bad_request",
+      ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+      "Invalid `Transfer-Encoding` header value",
+    ],
+    ["header_too_large", Array(13).fill("A: 1"), "15 fields, and server.limits.headers is 12"],
+  ])("says what is wrong with the head: %s", async (reason, headers, detail) => {
+    const { verdict } = await byPage({ ...question, headers });
+    expect(verdict).toMatchObject({ outcome: "refused", reason, detail });
+  });
+
+  it("says what is no host", async () => {
+    const { verdict } = await byPage({ ...question, host: "a b" });
+    expect(verdict.detail).toBe("no host name with or without a port");
+  });
+
+  it("has room for a token that the main listener would not take", async () => {
+    const authorization = `Bearer ${"a".repeat(20_000)}`;
+    const { verdict } = await byPage({ ...question, authorization });
+    expect(verdict.reason).toBe("header_too_large");
+    expect(verdict.detail).toMatch(
+      /^20\d{3} bytes in the head, and server.limits.headerBytes is 16384$/,
+    );
+  });
+
   it("counts nothing", async () => {
     const decisions = async (): Promise<string[]> =>
       (await ask({ port: gate.adminPort }, "/metrics")).body

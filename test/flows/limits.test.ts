@@ -114,9 +114,9 @@ describe("requests of one caller", () => {
       "ratelimit-policy": '"by-subject";q=2;w=60',
       ratelimit: '"by-subject";r=1;t=30',
     });
-    expect((await ask(gate, "/by-subject", { token: another })).headers["ratelimit"]).toBe(
-      '"by-subject";r=0;t=60',
-    );
+    const last = (await ask(gate, "/by-subject", { token: another })).headers["ratelimit"];
+    // A second may pass between the two.
+    expect(last).toMatch(/^"by-subject";r=0;t=(?:60|5\d)$/);
     const refused = await ask(gate, "/by-subject", { token: gate.token });
     expect(refused.status).toBe(429);
     expect(fieldsOf(refused)).toEqual({

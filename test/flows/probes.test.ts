@@ -9,6 +9,7 @@ import { testCertificates } from "../support/certificates.ts";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { startSallyport, type ConfigParts, type Sallyport } from "../support/sallyport.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 let backend: EchoBackend;
@@ -55,15 +56,13 @@ describe("readiness", () => {
   });
 
   it("follows a backend that comes late and goes away; one good target is enough", async () => {
-    const late = createTcpServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
-    await once(late, "listening");
-    const port = listeningPort(late);
-    late.close();
-    await once(late, "close");
-    const app = { targets: [NOBODY, `http://127.0.0.1:${port}`] };
+    await using directory = await temporaryDirectory();
+    const late = createTcpServer((socket) => socket.destroy());
+    const path = join(directory.path, "late.sock");
+    const app = { targets: [NOBODY, `unix:${path}`] };
     await using gate = await start({ ready: { upstreams: "all" } }, { app });
     expect((await probe(gate, "/readyz")).status).toBe(503);
-    late.listen(port, "127.0.0.1");
+    late.listen(path);
     await until(async () => (await probe(gate, "/readyz")).status === 200);
     late.close();
     await until(async () => (await probe(gate, "/readyz")).status === 503);

@@ -3,7 +3,7 @@ import { Agent } from "node:https";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { command } from "../cli/command.ts";
+import { keysCommand } from "../cli/command.ts";
 import { ask, askLogin, fieldsOf } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
@@ -19,11 +19,6 @@ beforeAll(async () => {
   backend = await startEchoBackend();
 });
 afterAll(() => backend.close());
-
-async function keys(...args: string[]): Promise<void> {
-  const { code, err } = await command(["keys", ...args]);
-  expect({ code, err }).toEqual({ code: 0, err: "" });
-}
 
 /** A Secret as Kubernetes mounts it: read-only files behind the link `..data`, which is swapped. */
 async function secretVolume(directory: string) {
@@ -45,7 +40,7 @@ async function secretVolume(directory: string) {
 /** Two replicas behind one Secret, of which the second sees each change later. */
 async function startReplicas(stack: AsyncDisposableStack) {
   const source = join(stack.use(await temporaryDirectory()).path, "keys");
-  await keys("generate", "-d", source);
+  await keysCommand("generate", "-d", source);
   const start = async () => {
     const volume = await secretVolume(stack.use(await temporaryDirectory()).path);
     await volume.show(source);
@@ -129,7 +124,7 @@ describe("two replicas that see the keys at different times", () => {
   it("rotate twice under load without refusing one valid token", async () => {
     const { statuses } = await underLoad(both.gates, async (kids) => {
       for (const count of [2, 3]) {
-        await keys("rotate", "-d", both.source, "--lifetime", "3s", "--publish-for", "2s");
+        await keysCommand("rotate", "-d", both.source, "--lifetime", "3s", "--publish-for", "2s");
         await both.show();
         await both.taken(kids, count);
       }
@@ -141,7 +136,7 @@ describe("two replicas that see the keys at different times", () => {
   it("refuse valid tokens when a key signs before both have it: the run would tell", async () => {
     const { statuses } = await underLoad(both.gates, async (kids) => {
       await until(() => kids.size === 1);
-      await keys("generate", "-d", both.source, "--force");
+      await keysCommand("generate", "-d", both.source, "--force");
       await both.show();
       await both.taken(kids, 2);
     });

@@ -6,7 +6,7 @@ import { type Collector, spansOf, startCollector } from "../support/collector.ts
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
 import { echoedBy, type Echoed } from "../support/echoed.ts";
 import { logLine } from "../support/log-line.ts";
-import { exchange, request } from "../support/raw-client.ts";
+import { exchange, openSocket, request } from "../support/raw-client.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 import { openWebSocket, startWebSocketBackend } from "../support/websocket.ts";
@@ -187,9 +187,10 @@ async function fetchAndLeave(gate: Sallyport, headers: Record<string, string>): 
   const before = backend.requests.length;
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const text = request(["GET /public/hang HTTP/1.1", "Host: localhost", ...lines]);
-  const asked = exchange(gate, text, { timeoutMs: 300 }).catch(() => undefined);
+  const socket = await openSocket(gate);
+  socket.write(text);
   await until(() => backend.requests.length > before);
-  await asked;
+  socket.destroy();
 }
 
 describe("WebSockets", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { networks, plainAddress } from "../../src/lib/networks.ts";
+import { networks, plainAddress, writtenAddress } from "../../src/lib/networks.ts";
 
 describe("a set of networks", () => {
   const set = networks(["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::1"]);
@@ -51,5 +51,34 @@ describe("an address", () => {
     ["", ""],
   ])("%s is plainly %s", (address, plain) => {
     expect(plainAddress(address)).toBe(plain);
+  });
+});
+
+describe("an address that somebody wrote", () => {
+  test.each([
+    ["192.0.2.7", "192.0.2.7"],
+    ["192.0.2.7:4711", "192.0.2.7"],
+    ["2001:db8::1", "2001:db8::1"],
+    ["2001:DB8:0:0::1", "2001:db8::1"],
+    ["[2001:db8::1]", "2001:db8::1"],
+    ["[2001:db8::1]:443", "2001:db8::1"],
+    ["fe80::1%eth0", "fe80::1"],
+    ["::ffff:192.0.2.7", "192.0.2.7"],
+    ["::FFFF:192.0.2.7", "192.0.2.7"],
+    ["::ffff:c000:207", "192.0.2.7"],
+    ["0:0:0:0:0:FFFF:192.0.2.7", "192.0.2.7"],
+    ["[::ffff:c000:207]:443", "192.0.2.7"],
+    ["::192.0.2.7", "::192.0.2.7"],
+  ])("%s is %s", (written, address) => {
+    expect(writtenAddress(written)).toBe(address);
+  });
+
+  test.each([
+    ...["", "unknown", "_hidden", "localhost", "localhost:80", "192.0.2", "192.0.2.7:", ":80"],
+    ...["192.0.2.7:http", "192.0.2.7:123456", "192.0.2.7:1:2", "[192.0.2.7]", "[2001:db8::1", "[]"],
+    ...["2001:db8::1]:80", "[2001:db8::1]:", "192.0.2.7 ", "192.0.2.7/24", "256.0.0.1:80"],
+    '"[2001:db8::1]:443"',
+  ])("%j is none", (written) => {
+    expect(writtenAddress(written)).toBeUndefined();
   });
 });

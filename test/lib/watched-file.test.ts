@@ -2,6 +2,8 @@ import { mkdir, rename, rm, symlink, unlink, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { watchFile } from "../../src/lib/watched-file.ts";
+import { mountFiles } from "../support/edits.ts";
+import { isSoonInForce } from "../support/soon.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
@@ -46,6 +48,23 @@ test("the files of a Kubernetes volume change by the link `..data`", async () =>
   await until(() => seen.length > 0);
   expect(seen).toEqual(["two"]);
 });
+
+test.each(["tls/tls.crt", "a/b/c/tls.crt"])(
+  "they change within two seconds where they lie deeper: %s",
+  async (name) => {
+    await using directory = await temporaryDirectory();
+    await mountFiles(directory.path, { [name]: "0" });
+    const { seen } = watching(join(directory.path, name));
+    let round = 0;
+    const change = () => mountFiles(directory.path, { [name]: String((round += 1)) });
+    const inForce = () => seen.at(-1) === String(round);
+    // What was swapped once is watched anew, or only the first swap would be seen soon.
+    for (let swap = 1; swap <= 2; swap += 1) {
+      expect(await isSoonInForce(change, inForce, async () => undefined)).toBe(true);
+    }
+  },
+  60_000,
+);
 
 test("nothing is told after close, and a missing file is an error at once", async () => {
   await using directory = await temporaryDirectory();

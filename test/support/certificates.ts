@@ -14,6 +14,8 @@ export interface TestCertificates {
   readonly client: KeyPair;
 }
 
+type Extensions = NonNullable<NonNullable<Parameters<typeof generate>[1]>["extensions"]>;
+
 let made: Promise<TestCertificates> | undefined;
 
 /** An authority with one server and one client certificate, made on the first call. */
@@ -32,37 +34,31 @@ async function make(): Promise<TestCertificates> {
     ],
   });
   const ca = { key: authority.private, cert: authority.cert };
-  const server = await generate([{ name: "commonName", value: "localhost" }], {
-    keyType: "ec",
-    algorithm: "sha256",
-    ca,
-    extensions: [
-      { name: "basicConstraints", cA: false, critical: true },
-      { name: "keyUsage", digitalSignature: true, critical: true },
-      { name: "extKeyUsage", serverAuth: true },
-      {
-        name: "subjectAltName",
-        altNames: [
-          { type: 2, value: "localhost" },
-          { type: 7, ip: "127.0.0.1" },
-          { type: 7, ip: "::1" },
-        ],
-      },
-    ],
-  });
-  const client = await generate([{ name: "commonName", value: "sallyport-test-client" }], {
-    keyType: "ec",
-    algorithm: "sha256",
-    ca,
-    extensions: [
-      { name: "basicConstraints", cA: false, critical: true },
-      { name: "keyUsage", digitalSignature: true, critical: true },
-      { name: "extKeyUsage", clientAuth: true },
-    ],
-  });
+  const issue = async (name: string, ...more: Extensions): Promise<KeyPair> => {
+    const { private: key, cert } = await generate([{ name: "commonName", value: name }], {
+      keyType: "ec",
+      algorithm: "sha256",
+      ca,
+      extensions: [
+        { name: "basicConstraints", cA: false, critical: true },
+        { name: "keyUsage", digitalSignature: true, critical: true },
+        ...more,
+      ],
+    });
+    return { key, cert };
+  };
+  const altNames = [
+    { type: 2, value: "localhost" },
+    { type: 7, ip: "127.0.0.1" },
+    { type: 7, ip: "::1" },
+  ] as const;
   return {
     ca: ca.cert,
-    server: { key: server.private, cert: server.cert },
-    client: { key: client.private, cert: client.cert },
+    server: await issue(
+      "localhost",
+      { name: "extKeyUsage", serverAuth: true },
+      { name: "subjectAltName", altNames: [...altNames] },
+    ),
+    client: await issue("sallyport-test-client", { name: "extKeyUsage", clientAuth: true }),
   };
 }

@@ -49,7 +49,7 @@ export function startChild(
     stderr: () => errors,
     exit,
     exited: () => !running,
-    async line(pick, timeoutMs = 10_000) {
+    async line(pick, timeoutMs = 25_000) {
       for (const line of lines) {
         const picked = pick(line);
         if (picked !== undefined) {

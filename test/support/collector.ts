@@ -1,8 +1,7 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
 import { createGunzip } from "node:zlib";
-import { listeningPort } from "./listening-port.ts";
+import { listening } from "./listening.ts";
 import { until } from "./until.ts";
 
 /** A span as it arrived, in the words of OTLP's JSON. */
@@ -71,18 +70,7 @@ export async function startCollector(
       answer(response);
     }
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${listeningPort(server)}`,
-    spans,
-    deliveries,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
-  };
+  return { ...(await listening(server)), spans, deliveries };
 }
 
 function spansIn({ resourceSpans }: Delivery): CollectedSpan[] {

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { testCertificates } from "./certificates.ts";
 import { listeningPort } from "./listening-port.ts";
@@ -204,11 +206,10 @@ async function readRequest(request: IncomingMessage, connection: number): Promis
 
 async function sendBytes(response: ServerResponse, bytes: number): Promise<void> {
   response.writeHead(200, { "content-length": bytes });
+  await pipeline(Readable.from(blocks(bytes)), response);
+}
+
+function* blocks(bytes: number): Generator<Buffer> {
   const block = Buffer.alloc(64 * 1024, "x");
-  for (let left = bytes; left > 0 && !response.destroyed; left -= block.length) {
-    if (!response.write(left < block.length ? block.subarray(0, left) : block)) {
-      await Promise.race([once(response, "drain"), once(response, "close")]);
-    }
-  }
-  response.end();
+  for (let left = bytes; left > 0; left -= block.length) yield block.subarray(0, left);
 }

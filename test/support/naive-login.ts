@@ -4,11 +4,10 @@
  * a name after five failures, from wherever they came.
  */
 import { scrypt } from "node:crypto";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 import { promisify } from "node:util";
-import { listeningPort } from "./listening-port.ts";
+import { listening } from "./listening.ts";
 import type { Peer } from "./raw-client.ts";
 
 interface NaiveUser {
@@ -53,14 +52,5 @@ export async function startNaiveLogin({
       .catch((error: unknown): [number, string] => [500, String(error)])
       .then(([status, message]) => response.writeHead(status).end(JSON.stringify({ message })));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    port: listeningPort(server),
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
-  };
+  return listening(server);
 }

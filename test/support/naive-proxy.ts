@@ -2,14 +2,24 @@
  * A proxy with a token check, written the way the README of http-proxy-3 shows it: what the attacks in test/security are
  * seen to succeed against. A child process of its own, since some of them end it. Prints its port.
  *
- * Arguments: the target, and a JSON object of further options of `createProxyServer`, or `agent: false`.
+ * Arguments: the target, and a JSON object of `NaiveOptions`.
  */
 import { Agent, createServer, type IncomingMessage } from "node:http";
 import { createProxyServer, type ServerOptions } from "http-proxy-3";
 import { listeningPort } from "./listening-port.ts";
 
+/** Options of `createProxyServer`, or `agent: false`, and what else people write around it. */
+interface NaiveOptions extends ServerOptions {
+  /** Looks at requests only: upgrades come in by an event of their own. */
+  readonly forgetsUpgrades?: boolean;
+  /** Sends a request again when its connection broke, whatever it was. */
+  readonly sendsAgain?: boolean;
+  /** Prints each request in a line of JSON, put together by hand. */
+  readonly logs?: boolean;
+}
+
 const [target = "", given = "{}"] = process.argv.slice(2);
-const options: ServerOptions = JSON.parse(given);
+const { forgetsUpgrades, sendsAgain, logs, ...options }: NaiveOptions = JSON.parse(given);
 const proxy = createProxyServer({
   target,
   ws: true,
@@ -30,14 +40,18 @@ proxy.on("proxyReq", (toBackend, request) => {
 });
 
 const server = createServer((request, response) => {
-  if (hasToken(request) || isPublic(request)) {
-    proxy.web(request, response);
-  } else {
+  if (logs === true) print(request);
+  if (!hasToken(request) && !isPublic(request)) {
     response.writeHead(401).end();
+  } else if (sendsAgain === true) {
+    proxy.web(request, response, {}, () => proxy.web(request, response));
+  } else {
+    proxy.web(request, response);
   }
 });
 server.on("upgrade", (request, socket, head) => {
-  if (hasToken(request) || isPublic(request)) {
+  if (logs === true) print(request);
+  if (forgetsUpgrades === true || hasToken(request) || isPublic(request)) {
     proxy.ws(request, socket, head);
   } else {
     socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
@@ -51,4 +65,11 @@ function hasToken(request: IncomingMessage): boolean {
 
 function isPublic(request: IncomingMessage): boolean {
   return request.url?.startsWith("/public") === true;
+}
+
+function print({ url, headers }: IncomingMessage): void {
+  const host = headers.host ?? "";
+  console.log(
+    `{"level":"info","host":"${host}","url":"${url}","headers":${JSON.stringify(headers)}}`,
+  );
 }

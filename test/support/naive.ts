@@ -5,6 +5,8 @@ import type { Gate } from "./gate.ts";
 export interface NaiveProxy extends Gate {
   /** Resolves when the child ended by itself: it crashed. */
   readonly exit: Promise<number | NodeJS.Signals>;
+  /** What it has printed so far, by line: its port, and what it logs. */
+  readonly lines: readonly string[];
   stderr(): string;
 }
 
@@ -23,6 +25,7 @@ export async function startNaiveProxy(
     token: "good",
     exit: child.exit,
     exited: child.exited,
+    lines: child.lines,
     stderr: child.stderr,
     close: child.kill,
     [Symbol.asyncDispose]: child.kill,

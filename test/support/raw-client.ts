@@ -46,7 +46,7 @@ export async function exchange(
   bytes: string | Buffer,
   options: ExchangeOptions = {},
 ): Promise<Exchange> {
-  const { responses: wanted = 1, timeoutMs = 4000, halfClose = false, head = false } = options;
+  const { responses: wanted = 1, timeoutMs = 8_000, halfClose = false, head = false } = options;
   const socket = await openSocket(peer);
   const chunks: Buffer[] = [];
   const { promise, resolve } = Promise.withResolvers<Exchange["ended"]>();

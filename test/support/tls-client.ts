@@ -25,7 +25,7 @@ export interface TlsExchangeOptions extends ConnectionOptions {
 export async function tlsExchange(
   { port, ca }: Peer,
   bytes: string,
-  { onSecure, timeoutMs = 4_000, ...options }: TlsExchangeOptions = {},
+  { onSecure, timeoutMs = 8_000, ...options }: TlsExchangeOptions = {},
 ): Promise<TlsExchange> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const where = { host: "127.0.0.1", port, servername: "localhost" };

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 /** Waits until the condition holds; throws after `timeoutMs` milliseconds. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  timeoutMs = 5000,
+  timeoutMs = 10_000,
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!(await condition())) {

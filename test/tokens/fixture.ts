@@ -1,11 +1,11 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
 import { onTestFinished } from "vitest";
-import type { Log } from "../../src/core/log.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
 import { loadSigningKeys, type SigningKeys } from "../../src/tokens/signing-keys.ts";
 import { createTokenVerifier, type TokenVerifierOptions } from "../../src/tokens/verifier.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 
 /** When the tests take place: seconds since the epoch. */
 export const NOW = 1_800_000_000;
@@ -26,21 +26,6 @@ export function setClock(): SetClock {
       passed += milliseconds;
     },
   };
-}
-
-export interface LogLine {
-  readonly level: keyof Log;
-  readonly message: string;
-  readonly fields: Record<string, unknown> | undefined;
-}
-
-export function recordedLog(): Log & { readonly lines: readonly LogLine[] } {
-  const lines: LogLine[] = [];
-  const at =
-    (level: keyof Log): Log["info"] =>
-    (message, fields) =>
-      void lines.push({ level, message, fields });
-  return { lines, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
 /** A verifier of tokens for `AUDIENCE`, with what it told to its observer; closed with the test. */

@@ -2,18 +2,9 @@ import { createPublicKey, createSecretKey, randomBytes } from "node:crypto";
 import { exportJWK } from "jose";
 import { describe, expect, test } from "vitest";
 import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
-import {
-  ecPair,
-  encoded,
-  NOW,
-  ownKeys,
-  pem,
-  recordedLog,
-  signerOf,
-  tokenOf,
-  verifierFor,
-} from "./fixture.ts";
+import { ecPair, encoded, NOW, ownKeys, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 import { keys, parts, refusal } from "./forgery.ts";
 
 // What a stranger sends who knows our public keys and a good token, but no private key.

@@ -4,8 +4,8 @@ import { calculateJwkThumbprint } from "jose";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
 import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { recordedLog } from "./fixture.ts";
 
 export const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
 export const rsaJwk = rsa.privateKey.export({ format: "jwk" });

@@ -6,8 +6,9 @@ import { ConfigError } from "../../src/core/config-problem.ts";
 import { Identity } from "../../src/core/identity.ts";
 import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
 import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { ecPair, pem, recordedLog, signerOf, tokenOf, verifierFor } from "./fixture.ts";
+import { ecPair, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 import { rsa, rsaJwk, secretJwk, loading, refusal, thumbprint } from "./key-directory.ts";
 
 describe("key files", () => {

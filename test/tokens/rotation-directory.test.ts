@@ -1,12 +1,14 @@
 import { chmod, mkdir, rename, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import { makeKey } from "../../src/tokens/key-making.ts";
 import { openOwnKeys } from "../../src/tokens/watched-keys.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
-import { pem, recordedLog, setClock, NOW } from "./fixture.ts";
+import { pem, setClock, NOW } from "./fixture.ts";
 
 const SOON_MS = 2_000;
 
@@ -133,12 +135,12 @@ describe("a directory of keys", () => {
     clock.advance(20_000);
     expect(keys.signing).toBeUndefined();
     expect(keys.verification).toEqual([]);
-    await keys.change({ algorithm: "ES256", directory });
+    await (await keys.prepare({ algorithm: "ES256", directory })).commit();
     expect(errors().map(({ message }) => message)).toEqual([
       "No key signs at this time, nobody can log in",
     ]);
     clock.advance(-15_000);
-    await keys.change({ algorithm: "ES256", directory });
+    await (await keys.prepare({ algorithm: "ES256", directory })).commit();
     expect(log.lines.at(-1)).toMatchObject({ message: "Another key signs now" });
   });
 
@@ -157,21 +159,50 @@ describe("a change of place", () => {
     const second = await directoryWith({ "b.pem": pem(makeKey("ES256")) });
     const { keys } = await opened(first);
     const [a] = keys.ring;
-    await expect(keys.change({ algorithm: "ES256", directory: "/nowhere" })).rejects.toBeInstanceOf(
-      ConfigError,
-    );
-    await expect(keys.change({ algorithm: "EdDSA", directory: second })).rejects.toBeInstanceOf(
+    await expect(
+      keys.prepare({ algorithm: "ES256", directory: "/nowhere" }),
+    ).rejects.toBeInstanceOf(ConfigError);
+    await expect(keys.prepare({ algorithm: "EdDSA", directory: second })).rejects.toBeInstanceOf(
       ConfigError,
     );
     expect(keys.ring[0]).toBe(a);
-    await keys.change({ algorithm: "ES256", directory: second });
+    await (await keys.prepare({ algorithm: "ES256", directory: second })).commit();
     expect(keys.ring.map(({ file }) => file)).toEqual([join(second, "b.pem")]);
     await put(second, "c.jwk", jwk());
     await until(() => keys.ring.length === 2, SOON_MS);
-    await keys.change({ algorithm: "EdDSA", directory: undefined });
+    await (await keys.prepare({ algorithm: "EdDSA", directory: undefined })).commit();
     expect(keys.ring.map(({ algorithm }) => algorithm)).toEqual(["EdDSA"]);
     const [made] = keys.ring;
-    await keys.change({ algorithm: "EdDSA", directory: undefined });
+    await (await keys.prepare({ algorithm: "EdDSA", directory: undefined })).commit();
     expect(keys.ring[0]).toBe(made);
   });
 });
+
+test("keys that are taken from elsewhere stay, though the old directory was just being read", async () => {
+  const names = ["a", "b", "c", "d", "e", "f"];
+  const old = await directoryWith(Object.fromEntries(names.map((name) => [name, jwk()])));
+  const next = await directoryWith({ n: jwk() });
+  const { keys } = await opened(old);
+  const place = (directory: string) => keys.prepare({ algorithm: "ES256", directory });
+  /** Of the reading that takes so long, each part is met once or twice. */
+  const rounds = 40;
+  let readingMs = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    await put(old, "a", jwk());
+    const [look, move] = [await place(old), await place(next)];
+    const began = performance.now();
+    const looked = look.commit();
+    if (round === 0) {
+      await looked;
+      readingMs = performance.now() - began;
+    }
+    while (performance.now() - began < (readingMs * round) / rounds) await nextTurn();
+    await move.commit();
+    await looked;
+    expect({ round, keys: keys.ring.map(({ file }) => file) }).toEqual({
+      round,
+      keys: [join(next, "n")],
+    });
+    await (await place(old)).commit();
+  }
+}, 30_000);

@@ -5,8 +5,9 @@ import { describe, expect, test } from "vitest";
 import { Identity } from "../../src/core/identity.ts";
 import { ALGORITHMS, isSigningAlgorithm } from "../../src/tokens/algorithms.ts";
 import { loadSigningKeys, type SigningKeys } from "../../src/tokens/signing-keys.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { ecPair, ownKeys, pem, recordedLog, signerOf, tokenOf, verifierFor } from "./fixture.ts";
+import { ecPair, ownKeys, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 import { rsa, secretJwk, loading, thumbprint } from "./key-directory.ts";
 
 describe("a key made at start", () => {

@@ -6,8 +6,10 @@ import { GateError } from "../../src/core/errors.ts";
 import { Identity } from "../../src/core/identity.ts";
 import type { TrustedIssuer } from "../../src/tokens/trusted-issuer.ts";
 import { openTrustedKeyAddress } from "../../src/tokens/trusted-key-address.ts";
+import { TrustedKeys } from "../../src/tokens/trusted-keys.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { until } from "../support/until.ts";
-import { recordedLog, setClock, signerOf, tokenOf } from "./fixture.ts";
+import { setClock, signerOf, tokenOf } from "./fixture.ts";
 import {
   OTHER,
   first,
@@ -169,5 +171,82 @@ describe("keys from an address", () => {
     state.answer = second;
     await until(() => changes === 2);
     expect(source.current()?.map(({ kid }) => kid)).toEqual(["two"]);
+  });
+});
+
+describe("what several verifiers share", () => {
+  const trusted = (jwks: TrustedIssuer["jwks"]): TrustedIssuer => ({
+    ...{ issuer: OTHER, audience: "theirs", jwks, algorithms: ["RS256"], clockSkewMs: 0 },
+  });
+
+  test("is one source, which goes on until the last of them has closed it", async () => {
+    const { url, state, close } = await provider(first);
+    const shared = new TrustedKeys({ clock: setClock(), log: recordedLog() });
+    const told: string[] = [];
+    const one = shared.open(trusted({ url }), () => void told.push("one"));
+    const two = shared.open(trusted({ url }), () => void told.push("two"));
+    await until(() => told.length === 2);
+    one.close();
+    one.close();
+    close();
+    const three = shared.open(trusted({ url }), () => undefined);
+    two.close();
+    expect(three.current()?.map(({ kid }) => kid)).toEqual(["one"]);
+    expect(state.asked).toBe(1);
+    three.close();
+    const four = shared.open(trusted({ url }), () => undefined);
+    expect(four.current()).toBeUndefined();
+    four.close();
+  });
+
+  test("is another source for another address, or other algorithms", async () => {
+    const { url } = await provider(first);
+    const shared = new TrustedKeys({ clock: setClock(), log: recordedLog() });
+    const one = shared.open(trusted({ url }), () => undefined);
+    onTestFinished(() => one.close());
+    await until(() => one.current() !== undefined);
+    const others = [
+      { ...trusted({ url }), algorithms: ["ES256"] as const },
+      trusted({ url: `${url}?` }),
+    ];
+    for (const other of others) {
+      const source = shared.open(other, () => undefined);
+      expect(source.current()).toBeUndefined();
+      source.close();
+    }
+  });
+
+  test("is asked on demand, within 30 seconds once", async () => {
+    const { url, state } = await provider(first);
+    const clock = setClock();
+    const shared = new TrustedKeys({ clock, log: recordedLog() });
+    const source = shared.open(trusted({ url }), () => undefined);
+    onTestFinished(() => source.close());
+    await until(() => source.current() !== undefined);
+    shared.refresh();
+    clock.advance(29_999);
+    shared.refresh();
+    expect(state.asked).toBe(1);
+    clock.advance(1);
+    shared.refresh();
+    await until(() => state.asked === 2);
+  });
+
+  test("tells of a file whether it could be read again, until nobody reads it", async () => {
+    const { file, replace, verifier } = await trustingFile(first);
+    verifier.close();
+    const told: (boolean | "gone")[] = [];
+    const stateOf = () => ({
+      reloaded: (successful: boolean) => void told.push(successful),
+      gone: () => void told.push("gone"),
+    });
+    const shared = new TrustedKeys({ clock: setClock(), log: recordedLog(), stateOf });
+    const source = shared.open(trusted({ file }), () => undefined);
+    await replace("{");
+    await until(() => told.length === 1);
+    await replace(first);
+    await until(() => told.length === 2);
+    source.close();
+    expect(told).toEqual([false, true, "gone"]);
   });
 });

@@ -11,6 +11,7 @@ import { networks } from "../../lib/networks.ts";
 import { Admission } from "../../server/admission.ts";
 import { bearerToken } from "../../server/bearer.ts";
 import { createIntake } from "../../server/intake.ts";
+import { LOGIN_BODY_BYTES, requireJson } from "../../server/login-request.ts";
 import { beginProgress } from "../../server/progress.ts";
 import { type ReadHead, readHead } from "../../server/read-head.ts";
 import { refuseOtherUpgrades } from "../../server/upgrade-request.ts";
@@ -18,6 +19,7 @@ import type { SigningKeys } from "../../tokens/signing-keys.ts";
 import { routesOf } from "../from-configuration.ts";
 import { openGate } from "../gate.ts";
 import { explainBackend } from "./backend.ts";
+import { refusalWords } from "./refusal-words.ts";
 import { explainRoutes } from "./routes.ts";
 import { NO_LOGINS, SILENT_LOG, SILENT_OBSERVER } from "./silent.ts";
 import { explainToken, verdictOn } from "./token.ts";
@@ -30,12 +32,24 @@ export interface ExplainerOptions {
 }
 
 /**
- * Walks a request through a gate of its own, as the pipeline does, and tells what was decided on the way. Nothing is sent
- * to a backend, counted or remembered; the keys of trusted issuers are fetched anew.
+ * Walks a request through a gate as the pipeline does, and tells what was decided on the way. Nothing is sent to a backend.
+ *
+ * @param gate made from the configuration; one that counts nothing.
+ */
+export function explain(
+  options: ExplainerOptions,
+  gate: Gate,
+  asked: AskedRequest,
+): Promise<Explanation> {
+  return new Walk(options, gate).explain(asked);
+}
+
+/**
+ * The same with a gate of its own: the keys of trusted issuers are fetched anew.
  *
  * @throws ConfigError when a file that the configuration names is broken.
  */
-export async function explain(
+export async function explainAlone(
   options: ExplainerOptions,
   asked: AskedRequest,
 ): Promise<Explanation> {
@@ -45,7 +59,7 @@ export async function explain(
     ...{ logins: NO_LOGINS, log: SILENT_LOG, observer: SILENT_OBSERVER },
   });
   try {
-    return await new Walk(options, gate).explain(asked);
+    return await explain(options, gate, asked);
   } finally {
     await close();
   }
@@ -53,7 +67,8 @@ export async function explain(
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-type Conclusion = Pick<ExplainedVerdict, "outcome" | "status" | "reason">;
+type Conclusion = Pick<ExplainedVerdict, "outcome" | "status" | "reason"> &
+  Partial<Pick<ExplainedVerdict, "detail">>;
 
 /** The way of one request; what has been found out so far is kept when something refuses it. */
 class Walk {
@@ -68,7 +83,7 @@ class Walk {
     this.#gate = { ...gate, tokens: { verify: (token) => this.#verify(gate.tokens, token) } };
     this.#found = {
       request: undefined,
-      routes: explainRoutes(routesOf(options.configuration, options.clock), undefined),
+      routes: explainRoutes(routesOf(options.configuration), undefined),
       token: undefined,
       groups: undefined,
       backend: undefined,
@@ -82,18 +97,22 @@ class Walk {
     } catch (error) {
       if (!(error instanceof GateError)) throw error;
       const { status } = errorRow(error.code);
-      return this.#conclude({ outcome: "refused", status, reason: error.reason ?? error.code });
+      const { limits } = this.#options.configuration.server;
+      const detail = refusalWords(error, asked, limits);
+      const reason = error.reason ?? error.code;
+      return this.#conclude({ outcome: "refused", status, reason, detail });
     }
   }
 
   #conclude(conclusion: Conclusion): Explanation {
     const { route, auth, reason } = this.#progress;
     const wouldDeny = auth === "would_deny" ? reason : undefined;
-    return { verdict: { ...conclusion, route, wouldDeny }, ...this.#found };
+    return { verdict: { detail: undefined, ...conclusion, route, wouldDeny }, ...this.#found };
   }
 
   async #walk(asked: AskedRequest): Promise<Conclusion> {
     const { server } = this.#options.configuration;
+    for (const note of connectionNotes(server.tls, asked)) this.#note(note);
     const read = await readHead(asked, server.limits.headerBytes);
     const intake = createIntake(networks(server.trustedProxies), server.limits.headers);
     const request = intake(read.message, 1);
@@ -110,13 +129,21 @@ class Walk {
     if (!endpoint.methods.includes(request.method)) throw new GateError("method_not_allowed");
     if (endpoint.auth === "required") this.#lookForToken(request);
     await this.#admission.callerFor(endpoint.auth, this.#gate, request, this.#progress);
+    if (endpoint.name === "authenticate") this.#lookAtLogin(request, read);
     return { outcome: "answered", status: undefined, reason: undefined };
   }
 
+  /** What can be told of a login without its body. */
+  #lookAtLogin({ bodyLength }: GateRequest, { message }: ReadHead): void {
+    requireJson(message.headersDistinct);
+    if (bodyLength > LOGIN_BODY_BYTES) throw new GateError("login_too_large");
+    this.#note("the body decides, which is not looked at here: the name, the password");
+  }
+
   async #pass(request: GateRequest, { message, upgrade }: ReadHead): Promise<Conclusion> {
-    const { configuration, clock } = this.#options;
+    const { configuration } = this.#options;
     const route = this.#gate.findRoute(request);
-    this.#found.routes = explainRoutes(routesOf(configuration, clock), request);
+    this.#found.routes = explainRoutes(routesOf(configuration), request);
     if (route !== undefined) this.#progress.route = route.name;
     if (route?.rateLimit !== undefined) this.#note("the limit of requests is not counted here");
     if (route?.mode === "monitor") this.#note("the route is only watched: nobody is refused");
@@ -168,4 +195,16 @@ class Walk {
   #note(text: string): void {
     this.#found.notes = [...this.#found.notes, text];
   }
+}
+
+/** What keeps a request from arriving at all. */
+function connectionNotes(
+  tls: Configuration["server"]["tls"],
+  { secure }: AskedRequest,
+): readonly string[] {
+  if (tls.mode === "off") return [];
+  if (!secure) return ["the listener speaks TLS: over plain http there is no answer"];
+  return tls.clientCertificates?.mode === "required"
+    ? ["without a client certificate there is no connection, and the client gets no answer"]
+    : [];
 }

@@ -4,6 +4,7 @@ import type { ExplainedStep } from "../../core/explanation.ts";
 import { Identity } from "../../core/identity.ts";
 import type { TokenRefusal } from "../../core/token-verifier.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { printable } from "../../lib/printable.ts";
 import { maskText } from "../../observe/redaction.ts";
 import type { SigningKeys } from "../../tokens/signing-keys.ts";
 import { claimFaults, formFault, readableParts } from "../../tokens/token-faults.ts";
@@ -69,7 +70,7 @@ export function faultOf(
     case "form":
       return formFault(token) ?? "it is not a signed token";
     case "issuer": {
-      const names = issuersOf(configuration).join(", ");
+      const names = issuersOf(configuration).map(textOf).join(", ");
       const issuer = textOf(claims["iss"]);
       return `${issuer === undefined ? 'there is no "iss"' : `${issuer} is not accepted here`}; ${names} would be`;
     }
@@ -92,7 +93,7 @@ function claimsFault(
       return claimFaults(claims).join("; ");
     case "audience": {
       const { audience } = expectationsOf(claims["iss"], surroundings.configuration);
-      return `it is for ${textOf(claims["aud"]) ?? "nobody"}, and must be for ${audience}`;
+      return `it is for ${textOf(claims["aud"]) ?? "nobody"}, and must be for ${textOf(audience)}`;
     }
     case "no_expiry":
       return 'there is no "exp"';
@@ -162,5 +163,5 @@ function timeOf(value: unknown, nowMs: number, past: string, future: string): st
 export function textOf(value: unknown): string | undefined {
   if (value === undefined) return undefined;
   const text = typeof value === "string" ? value : JSON.stringify(value);
-  return maskText(text.slice(0, 256)).replaceAll(/\p{C}/gu, "?");
+  return printable(maskText(text.slice(0, 256)));
 }
