@@ -59,6 +59,19 @@ export function slotCounter(head: MetricHead, series: readonly Labels[]): SlotCo
   return counter;
 }
 
+/** A counter without labels that somebody else keeps; `read` gives what it has come to, which never falls. */
+export function keptCounter(head: MetricHead, read: () => number): void {
+  new Counter({
+    name: head.name,
+    help: head.help,
+    registers: [head.registry],
+    collect() {
+      this.reset();
+      this.inc(read());
+    },
+  });
+}
+
 const CODES = 600;
 
 export interface CodeCounter {

@@ -13,6 +13,8 @@ export interface LineWriterOptions {
 interface Batch {
   /** Lines that are lost when it cannot be written. */
   readonly lines: number;
+  /** Whether it tells of lines, which were lost before. */
+  readonly tells: boolean;
   readonly length: number;
   /** Where the lines stand; used again once they are written. */
   readonly place: Buffer;
@@ -46,12 +48,19 @@ export class LineWriter {
   #timer: NodeJS.Timeout | undefined;
   #blocked = false;
   #waiting = 0;
+  /** Lines that were lost and not told of yet. */
   #dropped = 0;
+  #lost = 0;
   #gone = false;
   #idle: PromiseWithResolvers<void> | undefined;
 
   constructor(options: LineWriterOptions) {
     this.#options = options;
+  }
+
+  /** Lines that were lost so far, told of or not. */
+  get lost(): number {
+    return this.#lost;
   }
 
   /** Takes one line, without its end. */
@@ -109,16 +118,17 @@ export class LineWriter {
     const line = this.#options.droppedLine(this.#dropped);
     this.#add(line, Buffer.byteLength(line), this.#dropped);
     this.#dropped = 0;
-    this.#cutBatch();
+    this.#cutBatch(true);
     this.#writeQueue();
   }
 
-  /** Whether a line of so many bytes may wait; if not, it is counted as dropped. */
+  /** Whether a line of so many bytes may wait; if not, it is counted as lost, and told of where there is a reader. */
   #takes(length: number): boolean {
-    if (this.#gone) return false;
-    const fits = this.#waiting + length < this.#options.maxWaiting;
-    if (!fits) this.#dropped++;
-    return fits;
+    const fits = !this.#gone && this.#waiting + length < this.#options.maxWaiting;
+    if (fits) return true;
+    this.#lost++;
+    if (!this.#gone) this.#dropped++;
+    return false;
   }
 
   #add(line: string, length: number, standsFor: number): void {
@@ -140,11 +150,11 @@ export class LineWriter {
     this.#waiting += length + 1;
   }
 
-  #cutBatch(): void {
+  #cutBatch(tells = false): void {
     if (this.#used === 0) return;
     const place = this.#open;
     const rest = place.subarray(0, this.#used);
-    this.#queue.push({ lines: this.#lines, length: this.#used, place, rest });
+    this.#queue.push({ lines: this.#lines, tells, length: this.#used, place, rest });
     this.#open = this.#spare ?? Buffer.allocUnsafe(PLACE_SIZE);
     this.#spare = undefined;
     this.#used = 0;
@@ -174,11 +184,17 @@ export class LineWriter {
     if (code === "EAGAIN") return;
     batch.rest = Buffer.alloc(0);
     if (code === "ENOSPC") {
+      this.#lose([batch]);
       this.#dropped += batch.lines;
     } else {
       this.#gone = true;
+      this.#lose(this.#queue);
       this.#queue.length = 1;
       this.#dropped = 0;
     }
+  }
+
+  #lose(batches: readonly Batch[]): void {
+    for (const { lines, tells } of batches) if (!tells) this.#lost += lines;
   }
 }

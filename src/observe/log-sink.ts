@@ -15,6 +15,8 @@ export interface LogSink {
   flush(): void;
   /** Resolves when everything is written, or after `timeoutMs` milliseconds. The orderly end. */
   drain(timeoutMs: number): Promise<void>;
+  /** Lines that were lost so far, since nobody took them in time; 0 where they are handed on to another sink. */
+  dropped(): number;
 }
 
 export interface LogSinkOptions {
@@ -46,7 +48,7 @@ export function createLogSink(options: LogSinkOptions): LogSink {
     maxWaiting: options.maxWaiting ?? MAX_WAITING,
     droppedLine: (dropped) =>
       render(
-        `{"time":"${isoTime(clock.now())}","level":"warn","msg":"log lines were dropped","dropped":${dropped}}`,
+        `{"time":"${isoTime(clock.now())}","level":"warn","msg":"log lines were dropped","dropped":${dropped},"see":"docs/runbook.md#log-lines-were-dropped"}`,
       ),
   });
   return {
@@ -56,5 +58,6 @@ export function createLogSink(options: LogSinkOptions): LogSink {
       : (line) => writer.writeBytes(line),
     flush: () => writer.flush(),
     drain: (timeoutMs) => writer.drain(timeoutMs),
+    dropped: () => writer.lost,
   };
 }

@@ -1,6 +1,6 @@
 import type { Observer } from "../core/observer.ts";
+import { LOGIN_RESULTS } from "../core/outcome.ts";
 import { countUp, slotCounter, slotsOf, type Introduce } from "./counters.ts";
-import { LOGIN_RESULTS } from "./label-words.ts";
 import { LatencyHistogram, LOGIN_BUCKETS } from "./latency-histogram.ts";
 
 /** What is counted of logins and tokens. */

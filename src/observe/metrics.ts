@@ -1,7 +1,7 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client";
 import type { Observer } from "../core/observer.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
-import type { Introduce } from "./counters.ts";
+import { keptCounter, type Introduce } from "./counters.ts";
 import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
 import { loginMetrics } from "./login-metrics.ts";
 import { openMetrics } from "./open-metrics.ts";
@@ -16,6 +16,8 @@ export interface MetricsOptions {
   readonly clock?: Clock;
   /** Whether the metrics of the process (`process_*`, `nodejs_*`) are shown; on one thread of several only. */
   readonly process?: boolean;
+  /** Lines of the log that were lost so far; 0 on a thread whose lines another one writes. */
+  readonly logLinesDropped?: () => number;
 }
 
 /** Counts what the observer is told, and shows it to Prometheus. */
@@ -65,6 +67,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
     signingKey: () => undefined,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
   };
+  keptCounter(
+    introduce(
+      "log_lines_dropped_total",
+      "Lines of the log that were lost: nobody took them in time.",
+    ),
+    options.logLinesDropped ?? (() => 0),
+  );
   const { addUpstreams, ...upstreams } = upstreamMetrics(introduce, options.upstreams, (upstream) =>
     gauges.upstreamLoad(upstream),
   );

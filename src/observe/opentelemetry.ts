@@ -20,6 +20,7 @@ import type { Log } from "../core/log.ts";
 import type { Tracing } from "../core/tracing.ts";
 import { RequestSpans } from "./request-spans.ts";
 import type { TracingOptions } from "./tracing.ts";
+import type { TracingSettings } from "./tracing-settings.ts";
 
 /** How long the end of Sallyport waits for the collector, in milliseconds. */
 const LAST_SPANS_MS = 2_000;
@@ -29,19 +30,21 @@ const WAITING_SPANS = 4_096;
 const TELL_EVERY_MS = 60_000;
 
 /** Sends spans as OpenTelemetry's environment variables say. A collector that fails costs spans and nothing else. */
-export function startTracing({ env, version, log }: TracingOptions): Tracing {
+export function startTracing(settings: TracingSettings, options: TracingOptions): Tracing {
+  const { url, timeoutMs, delayMs } = settings;
+  const { version, log } = options;
   const tell = complaints(log);
   setGlobalErrorHandler(tell);
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ "service.name": "sallyport", "service.version": version }))
       .merge(detectResources({ detectors: [envDetector] })),
-    sampler: samplerOf(env),
+    sampler: samplerOf(settings),
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: new OTLPTraceExporter(),
+        exporter: new OTLPTraceExporter({ url, timeoutMillis: timeoutMs }),
         maxQueueSize: WAITING_SPANS,
-        scheduledDelayMillis: Number(env["OTEL_BSP_SCHEDULE_DELAY"]) || 5_000,
+        scheduledDelayMillis: delayMs,
         exportTimeoutMillis: 10_000,
       }),
     ],
@@ -62,14 +65,10 @@ export function startTracing({ env, version, log }: TracingOptions): Tracing {
   };
 }
 
-/** The names of OpenTelemetry's specification for `OTEL_TRACES_SAMPLER`; what a client has decided counts by default. */
-function samplerOf(env: TracingOptions["env"]): Sampler {
-  const name = env["OTEL_TRACES_SAMPLER"] ?? "parentbased_always_on";
-  const root = rootSampler(
-    name.replace("parentbased_", ""),
-    Number(env["OTEL_TRACES_SAMPLER_ARG"] ?? 1),
-  );
-  return name.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
+/** What a client has decided counts where the name says so. */
+function samplerOf({ sampler, ratio }: TracingSettings): Sampler {
+  const root = rootSampler(sampler.replace("parentbased_", ""), ratio);
+  return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
 }
 
 function rootSampler(name: string, ratio: number): Sampler {

@@ -4,8 +4,9 @@
  */
 const REDACTED = "[redacted]";
 
+/** What names of secrets hold, whatever they name: a field of the log, a variable, a parameter of a query, a key. */
 const SECRET_NAME =
-  /passw|passphrase|pwd|^pass$|token|secret|authorization|cookie|credential|key|pem|jwt|bearer/i;
+  /(?<!by|com)pass(?!ed|es|ing|ive|age|through)|pwd|token|secret|auth(?!or(?!iz))|cookie|cred|key|pem|jwt|bearer/i;
 
 /** Names of what is told about a secret, and not the secret: where it lies, how it is called, how long it lasts. */
 const ABOUT_A_SECRET =
@@ -17,6 +18,8 @@ const PLURAL_NAME = /(?:keys|tokens|cookies|secrets|credentials)$/i;
 const MAX_TEXT = 8192;
 const MAX_DEPTH = 6;
 
+/** `name=value`, in a query or elsewhere. */
+const NAMED_VALUE = /(?<![\w.-])([\w.-]+)=([^\s&#;,"'<>[\]]+)/g;
 const PEM = /-----BEGIN [^-]*-----[^]*?(?:-----END [^-]*-----|$)/g;
 const SCHEME = /\bBearer\s+[^\s"',;]+/gi;
 const PASSWORD_HASH = /\$(?:argon2(?:id|i|d)|scrypt|2[abxy])\$[^\s"']+/g;
@@ -24,14 +27,28 @@ const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
 /** Whole runs of what a JWT is spelled with, so that each character is looked at once. */
 const DOTTED_RUN = /(?<![\w.-])[\w-]+(?:\.[\w-]*)+/g;
 
-/** Masks JWTs, PEM blocks, bearer credentials, password hashes and passwords in URLs; cuts what is very long. */
+/** Whether a name has a word in it that names of secrets have. */
+export function mentionsSecret(name: string): boolean {
+  return SECRET_NAME.test(name);
+}
+
+/** The same, and it is not the name of what is only told about one. */
+export function namesSecret(name: string): boolean {
+  return mentionsSecret(name) && !ABOUT_A_SECRET.test(name);
+}
+
+/**
+ * Masks JWTs, PEM blocks, bearer credentials, password hashes, passwords in URLs and `token=` with what follows; cuts what is
+ * very long.
+ */
 export function maskText(text: string): string {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
   return maskTokens(cut)
     .replace(PEM, REDACTED)
     .replace(SCHEME, `Bearer ${REDACTED}`)
     .replace(PASSWORD_HASH, REDACTED)
-    .replace(URL_PASSWORD, `$1:${REDACTED}@`);
+    .replace(URL_PASSWORD, `$1:${REDACTED}@`)
+    .replace(NAMED_VALUE, (all, name: string) => (namesSecret(name) ? `${name}=${REDACTED}` : all));
 }
 
 /** Masks what looks like a JWT: base64url parts joined by dots, beginning with `{"` in base64 (`eyJ`). */
@@ -68,8 +85,7 @@ function redactNamed(name: string, value: unknown, place: Place): unknown {
     value === undefined ||
     value === null ||
     typeof value === "boolean" ||
-    !SECRET_NAME.test(name) ||
-    ABOUT_A_SECRET.test(name) ||
+    !namesSecret(name) ||
     (typeof value === "number" && PLURAL_NAME.test(name));
   return open ? redactValue(value, place) : REDACTED;
 }

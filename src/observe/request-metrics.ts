@@ -1,7 +1,8 @@
 import { Gauge } from "prom-client";
 import type { Observer } from "../core/observer.ts";
+import { REJECTIONS } from "../core/outcome.ts";
 import { codeCounter, countUp, slotCounter, slotsOf, type Introduce } from "./counters.ts";
-import { DENIALS, METHODS, OWN_ROUTES, REJECTION_REASONS } from "./label-words.ts";
+import { DENIALS, METHODS, OWN_ROUTES } from "./label-words.ts";
 import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 import type { Exemplar } from "./open-metrics.ts";
 
@@ -38,7 +39,7 @@ export function requestMetrics(
   const allowedSlot = DENIALS.length;
   const skippedSlot = DENIALS.length + 1;
   const firstWouldDenySlot = DENIALS.length + 2;
-  const rejectionSlots = slotsOf(REJECTION_REASONS);
+  const rejectionSlots = slotsOf(REJECTIONS);
 
   const byMethod = (routes: typeof byRoute) =>
     routes.flatMap((labels) => METHODS.map((method) => ({ ...labels, method })));
@@ -66,7 +67,7 @@ export function requestMetrics(
   );
   const rejections = slotCounter(
     introduce("requests_rejected_total", "What never became a request, or was cut off.", "reason"),
-    REJECTION_REASONS.map((reason) => ({ reason })),
+    REJECTIONS.map((reason) => ({ reason })),
   );
   const webSockets: number[] = byRoute.map(() => 0);
   const { registry, ...webSocketHead } = introduce(

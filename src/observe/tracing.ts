@@ -1,5 +1,6 @@
 import type { Log } from "../core/log.ts";
 import type { Tracing } from "../core/tracing.ts";
+import { readTracingSettings } from "./tracing-settings.ts";
 
 export interface TracingOptions {
   /** The environment: OpenTelemetry's own variables say where spans go. */
@@ -14,13 +15,17 @@ export interface TracingOptions {
  * `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`) and does not switch them off. OpenTelemetry's packages are loaded only then.
  */
 export async function openTracing(options: TracingOptions): Promise<Tracing | undefined> {
-  if (!isWanted(options.env)) return undefined;
+  const { settings } = readTracingSettings(options.env);
+  if (settings === undefined) return undefined;
   const { startTracing } = await import("./opentelemetry.ts");
-  return startTracing(options);
+  return startTracing(settings, options);
 }
 
-function isWanted(env: TracingOptions["env"]): boolean {
-  const endpoint = env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] || env["OTEL_EXPORTER_OTLP_ENDPOINT"];
-  const off = env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true";
-  return Boolean(endpoint) && !off && env["OTEL_TRACES_EXPORTER"] !== "none";
+/** Warns of the variables that cannot be followed: once, however many threads trace. */
+export function tellUnfollowed({ env, log }: Pick<TracingOptions, "env" | "log">): void {
+  const { settings, unfollowed } = readTracingSettings(env);
+  const tracing = settings === undefined ? "off" : "on";
+  for (const { variable, wanted } of unfollowed) {
+    log.warn("an OpenTelemetry variable is not followed", { variable, wanted, tracing });
+  }
 }

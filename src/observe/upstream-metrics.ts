@@ -1,6 +1,7 @@
 import { Gauge } from "prom-client";
 import type { UpstreamLoad } from "../core/forwarder.ts";
 import type { Observer } from "../core/observer.ts";
+import { UPSTREAM_ERROR_REASONS } from "../core/outcome.ts";
 import {
   codeCounter,
   countUp,
@@ -9,7 +10,6 @@ import {
   type Introduce,
   type MetricHead,
 } from "./counters.ts";
-import { UPSTREAM_ERROR_REASONS } from "./label-words.ts";
 import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 
 /** What is counted of the backends' side. An upstream that was not named is not counted. */

@@ -7,15 +7,13 @@ import {
   JSON_TYPE,
 } from "../core/admin-page.ts";
 import type { Log } from "../core/log.ts";
-import { type Networks, plainAddress } from "../lib/networks.ts";
+import { type AdminAccess, accessRefusal } from "./admin-access.ts";
+import { limitConnections } from "./connection-limit.ts";
 
-export interface AdminOptions {
-  readonly host: string;
+export interface AdminOptions extends AdminAccess {
   /** 0 for one that the system chooses. */
   readonly port: number;
   readonly pages: readonly AdminPage[];
-  /** The peers that may see and do what is not for everybody. */
-  readonly allow: Networks;
   readonly log: Log;
 }
 
@@ -28,6 +26,9 @@ export interface Admin {
 
 const CLOSE_TIMEOUT = 1000;
 
+/** The most open connections; of one address that is not allowed more; of all those. The rest is for who is allowed more. */
+const CONNECTIONS = { all: 512, perAddress: 16, together: 256 };
+
 /**
  * Starts the admin listener: plain HTTP with the given pages, small limits, and nothing of the main listener's. What Node's
  * parser refuses, Node answers (400, 408, 431) and closes. Rejects when the address cannot be listened on.
@@ -38,11 +39,20 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
       requestTimeout: 10_000,
       headersTimeout: 5_000,
       connectionsCheckingInterval: 1_000,
-      maxHeaderSize: 16 * 1024,
+      // Four times what the main listener takes by default: it is asked about requests that are too large, too.
+      maxHeaderSize: 64 * 1024,
     },
     (request, response) => void respond(request, response, options),
   );
-  server.maxConnections = 100;
+  server.maxConnections = CONNECTIONS.all;
+  limitConnections(server, {
+    perAddress: () => CONNECTIONS.perAddress,
+    // As they are: pods of one node often share a /64, and the kubelet with them.
+    clientOf: (address) => address,
+    together: () => CONNECTIONS.together,
+    exempt: options.allow,
+    refused: () => options.log.debug("an admin connection was refused"),
+  });
   const { address, port } = await listening(server, options);
   server.on("error", (error) => options.log.error("admin listener failed", { error }));
   return { address, port, close: () => closed(server) };
@@ -56,7 +66,7 @@ async function respond(
   const [path = "", query = ""] = (request.url ?? "").split("?", 2);
   const pages = options.pages.filter((page) => page.path === path);
   const page = pages.find(({ method }) => method === methodOf(request));
-  const refusal = refusalOf(request, pages, page, options.allow);
+  const refusal = refusalOf(request, pages, page, options);
   if (refusal !== undefined || page === undefined) {
     if (refusal?.status === 405) response.setHeader("Allow", allowed(pages));
     send(response, refusal ?? failure(404, "There is nothing at this address"));
@@ -76,16 +86,15 @@ function methodOf({ method }: IncomingMessage): string | undefined {
 }
 
 function refusalOf(
-  { socket }: IncomingMessage,
+  request: IncomingMessage,
   pages: readonly AdminPage[],
   page: AdminPage | undefined,
-  allow: Networks,
+  access: AdminAccess,
 ): AdminAnswer | undefined {
   if (pages.length === 0) return failure(404, "There is nothing at this address");
   const restricted = pages.some(({ audience }) => audience === "allowed");
-  if (restricted && !allow.has(plainAddress(socket.remoteAddress ?? ""))) {
-    return failure(403, "This address answers the peers of admin.allow only");
-  }
+  const forbidden = restricted ? accessRefusal(request, access) : undefined;
+  if (forbidden !== undefined) return failure(403, forbidden);
   return page === undefined ? failure(405, "This method is not allowed here") : undefined;
 }
 

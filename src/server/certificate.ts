@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
+import { readRegularFileSync } from "../lib/regular-file.ts";
 import type { CertificatePair } from "./development-certificate.ts";
 import { SUITES } from "./tls-suites.ts";
 
@@ -61,7 +61,7 @@ export function certificatesIn(text: string, file: string): X509Certificate[] {
 
 function readPem(file: string, problems: ConfigProblem[]): string | undefined {
   try {
-    return readFileSync(file, "utf8");
+    return readRegularFileSync(file).toString("utf8");
   } catch (error) {
     problems.push({ file, message: `cannot be read (${codeOf(error)})` });
     return undefined;

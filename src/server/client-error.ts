@@ -7,6 +7,7 @@ import type { Observer } from "../core/observer.ts";
 import { REJECTIONS } from "../core/outcome.ts";
 import { plainAddress } from "../lib/networks.ts";
 import { errorAnswer } from "./answer.ts";
+import { endGently } from "./end-gently.ts";
 import { requestIdOf } from "./intake.ts";
 import { TrackedResponse } from "./tracked-response.ts";
 
@@ -15,9 +16,6 @@ export interface ClientErrorOptions {
   readonly realm: () => string;
   readonly observer: Pick<Observer, "rejected" | "requestStarted" | "requestFinished">;
 }
-
-/** How long a client may take to read its refusal, in milliseconds. */
-const LINGER_MS = 1_000;
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: "header_too_large",
@@ -36,10 +34,13 @@ export function createClientErrorHandler(
   /** Connections that end behind the answers that are under way. */
   const ending = new WeakSet<Duplex>();
   return (error, socket) => {
+    if (socket.writableEnded) {
+      endGently(socket);
+      return;
+    }
     const response = responseUnderWay(socket);
     if (error.code === "ECONNRESET" || !socket.writable) {
-      if (response?.whole === true) endGently(socket);
-      else socket.destroy();
+      socket.destroy();
       return;
     }
     const code = CODES[error.code ?? ""] ?? "bad_request";
@@ -120,13 +121,6 @@ function refuseSocket(error: GateError, socket: Duplex, options: ClientErrorOpti
     upstreamMs: undefined,
     protocol: "HTTP/1.1",
   });
-}
-
-/** Lets the client read what was written before the connection is gone. */
-function endGently(socket: Duplex): void {
-  socket.end();
-  socket.resume();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 function asText({ status, headers, body }: Answer): string {

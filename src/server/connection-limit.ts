@@ -1,11 +1,14 @@
 import type { Server, Socket } from "node:net";
-import { networkOf } from "../lib/client-network.ts";
 import { type Networks, plainAddress } from "../lib/networks.ts";
 
 export interface ConnectionLimit {
-  /** The most open connections of one address; of one /64 of IPv6. */
+  /** The most open connections of one client. */
   readonly perAddress: () => number;
-  /** Proxies, behind which there are many clients: they are not limited. */
+  /** What counts as one client: an address as it is, or the network that it stands for. */
+  readonly clientOf: (address: string) => string;
+  /** The most open connections of all clients together. */
+  readonly together: () => number;
+  /** Who is not limited, and not counted: proxies, say, behind which there are many clients. */
   readonly exempt: Networks;
   /** Called for each connection that is closed at once. */
   readonly refused: () => void;
@@ -16,21 +19,24 @@ export interface ConnectionLimit {
  * more than all the rest. To be called once, when the server has its own listeners.
  */
 export function limitConnections(server: Server, limit: ConnectionLimit): void {
-  const { perAddress, exempt, refused } = limit;
+  const { perAddress, clientOf, together, exempt, refused } = limit;
   const open = new Map<string, number>();
+  let all = 0;
   const accepts = server.listeners("connection");
 
   function admit(socket: Socket): boolean {
     const peer = plainAddress(socket.remoteAddress ?? "");
     if (exempt.has(peer)) return true;
-    const network = networkOf(peer);
-    const count = open.get(network) ?? 0;
-    if (count >= perAddress()) return false;
-    open.set(network, count + 1);
+    const client = clientOf(peer);
+    const count = open.get(client) ?? 0;
+    if (count >= perAddress() || all >= together()) return false;
+    open.set(client, count + 1);
+    all += 1;
     socket.once("close", () => {
-      const left = (open.get(network) ?? 1) - 1;
-      if (left === 0) open.delete(network);
-      else open.set(network, left);
+      all -= 1;
+      const left = (open.get(client) ?? 1) - 1;
+      if (left === 0) open.delete(client);
+      else open.set(client, left);
     });
     return true;
   }

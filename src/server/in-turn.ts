@@ -20,12 +20,13 @@ const MOST_WAITING = 100;
 export function inTurn(begin: Begin, refused: () => void): Begin {
   const waiting = new WeakMap<Socket, number>();
   return (request, response) => {
+    const { socket } = request;
+    // What comes behind the last answer is read away.
+    if (socket.writableEnded || socket.destroyed) return;
     if (response.socket !== null) {
       begin(request, response);
       return;
     }
-    const { socket } = request;
-    if (socket.destroyed) return;
     const before = waiting.get(socket) ?? 0;
     if (before === MOST_WAITING) {
       socket.destroy();
@@ -36,7 +37,7 @@ export function inTurn(begin: Begin, refused: () => void): Begin {
     response.onTurn = () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
       setImmediate(() => {
-        if (!socket.destroyed) begin(request, response);
+        if (!socket.writableEnded && !socket.destroyed) begin(request, response);
       });
     };
   };

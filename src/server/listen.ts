@@ -6,9 +6,11 @@ import { Server as TlsServer } from "node:tls";
 import { GateError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
+import { networkOf } from "../lib/client-network.ts";
 import type { Networks } from "../lib/networks.ts";
 import { createClientErrorHandler, responseUnderWay } from "./client-error.ts";
 import { limitConnections } from "./connection-limit.ts";
+import { endGently } from "./end-gently.ts";
 import { inTurn } from "./in-turn.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { createTlsServer, renewContext, type ServerTls } from "./tls-listener.ts";
@@ -91,14 +93,19 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   change({ ...options, tls: undefined });
   limitConnections(server, {
     perAddress: () => perAddress,
+    clientOf: networkOf,
+    // All connections are limited by `maxConnections`.
+    together: () => Infinity,
     exempt: options.trustedProxies,
     refused: () => options.observer.rejected("connections_per_address"),
   });
   // The limit in bytes bounds the number; a limit of Node's would hide fields instead of refusing them.
   server.maxHeadersCount = 0;
-  const upgraded = new Set<Socket>();
-  const open = openSockets(server);
-  attach(server, options, upgraded);
+  const connections = openOf(server, "connection");
+  // What answers are written to.
+  const open = server instanceof TlsServer ? openOf(server, "secureConnection") : connections;
+  server.on(server instanceof TlsServer ? "secureConnection" : "connection", endsGently);
+  attach(server, options);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     const { host, port, shared } = options;
@@ -124,16 +131,20 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     close: () => new Promise((resolve) => void server.close(() => resolve())),
     closeIdle: () => server.closeIdleConnections(),
     closeAll: () => {
-      server.closeAllConnections();
-      for (const socket of upgraded) socket.destroy();
+      // Node's own `closeAllConnections` leaves out WebSockets, and connections whose TLS handshake is not over.
+      for (const socket of connections) socket.destroy();
     },
   };
 }
 
-/** The open connections; with TLS, those on which the handshake is over. */
-function openSockets(server: Server): ReadonlySet<Socket> {
+/** What Node calls when the last answer on a connection is out: as it comes, it closes at once. */
+function endsGently(socket: Socket): void {
+  socket.destroySoon = () => endGently(socket);
+}
+
+/** The sockets of this event that are open: those of `secureConnection` are wrapped around those of `connection`. */
+function openOf(server: Server, event: "connection" | "secureConnection"): ReadonlySet<Socket> {
   const open = new Set<Socket>();
-  const event = server instanceof TlsServer ? "secureConnection" : "connection";
   server.on(event, (socket: Socket) => {
     open.add(socket);
     socket.once("close", () => open.delete(socket));
@@ -158,7 +169,7 @@ function createHttpServer(options: ListenOptions): Server {
   return createTlsServer({ ...http, handshakeTimeout: header }, options.tls);
 }
 
-function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): void {
+function attach(server: Server, options: ListenOptions): void {
   const { pipeline, observer } = options;
   const handle = inTurn(
     (request, response) => void pipeline.handle(request, response),
@@ -168,14 +179,15 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): 
   // The pipeline tells the client to continue when the backend wants the body.
   server.on("checkContinue", handle);
   server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
+    if (request.socket.writableEnded) return;
     pipeline.refuse(request, response, new GateError("expectation_failed"));
   });
   server.on("upgrade", (request: IncomingMessage, _stream: Duplex, head: Buffer) => {
-    const response = responseOn(request, upgraded);
+    const response = responseOn(request);
     if (response !== undefined) void pipeline.handleUpgrade(request, response, head);
   });
   server.on("connect", (request: IncomingMessage) => {
-    const response = responseOn(request, upgraded);
+    const response = responseOn(request);
     if (response === undefined) return;
     pipeline.refuse(request, response, new GateError("method_not_allowed", { allow: "GET, HEAD" }));
   });
@@ -188,17 +200,19 @@ function attach(server: Server, options: ListenOptions, upgraded: Set<Socket>): 
  * A response on a socket that Node has let go of; the connection ends with it. For a request with a body Node 26 hands out
  * another stream than the socket: the request is refused, on the socket like all others.
  *
- * @returns undefined when an answer is still under way there: the request behind it came before it could know whether
- * its own is wanted. It is not looked at, and the connection ends with the answer before it.
+ * @returns undefined when the connection ends already, or an answer is still under way there: the request behind it came
+ * before it could know whether its own is wanted. It is not looked at, and the connection ends with the answer before it.
  */
-function responseOn(request: IncomingMessage, upgraded: Set<Socket>): TrackedResponse | undefined {
+function responseOn(request: IncomingMessage): TrackedResponse | undefined {
   const { socket } = request;
-  upgraded.add(socket);
-  socket.once("close", () => upgraded.delete(socket));
   socket.on("error", () => socket.destroy());
+  if (socket.writableEnded) {
+    endGently(socket);
+    return undefined;
+  }
   const before = responseUnderWay(socket);
   if (before !== undefined) {
-    before.once("close", () => socket.destroySoon());
+    before.once("close", () => endGently(socket));
     return undefined;
   }
   const response = new TrackedResponse(request);
@@ -206,12 +220,6 @@ function responseOn(request: IncomingMessage, upgraded: Set<Socket>): TrackedRes
   response.detached = true;
   response.assignSocket(socket);
   socket.on("drain", () => response.emit("drain"));
-  response.once("finish", () => {
-    socket.end();
-    setTimeout(() => socket.destroy(), LINGER_MS).unref();
-  });
+  response.once("finish", () => endGently(socket));
   return response;
 }
-
-/** How long a client may take to read the refusal of an upgrade, in milliseconds. */
-const LINGER_MS = 1_000;

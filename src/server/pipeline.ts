@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
 import type { Endpoint } from "../core/endpoint.ts";
-import { errorRow, GateError } from "../core/errors.ts";
+import { GateError } from "../core/errors.ts";
 import type { Gate } from "../core/gate.ts";
 import type { GateRequest } from "../core/gate-request.ts";
 import type { Log } from "../core/log.ts";
@@ -41,8 +40,6 @@ interface Upgrade {
 export class Pipeline {
   readonly #options: PipelineOptions;
   readonly #admission: Admission;
-  /** Connections whose next request is not to be believed: one on them was refused as ambiguous. */
-  readonly #spoiled = new WeakSet<Socket>();
 
   constructor(options: PipelineOptions) {
     this.#options = options;
@@ -71,7 +68,6 @@ export class Pipeline {
     response: TrackedResponse,
     upgrade: Upgrade | undefined,
   ): Promise<void> {
-    if (this.#spoiled.has(incoming.socket)) return;
     const progress = this.#begin(response);
     try {
       if (this.#options.draining()) response.shouldKeepAlive = false;
@@ -167,7 +163,6 @@ export class Pipeline {
     this.#admission.refused(error, progress);
     const rejection = REJECTIONS.find((word) => word === error.code);
     if (rejection !== undefined) observer.rejected(rejection);
-    if (errorRow(error.code).close === true) this.#spoiled.add(incoming.socket);
     if (response.destroyed || incoming.socket.destroyed) {
       progress.status = CLIENT_GONE;
       return;

@@ -4,7 +4,6 @@ import type { GateRequest } from "../core/gate-request.ts";
 import type { Permit } from "../core/permit.ts";
 import type { RateLimit } from "../core/rate-limit.ts";
 import type { Route } from "../core/route.ts";
-import { networkOf } from "../lib/client-network.ts";
 
 /** Counts a request by the address of its client, where the route says so. @throws GateError `rate_limited`. */
 export function limitAddress(
@@ -13,7 +12,7 @@ export function limitAddress(
   response: ServerResponse,
 ): void {
   if (route?.rateLimit?.by !== "address") return;
-  count(route.name, route.rateLimit, networkOf(request.client), response);
+  count(route.name, route.rateLimit, request.network, response);
 }
 
 /** Counts a request by who is asking, where the route says so. @throws GateError `rate_limited`. */

@@ -16,7 +16,7 @@ export interface ReadHead {
  * that is only in memory.
  *
  * @param headerBytes the largest head.
- * @throws GateError for what the parser refuses.
+ * @throws GateError for what the parser refuses, with the parser's error as its cause.
  */
 export async function readHead(asked: AskedRequest, headerBytes: number): Promise<ReadHead> {
   const { promise, resolve, reject } = Promise.withResolvers<ReadHead>();
@@ -30,9 +30,10 @@ export async function readHead(asked: AskedRequest, headerBytes: number): Promis
   server.on("request", plain).on("checkContinue", plain);
   server.on("checkExpectation", () => reject(new GateError("expectation_failed")));
   server.on("upgrade", (message) => resolve({ message, upgrade: true }));
-  server.on("clientError", ({ code }: NodeJS.ErrnoException) =>
-    reject(new GateError(code === "HPE_HEADER_OVERFLOW" ? "header_too_large" : "bad_request")),
-  );
+  server.on("clientError", (cause: NodeJS.ErrnoException) => {
+    const isOverflow = cause.code === "HPE_HEADER_OVERFLOW";
+    reject(new GateError(isOverflow ? "header_too_large" : "bad_request", { cause }));
+  });
   const [client, listener] = duplexPair();
   // Documented: any duplex stream may be given to a server as a connection.
   server.emit("connection", listener);

@@ -5,6 +5,7 @@ type Result =
   | {
       readonly successful: true;
       readonly changed: readonly string[];
+      readonly files: readonly string[];
       readonly atRestart: readonly string[];
     }
   | { readonly successful: false; readonly problems: readonly ConfigProblem[] };
@@ -18,7 +19,12 @@ export function reloadPage(reload: () => Promise<Result>): AdminPage {
     async answer() {
       const result = await reload();
       const said = result.successful
-        ? { success: true, changed: result.changed, needRestart: result.atRestart }
+        ? {
+            success: true,
+            changed: result.changed,
+            files: result.files,
+            needRestart: result.atRestart,
+          }
         : { success: false, problems: result.problems.map(describeProblem) };
       const status = result.successful ? 200 : 422;
       return { status, type: JSON_TYPE, body: `${JSON.stringify(said)}\n` };

@@ -2,7 +2,7 @@ import { constants } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import { createServer, type Server as SecureServer, type ServerOptions } from "node:https";
-import type { SecureContextOptions, TLSSocket } from "node:tls";
+import { createSecureContext, type SecureContextOptions, type TLSSocket } from "node:tls";
 import type { TrackedResponse } from "./tracked-response.ts";
 import { SUITES } from "./tls-suites.ts";
 
@@ -56,6 +56,11 @@ export function createTlsServer(
     });
   }
   return server;
+}
+
+/** Throws the error of OpenSSL for what `renewContext` could not use. */
+export function tryContext(tls: ServerTls): void {
+  createSecureContext(contextOf(tls));
 }
 
 /**

@@ -1,9 +1,11 @@
-import { open } from "node:fs/promises";
+import { constants, open } from "node:fs/promises";
 import { GateError } from "../core/errors.ts";
 import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 
 /** A version is short; more of a file is not read. */
 const MAX_BYTES = 256;
+/** To open a pipe would else wait for somebody who writes into it. */
+const HOW = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** @param version known to have the right form. */
 export function fixedVersion(version: string): VersionSource {
@@ -23,7 +25,7 @@ export function fileVersion(path: string): VersionSource {
 
 async function firstBytes(path: string): Promise<string> {
   try {
-    await using file = await open(path, "r");
+    await using file = await open(path, HOW);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_BYTES), 0, MAX_BYTES, 0);
     return buffer.toString("utf8", 0, bytesRead).trim();
   } catch (error) {

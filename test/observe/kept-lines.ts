@@ -8,6 +8,7 @@ export function keptLines(): { readonly sink: LogSink; readonly lines: string[] 
     writeBytes: (line) => void lines.push(line.toString()),
     flush: () => undefined,
     drain: () => Promise.resolve(),
+    dropped: () => 0,
   };
   return { sink, lines };
 }

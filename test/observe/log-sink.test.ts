@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { createLogSink } from "../../src/observe/log-sink.ts";
+import { linkTo } from "../deploy/runbook-entries.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
@@ -89,21 +90,29 @@ test("a reader that stands still holds up neither the program nor its exit", asy
 });
 
 test("what a slow reader did not take is dropped, counted and told", async () => {
-  const child = program(256 << 10, `${FLOOD} say("written"); await sink.drain(10_000);`);
+  const child = program(
+    256 << 10,
+    `${FLOOD} say(String(sink.dropped())); await sink.drain(10_000); say(String(sink.dropped()));`,
+  );
+  const said = text(child.stderr);
   await once(child.stderr, "data");
   const lines = (await text(child.stdout)).trimEnd().split("\n");
-  const told = lines.map((line) => JSON.parse(line) as { dropped?: number; level?: string });
+  const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   const notices = told.filter(({ dropped }) => dropped !== undefined);
-  expect(notices).toMatchObject([{ level: "warn" }]);
-  expect(lines.length - 1).toBeLessThan(20_000);
-  expect(lines.length - 1 + (notices[0]?.dropped ?? 0)).toBe(20_000);
+  expect(notices).toMatchObject([{ level: "warn", see: linkTo("log lines were dropped") }]);
+  const dropped = 20_000 - (lines.length - 1);
+  expect(dropped).toBeGreaterThan(0);
+  expect(notices[0]).toMatchObject({ dropped });
+  // Before it is told, and after.
+  expect(await said).toBe(`${dropped}\n${dropped}\n`);
 });
 
-test("a reader that has gone does not end the program", async () => {
+test("a reader that has gone does not end the program, and the lines are counted", async () => {
   const child = program(
     8 << 20,
     `process.once("SIGUSR2", async () => {
-       ${FLOOD} await sink.drain(5000); sink.write(line); sink.flush(); say("alive"); process.exit(0);
+       ${FLOOD} await sink.drain(5000); sink.write(line); sink.flush();
+       say(String(sink.dropped())); process.exit(0);
      });
      setInterval(() => {}, 1000); sink.write("first");`,
   );
@@ -114,7 +123,7 @@ test("a reader that has gone does not end the program", async () => {
   child.kill("SIGUSR2");
   const [code] = await once(child, "exit");
   expect(code).toBe(0);
-  expect(await said).toBe("alive\n");
+  expect(await said).toBe("20001\n");
 });
 
 test("a full disk costs lines, which are told of once there is room again", async () => {
@@ -127,14 +136,16 @@ test("a full disk costs lines, which are told of once there is room again", asyn
      const full = openSync("/dev/full", "w");
      const log = createLogSink({ fd: full, format: "json" });
      for (let i = 0; i < 100; i++) log.write("{}");
-     log.flush();
+     // The line that tells of it is lost, too, and is no line more.
+     for (let i = 0; i < 3; i++) log.flush();
+     say(String(log.dropped()));
      closeSync(full);
      const file = openSync(${JSON.stringify(path)}, "a");
      await log.drain(5000);
-     say(String(file === full)); process.exit(0);`,
+     say(String(log.dropped())); say(String(file === full)); process.exit(0);`,
   );
   const said = text(child.stderr);
   const [code] = await once(child, "exit");
-  expect([code, await said]).toEqual([0, "true\n"]);
+  expect([code, await said]).toEqual([0, "100\n100\ntrue\n"]);
   expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ level: "warn", dropped: 100 });
 });

@@ -50,6 +50,7 @@ test("what can be named in advance exists at 0 from the start", async () => {
     'sallyport_http_request_duration_seconds_count{route="version"}',
     'sallyport_websocket_connections{route="orders"}',
     "sallyport_http_requests_in_flight",
+    "sallyport_log_lines_dropped_total",
     "sallyport_draining",
   ];
   expect(expected.map((name) => [name, shown.get(name)])).toEqual(

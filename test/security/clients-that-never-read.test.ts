@@ -8,10 +8,12 @@
  * configured times allows.
  */
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { startNaiveProxy } from "../support/naive.ts";
 import { logLine } from "../support/log-line.ts";
-import { exchange, openSocket, request } from "../support/raw-client.ts";
+import { exchange, openSocket, type Peer, request } from "../support/raw-client.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
@@ -34,19 +36,32 @@ afterAll(async () => {
 
 const HEAD = ["Host: localhost"];
 
-it("lose their connection, and the backend is free again", async () => {
-  const socket = await openSocket(gate);
-  socket.pause();
-  const closed = once(socket, "close");
+/** Asks for something large and reads nothing of it. */
+async function askWithoutReading(peer: Peer): Promise<Socket> {
+  const socket = (await openSocket(peer)).pause();
   socket.write(request(["GET /public/big?bytes=200000000 HTTP/1.1", ...HEAD]));
+  return socket;
+}
+
+it("lose their connection, and the backend is free again, while http-proxy-3 as it comes still holds on", async () => {
+  await using held = await startEchoBackend();
+  await using naive = await startNaiveProxy(held.url);
+  const unread = await askWithoutReading(naive);
+  await until(() => held.requests.length === 1);
+  const socket = await askWithoutReading(gate);
+  const closed = once(socket, "close");
   // Node gives a write that was under way a second period (`net.Socket`), so up to twice three seconds.
-  await until(() => gate.log().some(({ path }) => path === "/public/big"), 10_000);
+  await until(() => gate.log().some(({ path }) => path === "/public/big"), 20_000);
   const line = await logLine(gate, { path: "/public/big" });
   expect(line).toMatchObject({ status: 499, reason: "aborted" });
   await until(() => backend.abandoned() === 1);
   socket.resume();
   await closed;
-});
+  // Asked for earlier than the other, and still there.
+  expect([held.abandoned(), unread.closed]).toEqual([0, false]);
+  unread.destroy();
+  await until(() => held.abandoned() === 1);
+}, 30_000);
 
 it("are no reason to end a connection on which bytes move", async () => {
   const slow = request(["GET /public/slow?ms=400 HTTP/1.1", ...HEAD]);

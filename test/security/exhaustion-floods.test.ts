@@ -7,18 +7,23 @@
  * In Sallyport every one of these is refused with an answer or the end of its connection, at a cost that is bounded: memory
  * and descriptors come back, and valid requests are answered all the while. What a flood of forged tokens may cost in
  * signatures is for a rate limit by address to say: it counts before the token is looked at.
+ *
+ * That valid requests notice nothing is measured without what the proxy and the test had to wait for a processor, which is the
+ * greater part on a busy machine, and with standstills counted for as long as they last.
  */
-import type { Socket } from "node:net";
+import { pbkdf2Sync } from "node:crypto";
+import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
-import { startCrowd } from "../support/crowd.ts";
+import { flood } from "../support/flood.ts";
 import { signingPair, signToken } from "../support/foreign-keys.ts";
-import { use } from "../support/pair.ts";
+import { listening } from "../support/listening.ts";
+import { use, useNaiveProxy } from "../support/pair.ts";
 import { resourcesOf, untilDescriptorsAreBack } from "../support/proxy-resources.ts";
 import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
-import { request } from "../support/raw-client.ts";
+import { exchange, openSocket, type Peer, request } from "../support/raw-client.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
-import { p99Under } from "../support/steadiness.ts";
+import { feltUnder, type FeltUnder } from "../support/steadiness.ts";
 import { until } from "../support/until.ts";
 
 const MIB = 1024 * 1024;
@@ -26,8 +31,7 @@ const FLOOD_MS = 250;
 const CONNECTIONS = 3;
 const ATTACKER = "127.0.0.66";
 const RATE = 20;
-/** Who attacks, the proxy, the backend and who asks can all be on one core; a flood that gets through to it takes seconds. */
-const ALIVE_MS = 1_500;
+const FORGED = 60;
 
 const script: RawScript = ({ startLine }) =>
   startLine.includes("/silent")
@@ -41,9 +45,12 @@ const post = (target: string, body: string, ...fields: string[]): string => {
   return request([`POST ${target} HTTP/1.1`, "Host: localhost", length, ...fields], body);
 };
 
+/** The machine can be busy with other things: this much is waited for by the clock on the wall. */
+const ALIVE_MS = 1_500;
+
 /** Tokens with signatures that have to be verified, and are another key's. */
 const forged = await Promise.all(
-  Array.from({ length: 200 }, (_none, index) => {
+  Array.from({ length: FORGED }, (_none, index) => {
     const now = Math.floor(Date.now() / 1000);
     const claims = { iss: "sallyport", aud: "sallyport", sub: "mallory", jti: String(index) };
     return signToken(signingPair("forged"), { ...claims, iat: now, exp: now + 600 });
@@ -52,13 +59,22 @@ const forged = await Promise.all(
 const withForged = (target: string): string =>
   forged.map((token) => get(target, `Authorization: Bearer ${token}`)).join("");
 
-/** What each connection sends again and again, and the status codes that may come back. */
-const FLOODS: Readonly<Record<string, { bytes: string; answers: readonly number[] }>> = {
+interface Flood {
+  /** What each connection sends again and again. */
+  readonly bytes: string;
+  /** The status codes that may come back. */
+  readonly answers: readonly number[];
+  /** So many requests are sent at once, and their answers read before the next are sent; unread when undefined. */
+  readonly atOnce?: number;
+}
+
+const FLOODS: Readonly<Record<string, Flood>> = {
   "garbage tokens": {
-    bytes: get("/orders", `Authorization: Bearer ${"garbage.".repeat(20)}`).repeat(20),
+    bytes: get("/orders", `Authorization: Bearer ${"garbage.".repeat(20)}`).repeat(50),
     answers: [401],
+    atOnce: 50,
   },
-  "forged tokens": { bytes: withForged("/orders"), answers: [401] },
+  "forged tokens": { bytes: withForged("/orders"), answers: [401], atOnce: FORGED },
   "a head without end": {
     bytes: `GET /public/x HTTP/1.1\r\n${`x-a: ${"a".repeat(1_000)}\r\n`.repeat(20)}`,
     answers: [431],
@@ -80,19 +96,26 @@ const FLOODS: Readonly<Record<string, { bytes: string; answers: readonly number[
   "logins of no form": {
     bytes: post("/api/authenticate", "[[", "Content-Type: application/json").repeat(20),
     answers: [400],
+    atOnce: 20,
   },
 };
-const NAMES = Object.keys(FLOODS);
 
-/** Sends as fast as the other side takes it, until the time is over. */
-function flood(socket: Socket, bytes: Buffer): void {
-  const end = performance.now() + FLOOD_MS;
-  const more = (): void => {
-    if (performance.now() > end) socket.end();
-    else if (!socket.destroyed && socket.write(bytes)) setImmediate(more);
+interface Borne extends FeltUnder {
+  /** The status codes that came back. */
+  readonly statuses: ReadonlySet<number>;
+}
+
+async function bear(
+  peer: Peer & { readonly pid: number },
+  { bytes, atOnce }: Omit<Flood, "answers">,
+  rounds?: number,
+): Promise<Borne> {
+  const statuses = new Set<number>();
+  const options = { from: ATTACKER, connections: CONNECTIONS, forMs: FLOOD_MS, answers: atOnce };
+  const attack = async (): Promise<void> => {
+    for (const status of await flood(peer, bytes, options)) statuses.add(status);
   };
-  socket.on("drain", more);
-  more();
+  return { statuses, ...(await feltUnder(peer, "/public/x", attack, rounds)) };
 }
 
 describe("Sallyport", () => {
@@ -124,45 +147,27 @@ describe("Sallyport", () => {
       }),
   );
 
-  /** The status codes that come back, and the 99th percentile of valid requests meanwhile, in milliseconds. */
-  async function bear(bytes: string): Promise<{ statuses: Set<number>; p99: number }> {
-    const { gate } = standing();
-    const statuses = new Set<number>();
-    const sent = Buffer.from(bytes, "latin1");
-    const p99 = await p99Under(gate, "/public/x", async () => {
-      const each = (socket: Socket): void => flood(socket, sent);
-      using crowd = startCrowd(gate, CONNECTIONS, { from: ATTACKER, each });
-      await until(() => crowd.closed() === CONNECTIONS, 12_000);
-      for (const [, status] of crowd
-        .received()
-        .join("")
-        .matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
-        statuses.add(Number(status));
-      }
-    });
-    return { statuses, p99 };
-  }
-
-  it.each(NAMES)(
+  it.each(Object.entries(FLOODS))(
     "bears %s",
-    async (name) => {
+    async (_name, { answers, ...sent }) => {
       const { gate } = standing();
-      const { bytes, answers } = FLOODS[name] ?? { bytes: "", answers: [] };
       const resources = await resourcesOf(gate);
       const base = await resources.descriptors();
       const memory = await resources.residentBytes();
-      const { statuses, p99 } = await bear(bytes);
+      const { statuses, slower, p99 } = await bear(gate, sent);
+      expect(slower).toBeLessThanOrEqual(3);
       expect(p99).toBeLessThan(ALIVE_MS);
       // Over TLS, Node's parser answers 400 when more comes after it was paused (HPE_PAUSED): one behind the other, unread.
-      expect([...statuses].filter((status) => status !== 400 && !answers.includes(status))).toEqual(
-        [],
-      );
+      const expected = new Set([400, ...answers]);
+      expect([...statuses].filter((status) => !expected.has(status))).toEqual([]);
+      const answered = answers.some((status) => statuses.has(status));
+      expect(answered || sent.atOnce === undefined).toBe(true);
       await untilDescriptorsAreBack(resources, base);
       const inFlight = "sallyport_http_requests_in_flight";
       await until(async () => (await scrape(gate)).value(inFlight) === 0);
       expect((await resources.residentBytes()) - memory).toBeLessThan(128 * MIB);
     },
-    30_000,
+    60_000,
   );
 
   it("verifies no more signatures for an address than the route allows it requests", async () => {
@@ -171,9 +176,41 @@ describe("Sallyport", () => {
       (await scrape(gate)).sum("sallyport_auth_decisions_total", 'result="denied"');
     const before = await verified();
     const started = performance.now();
-    const { statuses } = await bear(withForged("/limited"));
+    const { statuses } = await bear(gate, { bytes: withForged("/limited"), atOnce: FORGED });
     const seconds = (performance.now() - started) / 1000;
     expect(statuses).toContain(429);
     expect((await verified()) - before).toBeLessThanOrEqual(RATE + RATE * seconds + 1);
-  }, 30_000);
+  }, 60_000);
+});
+
+describe("http-proxy-3 as it comes", () => {
+  const standing = useNaiveProxy(script);
+
+  it("has as many requests wait at a silent backend as were sent", async () => {
+    const { gate, backend } = standing();
+    const socket = await openSocket(gate);
+    socket.write(get("/public/silent").repeat(200));
+    await until(() => backend.requests().length === 200);
+    expect(backend.connections.filter((one) => !one.socket.destroyed)).toHaveLength(200);
+    socket.destroy();
+  });
+
+  it("takes any number of fields", async () => {
+    const { gate } = standing();
+    const { bytes = "" } = FLOODS["more fields than are allowed"] ?? {};
+    expect((await exchange(gate, bytes)).last.status).toBe(200);
+  });
+});
+
+describe("a server that takes its time for tokens in the thread that serves", () => {
+  it("is not steady", async () => {
+    const server = createServer({ keepAliveTimeout: 60_000 }, ({ headers }, response) => {
+      if (headers.authorization !== undefined) pbkdf2Sync("a", "b", 20_000, 32, "sha256");
+      response.writeHead(headers.authorization === undefined ? 200 : 401).end();
+    });
+    await using naive = await listening(server);
+    const { bytes = "" } = FLOODS["garbage tokens"] ?? {};
+    const here = { ...naive, pid: process.pid };
+    expect((await bear(here, { bytes, atOnce: 50 }, 1)).slower).toBeGreaterThan(3);
+  }, 60_000);
 });

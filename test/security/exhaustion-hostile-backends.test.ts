@@ -162,7 +162,7 @@ describe("Sallyport", () => {
     const met: Met = { requests: new Map(), upgrades: new Map() };
     const meet = async (name: string): Promise<void> => {
       const { gate } = standing();
-      const patient = { responses: Infinity, timeoutMs: 6_000 };
+      const patient = { responses: Infinity, timeoutMs: 12_000 };
       const ask = exchange(gate, get(name, "Connection: close"), patient);
       const upgrade = exchange(gate, get(name, ...UPGRADE), patient);
       met.requests.set(name, await ask);

@@ -1,12 +1,17 @@
 /**
  * Saying who one is. A backend that believes `X-Forwarded-For` for its rate limits or allow lists, or builds links from
  * `X-Forwarded-Host`, believes the client when the proxy only appends to what came. Unless the peer is a trusted proxy,
- * Sallyport replaces all of them, `Forwarded` and `X-Real-IP` too.
+ * Sallyport replaces all of them, `Forwarded` and `X-Real-IP` too. And where a trusted proxy writes its client in a way that is
+ * not read, with a port, say, all clients become one: who guesses passwords behind it locks everybody out.
  */
+import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { valuesOf } from "../support/http-reader.ts";
+import { logLine } from "../support/log-line.ts";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
 import { exchange, request } from "../support/raw-client.ts";
+import type { LogLine } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
 
 const FORGED = [
   "X-Forwarded-For: 203.0.113.7",
@@ -49,6 +54,33 @@ describe("Sallyport behind a trusted proxy", () => {
     const hops = valuesOf(headers, "x-forwarded-for").join(",").split(/, */);
     expect(hops).toEqual(["203.0.113.7", "127.0.0.1"]);
     expect(valuesOf(headers, "x-forwarded-host")).toEqual(["shop.example"]);
+  });
+
+  it.each([
+    ["203.0.113.7:4711", "203.0.113.7"],
+    ["[2001:db8::1]:443", "2001:db8::1"],
+    ["::FFFF:203.0.113.7", "203.0.113.7"],
+    ["::ffff:cb00:7107", "203.0.113.7"],
+  ])("counts %s as %s", async (written, client) => {
+    const { gate, backend } = standing();
+    const head = ["GET /public/x HTTP/1.1", "Host: app.example", `X-Forwarded-For: ${written}`];
+    const requestId = randomUUID();
+    await exchange(gate, request([...head, `X-Request-Id: ${requestId}`]));
+    expect(valuesOf(backend.requests()[0]?.headers ?? [], "x-real-ip")).toEqual([client]);
+    expect(await logLine(gate, { request_id: requestId })).toMatchObject({ client });
+  });
+
+  it("tells in the log when that proxy names nobody, and not for each request", async () => {
+    const { gate } = standing();
+    const MESSAGE = "a trusted proxy does not name the client";
+    for (const sent of [["Forwarded: for=203.0.113.7"], ["X-Forwarded-For: unknown"], []]) {
+      await exchange(gate, request(["GET /public/y HTTP/1.1", "Host: app.example", ...sent]));
+    }
+    const told = (): LogLine[] => gate.log().filter(({ msg }) => msg === MESSAGE);
+    const asked = (): LogLine[] => gate.log().filter(({ path }) => path === "/public/y");
+    await until(() => asked().length === 3);
+    expect(told()).toMatchObject([{ level: "warn", proxy: "127.0.0.1" }]);
+    expect(asked().map(({ client }) => client)).toEqual(Array(3).fill("127.0.0.1"));
   });
 });
 

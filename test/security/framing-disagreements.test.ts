@@ -97,9 +97,9 @@ const SLICES = Array.from({ length: Math.ceil(COMBINATIONS.length / 85) }, (_, i
   return [rows[0]?.name ?? "", rows] as const;
 });
 
-const BODY_METHODS = METHODS.filter((method) => method !== "CONNECT" && method !== "TRACE").flatMap(
-  (method) => [true, false].map((isChunked) => ({ method, isChunked })),
-);
+const BODY_METHODS = METHODS.filter(
+  (method) => !["CONNECT", "TRACE", "SOURCE"].includes(method),
+).flatMap((method) => [true, false].map((isChunked) => ({ method, isChunked })));
 
 function withBody(method: string, isChunked: boolean, mark: string, version = "1.1"): string {
   const body = smuggled(mark);
@@ -148,7 +148,6 @@ describe("Sallyport", () => {
       const wrong = await allOf(rows, async ({ name, mark, bytes, clear, body }) => {
         const { statuses, ended, ran } = await attackMarked(gate, backend, mark, bytes, {
           responses: clear ? 1 : Infinity,
-          timeoutMs: 3_000,
         });
         const arrived = ran().map((seen) => [seen.startLine, seen.body.toString("latin1")]);
         const expected = clear ? [[`POST /public/${mark} HTTP/1.1`, body]] : [];
@@ -199,7 +198,7 @@ describe("Sallyport", () => {
 
   it.each(TRACES)("believes nothing behind a TRACE with $name", async ({ bytes }) => {
     const { gate, backend } = standing();
-    const options = { responses: 2, timeoutMs: 1_500 };
+    const options = { responses: 2 };
     const { exchange } = await attackMarked(gate, backend, "m000", bytes + AFTER, options);
     expect(backend.seen()).toEqual([]);
     expectRefusal(exchange, 400);

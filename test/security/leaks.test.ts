@@ -9,9 +9,12 @@ import { createPrivateKey, generateKeyPairSync, randomBytes } from "node:crypto"
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { parseDocument } from "yaml";
 import { childCommand, command } from "../cli/command.ts";
 import { testCertificates } from "../support/certificates.ts";
+import { signingPair, signToken } from "../support/foreign-keys.ts";
 import { leaksIn } from "../support/leaks.ts";
+import { startNaiveProxy } from "../support/naive.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { exchange, request } from "../support/raw-client.ts";
 import { ALICE, cheapHash, startSallyport } from "../support/sallyport.ts";
@@ -214,4 +217,22 @@ routes: [{ name: "\${PLANTED}", upstream: "\${file:keys-one}" }]
       if (turn === 0) for (const name of Object.keys(files)) expect(out + err).toContain(name);
     }
   }
+});
+
+it("a proxy that logs requests as they come is found to leak", async () => {
+  await using backend = await startRawBackend();
+  await using naive = await startNaiveProxy(backend.url, { logs: true });
+  const token = await signToken(signingPair("naive"), { sub: "bob" });
+  const sent = [...traffic(token)].slice(0, 8);
+  for (const bytes of sent) await exchange(naive, bytes, { responses: Infinity });
+  await until(() => naive.lines.length > sent.length);
+  const found = leaksIn(naive.lines.join("\n"), { ...SECRETS, token });
+  expect(found.map((leak) => leak.slice(0, leak.indexOf(":")))).toEqual([
+    ...["query secret", "cookie", "another token", "basic credentials", "token", "a token"],
+  ]);
+});
+
+it("the usual words about a broken file are found to leak", () => {
+  const [broken] = parseDocument(`users: [ "${hash}"\n`).errors;
+  expect(leaksIn(String(broken), KEYS).join("\n")).toMatch(/hash's salt: .*\n.*a password's hash/s);
 });

@@ -4,10 +4,12 @@
  * encoded slashes, a query, an absolute form), sends identity headers, a body or an upgrade, hoping that they reach a backend
  * that believes whatever comes from the sidecar; or takes the probe for a stranger's, to have cookies and redirects back.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
-import { exchange, request } from "../support/raw-client.ts";
+import { use } from "../support/pair.ts";
+import { startNaiveProxy } from "../support/naive.ts";
+import { exchange, type Peer, request } from "../support/raw-client.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 
 let backend: EchoBackend;
@@ -26,11 +28,17 @@ afterAll(async () => {
   await backend.close();
 });
 
-function probe(line: string, headers: string[] = [], body = "") {
+/** Asks at the admin port, unless another peer is named. */
+function probe(line: string, headers: string[] = [], body = "", peer?: Peer) {
   const head = line.startsWith("HEAD");
   const lines = [`${line} HTTP/1.1`, "Host: a", ...headers];
-  return exchange({ port: gate.adminPort }, request(lines) + body, { head });
+  return exchange(peer ?? { port: gate.adminPort }, request(lines) + body, { head });
 }
+
+const FORGED = [
+  ...["X-Auth-Subject: root", "X-Forwarded-User: root", "x-remote-user: root"],
+  ...["Authorization: Bearer x", "Cookie: a=b", "Forwarded: for=10.0.0.1", "Evil: yes"],
+];
 
 it.each([
   "/healthz/",
@@ -59,8 +67,7 @@ it.each(["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])("%s reaches no backend", 
 it("nothing that the client sends goes on: no query, header, body or upgrade", async () => {
   const before = backend.requests.length;
   const headers = [
-    ...["X-Auth-Subject: root", "X-Forwarded-User: root", "x-remote-user: root"],
-    ...["Authorization: Bearer x", "Cookie: a=b", "Forwarded: for=10.0.0.1", "Evil: yes"],
+    ...FORGED,
     ...["Connection: upgrade", "Upgrade: websocket", "Content-Length: 4"],
   ];
   expect((await probe("GET /healthz?path=/admin", headers, "evil")).last.status).toBe(200);
@@ -93,4 +100,30 @@ it("of the answer come back the status and the text: no cookie, no place to go t
 
 it("the probe is none of the main listener's paths", async () => {
   expect((await ask(gate, "/healthz")).status).toBe(401);
+});
+
+describe("a proxy that lets through what begins like the probe", () => {
+  const standing = use(startEchoBackend, (target) => startNaiveProxy(target));
+
+  it("gives other paths, the client's headers and body, and all of the answer", async () => {
+    const { gate: naive, backend: behind } = standing();
+    for (const [asked, told] of [
+      ["/public/../admin", "/admin"],
+      ["/public%2fadmin", "/public%2fadmin"],
+      ["/public?path=/admin", "/public?path=/admin"],
+    ] as const) {
+      expect((await probe(`GET ${asked}`, [], "", naive)).last.status).toBe(200);
+      expect(behind.requests.at(-1)?.url).toBe(told);
+    }
+    await probe("POST /public", [...FORGED, "Content-Length: 4"], "evil", naive);
+    const seen = behind.requests.at(-1);
+    expect([seen?.method, seen?.bodyLength]).toEqual(["POST", 4]);
+    expect(seen?.rawHeaders).toEqual(
+      expect.arrayContaining(["x-forwarded-user", "cookie", "evil"]),
+    );
+    const { last } = await probe("GET /public/cookies", [], "", naive);
+    expect(last.header("set-cookie")).toBe("a=1 | b=2");
+    const redirected = await probe("GET /public/redirect", [], "", naive);
+    expect(redirected.last.header("location")).toBe("/elsewhere");
+  });
 });

@@ -6,9 +6,16 @@
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
-import { useSallyport } from "../support/pair.ts";
-import type { RawScript } from "../support/raw-backend.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import type { Gate } from "../support/gate.ts";
+import type { RawBackend, RawScript } from "../support/raw-backend.ts";
 import { exchange, request } from "../support/raw-client.ts";
+import { until } from "../support/until.ts";
+
+interface Standing {
+  readonly gate: Gate;
+  readonly backend: RawBackend;
+}
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -44,23 +51,45 @@ const CASES = [
   { name: "GET that is always lost", bytes: send("GET", "always"), status: 502, times: 2 },
 ];
 
+/** Requests until one is answered: its connection is idle, has served once, and is the only one. */
+async function leaveOneIdle({ gate, backend }: Standing): Promise<void> {
+  for (const { socket } of backend.connections) socket.destroy();
+  // The proxy may not have noticed yet that its connections are gone.
+  await until(async () => (await exchange(gate, send("GET", "first"))).last.status === 200);
+  backend.forget();
+}
+
 describe("Sallyport", () => {
   const standing = useSallyport(script);
 
   it.each(CASES)("$name: $status, sent $times times", async ({ bytes, status, times }) => {
     const { gate, backend } = standing();
-    await leaveOneIdle();
-    backend.forget();
+    await leaveOneIdle(standing());
     const { last } = await exchange(gate, bytes);
     expect(last.status).toBe(status);
     if (status === 502) expectEnvelope(last, 502);
     expect(backend.seen()).toHaveLength(times);
   });
+});
 
-  /** Requests until one is answered: its connection is idle, has served once, and is the only one. */
-  async function leaveOneIdle(): Promise<void> {
+describe("http-proxy-3 as it comes", () => {
+  const standing = useNaiveProxy(script);
+
+  it("makes an error of what could have been sent again", async () => {
     const { gate, backend } = standing();
-    for (const { socket } of backend.connections) socket.destroy();
-    expect((await exchange(gate, send("GET", "first"))).last.status).toBe(200);
-  }
+    await leaveOneIdle(standing());
+    expect((await exchange(gate, send("GET", "x"))).last.status).toBe(502);
+    expect(backend.seen()).toHaveLength(1);
+  });
+});
+
+describe("http-proxy-3 with an error handler that tries again", () => {
+  const standing = useNaiveProxy(script, { sendsAgain: true });
+
+  it("runs a payment twice", async () => {
+    const { gate, backend } = standing();
+    await leaveOneIdle(standing());
+    expect((await exchange(gate, send("POST", "x"))).last.status).toBe(200);
+    expect(backend.seen()).toEqual(["POST /public/x", "POST /public/x"]);
+  });
 });

@@ -21,7 +21,7 @@ const post = (path: string): string =>
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
-    config: { upstreams: { app: { timeouts: { response: "400ms", idle: "400ms" } } } },
+    config: { upstreams: { app: { timeouts: { response: "1s", idle: "1s" } } } },
   });
 
   it("answers 504 when the backend is silent", async () => {

@@ -4,7 +4,7 @@
  * too: what could not be parsed is the easiest to log as it came.
  */
 import { describe, expect, it } from "vitest";
-import { useSallyport } from "../support/pair.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
 import { exchange, request } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
@@ -44,6 +44,9 @@ const CASES = [
   { name: "a login with a wrong type", bytes: login(`{"username":"a","password":["${SECRET}"]}`) },
 ];
 
+/** What Node refuses itself, or tells of by another event. */
+const NO_REQUEST = new Set(["a broken header", "a huge header", "CONNECT", "an expectation"]);
+
 describe("Sallyport", () => {
   const standing = useSallyport();
   it.each(CASES)("keeps the secret out of log and answer: $name", async ({ bytes }) => {
@@ -65,5 +68,27 @@ describe("Sallyport", () => {
     await exchange(gate, get("/public/x", ['Host: a","level":"fatal']));
     await until(() => gate.log().length >= before + 2);
     expect(gate.log().filter(({ level }) => level === "fatal")).toEqual([]);
+  });
+});
+
+describe("http-proxy-3 as it comes, with requests logged as they come", () => {
+  const standing = useNaiveProxy(undefined, { logs: true });
+
+  it.each(CASES.filter(({ name }) => !NO_REQUEST.has(name)))(
+    "tells the secret: $name",
+    async ({ bytes }) => {
+      const { gate } = standing();
+      const before = gate.lines.length;
+      await exchange(gate, bytes, { responses: Infinity });
+      await until(() => gate.lines.length > before);
+      expect(gate.lines.slice(before).join("\n")).toContain(SECRET);
+    },
+  );
+
+  it("writes what a client would like to have written", async () => {
+    const { gate } = standing();
+    await exchange(gate, get("/public/x", ['Host: a","level":"fatal']));
+    const fatal = (line: string): boolean => JSON.parse(line).level === "fatal";
+    await until(() => gate.lines.slice(1).some(fatal));
   });
 });

@@ -2,11 +2,12 @@
  * A certificate that protects nobody. A key of 1024 bits can be factored, a key file that everybody on the machine can read is
  * no secret, a certificate that has ended teaches people to click warnings away, and a pair that does not match is found
  * out by the first client. All of it is known at the start, so that is when it must be told: what would be unsafe or
- * fail is refused, with the file and the reason, and the rest is warned of.
+ * fail is refused, with the file and the reason, and the rest is warned of. Node as it comes says nothing, or not which file.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { chmod, rm, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { createSecureContext } from "node:tls";
 import { generate } from "selfsigned";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isExposed } from "../../src/lib/private-file.ts";
@@ -69,6 +70,16 @@ async function rsa(bits: 1024 | 2048): Promise<{ key: string; cert: string }> {
   return { key: made.private, cert: made.cert };
 }
 
+async function signedWithSha1(): Promise<{ key: string; cert: string }> {
+  const named = (value: string) => [{ name: "commonName", value }];
+  const authorities = await generate(named("authority"), { algorithm: "sha256" });
+  const made = await generate(named("localhost"), {
+    algorithm: "sha1",
+    ca: { key: authorities.private, cert: authorities.cert },
+  });
+  return { key: made.private, cert: made.cert };
+}
+
 describe("refused before anything starts, naming the file", () => {
   it.each<[string, () => Promise<[cert: string, key: string]>, string]>([
     [
@@ -110,13 +121,8 @@ describe("refused before anything starts, naming the file", () => {
   });
 
   it("a signature with SHA-1", async () => {
-    const named = (value: string) => [{ name: "commonName", value }];
-    const authorities = await generate(named("authority"), { algorithm: "sha256" });
-    const made = await generate(named("localhost"), {
-      algorithm: "sha1",
-      ca: { key: authorities.private, cert: authorities.cert },
-    });
-    const verdict = await checked(made.cert, made.private);
+    const { cert, key } = await signedWithSha1();
+    const verdict = await checked(cert, key);
     expect([verdict.code, verdict.problems.map(({ file }) => basename(file))]).toEqual([
       78,
       ["tls.crt"],
@@ -229,4 +235,15 @@ describe("served nevertheless", () => {
     const end = (await scrape(gate)).value(metric) ?? Number.NaN;
     expect(Math.abs(end * 1000 - (Date.now() - DAY_MS))).toBeLessThan(120_000);
   });
+});
+
+it("Node as it comes takes most of it without a word, and does not name the file of the rest", async () => {
+  const ended = await authority.certificate({ usage: "serverAuth", days: [-30, -1] });
+  const weak = { ...(await rsa(1024)), ciphers: "DEFAULT:@SECLEVEL=0" };
+  const authorities = { ...server, ca: "secret text" };
+  for (const taken of [ended, await signedWithSha1(), weak, authorities]) {
+    expect(() => createSecureContext(taken)).not.toThrow();
+  }
+  const mismatch = () => createSecureContext({ cert: server.cert, key: ended.key });
+  expect(mismatch).toThrow(/^error:[^/]*:key values mismatch$/);
 });

@@ -6,14 +6,15 @@
  * without any certificate just sends the header that tells the backend its subject.
  */
 import { once } from "node:events";
-import { createServer } from "node:https";
+import { randomBytes } from "node:crypto";
+import { createServer, type ServerOptions } from "node:https";
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { testCertificates } from "../support/certificates.ts";
 import { ALICE_SUBJECT, clientAuthority } from "../support/client-certificates.ts";
-import { listeningPort } from "../support/listening-port.ts";
-import { useSallyport } from "../support/pair.ts";
-import { request } from "../support/raw-client.ts";
+import { listening } from "../support/listening.ts";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import { exchange, request } from "../support/raw-client.ts";
 import { scrape } from "../support/scrape.ts";
 import { tlsExchange } from "../support/tls-client.ts";
 import { until } from "../support/until.ts";
@@ -175,23 +176,46 @@ describe("where none is asked for", () => {
   });
 });
 
+async function plainServer(options: ServerOptions) {
+  const { server: pair, ca } = await testCertificates();
+  const given = { ...pair, ca: authority.cert, requestCert: true, ...options };
+  const server = createServer(given, (_request, response) => response.end("ok"));
+  const seen: unknown[] = [];
+  server.on("secureConnection", (socket) => seen.push(socket.getPeerCertificate().subject?.CN));
+  const standing = await listening(server);
+  return { ...standing, ca, seen };
+}
+
 describe("a server that asks and does not look", () => {
   it("believes a certificate that anybody can make", async () => {
-    const { server: pair, ca } = await testCertificates();
-    const seen: unknown[] = [];
-    const server = createServer({
-      ...pair,
-      ...{ ca: authority.cert, requestCert: true, rejectUnauthorized: false },
-    });
-    server.on("secureConnection", (socket) => seen.push(socket.getPeerCertificate().subject.CN));
-    server.on("request", (_request, response) => response.end("ok"));
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
+    await using naive = await plainServer({ rejectUnauthorized: false });
     const selfMade = await impostor.certificate({ subject: ALICE_SUBJECT });
-    const peer = { port: listeningPort(server), ca };
-    expect((await tlsExchange(peer, get("/"), selfMade)).raw).toMatch(/^HTTP\/1\.1 200 /);
-    expect(seen).toEqual(["alice"]);
-    server.close();
-    server.closeAllConnections();
+    expect((await tlsExchange(naive, get("/"), selfMade)).raw).toMatch(/^HTTP\/1\.1 200 /);
+    expect(naive.seen).toEqual(["alice"]);
+  });
+});
+
+describe("a server that insists, and resumes sessions from before its authorities changed", () => {
+  it("lets in who cannot show the certificate, as whoever could", async () => {
+    const shared = { ticketKeys: randomBytes(48), sessionIdContext: "shared" };
+    await using before = await plainServer({ ...shared, rejectUnauthorized: true });
+    await using after = await plainServer({
+      ...{ ...shared, rejectUnauthorized: true, ca: impostor.cert },
+    });
+    const { session } = await tlsExchange(before, get("/"), alice);
+    expect((await tlsExchange(after, get("/"), alice)).raw).toBe("");
+    const resumed = await tlsExchange(after, get("/"), { ...(session && { session }) });
+    expect([resumed.raw.slice(0, 12), resumed.resumed]).toEqual(["HTTP/1.1 200", true]);
+    expect(after.seen).toEqual(["alice"]);
+  });
+});
+
+describe("http-proxy-3 as it comes", () => {
+  const standing = useNaiveProxy();
+
+  it("hands the header on, whoever sends it", async () => {
+    const { gate, backend } = standing();
+    await exchange(gate, get("/public/x", ...forged));
+    expect(told(backend.requests())).toContain("CN=root");
   });
 });

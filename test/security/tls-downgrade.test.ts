@@ -4,11 +4,10 @@
  * Node's command line can switch them on behind the application's back. So what is agreed on must be said by the
  * application itself, and hold against both.
  */
-import { once } from "node:events";
 import { createServer, type ServerOptions } from "node:https";
 import { describe, expect, it } from "vitest";
 import { testCertificates } from "../support/certificates.ts";
-import { listeningPort } from "../support/listening-port.ts";
+import { listening } from "../support/listening.ts";
 import { useSallyport } from "../support/pair.ts";
 import { type Peer, request } from "../support/raw-client.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
@@ -145,15 +144,5 @@ async function plainServer(options: ServerOptions): Promise<Peer & AsyncDisposab
   const { server: pair, ca } = await testCertificates();
   const server = createServer({ ...pair, ...options }, (_request, response) => response.end("ok"));
   server.on("clientError", (_error, socket) => socket.destroy());
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    port: listeningPort(server),
-    ca,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
-  };
+  return { ...(await listening(server)), ca };
 }

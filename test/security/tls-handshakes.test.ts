@@ -2,14 +2,19 @@
  * Trouble before the first request. A connection on which the TLS handshake never ends has no request yet, so no time limit of
  * HTTP's counts: it costs a descriptor and buffers for as long as it likes, byte by byte (slowloris below HTTP). Others
  * announce a message of 16 MB, speak plain HTTP, or put into the server name or the list of protocols what a callback of the
- * server's throws at (CVE-2026-21637 in Node).
+ * server's throws at (CVE-2026-21637 in Node; mended in all versions that Sallyport starts on, so that it has no naive
+ * counterpart here).
  */
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer as createTlsServer } from "node:https";
+import { createServer, type Socket } from "node:net";
 import { connect } from "node:tls";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
+import { testCertificates } from "../support/certificates.ts";
+import { startCrowd } from "../support/crowd.ts";
+import { listening } from "../support/listening.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { useSallyport } from "../support/pair.ts";
 import { openSocket, request } from "../support/raw-client.ts";
@@ -93,26 +98,37 @@ describe("Sallyport", () => {
       'sallyport_requests_rejected_total{reason="tls_handshake"}',
     ) ?? Number.NaN;
 
-  it("does not wait for clients that never come to the end", { timeout: 20_000 }, async () => {
-    const { gate } = standing();
-    const before = await counted();
-    const lasted = await Promise.all([
-      // Silent; in the middle of the first message; after it; byte by byte.
-      timeUntilClosed(gate.port, [Buffer.alloc(0)]),
-      timeUntilClosed(gate.port, [hello.subarray(0, 100)]),
-      timeUntilClosed(gate.port, [hello]),
-      timeUntilClosed(
-        gate.port,
-        Array.from(hello, (byte) => Buffer.of(byte)),
-      ),
-      // SSL 2 has another form: to TLS the record is only half there.
-      timeUntilClosed(gate.port, [Buffer.from("802e0100020015000000100700c0", "hex")]),
-    ]);
-    expect(Math.max(...lasted)).toBeLessThan(4_000);
-    await until(async () => (await counted()) === before + lasted.length);
-    // No request, so no access line.
-    expect(gate.log().filter(({ route }) => route === "none")).toEqual([]);
-  });
+  it(
+    "does not wait for clients that never come to the end, as Node does",
+    { timeout: 20_000 },
+    async () => {
+      const { gate } = standing();
+      await using naive = await listening(createTlsServer((await testCertificates()).server));
+      const begins = (socket: Socket, index: number): void =>
+        void (index > 0 && socket.write(hello.subarray(0, 100 * index)));
+      using waiting = startCrowd(naive, 2, { tls: false, each: begins });
+      await until(() => waiting.open() === 2);
+      const before = await counted();
+      const lasted = await Promise.all([
+        // Silent; in the middle of the first message; after it; byte by byte.
+        timeUntilClosed(gate.port, [Buffer.alloc(0)]),
+        timeUntilClosed(gate.port, [hello.subarray(0, 100)]),
+        timeUntilClosed(gate.port, [hello]),
+        timeUntilClosed(
+          gate.port,
+          Array.from(hello, (byte) => Buffer.of(byte)),
+        ),
+        // SSL 2 has another form: to TLS the record is only half there.
+        timeUntilClosed(gate.port, [Buffer.from("802e0100020015000000100700c0", "hex")]),
+      ]);
+      // The last byte would go out after more than ten.
+      expect(Math.max(...lasted)).toBeLessThan(8_000);
+      expect(waiting.closed()).toBe(0);
+      await until(async () => (await counted()) === before + lasted.length);
+      // No request, so no access line.
+      expect(gate.log().filter(({ route }) => route === "none")).toEqual([]);
+    },
+  );
 
   it.each(NONSENSE)("ends the connection after %s", async (_name, bytes) => {
     const { gate, backend } = standing();

@@ -1,7 +1,8 @@
 /**
  * Methods for nobody. `TRACE` makes a backend send back the headers that it got, and with them the identity headers and
  * whatever else the proxy added; `CONNECT` asks for a tunnel through the proxy, and bare Node closes the connection without
- * an answer. Both are answered 405 and never forwarded.
+ * an answer. Both are answered 405 and never forwarded. So are the methods of RTSP and ICE, which Node's parser takes for
+ * HTTP: what `DESCRIBE /x RTSP/1.1` means to a backend, nobody has checked.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -41,6 +42,31 @@ describe("Sallyport", () => {
     expect(answer.responses.map(({ status }) => status)).toEqual([405]);
     expect(answer.ended).toBe("closed");
     expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe.each([
+  ["Sallyport", useSallyport, [405, 405, 405]],
+  ["http-proxy-3 as it comes", useNaiveProxy, [200, 200, 200]],
+] as const)("%s and methods of other protocols", (_name, use, expected) => {
+  const standing = use();
+
+  it("answers accordingly", async () => {
+    const { gate, backend } = standing();
+    const statuses = [];
+    for (const line of [
+      "DESCRIBE /public/x RTSP/1.1",
+      "PLAY /public/x RTSP/1.1",
+      "SOURCE /public/x ICE/1.0",
+    ]) {
+      const { responses } = await exchange(
+        gate,
+        request([line, "Host: localhost", "Connection: close"]),
+      );
+      statuses.push(responses[0]?.status);
+    }
+    expect(statuses).toEqual(expected);
+    expect(backend.seen()).toHaveLength(expected[0] === 200 ? 3 : 0);
   });
 });
 

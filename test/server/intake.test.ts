@@ -198,7 +198,20 @@ describe("behind trusted proxies, the client", () => {
     ["10.0.0.1", [""], "10.0.0.1"],
     ["10.0.0.1", ["unknown"], "10.0.0.1"],
     ["10.0.0.1", [`${FAR}, _hidden, 10.0.0.2`], "10.0.0.2"],
-    ["10.0.0.1", [`${FAR}:1234`], "10.0.0.1"],
+    ["10.0.0.1", [`${FAR}:1234`], FAR],
+    ["10.0.0.1", [`192.0.2.66:1, ${FAR}:1234, 10.0.0.2:99`], FAR],
+    ["10.0.0.1", ["[2001:dead::1]:443"], "2001:dead::1"],
+    ["10.0.0.1", ["[2001:dead::1]"], "2001:dead::1"],
+    ["10.0.0.1", [`${FAR}, [2001:db8::2]:443`], FAR],
+    ["10.0.0.1", ["2001:DEAD:0::0001"], "2001:dead::1"],
+    ["10.0.0.1", [`::FFFF:${FAR}`], FAR],
+    ["10.0.0.1", ["::ffff:cb00:7107"], FAR],
+    ["10.0.0.1", [`[0:0:0:0:0:ffff:cb00:7107]:1`], FAR],
+    ["10.0.0.1", [`${FAR}, ::ffff:a00:2`], FAR],
+    ["10.0.0.1", [`${FAR}:`], "10.0.0.1"],
+    ["10.0.0.1", [`${FAR}:123456`], "10.0.0.1"],
+    ["10.0.0.1", [`[${FAR}]:80`], "10.0.0.1"],
+    ["10.0.0.1", ["app.example:80"], "10.0.0.1"],
     ["10.0.0.1", [`${FAR},`], "10.0.0.1"],
     ["192.0.2.9", [FAR], "192.0.2.9"],
     ["::ffff:192.0.2.9", [FAR], "192.0.2.9"],
@@ -209,6 +222,30 @@ describe("behind trusted proxies, the client", () => {
       from,
     );
     expect(behind(message, 7).client).toBe(client);
+  });
+
+  test("is told of when it is not named, with the proxy that should have", () => {
+    const told: [proxy: string, list: string | undefined][] = [];
+    const telling = createIntake(networks(["10.0.0.0/8"]), 100, (...one) => told.push(one));
+    const from = (list: readonly string[], peer = "10.0.0.1"): void => {
+      telling(
+        messageWith(
+          list.flatMap((value) => ["X-Forwarded-For", value]),
+          peer,
+        ),
+        7,
+      );
+    };
+    from([]);
+    from([`${FAR}, _hidden, 10.0.0.2`]);
+    from([`nonsense, ${FAR}`]);
+    from(["10.0.0.3"]);
+    from([], "192.0.2.9");
+    from(["unknown"], "192.0.2.9");
+    expect(told).toEqual([
+      ["10.0.0.1", undefined],
+      ["10.0.0.2", `${FAR}, _hidden, 10.0.0.2`],
+    ]);
   });
 
   test.each([

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GateError } from "../../src/core/errors.ts";
 import type { VersionSource } from "../../src/core/version-source.ts";
 import { fileVersion, fixedVersion } from "../../src/server/version-sources.ts";
+import { namedPipe } from "../support/named-pipe.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
 let directory: TemporaryDirectory;
@@ -43,6 +44,14 @@ describe("a version in a file", () => {
   ])("that is none is not given: %j", async (text) => {
     const source = fileVersion(await directory.write("VERSION", text));
     expect(await reasonOf(source)).toBe("version_unavailable version_malformed");
+  });
+
+  test("that is a pipe does not keep anybody waiting", async () => {
+    const source = fileVersion(await namedPipe(join(directory.path, "pipe")));
+    // As many as would take all threads that read files.
+    for (const reason of await Promise.all([1, 2, 3, 4, 5].map(() => reasonOf(source)))) {
+      expect(reason).toBe("version_unavailable version_unreadable");
+    }
   });
 
   test.each(["missing", "."])("cannot be read from %s", async (name) => {

@@ -1,0 +1,128 @@
+import { expect, test } from "vitest";
+import { readTracingSettings } from "../../src/observe/tracing-settings.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
+
+const unfollowed = (env: Record<string, string>): string[] =>
+  readTracingSettings(env).unfollowed.map(({ variable }) => variable);
+const settings = (env: Record<string, string>) => readTracingSettings(env).settings;
+
+const DEFAULTS = {
+  url: "http://collector:4318/v1/traces",
+  sampler: "parentbased_always_on",
+  ratio: 1,
+  delayMs: 5_000,
+  timeoutMs: 10_000,
+};
+
+test.each([
+  ["http://collector:4318/", "http://collector:4318/v1/traces"],
+  [" https://collector/otlp\n", "https://collector/otlp/v1/traces"],
+])("spans for %j go to %s", (endpoint, url) => {
+  expect(settings({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })).toEqual({ ...DEFAULTS, url });
+});
+
+test("an address of their own counts as it is, before the one for all", () => {
+  const own = { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://traces:1/x" };
+  expect(settings(own)?.url).toBe("http://traces:1/x");
+  const wrong = { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "traces" };
+  expect(settings(wrong)?.url).toBe(DEFAULTS.url);
+  expect(unfollowed(wrong)).toEqual(["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]);
+});
+
+test.each(["collector", "collector:4318", "ftp://collector", "http://", "unix:/x"])(
+  "there is no tracing to %j",
+  (endpoint) => {
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: "always_on" };
+    expect(settings(env)).toBeUndefined();
+    expect(unfollowed(env)).toEqual(["OTEL_EXPORTER_OTLP_ENDPOINT"]);
+  },
+);
+
+test("nothing is told where nobody wants tracing", () => {
+  const wrong = { OTEL_TRACES_SAMPLER: "wrong" };
+  for (const env of [
+    wrong,
+    { ...wrong, OTEL_EXPORTER_OTLP_ENDPOINT: " " },
+    { ...wrong, ...ENDPOINT, OTEL_SDK_DISABLED: "True" },
+    { ...wrong, ...ENDPOINT, OTEL_TRACES_EXPORTER: "none" },
+  ]) {
+    expect(readTracingSettings(env)).toEqual({ settings: undefined, unfollowed: [] });
+  }
+});
+
+test.each([
+  ["OTEL_SDK_DISABLED", "yes"],
+  ["OTEL_TRACES_EXPORTER", "zipkin"],
+  ["OTEL_TRACES_SAMPLER", "sometimes"],
+  ["OTEL_BSP_SCHEDULE_DELAY", "-5"],
+  ["OTEL_BSP_SCHEDULE_DELAY", "0"],
+  ["OTEL_BSP_SCHEDULE_DELAY", "5s"],
+  ["OTEL_BSP_SCHEDULE_DELAY", "99999999999"],
+  ["OTEL_EXPORTER_OTLP_TIMEOUT", "-1"],
+  ["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "soon"],
+  ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"],
+  ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"],
+  ["OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"],
+  ["OTEL_EXPORTER_OTLP_COMPRESSION", "GZIP"],
+  ["OTEL_EXPORTER_OTLP_CERTIFICATE", "/none/ca.crt"],
+  ["OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/none/client.crt"],
+  ["OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "/none/client.key"],
+  ["OTEL_EXPORTER_OTLP_HEADERS", "bad name=x"],
+  ["OTEL_EXPORTER_OTLP_HEADERS", "x-api-key"],
+  ["OTEL_EXPORTER_OTLP_HEADERS", "x-api-key="],
+  ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a=1,b=%0d%0a"],
+  ["OTEL_RESOURCE_ATTRIBUTES", "a=1,b"],
+  ["OTEL_RESOURCE_ATTRIBUTES", "a=1=2"],
+  ["OTEL_RESOURCE_ATTRIBUTES", "a=%%%"],
+  ["OTEL_RESOURCE_ATTRIBUTES", "=1"],
+])("%s is not followed as %j, and the default counts", (variable, value) => {
+  const env = { ...ENDPOINT, [variable]: value };
+  expect(unfollowed(env)).toEqual([variable]);
+  expect(settings(env)).toEqual(DEFAULTS);
+});
+
+test.each(["abc", "-0.1", "1.1"])("%j is no part of all traces", (ratio) => {
+  const env = { ...ENDPOINT, OTEL_TRACES_SAMPLER_ARG: ratio };
+  const byRatio = { ...env, OTEL_TRACES_SAMPLER: "traceidratio" };
+  expect(unfollowed(byRatio)).toEqual(["OTEL_TRACES_SAMPLER_ARG"]);
+  expect(settings(byRatio)?.ratio).toBe(1);
+  // Nobody looks at it.
+  expect(unfollowed(env)).toEqual([]);
+});
+
+test("what is right is followed, and nothing is told", async () => {
+  await using directory = await temporaryDirectory();
+  const file = await directory.write("ca.crt", "");
+  const env = {
+    ...ENDPOINT,
+    OTEL_SDK_DISABLED: "false",
+    OTEL_TRACES_EXPORTER: "otlp",
+    OTEL_TRACES_SAMPLER: "ParentBased_TraceIdRatio",
+    OTEL_TRACES_SAMPLER_ARG: "0.01",
+    OTEL_BSP_SCHEDULE_DELAY: "50",
+    OTEL_EXPORTER_OTLP_TIMEOUT: "3000",
+    OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf",
+    OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+    OTEL_EXPORTER_OTLP_CERTIFICATE: file,
+    OTEL_EXPORTER_OTLP_HEADERS: "x-api-key=geheim, authorization=Basic eA==,",
+    OTEL_RESOURCE_ATTRIBUTES: "a=1, b=x%3Dy,c=",
+    OTEL_SERVICE_NAME: "orders-gate",
+  };
+  expect(readTracingSettings(env)).toEqual({
+    settings: {
+      url: DEFAULTS.url,
+      sampler: "parentbased_traceidratio",
+      ratio: 0.01,
+      delayMs: 50,
+      timeoutMs: 3_000,
+    },
+    unfollowed: [],
+  });
+  const blank = Object.fromEntries(Object.keys(env).map((name) => [name, " "]));
+  expect(readTracingSettings({ ...blank, ...ENDPOINT })).toEqual({
+    settings: DEFAULTS,
+    unfollowed: [],
+  });
+});

@@ -1,0 +1,93 @@
+/**
+ * The admin port, taken. A neighbour in the cluster reaches it for metrics and health. It opens as many connections as the
+ * port takes, each with half a head, and opens them again when they are closed: the kubelet finds no `/livez` and restarts
+ * the pod again and again, Prometheus goes blind, and `sallyport drain` cannot get in.
+ *
+ * One address gets its share and no more. All who are not in `admin.allow` together get half, so that those who are, the
+ * pod's own loopback, get in however many neighbours there are.
+ */
+import { describe, expect, it, onTestFinished } from "vitest";
+import { networks } from "../../src/lib/networks.ts";
+import { type Admin, startAdmin } from "../../src/server/admin.ts";
+import { probePages } from "../../src/server/probe-pages.ts";
+import { type Crowd, startCrowd } from "../support/crowd.ts";
+import { useSallyport } from "../support/pair.ts";
+import { request } from "../support/raw-client.ts";
+import { recordedLog } from "../support/recorded-log.ts";
+import { until } from "../support/until.ts";
+
+const SHARE = 16;
+const OTHERS = 256;
+const OWN = "127.0.0.1";
+const KUBELET = "127.0.0.2";
+const neighbour = (index: number): string => `127.0.1.${index + 1}`;
+
+const asking = (path: string): string => request([`GET ${path} HTTP/1.1`, "Host: a"]);
+
+/** Connections from one address that say so much; they stand until the test is over. */
+function held({ port }: { port: number }, count: number, from: string, bytes: string): Crowd {
+  const crowd = startCrowd({ port }, count, { from, each: (socket) => socket.write(bytes) });
+  onTestFinished(() => crowd[Symbol.dispose]());
+  return crowd;
+}
+
+/** The status line of `/livez`; empty when the connection is closed at once. */
+async function livez({ port }: { port: number }, from: string): Promise<string> {
+  const bytes = asking("/livez");
+  using one = startCrowd({ port }, 1, { from, each: (socket) => socket.write(bytes) });
+  const answer = (): string => one.received()[0]?.split("\r\n", 1)[0] ?? "";
+  await until(() => answer() !== "" || one.closed() === 1);
+  return answer();
+}
+
+describe("Sallyport", () => {
+  const standing = useSallyport();
+
+  it("answers everybody else while one neighbour opens what it can", async () => {
+    const admin = { port: standing().gate.adminPort };
+    const crowd = held(admin, 130, neighbour(0), "GET /livez HTTP/1.1\r\nHost: a\r\nX-A: ");
+    await until(() => crowd.open() + crowd.closed() === 130);
+    for (const from of [KUBELET, OWN]) expect(await livez(admin, from)).toBe("HTTP/1.1 200 OK");
+  });
+});
+
+describe("the admin listener", () => {
+  /** One whose page `/held` is never answered, and that knows one address as its own. */
+  async function adminPort(): Promise<Admin> {
+    const never = Promise.withResolvers<never>();
+    const admin = await startAdmin({
+      ...{ host: OWN, port: 0, allow: networks([OWN]), log: recordedLog() },
+      pages: [
+        ...probePages({ started: () => true, checks: () => [] }),
+        { path: "/held", method: "GET", audience: "everybody", answer: () => never.promise },
+      ],
+    });
+    onTestFinished(() => admin.close());
+    return admin;
+  }
+
+  it("gives one address its share, and closes the rest at once", async () => {
+    const admin = await adminPort();
+    const crowd = held(admin, SHARE * 2, neighbour(0), asking("/held"));
+    await until(() => crowd.closed() === SHARE);
+    expect(await livez(admin, neighbour(0))).toBe("");
+    expect(await livez(admin, KUBELET)).toBe("HTTP/1.1 200 OK");
+    crowd.sockets.find(({ destroyed }) => !destroyed)?.destroy();
+    await until(async () => (await livez(admin, neighbour(0))) === "HTTP/1.1 200 OK");
+  });
+
+  it("answers who is allowed more when neighbours have taken everything else", async () => {
+    const admin = await adminPort();
+    const crowds = Array.from({ length: OTHERS / SHARE }, (_none, index) =>
+      held(admin, SHARE, neighbour(index), asking("/held")),
+    );
+    await until(() => crowds.every((crowd) => crowd.open() === SHARE));
+    await until(async () => (await livez(admin, KUBELET)) === "");
+    const own = held(admin, SHARE * 2, OWN, asking("/held"));
+    await until(() => own.open() === SHARE * 2);
+    expect(await livez(admin, OWN)).toBe("HTTP/1.1 200 OK");
+    expect(own.closed()).toBe(0);
+    crowds[0]?.[Symbol.dispose]();
+    await until(async () => (await livez(admin, KUBELET)) === "HTTP/1.1 200 OK");
+  });
+});

@@ -1,0 +1,44 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { expect, test } from "vitest";
+import { networks } from "../../src/lib/networks.ts";
+import { accessRefusal } from "../../src/server/admin-access.ts";
+
+const NOT_ALLOWED = "This address answers the peers of admin.allow only";
+const OF_A_PAGE = "A web page may not ask for this";
+const BY_NAME = "Ask for this by address or as localhost, not by another name";
+
+const LISTENING = {
+  allow: networks(["127.0.0.0/8", "::1", "10.0.0.0/8"]),
+  host: "Sidecar.Internal",
+};
+
+/** From a peer that a test on the loopback cannot be. */
+function refusal(remoteAddress: string | undefined, headers: IncomingHttpHeaders, method = "GET") {
+  return accessRefusal({ method, headers, socket: { remoteAddress } }, LISTENING);
+}
+
+test.each(["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])(
+  "%s is the loopback: whoever is there asks by address, as localhost or by the listener's name",
+  (peer) => {
+    expect(refusal(peer, { host: "evil.example:9464" })).toBe(BY_NAME);
+    expect(refusal(peer, { host: "10.1.2.3:9464" })).toBeUndefined();
+    expect(refusal(peer, { host: "localhost:9464" })).toBeUndefined();
+    expect(refusal(peer, { host: "sidecar.internal:9464" })).toBeUndefined();
+    expect(refusal(peer, {})).toBeUndefined();
+  },
+);
+
+test.each(["10.1.2.3", "::ffff:10.1.2.3"])(
+  "%s, which is allowed by its network, asks by a Service's name, and is still no web page",
+  (peer) => {
+    const host = "sidecar.shop.svc:9464";
+    expect(refusal(peer, { host }, "POST")).toBeUndefined();
+    expect(refusal(peer, { host, origin: "http://sidecar.shop.svc:9464" })).toBe(OF_A_PAGE);
+    expect(refusal(peer, { host, "sec-fetch-site": "none" })).toBeUndefined();
+    expect(refusal(peer, { host, "sec-fetch-site": "none" }, "POST")).toBe(OF_A_PAGE);
+  },
+);
+
+test.each(["11.1.2.3", "fe80::1", "", undefined])("%s is not allowed at all", (peer) => {
+  expect(refusal(peer, { host: "localhost" })).toBe(NOT_ALLOWED);
+});
