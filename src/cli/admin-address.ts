@@ -11,10 +11,14 @@ export interface AdminAddress {
   readonly configuration?: Configuration;
 }
 
-/** @throws UsageError for what is no http URL. */
-export function givenAddress(text: string): AdminAddress {
+/**
+ * @param path what is asked where the URL names an origin alone.
+ * @throws UsageError for what is no http URL.
+ */
+export function givenAddress(text: string, path: string): AdminAddress {
   const url = URL.parse(text);
   if (url?.protocol !== "http:") throw new UsageError("--url wants an http URL");
+  if (url.pathname === "/") url.pathname = path;
   return { url };
 }
 

@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util";
 import type { ConfigurationSources } from "../config/load.ts";
+import { parseDuration } from "../lib/duration.ts";
 import { type Terminal, UsageError } from "./command.ts";
 
 /** Flags that every command which reads a configuration has. */
@@ -27,6 +28,19 @@ export function parseFlags<const Options extends ParseArgsOptionsConfig>(
     // What follows is advice on positional arguments, which no command takes.
     throw new UsageError(message.replace(/\. .*$/s, ""));
   }
+}
+
+/**
+ * @param leastMs the shortest one that makes sense.
+ * @returns milliseconds.
+ * @throws UsageError for what is no duration, or a shorter one.
+ */
+export function durationFlag(flag: string, text: string, leastMs = 0): number {
+  const milliseconds = parseDuration(text);
+  if (milliseconds === undefined || milliseconds < leastMs) {
+    throw new UsageError(`--${flag} wants a duration such as 30s, not ${text}`);
+  }
+  return milliseconds;
 }
 
 /** What `parseFlags` gives for `CONFIGURATION_FLAGS`. */

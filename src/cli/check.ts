@@ -11,7 +11,8 @@ import {
   configurationSources,
   parseFlags,
 } from "./arguments.ts";
-import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
+import { type Command, EXIT, type Terminal } from "./command.ts";
+import { formatFrom } from "./format.ts";
 import { inspect } from "./inspect.ts";
 
 export const check: Command = {
@@ -26,10 +27,7 @@ ${CONFIGURATION_HELP}
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, format: { type: "string" } });
-    const { format = "text" } = flags;
-    if (format !== "text" && format !== "json") {
-      throw new UsageError(`--format wants text or json, not ${format}`);
-    }
+    const format = formatFrom(flags.format, ["text", "json"]);
     const sources = configurationSources(flags, terminal);
     if (format === "json") return printJson(inspect(sources), terminal);
     const configuration = await inspect(sources);

@@ -47,6 +47,7 @@ function configuration({ listen, adminListen, backend }: DemoSettings): string {
   return `server:
   listen: "${listen}"
   tls: { selfSigned: true }
+  limits: { connections: 1000 }
   drain: { delay: 0s, timeout: 5s }
 
 admin:

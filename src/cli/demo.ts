@@ -72,6 +72,7 @@ function holdBack(sink: LogSink): { sink: LogSink; release(): void } {
         void (held === undefined ? sink.writeBytes(line) : held.push(line.toString())),
       flush: () => sink.flush(),
       drain: (timeoutMs) => sink.drain(timeoutMs),
+      dropped: () => sink.dropped(),
     },
     release() {
       for (const line of held ?? []) sink.write(line);

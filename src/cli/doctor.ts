@@ -1,17 +1,18 @@
 import { concernsOf } from "../app/concerns.ts";
-import { routesOf } from "../app/from-configuration.ts";
-import { parseDuration } from "../lib/duration.ts";
+import { identityHeadersOf, routesOf } from "../app/from-configuration.ts";
 import type { ConfigurationSources } from "../config/load.ts";
 import type { Configuration } from "../config/schema.ts";
 import { ConfigError } from "../core/config-problem.ts";
-import { routePitfalls } from "../policy/pitfalls.ts";
+import type { Route } from "../core/route.ts";
+import { issuerPitfall, routePitfalls } from "../policy/pitfalls.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
   configurationSources,
+  durationFlag,
   parseFlags,
 } from "./arguments.ts";
-import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
+import { type Command, EXIT, type Terminal } from "./command.ts";
 import { lookAtClock } from "./doctor/clock.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./doctor/finding.ts";
 import { lookAtKeySets } from "./doctor/key-sets.ts";
@@ -39,8 +40,7 @@ ${CONFIGURATION_HELP}
     const text = { type: "string" } as const;
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, format: text, timeout: text });
     const format = formatFrom(flags.format, ["text", "json"]);
-    const timeoutMs = parseDuration(flags.timeout ?? TIMEOUT) ?? 0;
-    if (timeoutMs < 1) throw new UsageError("--timeout wants a duration such as 5s");
+    const timeoutMs = durationFlag("timeout", flags.timeout ?? TIMEOUT, 1);
     const sources = configurationSources(flags, terminal);
     const { groups, valid } = await examine(sources, timeoutMs);
     tell(groups, format, terminal);
@@ -90,7 +90,8 @@ function lookAtFiles(configuration: Configuration, file: string, nowMs: number):
     (urgent ? bad : warning)(`${concern.file}: ${concern.message}`),
   );
   const valid = good(`${file} is valid, and everything that it names can be used`);
-  return { name: "configuration", findings: [valid, ...concerns, ...keyConcerns(configuration)] };
+  const others = [...keyConcerns(configuration), ...identityConcerns(configuration)];
+  return { name: "configuration", findings: [valid, ...concerns, ...others] };
 }
 
 function keyConcerns({ tokens }: Configuration): Finding[] {
@@ -99,16 +100,32 @@ function keyConcerns({ tokens }: Configuration): Finding[] {
   return [warning("tokens end with the process that made them, which makes its own key", hint)];
 }
 
+function identityConcerns(configuration: Configuration): Finding[] {
+  const { tokens, users } = configuration;
+  // Without users nobody gets a token here.
+  const own = users.length === 0 ? [] : [tokens.issuer];
+  const issuers = [...own, ...tokens.trusted.map(({ issuer }) => issuer)];
+  const pitfall = issuerPitfall(issuers, identityHeadersOf(configuration).issuer);
+  return pitfall === undefined ? [] : [warning(pitfall.message, pitfall.hint)];
+}
+
 function lookAtRoutes(configuration: Configuration): FindingGroup {
-  const pitfalls = routePitfalls(routesOf(configuration)).map(({ route, message, hint }) =>
+  const routes = routesOf(configuration);
+  const pitfalls = routePitfalls(routes).map(({ route, message, hint }) =>
     warning(`${route}: ${message}`, hint),
   );
-  const open = configuration.routes
-    .filter(({ mode }) => mode === "monitor")
-    .map(({ name }) => warning(`${name}: in monitor mode nothing is refused`, "set mode: enforce"));
-  const findings = [...pitfalls, ...open];
+  const watched = routes.filter(({ mode }) => mode === "monitor").map(monitorFinding);
+  const findings = [...pitfalls, ...watched];
   const sound = [good("no public route takes what belongs to a protected one")];
   return { name: "routes", findings: findings.length === 0 ? sound : findings };
+}
+
+function monitorFinding({ name, path }: Route): Finding {
+  const message = `${name}: in monitor mode nothing is refused`;
+  if (!("prefix" in path) || path.prefix !== "/") return warning(message, "set mode: enforce");
+  const hint =
+    "name what must stay closed meanwhile, the backend's own /metrics or /admin say, in routes without mode: monitor";
+  return warning(`${message}, on any path that no other route takes`, hint);
 }
 
 function tell(groups: readonly FindingGroup[], format: "text" | "json", terminal: Terminal): void {

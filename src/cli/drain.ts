@@ -1,11 +1,11 @@
 import { request } from "node:http";
 import { json } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
-import { parseDuration } from "../lib/duration.ts";
 import { type AdminAddress, configuredAddress, givenAddress } from "./admin-address.ts";
-import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, parseFlags } from "./arguments.ts";
-import { type Command, EXIT, UsageError } from "./command.ts";
+import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
+import { type Command, EXIT } from "./command.ts";
 
+const PATH = "/-/drain";
 /** For one question, in milliseconds. */
 const ANSWER_MS = 3_000;
 const ASK_EVERY_MS = 100;
@@ -23,7 +23,7 @@ ends it at once then. Meant for preStop. It is asked on the address of admin.lis
 configuration file, on 127.0.0.1:9464.
 
 ${CONFIGURATION_HELP}
-      --url URL         asks there and reads no configuration
+      --url URL         asks there and reads no configuration: http://127.0.0.1:9464, say
       --timeout TIME    how long to wait, such as 30s (default: server.drain.delay and
                         server.drain.timeout together, and 5s)
   -h, --help            this text`,
@@ -33,11 +33,12 @@ ${CONFIGURATION_HELP}
       url: { type: "string" },
       timeout: { type: "string" },
     });
-    const chosen = timeoutOf(flags.timeout);
+    const { timeout } = flags;
+    const chosen = timeout === undefined ? undefined : durationFlag("timeout", timeout);
     const address =
       flags.url === undefined
-        ? await configuredAddress(flags, terminal, "/-/drain")
-        : givenAddress(flags.url);
+        ? await configuredAddress(flags, terminal, PATH)
+        : givenAddress(flags.url, PATH);
     const limitMs = chosen ?? expectedMs(address);
     const deadline = performance.now() + limitMs;
     let state = await stateFrom(address.url, "POST");
@@ -50,13 +51,6 @@ ${CONFIGURATION_HELP}
     return EXIT.done;
   },
 };
-
-function timeoutOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const milliseconds = parseDuration(text);
-  if (milliseconds === undefined) throw new UsageError("--timeout wants a duration, such as 30s");
-  return milliseconds;
-}
 
 function expectedMs({ configuration }: AdminAddress): number {
   if (configuration === undefined) return DEFAULT_TIMEOUT_MS;

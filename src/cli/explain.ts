@@ -1,4 +1,4 @@
-import { explain as explainRequest } from "../app/explanation/explain.ts";
+import { explainAlone } from "../app/explanation/explain.ts";
 import { SILENT_LOG } from "../app/explanation/silent.ts";
 import type { Explanation } from "../core/explanation.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -63,7 +63,7 @@ token is that of its own Authorization header.`,
       log: SILENT_LOG,
       ...(directory && { directory }),
     });
-    const found = await explainRequest({ configuration, keys, clock: systemClock }, asked);
+    const found = await explainAlone({ configuration, keys, clock: systemClock }, asked);
     const note = "without tokens.keys the running proxy has a key of its own: ask its /-/explain";
     const withheld = directory === undefined && found.token !== undefined ? [note] : [];
     const told: Explanation = { ...found, notes: [...found.notes, ...withheld] };

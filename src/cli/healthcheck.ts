@@ -1,8 +1,10 @@
 import { get } from "node:http";
+import { codeOrMessage } from "../lib/error-code.ts";
 import { configuredAddress, givenAddress } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 
+const PATH = "/readyz";
 const TIMEOUT_MS = 3_000;
 
 export const healthcheck: Command = {
@@ -12,14 +14,14 @@ Asks /readyz of the admin listener, for 3 seconds at most: exit code 0 when it i
 not. The port is that of admin.listen; without a configuration file, 9464 on 127.0.0.1 is asked.
 
 ${CONFIGURATION_HELP}
-      --url URL         asks there and reads no configuration
+      --url URL         asks there and reads no configuration: http://127.0.0.1:9464, say
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, url: { type: "string" } });
     const { url } =
       flags.url === undefined
-        ? await configuredAddress(flags, terminal, "/readyz")
-        : givenAddress(flags.url);
+        ? await configuredAddress(flags, terminal, PATH)
+        : givenAddress(flags.url, PATH);
     const answer = await statusOf(url);
     if (answer === 200) {
       terminal.out("ready\n");
@@ -39,11 +41,7 @@ async function statusOf(url: URL): Promise<number | string> {
     resolve(response.statusCode ?? 0);
   });
   asked.on("error", (error) => {
-    resolve(signal.aborted ? `nothing within ${TIMEOUT_MS} ms` : reasonOf(error));
+    resolve(signal.aborted ? `nothing within ${TIMEOUT_MS} ms` : codeOrMessage(error));
   });
   return promise;
-}
-
-function reasonOf(error: Error): string {
-  return "code" in error ? String(error.code) : error.message;
 }

@@ -1,5 +1,6 @@
 import { renderProblems } from "../config/render.ts";
 import { ConfigError } from "../core/config-problem.ts";
+import { escaped, printableLines } from "../lib/printable.ts";
 import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
 
 interface Row {
@@ -70,6 +71,9 @@ const COMMANDS = new Map<string, Row>(
   }),
 );
 
+/** Where people read what a refusal to start means and what to do about it. */
+const REFUSALS = "docs/runbook.md#it-does-not-start";
+
 /** The terminal of this process. */
 const ownTerminal: Terminal = {
   env: process.env,
@@ -111,7 +115,8 @@ async function runCommand(args: readonly string[], terminal: Terminal): Promise<
   const name = first === "--version" ? "version" : first;
   const row = COMMANDS.get(name);
   if (row === undefined) {
-    terminal.err(`sallyport: there is no command ${JSON.stringify(name)}\n\n${overview()}`);
+    const message = `sallyport: there is no command ${escaped(JSON.stringify(name))}`;
+    terminal.err(`${message}\nsee sallyport --help\n`);
     return EXIT.usage;
   }
   const command = await row.load();
@@ -122,21 +127,23 @@ async function runCommand(args: readonly string[], terminal: Terminal): Promise<
   try {
     return await command.run(rest, terminal);
   } catch (error) {
-    return explain(error, name, command, terminal);
+    return explain(error, name, terminal);
   }
 }
 
-function explain(error: unknown, name: string, { help }: Command, terminal: Terminal): number {
+function explain(error: unknown, name: string, terminal: Terminal): number {
   if (error instanceof UsageError) {
-    terminal.err(`sallyport ${name}: ${error.message}\n\n${help}\n`);
+    const message = `sallyport ${name}: ${escaped(error.message)}`;
+    terminal.err(`${message}\nsee sallyport ${name} --help\n`);
     return EXIT.usage;
   }
   if (error instanceof ConfigError) {
     const color = process.stderr.isTTY && (terminal.env["NO_COLOR"] ?? "") === "";
-    terminal.err(`${renderProblems(error.problems, { color })}\n`);
+    terminal.err(`${renderProblems(error.problems, { color })}\nsee ${REFUSALS}\n`);
     return EXIT.configuration;
   }
-  terminal.err(`sallyport ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
+  const message = error instanceof Error ? error.message : String(error);
+  terminal.err(`sallyport ${name}: ${printableLines(message)}\n`);
   return EXIT.failed;
 }
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { run } from "../../src/cli/run.ts";
 
 export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -30,6 +30,12 @@ export async function command(
     handedOver: () => Promise.resolve(),
   });
   return { code, out, err };
+}
+
+/** Runs `keys` with these arguments; fails where it fails or complains. */
+export async function keysCommand(...args: readonly string[]): Promise<void> {
+  const { code, err } = await command(["keys", ...args]);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
 }
 
 /** Runs `node src/main.ts` until it ends. */

@@ -96,6 +96,93 @@ describe("the effective configuration", () => {
     expect((await rows(args, env)).get("tokens.issuer")?.value).toBe("${file:secret}");
   });
 
+  it("shows no secret of a reference, whatever stands around it", async () => {
+    await shipped.write("secret", "hunter2-file\n");
+    await shipped.write(
+      "config.yaml",
+      `server: { tls: off, trustedProxies: ["\${PROXY_CRED:-10.77.0.0/16}"] }
+upstreams: { app: { targets: ["http://\${HOST_TOKEN}:80", "http://\${PLAIN}:81"] } }
+tokens:
+  issuer: "https://user:hunter2-literal@id.example.com/\${PLAIN}"
+  audience: \${DB_PASSWORD:-hunter2-default}
+  trusted:
+    - { issuer: "\${GITHUB_AUTH}", audience: "\${MY_BEARER}", algorithms: [ES256],
+        jwks: { url: "https://id.example.com/jwks?api_key=hunter2-a&page=1;token=hunter2-b" } }
+routes:
+  - { name: all, upstream: app, require: { groups: { any: ["\${file:secret}", "\${GROUP_PWD}", "\${PLAIN}"] } } }
+`,
+    );
+    const env = {
+      HOST_TOKEN: "hunter2-host",
+      PLAIN: "plain",
+      GROUP_PWD: "hunter2-group",
+      GITHUB_AUTH: "hunter2-auth",
+      MY_BEARER: "hunter2-bearer",
+    };
+    const args = ["--config", `${shipped.directory}/config.yaml`];
+    for (const format of ["yaml", "json"]) {
+      const { code, out } = await command(["config", ...args, "--format", format], env);
+      expect(code).toBe(0);
+      expect(out).not.toMatch(/hunter2|10\.77/);
+    }
+    const found = await rows(args, env);
+    const shown = (key: string) => found.get(key)?.value;
+    const file = `${shipped.directory}/config.yaml`;
+    expect(shown("upstreams.app.targets")).toEqual(["http://${HOST_TOKEN}:80", "http://plain:81"]);
+    expect(found.get("upstreams.app.targets")?.origin).toBe(`${file}:2 from http://\${PLAIN}:81`);
+    expect(shown("routes[0].require.groups.any")).toEqual([
+      "${file:secret}",
+      "${GROUP_PWD}",
+      "plain",
+    ]);
+    expect(shown("tokens.audience")).toBe("${DB_PASSWORD:-[masked]}");
+    expect(shown("server.trustedProxies")).toEqual(["${PROXY_CRED:-[masked]}"]);
+    expect(shown("tokens.trusted[0].issuer")).toBe("${GITHUB_AUTH}");
+    expect(shown("tokens.trusted[0].jwks.url")).toBe(
+      "https://id.example.com/jwks?api_key=[redacted]&page=1;token=[redacted]",
+    );
+    expect(found.get("tokens.issuer")?.origin).toBe(
+      `${file}:4 from https://user:[redacted]@id.example.com/\${PLAIN}`,
+    );
+  });
+
+  it("calls a default what a section that was set as a whole leaves out", async () => {
+    await shipped.write("config.yaml", SMALL);
+    const args = ["--config", `${shipped.directory}/config.yaml`];
+    const found = await rows(args, { SALLYPORT_SERVER__LIMITS: "{ headerBytes: 32KiB }" });
+    const origin = (key: string) => found.get(key)?.origin;
+    const variable = "environment variable SALLYPORT_SERVER__LIMITS";
+    expect(origin("server.limits.headerBytes")).toBe(variable);
+    expect(origin("server.limits.headers")).toBe("default");
+    expect(origin("server.limits.bodyBytes")).toBe("default");
+  });
+
+  it("holds what follows from something else, and sections that nobody wrote", async () => {
+    await shipped.write("config.yaml", `${SMALL}login: { throttle: { attempts: 7, ban: 6m } }\n`);
+    const found = await rows(["--config", `${shipped.directory}/config.yaml`]);
+    const shown = (key: string) => [found.get(key)?.value, found.get(key)?.origin];
+    expect(shown("admin.listen")).toEqual(["0.0.0.0:9464", "default"]);
+    expect(shown("admin.ready.upstreams")).toEqual(["none", "default"]);
+    expect(shown("login.throttle.address.attempts")).toEqual([70, "default"]);
+    expect(shown("login.throttle.address.within")).toEqual(["2m", "default"]);
+    expect(shown("login.throttle.address.ban")).toEqual(["6m", "default"]);
+  });
+
+  it("shows where a reference of a flag came from", async () => {
+    await shipped.write("config.yaml", SMALL);
+    const file = `${shipped.directory}/config.yaml`;
+    const set = ["--set", "tokens.audience=${PLAIN}", "--set", "tokens.issuer=${MY_SECRET}"];
+    const found = await rows(["--config", file, ...set], { PLAIN: "plain", MY_SECRET: "hunter2" });
+    expect(found.get("tokens.audience")).toMatchObject({
+      value: "plain",
+      origin: "flag tokens.audience from ${PLAIN}",
+    });
+    expect(found.get("tokens.issuer")).toMatchObject({
+      value: "${MY_SECRET}",
+      origin: "flag tokens.issuer",
+    });
+  });
+
   it("is not printed when it is wrong", async () => {
     const { code, out } = await command(["config", ...shipped.flags, "--set", "server.workers=x"]);
     expect({ code, out }).toEqual({ code: 78, out: "" });

@@ -9,6 +9,7 @@ import { signingPair, startKeySetServer } from "../support/foreign-keys.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { startPlainBackend } from "../support/plain-backend.ts";
 import { startSallyport } from "../support/sallyport.ts";
+import { startTlsServer, TLS_NAME } from "../support/tls-server.ts";
 import { childCommand, command } from "./command.ts";
 import { type Deployment, deployment } from "./deployment.ts";
 
@@ -101,6 +102,30 @@ describe("the configuration", () => {
     expect(of("configuration")).toContainEqual(expect.stringMatching(/^warning tokens end /));
   });
 
+  it.each([
+    ["oauth2-proxy", true],
+    ["kube-rbac-proxy", true],
+    [{ subject: "X-User" }, true],
+    [{ subject: "X-User", issuer: "X-Issuer" }, false],
+    ["sallyport", false],
+  ])(
+    "warns of callers of two issuers that look the same to the backend: %j",
+    async (headers, told) => {
+      await shipped.write("keys.json", JSON.stringify({ keys: [signingPair("one").jwk] }));
+      const jwks = { file: "keys.json" };
+      const trusted = [{ issuer: "us", audience: "a", jwks, algorithms: ["ES256"] }];
+      const identity = { headers };
+      const users = [{ kind: "file", path: "users.yaml" }];
+      const tokens = { keys: "keys", trusted };
+      const { code, of } = await examine({ tokens, identity, users });
+      const line =
+        "warning the backend is not told the issuer: a name of sallyport and the same of us";
+      expect([code, of("configuration").some((each) => each.startsWith(line))]).toEqual([0, told]);
+      const { of: alone } = await examine({ tokens, identity });
+      expect(alone("configuration").join()).not.toContain("issuer");
+    },
+  );
+
   it("warns of routes that leave a gap, and of monitor mode", async () => {
     const routes = [
       { name: "home", path: "/", auth: "none", upstream: "app" },
@@ -114,8 +139,23 @@ describe("the configuration", () => {
       expect.stringMatching(/^warning admin: HEAD, POST, .* is public by the route home$/),
       "warning admin: /ADMIN/ is public by the route home",
       "warning new: /NEW is public by the route home",
-      expect.stringMatching(/^warning new: in monitor mode /),
+      "warning new: in monitor mode nothing is refused",
     ]);
+  });
+
+  it("warns of monitor mode where it takes what no other route names", async () => {
+    const routes = [
+      { name: "rest", mode: "monitor", upstream: "app" },
+      { name: "admin", path: "/admin/", upstream: "app" },
+    ];
+    const { of, all } = await examine({ routes });
+    expect(of("routes")).toEqual([
+      "warning admin: /admin is open by the route rest, in monitor mode",
+      "warning admin: /ADMIN/ is open by the route rest, in monitor mode",
+      "warning rest: in monitor mode nothing is refused, on any path that no other route takes",
+    ]);
+    const { hint } = all.find(({ message }) => message.includes("any path")) ?? {};
+    expect(hint).toContain("/metrics");
   });
 });
 
@@ -126,6 +166,12 @@ describe("upstreams", () => {
     const found = of("upstreams").map((line) => line.replace(`app ${target}: `, ""));
     expect(code).toBe(found.some((line) => line.startsWith("bad")) ? 1 : 0);
     return found;
+  }
+
+  /** The hint of the last thing that is bad. */
+  async function lastHint(target: string, tls: object): Promise<string> {
+    const { all } = await examine({ upstreams: { app: { targets: [target], tls } } });
+    return all.findLast(({ result }) => result === "bad")?.hint ?? "";
   }
 
   it("that refuse connections are bad", async () => {
@@ -152,7 +198,7 @@ describe("upstreams", () => {
   it("show a certificate that is trusted, or not", async () => {
     expect(await ofTarget(secure.url, { caFile: "ca.crt" })).toEqual([
       "good takes connections",
-      expect.stringMatching(/^good TLS is trusted, TLSv1\.3$/),
+      expect.stringMatching(/^good TLS is trusted until 20\d\d-\d\d-\d\d, TLSv1\.3$/),
     ]);
     expect(await ofTarget(secure.url)).toEqual([
       "good takes connections",
@@ -167,12 +213,64 @@ describe("upstreams", () => {
     ]);
   });
 
+  it("show a certificate that has ended, begins later, or ends soon", async () => {
+    for (const [days, found] of [
+      [
+        [-9, -1],
+        ["bad its certificate is not trusted (CERT_HAS_EXPIRED)", /^bad .* has ended at /],
+      ],
+      [
+        [1, 9],
+        ["bad its certificate is not trusted (CERT_NOT_YET_VALID)", /^bad .* before /],
+      ],
+      [
+        [-1, 20.5],
+        [/^good TLS is trusted until /, "warning the certificate ends in 20 days"],
+      ],
+    ] as const) {
+      await using server = await startTlsServer({ days });
+      await shipped.write("ca.crt", server.ca);
+      const tls = { caFile: "ca.crt", serverName: TLS_NAME };
+      const seen = await ofTarget(server.url, tls);
+      const matching = found.map((each) =>
+        typeof each === "string" ? each : expect.stringMatching(each),
+      );
+      expect(seen).toEqual(["good takes connections", ...matching]);
+    }
+  });
+
+  it.each(["TLSv1.2", "TLSv1.3"] as const)(
+    "that want a client certificate are bad without, with %s",
+    async (version) => {
+      await using server = await startTlsServer({ version, wantsCertificate: true });
+      await shipped.write("ca.crt", server.ca);
+      const tls = { caFile: "ca.crt", serverName: TLS_NAME };
+      expect((await ofTarget(server.url, tls)).at(-1)).toMatch(/^bad .*(?:HANDSHAKE|CERTIFICATE)/);
+      expect(await lastHint(server.url, tls)).toMatch(/^does it ask for a client certificate/);
+      const { cert, key } = await server.authority.certificate();
+      await shipped.write("client.crt", cert);
+      await shipped.write("client.key", key);
+      const shown = { ...tls, certFile: "client.crt", keyFile: "client.key" };
+      expect((await ofTarget(server.url, shown)).at(-1)).toMatch(/^good TLS is trusted /);
+    },
+  );
+
+  it("get a hint that fits what is wrong", async () => {
+    expect(await lastHint(secure.url, {})).toContain("tls.caFile");
+    const other = { caFile: "ca.crt", serverName: "other.example.com" };
+    expect(await lastHint(secure.url, other)).toContain("tls.serverName");
+    await using ended = await startTlsServer({ days: [-9, -1] });
+    await shipped.write("ca.crt", ended.ca);
+    const tls = { caFile: "ca.crt", serverName: TLS_NAME };
+    expect(await lastHint(ended.url, tls)).toMatch(/^renew it/);
+  });
+
   it("that speak no TLS, or say nothing, are bad within the time", async () => {
     const plain = backend.url.replace("http:", "https:");
     expect((await ofTarget(plain)).at(-1)).toMatch(/^bad no TLS \(/);
     await using silent = await startSilentServer();
     const started = performance.now();
-    expect(await ofTarget(`https://127.0.0.1:${silent.port}`, undefined, "200ms")).toEqual([
+    expect(await ofTarget(`https://127.0.0.1:${silent.port}`, undefined, "1s")).toEqual([
       "good takes connections",
       "bad no TLS (no answer in time)",
     ]);
@@ -209,10 +307,36 @@ describe("trusted key sets", () => {
       response.end(JSON.stringify({ keys: [signingPair("one").jwk] }));
     });
     const { code, of } = await examine(trusting(`${server.url}/jwks.json`));
-    expect(of("clock")).toContainEqual(
-      expect.stringMatching(/^bad (?:9m59s|10m|9m58s) behind http:/),
-    );
+    expect(of("clock")).toContainEqual(expect.stringMatching(/^bad (?:10m|9m5\ds) behind http:/));
     expect(code).toBe(1);
+  });
+
+  it.each([
+    ["answered with 404", 404, "no such page", {}],
+    ["no key set", 200, "<html>", {}],
+    ["elsewhere", 302, "", { location: "/other" }],
+  ])("%s are bad", async (_how, status, body, headers) => {
+    await using server = await startPlainBackend((_request, response) => {
+      response.writeHead(status, headers).end(body);
+    });
+    const { code, of } = await examine(trusting(`${server.url}/jwks.json`));
+    expect([code, ...of("trusted key sets")]).toEqual([
+      1,
+      "good us: takes connections",
+      expect.stringMatching(/^bad us: its key set /),
+    ]);
+  });
+
+  it("behind a certificate that nobody here trusts are bad, with the way to trust it", async () => {
+    const { code, of, all } = await examine(trusting(`${secure.url}/jwks.json`));
+    expect(code).toBe(1);
+    expect(of("trusted key sets").map((line) => line.split(" ")[0])).toEqual([
+      "good",
+      "bad",
+      "bad",
+    ]);
+    const { hint } = all.find(({ message }) => message.includes("is not trusted")) ?? {};
+    expect(hint).toContain("NODE_EXTRA_CA_CERTS");
   });
 
   it("that cannot be had are bad", async () => {
@@ -251,12 +375,62 @@ describe("listeners", () => {
       admin,
       server: { listen: `127.0.0.1:${gate.port}`, tls },
     });
+    expect(code).toBe(0);
     expect(of("listeners")).toEqual([
       expect.stringMatching(/^good server\.listen: .* a Sallyport is running$/),
       expect.stringMatching(/^good admin\.listen: .* a Sallyport is running$/),
       "good a running Sallyport is ready",
     ]);
-    expect(code).toBe(0);
+  });
+
+  it("that a Sallyport with another configuration has are bad", async () => {
+    await using gate = await startSallyport({ target: backend.url });
+    const tls = { certFile: "tls.crt", keyFile: "tls.key" };
+    // Nobody is given a port here that is taken on the next address.
+    const free = `127.0.0.77:${gate.port}`;
+    const other = await examine({
+      admin: { listen: `127.0.0.1:${gate.adminPort}` },
+      server: { listen: free, tls },
+    });
+    expect(other.of("listeners").slice(0, 2)).toEqual([
+      `good server.listen: ${free} is free`,
+      expect.stringMatching(/^bad admin\.listen: .* by a Sallyport with another configuration$/),
+    ]);
+    const another = await examine({
+      admin: { listen: free },
+      server: { listen: `127.0.0.1:${gate.port}`, tls },
+    });
+    expect(another.of("listeners").slice(0, 2)).toEqual([
+      expect.stringMatching(/^bad server\.listen: .* by a Sallyport with another configuration$/),
+      `good admin.listen: ${free} is free`,
+    ]);
+    expect([other.code, another.code]).toEqual([1, 1]);
+  });
+
+  it("that another program has are bad, though it says 200 to everything", async () => {
+    const impostor = () =>
+      startPlainBackend((_request, response) => {
+        response.end(JSON.stringify({ id: 1, message: "ready", success: true }));
+      });
+    await using one = await impostor();
+    await using another = await impostor();
+    await using gate = await startSallyport({ target: backend.url });
+    const listen = new URL(one.url).host;
+    const admin = { listen: new URL(another.url).host };
+    const { of } = await examine({ admin, server: { listen, tls: "off" } });
+    expect(of("listeners")).toEqual([
+      `bad server.listen: ${listen} is taken by another program`,
+      `bad admin.listen: ${admin.listen} is taken by another program`,
+      "skipped no Sallyport runs here (status 200)",
+    ]);
+    const beside = await examine({
+      admin: { listen: `127.0.0.1:${gate.adminPort}` },
+      server: { listen, tls: "off" },
+    });
+    expect(beside.of("listeners").slice(0, 2)).toEqual([
+      `bad server.listen: ${listen} is taken by another program`,
+      expect.stringMatching(/^bad admin\.listen: .* by a Sallyport with another configuration$/),
+    ]);
   });
 });
 

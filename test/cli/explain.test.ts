@@ -105,6 +105,72 @@ describe("what would become of a request", () => {
     expect(out).toContain("refused with 503: keys_unusable");
   });
 
+  it("tells what was too large, and what may be", async () => {
+    const large = await explain("--url", "/x", "--header", `X: ${"x".repeat(40_000)}`);
+    expect(large.out).toMatch(
+      /^. refused with 431: header_too_large \(40\d{3} bytes in the head, and server.limits.headerBytes is 16384\)\n/,
+    );
+    const fields = Array.from({ length: 150 }, (_, at) => ["--header", `X-${at}: 1`]).flat();
+    const many = await explain("--url", "/x", ...fields);
+    expect(many.out).toMatch(/header_too_large \(151 fields, and server.limits.headers is 100\)\n/);
+  });
+
+  it("says that there is no answer where the connection does not come about", async () => {
+    const plain = await explain("--url", "http://api.example.com/docs/");
+    expect(plain.out).toContain("  the listener speaks TLS: over plain http there is no answer\n");
+    expect((await explain("--url", "/docs/")).out).not.toContain("plain http");
+    const asking = await explain(
+      ...["--url", "/docs/"],
+      ...["--set", "server.tls.clientCertificates={ mode: required, caFile: ca.crt }"],
+    );
+    expect(asking.code).toBe(0);
+    expect(asking.out).toContain("  without a client certificate there is no connection");
+  });
+
+  it("says what a login depends on", async () => {
+    const login = ["--method", "POST", "--url", "/api/authenticate"];
+    const bare = await explain(...login);
+    expect(bare.code).toBe(1);
+    expect(bare.out).toMatch(/^. refused with 415: login_media_type/);
+    const json = ["--header", "Content-Type: application/json"];
+    const sent = await explain(...login, ...json, "--header", "Content-Length: 40");
+    expect(sent.code).toBe(0);
+    expect(sent.out).toContain("  the body decides");
+    const large = await explain(...login, ...json, "--header", "Content-Length: 20000");
+    expect(large.out).toMatch(/^. refused with 413: login_too_large/);
+  });
+
+  it("repeats no secret of the configuration", async () => {
+    const set = [
+      ...["--set", "tokens.issuer=https://a:hunter2@id.example.com/"],
+      ...["--set", "tokens.audience=https://a:hunter2@api.example.com/"],
+    ];
+    const issuer = await explain("--url", "/x", "--token", token, ...set);
+    expect(issuer.out).toContain("id.example.com");
+    const audience = await explain("--url", "/x", "--token", token, ...set.slice(2));
+    expect(audience.out).toContain("must be for https://");
+    expect(issuer.out + audience.out).not.toContain("hunter2");
+  });
+
+  it("says that a token was pasted with a line break, in one line", async () => {
+    const broken = `${token.slice(0, 40)}\n${token.slice(40)}`;
+    await shipped.write("token", broken);
+    const file = `${shipped.directory}/token`;
+    for (const flags of [
+      ["--token", broken],
+      ["--token-file", file],
+    ]) {
+      const { code, err } = await explain("--url", "/", ...flags);
+      expect(code).toBe(2);
+      expect(err).toBe(
+        "sallyport explain: the token holds a line break: put it on one line\nsee sallyport explain --help\n",
+      );
+    }
+    const inspected = await command(["token", "inspect", ...shipped.flags], {}, broken);
+    expect(inspected.code).toBe(2);
+    expect(inspected.err).toContain("the token holds a line break");
+  });
+
   it("holds nothing that steers a terminal", async () => {
     const { out } = await explain("--url", "/docs/%1b[2J", "--header", "X-A: \u0085");
     expect(out).not.toMatch(/[^\P{C}\n]/u);

@@ -57,8 +57,8 @@ it("fails when the proxy is not ready", async () => {
   expect(err).toContain("503");
 });
 
-it("reads no configuration when it is told where to ask", async () => {
-  const url = `http://127.0.0.1:${await readiness(200)}/readyz`;
+it.each(["/readyz", "/", ""])("reads no configuration when it is told where: %j", async (path) => {
+  const url = `http://127.0.0.1:${await readiness(200)}${path}`;
   const { code } = await command(["healthcheck", "--url", url], { SALLYPORT_CONFIG: "/none" });
   expect(code).toBe(0);
 });

@@ -4,8 +4,8 @@ import { createPrivateKey } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { makeKey } from "../../src/tokens/key-making.ts";
 import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { recordedLog } from "../tokens/fixture.ts";
 import { childCommand, command } from "./command.ts";
 import { deployment } from "./deployment.ts";
 

@@ -1,6 +1,5 @@
 /** What the self-test is seen to fail against, beside the naive proxy. */
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
-import { once } from "node:events";
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -9,11 +8,7 @@ import {
 } from "node:http";
 import { createServer } from "node:net";
 import { stranger, tokenParts } from "../../src/cli/selftest/forgeries.ts";
-import { listeningPort } from "../support/listening-port.ts";
-
-export interface BadGate extends AsyncDisposable {
-  readonly url: string;
-}
+import { listening, type Listening } from "../support/listening.ts";
 
 /** A signed token of alice's, whoever signed it. */
 export function someToken(): string {
@@ -29,29 +24,21 @@ export function somePublicKey(): KeyObject {
 }
 
 /** Answers 200 to whatever comes, and hangs up. */
-export async function startYesSayer(): Promise<BadGate> {
+export function startYesSayer(): Promise<Listening> {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
     socket.once("data", () => {
       socket.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${listeningPort(server)}`,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return listening(server);
 }
 
 /**
  * A gate that checks the token, and then builds a request of its own for the backend, carelessly: without body and query,
  * with the first cookie alone, with trailers for headers, without what `Connection` names.
  */
-export async function startCarelessGate(socketPath: string, token: string): Promise<BadGate> {
+export function startCarelessGate(socketPath: string, token: string): Promise<Listening> {
   const server = createHttpServer((request, response) => {
     if (request.headers.authorization === `Bearer ${token}`) {
       request.resume().on("end", () => forward(request, response, socketPath));
@@ -60,16 +47,7 @@ export async function startCarelessGate(socketPath: string, token: string): Prom
     }
   });
   server.maxHeadersCount = 0;
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${listeningPort(server)}`,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
-  };
+  return listening(server);
 }
 
 /** By the name of a header, what is to be done with it; looked up in an object, which has names of its own. */

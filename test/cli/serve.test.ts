@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
+import { linkTo } from "../deploy/runbook-entries.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { childCommand } from "./command.ts";
 import { deployment } from "./deployment.ts";
@@ -13,6 +14,8 @@ it("does not start with broken files, and tells all of them at once", async () =
   const { code, out, err } = await childCommand(["serve", ...flags]);
   expect({ code, out }).toEqual({ code: 78, out: "" });
   expect(err.match(/\w+\.(?:crt|yaml)(?=:)/g)).toEqual(["tls.crt", "users.yaml", "ca.crt"]);
+  // Whoever is on call finds the entry from the last line.
+  expect(err.trimEnd().split("\n").at(-1)).toBe(`see ${linkTo("It does not start")}`);
 });
 
 it("ends with one line when the port is taken", async () => {

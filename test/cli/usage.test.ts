@@ -39,7 +39,21 @@ describe("without a command", () => {
   it("an unknown command is wrong usage, told on standard error", async () => {
     const { code, out, err } = await childCommand(["serv"]);
     expect({ code, out }).toEqual({ code: 2, out: "" });
-    expect(err).toContain('"serv"');
+    expect(err).toBe('sallyport: there is no command "serv"\nsee sallyport --help\n');
+  });
+
+  it.each([
+    ["\u001B[2Jx"],
+    ["check", "--\u001B[2Jx"],
+    ["check", "--format", "\u009B2J\u2028"],
+    ["check", "--set", "\u202Ex\n"],
+    ["token", "\u001B]0;x\u0007"],
+    ["healthcheck", "--url", "\u001B[2J"],
+  ])("%j steers no terminal", async (...args) => {
+    const { code, err } = await command(args);
+    expect(code).toBe(2);
+    expect(err).not.toMatch(/[^\P{C}\n]|\p{Zl}|\p{Zp}/u);
+    expect(err.split("\n").length).toBeLessThan(4);
   });
 });
 
@@ -57,7 +71,8 @@ describe.each(COMMANDS)("%s", (name) => {
     const { code, out, err } = await command([name, word]);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(word);
-    expect(err).toContain(`Usage: sallyport ${name}`);
+    expect(err).toContain(`see sallyport ${name} --help\n`);
+    expect(err.split("\n").length).toBeLessThan(4);
   });
 });
 

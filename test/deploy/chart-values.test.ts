@@ -1,5 +1,5 @@
 /** `values.schema.json` accepts the values that the chart comes with and its README shows, and refuses what cannot work. */
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -72,10 +72,16 @@ test("every value of values.yaml is in the schema, and no other", () => {
   expect(Object.keys(told).toSorted()).toEqual(Object.keys(defaults).toSorted());
 });
 
-test("the chart is of Sallyport's version", () => {
+test("the chart, the image and the manifests are of Sallyport's version", () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
     version: string;
   };
   const about = parse(readFileSync(join(chart, "Chart.yaml"), "utf8")) as Values;
   expect([about["version"], about["appVersion"]]).toEqual([version, version]);
+  const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
+  expect(/^ARG VERSION=(.*)$/m.exec(dockerfile)?.[1]).toBe(version);
+  const manifests = globSync("kubernetes/**/*.yaml", { cwd: DEPLOY }).flatMap((name) => [
+    ...readFileSync(join(DEPLOY, name), "utf8").matchAll(/image: sallyport:(\S+)/g),
+  ]);
+  expect(new Set(manifests.map(([, tag]) => tag))).toEqual(new Set([version]));
 });

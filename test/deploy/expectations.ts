@@ -29,14 +29,14 @@ export function expectHardened(pod: PodSpec): void {
   expect(volumeMounts.map(({ readOnly }) => readOnly)).toEqual(volumeMounts.map(() => true));
 }
 
-/** All probes ask the admin listener, and pages that do not depend on the backend. */
+/** All probes ask the admin listener, and pages that do not depend on the backend. The first waits until all is loaded. */
 export function expectProbes({ ports = [], ...container }: Container): void {
   expect(ports).toEqual([
     { name: "https", containerPort: 8443, protocol: "TCP" },
     { name: "admin", containerPort: 9464, protocol: "TCP" },
   ]);
   const { startupProbe, livenessProbe, readinessProbe } = container;
-  expect(probePaths(container)).toEqual(["/livez", "/livez", "/readyz"]);
+  expect(probePaths(container)).toEqual(["/startupz", "/livez", "/readyz"]);
   for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
     expect(probe?.httpGet.port).toBe("admin");
   }
@@ -51,7 +51,10 @@ export function probePaths(container: Omit<Container, "ports">): string[] {
 /** Seconds that an application is granted to end by itself, beside its own preStop. */
 const APPLICATION = 10;
 
-/** The grace period is longer than everything that runs within it, one after the other. */
+/**
+ * The grace period is longer than everything that runs within it, one after the other. Requests are still served while the
+ * cluster learns that the pod goes away, and in a sidecar's pod the application is still there then.
+ */
 export function expectTimeToStop(pod: PodSpec, configuration: string): void {
   const { server } = parse(configuration) as {
     server: { drain?: { delay: string; timeout: string } };
@@ -63,7 +66,8 @@ export function expectTimeToStop(pod: PodSpec, configuration: string): void {
   );
   const isSidecar = pod.initContainers?.some(({ name }) => name === "sallyport") === true;
   const before = isSidecar ? Math.max(...sleeps) + APPLICATION : 0;
-  if (isSidecar) expect(Math.min(...sleeps)).toBeGreaterThan(0);
+  expect(milliseconds(delay)).toBeGreaterThanOrEqual(5_000);
+  if (isSidecar) expect(Math.min(...sleeps)).toBeGreaterThan(milliseconds(delay) / 1000);
   expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(before + drain);
 }
 

@@ -115,8 +115,9 @@ describe("messages of the log", () => {
 
 describe("refusals to start", () => {
   const PLACES = [
+    "src/app/from-configuration.ts",
     "src/config/*.ts",
-    "src/credentials/{argon2id,bcrypt,scrypt,file-user-store,findings,password-hash,refused-hashes,users-file}.ts",
+    "src/credentials/{argon2id,bcrypt,scrypt,findings,password-hash,refused-hashes,users-file,users-reading}.ts",
     "src/lib/positioned-yaml.ts",
     "src/server/certificate.ts",
     "src/tokens/{key-directory,signing-keys,trusted-key-file}.ts",

@@ -13,7 +13,7 @@ export async function exampleSecrets(): Promise<Manifest[]> {
   return readManifests(await readFile(EXAMPLE, "utf8"));
 }
 
-/** The files that the commands of the example read: alice may log in. */
+/** The files that the commands of the example read, by their paths: alice may log in. */
 export async function secretFiles(): Promise<Readonly<Record<string, string>>> {
   const { server } = await testCertificates();
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -23,7 +23,7 @@ export async function secretFiles(): Promise<Readonly<Record<string, string>>> {
     }),
     "tls.crt": server.cert,
     "tls.key": server.key,
-    "2026-11.pem": privateKey.export({ format: "pem", type: "pkcs8" }),
+    "keys/2026-11.jwk": JSON.stringify(privateKey.export({ format: "jwk" })),
   };
 }
 
@@ -36,7 +36,9 @@ export async function filledSecrets(): Promise<Manifest[]> {
     const names = Object.keys(secret.stringData ?? {});
     return {
       ...secret,
-      stringData: Object.fromEntries(names.map((name) => [name, files[name] ?? ""])),
+      stringData: Object.fromEntries(
+        names.map((name) => [name, files[name] ?? files[`keys/${name}`] ?? ""]),
+      ),
     };
   });
 }

@@ -3,11 +3,13 @@
  * is told of nowhere, and every directory of files is explained in the guide of the same name.
  */
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { checked, namedFiles } from "./checked-configuration.ts";
 import { readDocument, ROOT } from "./markdown.ts";
+import { cloneOfTheRepository, runLines, SALLYPORT } from "./shell-lines.ts";
 
 const MIGRATION = join(ROOT, "docs/migration");
 const names = ["kube-rbac-proxy", "nginx-auth-request", "oauth2-proxy"];
@@ -35,6 +37,29 @@ test.each(configurations)("%s is refused when a route is lost on the way", async
   const files = { ...(await namedFiles()), ...besides(file) };
   expect(await checked(broken, files)).toMatchObject({ code: 78 });
 });
+
+test.each(["nginx-auth-request", "oauth2-proxy"])(
+  "%s: the lines of the guide make what is missing beside the files",
+  { timeout: 60_000 },
+  async (name) => {
+    const clone = await cloneOfTheRepository();
+    const { "tls.crt": certificate, "tls.key": key } = await namedFiles();
+    const files = {
+      ...besides(`${name}/after/config.yaml`),
+      "tls.crt": certificate,
+      "tls.key": key,
+    };
+    const all = { ...files, "config.yaml": textOf(`${name}/after/config.yaml`) };
+    for (const [file, text = ""] of Object.entries(all)) await writeFile(join(clone, file), text);
+    const [lines = "", ...more] = readDocument(`docs/migration/${name}.md`)
+      .blocks.map(({ text }) => text)
+      .filter((text) => text.includes("keys generate"));
+    expect(more).toEqual([]);
+    const printed = await runLines(SALLYPORT + lines, clone);
+    expect(printed).toContain("is valid");
+    expect(printed).not.toMatch(/users\.yaml: can be read|key is made/);
+  },
+);
 
 describe.each(names)("%s", (name) => {
   test("every file is linked from the guide", () => {

@@ -5,11 +5,9 @@ import { expect, test } from "vitest";
 import { command } from "../cli/command.ts";
 import { namedFiles } from "./checked-configuration.ts";
 import { readDocument } from "./markdown.ts";
-import { cloneOfTheRepository, runLines } from "./shell-lines.ts";
+import { cloneOfTheRepository, runLines, SALLYPORT } from "./shell-lines.ts";
 
 const { blocks } = readDocument("docs/operations.md");
-/** What the document says that the word stands for, without npx, which takes longer than the commands. */
-const SALLYPORT = `sallyport() { "${process.execPath}" src/main.ts "$@"; }\n`;
 
 test("keys are made, rotated, retired, and all ended at once", { timeout: 60_000 }, async () => {
   const clone = await cloneOfTheRepository();

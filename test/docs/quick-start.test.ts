@@ -20,10 +20,11 @@ test.skipIf(absent.length > 0)(
   { timeout: 60_000 },
   async () => {
     const shell = document.blocks.filter(({ language }) => language === "sh");
-    expect(shell).toHaveLength(6);
-    const [, backend = "", prepare = "", check = "", serve = "", ask = ""] = shell.map(
-      ({ text }) => text,
-    );
+    expect(shell).toHaveLength(7);
+    const [backend = "", prepare = "", check = "", serve = "", ask = "", look = "", attack = ""] =
+      shell.map(({ text }) => text);
+    // Takes some seconds; test/cli walks it.
+    expect(attack).toMatch(/selftest .*--ca deployment\/tls\.crt/);
     const password = /"password":"([^"]*)"/.exec(ask)?.[1] ?? "";
     const clone = await cloneOfTheRepository();
     const target = `http://127.0.0.1:${await startBackend(backend, clone)}`;
@@ -33,7 +34,9 @@ test.skipIf(absent.length > 0)(
     const users = yaml("users.yaml").replace(/\$argon2id\$\S+/, () => hash);
     await writeFile(join(clone, "deployment/users.yaml"), users);
     await writeFile(join(clone, "deployment/config.yaml"), yaml("config.yaml"));
-    expect(await runLines(check, clone)).toContain("is valid");
+    const verdict = await runLines(check, clone);
+    expect(verdict).toContain("is valid");
+    expect(verdict).not.toContain("warning");
 
     const words = /^npx node src\/main\.ts (serve --config )(\S+)$/m.exec(serve);
     expect(words).not.toBeNull();
@@ -47,9 +50,11 @@ test.skipIf(absent.length > 0)(
       },
     );
     onTestFinished(() => proxy.kill());
-    const port = await proxy.line((line) => portIn(line));
+    const port = await proxy.line((line) => portIn(line, "listening"));
+    const adminPort = await proxy.line((line) => portIn(line, "admin listening"));
+    const lines = (ask + look).replaceAll(":8443", `:${port}`).replaceAll(":9464", `:${adminPort}`);
 
-    const answers = await runLines(ask.replaceAll(":8443", `:${port}`), clone);
+    const answers = await runLines(lines, clone);
     const [first = "", ...rest] = answers.split("\n");
     // The envelope has no line break of its own, so the status stands right behind it.
     expect(first).toMatch(/"success":false\}401$/);
@@ -60,6 +65,12 @@ test.skipIf(absent.length > 0)(
       "200",
     ]);
     expect(rest[4]).toMatch(/"success":false\}403$/);
+    expect(rest[5]).toBe("ready");
+    expect(answers).toContain("everything");
+    expect(JSON.parse(rest.at(-1) ?? "")).toMatchObject({
+      success: true,
+      version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+    });
     const told = document.rows("asked", "answer").map((row) => row["answer"]?.slice(0, 3));
     expect(told).toEqual(["401", "200", "200", "403"]);
   },
@@ -87,7 +98,7 @@ async function startBackend(lines: string, cwd: string): Promise<number> {
   return Number(line);
 }
 
-function portIn(line: string): number | undefined {
+function portIn(line: string, message: string): number | undefined {
   const { msg, port } = JSON.parse(line) as { msg?: string; port?: number };
-  return msg === "listening" ? port : undefined;
+  return msg === message ? port : undefined;
 }

@@ -7,6 +7,9 @@ import { expect, onTestFinished } from "vitest";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ROOT } from "./markdown.ts";
 
+/** What the documents say that the word stands for, without npx, which takes longer than the commands. */
+export const SALLYPORT = `sallyport() { "${process.execPath}" src/main.ts "$@"; }\n`;
+
 /** A directory that looks like this repository, as far as the lines of the documents reach. Gone after the test. */
 export async function cloneOfTheRepository(): Promise<string> {
   const directory = await temporaryDirectory();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Route } from "../../src/core/route.ts";
-import { routePitfalls } from "../../src/policy/pitfalls.ts";
+import { issuerPitfall, routePitfalls } from "../../src/policy/pitfalls.ts";
 
 const open: Route = {
   name: "open",
@@ -58,10 +58,36 @@ describe("a protected route beside a public one", () => {
   });
 });
 
+it("counts a route in monitor mode as open, but not beside another", () => {
+  const watched = guarded({ name: "watched", path: { prefix: "/" }, mode: "monitor" });
+  const route = guarded({ path: { prefix: "/1/" }, methods: ["GET"] });
+  const open = "is open by the route watched, in monitor mode";
+  expect(found(watched, route)).toEqual([
+    `guarded: /1 ${open}`,
+    `guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1/ ${open}`,
+  ]);
+  expect(found(watched, { ...route, mode: "monitor" })).toEqual([]);
+});
+
 it("finds nothing where the rest is protected, too", () => {
   const rest = guarded({ name: "rest", path: { prefix: "/" } });
   const below: Route = { ...open, path: { prefix: "/public/" } };
   const paths = [{ prefix: "/a/" }, { exact: "/B" }];
   const routes = paths.map((path, i) => guarded({ name: `r${i}`, path, methods: ["GET"] }));
   expect(found(rest, below, ...routes)).toEqual([]);
+});
+
+describe("callers of several issuers", () => {
+  it("look the same to a backend that is not told the issuer", () => {
+    const { message } = issuerPitfall(["sallyport", "https://id.example.com"], undefined) ?? {};
+    expect(message).toBe(
+      "the backend is not told the issuer: a name of sallyport and the same of https://id.example.com are one to it",
+    );
+  });
+
+  it("are told apart by a header, and there is nothing to tell with one issuer", () => {
+    expect(issuerPitfall(["a", "b"], "X-Auth-Issuer")).toBeUndefined();
+    expect(issuerPitfall(["a"], undefined)).toBeUndefined();
+    expect(issuerPitfall([], undefined)).toBeUndefined();
+  });
 });

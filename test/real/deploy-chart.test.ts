@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import {
   type ChartRenderer,
   chartRenderer,
@@ -162,12 +163,20 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
 
   test("makes the same of a sidecar as the plain manifests", async () => {
     const made = await rendered({}, await chartWithSidecar(join(directory.path, "same")));
-    const text = await readFile(join(DEPLOY, "kubernetes/plain/deployment.yaml"), "utf8");
-    const plain = only(readManifests(text), "Deployment").spec.template.spec;
+    const files = ["deployment", "config-map"];
+    const texts = files.map((name) =>
+      readFile(join(DEPLOY, `kubernetes/plain/${name}.yaml`), "utf8"),
+    );
+    const written = readManifests((await Promise.all(texts)).join("\n---\n"));
+    const plain = only(written, "Deployment").spec.template.spec;
     const pod = only(made, "Deployment").spec.template.spec;
     expect(pod.initContainers).toEqual(plain.initContainers);
     expect(pod.securityContext).toEqual(plain.securityContext);
     expect(pod.terminationGracePeriodSeconds).toBe(plain.terminationGracePeriodSeconds);
+    const [config, plainConfig] = [made, written].map((all) =>
+      parse(contentOf(only(all, "ConfigMap"))["config.yaml"] ?? ""),
+    );
+    expect(config).toEqual(plainConfig);
     const name = only(made, "ConfigMap").metadata.name;
     const volumes = JSON.stringify(pod.volumes).replaceAll(`"${name}"`, '"sallyport-config"');
     expect(JSON.parse(volumes)).toEqual(plain.volumes);

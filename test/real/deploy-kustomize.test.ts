@@ -70,6 +70,7 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
     expect(contentOf(only(built, "ConfigMap"))["config.yaml"]).toContain("audience: orders");
     expectSidecar(built, pod);
     expect(pod.terminationGracePeriodSeconds).toBe(300);
+    expect(only(built, "NetworkPolicy").metadata.name).toBe("orders-sallyport");
     expect(containerOf(pod, "sallyport").image).toBe("sallyport:0.1.1");
     expect(only(built, "PodMonitor").spec.selector.matchLabels).toEqual({ sallyport: "sidecar" });
   });
@@ -118,6 +119,7 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
 describe.skipIf(missing !== undefined)(titled("the example of Secrets", missing), () => {
   test("is what its commands make", async () => {
     await using directory = await temporaryDirectory();
+    await mkdir(join(directory.path, "keys"));
     for (const [name, content] of Object.entries(await secretFiles())) {
       await directory.write(name, content);
     }

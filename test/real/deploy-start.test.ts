@@ -19,6 +19,7 @@ import { DEPLOY } from "../deploy/documents.ts";
 import { probePaths } from "../deploy/expectations.ts";
 import { kustomized, whyNoKustomize } from "../deploy/kubectl.ts";
 import {
+  type Container,
   containerOf,
   contentOf,
   type Manifest,
@@ -165,16 +166,33 @@ describe.skipIf(notRoot !== undefined)(titled("the pod", notRoot), () => {
         });
         expect(sallyport.log.filter(({ level }) => level !== "info")).toEqual([]);
 
-        // In the order of a kubelet: the application first, then the sidecar.
+        // In the order of a kubelet: the hook, in the same container, while the application goes on; then the application
+        // is ended, and the sidecar last.
+        const hook = startContainer(place, stage, preStop(containerOf(place.pod, "sallyport")), {
+          SALLYPORT_ADMIN__LISTEN: `127.0.0.1:${adminPort}`,
+        });
+        onTestFinished(() => hook.signal("SIGKILL"));
+        expect(await hook.exit).toBe(0);
+        expect(sallyport.log.map(({ msg }) => msg)).toContain("draining");
+        expect((await fetch(`http://127.0.0.1:${adminPort}/readyz`)).status).toBe(503);
         for (const each of [application, sallyport]) {
           each.signal("SIGTERM");
           expect(await each.exit).toBe(0);
         }
+        expect(sallyport.log.filter(({ level }) => level !== "info")).toEqual([]);
       },
       RENDERER_TIMEOUT,
     );
   });
 });
+
+/** The same container with the command of its hook. */
+function preStop(container: Container): Container {
+  const { lifecycle } = container;
+  if (lifecycle === undefined || !("exec" in lifecycle.preStop))
+    throw new Error("there is no hook");
+  return { ...container, command: lifecycle.preStop.exec.command, args: [] };
+}
 
 /** The pods of `helm test`, which ask the Service; here they ask the port itself. */
 function testPods(made: readonly Manifest[], adminPort: number): PodSpec[] {
@@ -189,8 +207,8 @@ function testPods(made: readonly Manifest[], adminPort: number): PodSpec[] {
 }
 
 function keyAmong(secrets: readonly Manifest[]) {
-  const [pem = ""] = Object.values(contentOf(only(secrets, "Secret", "sallyport-keys")));
-  return createPublicKey(pem);
+  const [jwk = ""] = Object.values(contentOf(only(secrets, "Secret", "sallyport-keys")));
+  return createPublicKey({ key: JSON.parse(jwk), format: "jwk" });
 }
 
 async function answered(options: RequestOptions, body?: object) {

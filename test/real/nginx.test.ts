@@ -3,7 +3,7 @@ import { chmod, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask, fieldsOf } from "../support/ask.ts";
-import { closedPort } from "../support/dead-ends.ts";
+import { freePort } from "../support/dead-ends.ts";
 import { missing, startProgram } from "../support/program.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
@@ -61,7 +61,7 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
     await chmod(join(directory.path, "uploads"), 0o777);
     await directory.write("www/document.bin", document);
     await directory.write("www/hello.txt", "hello\n".repeat(1000));
-    const port = await closedPort();
+    const port = await freePort();
     const file = await directory.write("nginx.conf", configurationOf(directory.path, port));
     const nginx = stack.use(startProgram("nginx", ["-p", directory.path, "-c", file]));
     await until(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
-import { closedPort } from "../support/dead-ends.ts";
+import { freePort } from "../support/dead-ends.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
 import { installed, missing, runProgram, startProgram } from "../support/program.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
@@ -47,7 +47,7 @@ describe.skipIf(noPrometheus !== undefined)(`Prometheus ${noPrometheus ?? ""}`, 
       }),
     );
     expect(installed("prometheus")).toBeDefined();
-    const port = await closedPort();
+    const port = await freePort();
     await using prometheus = startProgram("prometheus", [
       `--config.file=${config}`,
       `--storage.tsdb.path=${directory.path}/tsdb`,

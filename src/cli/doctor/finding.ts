@@ -1,3 +1,5 @@
+import { codeOrMessage } from "../../lib/error-code.ts";
+
 /** What one look of the doctor has found. */
 export interface Finding {
   readonly result: "good" | "warning" | "bad" | "skipped";
@@ -30,9 +32,6 @@ export function skipped(message: string): Finding {
 
 /** The system's code, or the words of an error. */
 export function codeOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown";
-  const { cause } = error;
-  if (error.name === "TimeoutError" || error.name === "AbortError") return "no answer in time";
-  if ("code" in error && typeof error.code === "string") return error.code;
-  return cause instanceof Error ? codeOf(cause) : error.message;
+  const late = error instanceof Error && ["TimeoutError", "AbortError"].includes(error.name);
+  return late ? "no answer in time" : codeOrMessage(error);
 }

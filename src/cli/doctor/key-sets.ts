@@ -1,8 +1,10 @@
 import type { Configuration } from "../../config/schema.ts";
 import { readJwkSet } from "../../tokens/jwk-set.ts";
-import { createTarget } from "../../upstream/target.ts";
+import { originOf } from "../../upstream/target.ts";
 import { bad, codeOf, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
-import { reach, type Reaching } from "./reach.ts";
+import { reach } from "./reach.ts";
+import type { TlsHints } from "./tls.ts";
+import type { Reaching } from "./waiting.ts";
 
 /** Found on the way: how far the clock of this machine is behind that of a server, in milliseconds. */
 export interface ClockDifference {
@@ -12,7 +14,11 @@ export interface ClockDifference {
 
 type TrustedIssuer = Configuration["tokens"]["trusted"][number];
 
-const TARGET_LIMITS = { connections: 1, timeouts: { connect: 1, response: 1, idle: 1 } };
+const HINTS: TlsHints = {
+  authority: "start with NODE_EXTRA_CA_CERTS=FILE, the certificate of its authority",
+  name: "the certificate is for another name than that in tokens.trusted[].jwks.url",
+  client: "does it ask for a client certificate? None can be shown for a key set",
+};
 
 /** The key set of every trusted issuer, all at the same time. */
 export async function lookAtKeySets(
@@ -24,9 +30,8 @@ export async function lookAtKeySets(
     const { issuer, jwks } = trusted;
     if ("file" in jwks) return [good(`${issuer}: ${jwks.file} holds keys`)];
     const { origin } = new URL(jwks.url);
-    const target = createTarget({ address: origin, ...TARGET_LIMITS });
     const [findings, answered] = await Promise.all([
-      reach(issuer, target.origin, reaching),
+      reach(issuer, originOf(origin), reaching, HINTS),
       askForKeys(trusted, jwks.url, reaching),
     ]);
     if (answered.behindMs !== undefined) {

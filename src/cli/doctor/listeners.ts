@@ -1,76 +1,70 @@
-import { once } from "node:events";
-import { get } from "node:http";
-import { createServer } from "node:net";
 import type { Configuration } from "../../config/schema.ts";
-import { bad, codeOf, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
+import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
+import { type Holder, holderOf, type Place, readiness, servesAsSallyport } from "./holder.ts";
 
-interface Place {
-  readonly host: string;
-  readonly port: number;
-}
+type Key = "server.listen" | "admin.listen";
 
-/** The ports, whether they are free or a Sallyport of ours has them, and whether that is ready. */
+/** The ports, whether they are free or the Sallyport of this configuration has them, and whether that is ready. */
 export async function lookAtListeners(
   { server, admin }: Configuration,
   timeoutMs: number,
 ): Promise<FindingGroup> {
+  const { listen, tls } = server;
   const adminPlace = admin === "off" ? undefined : admin.listen;
   const ready = adminPlace === undefined ? undefined : await readiness(adminPlace, timeoutMs);
   const runs = typeof ready === "number";
+  // Where a certificate is asked for there is none to show; the admin listener must do.
+  const closed = tls.mode !== "off" && tls.clientCertificates?.mode === "required";
+  const [main, other] = await Promise.all([
+    holderUnlessAny(listen, () =>
+      closed ? runs : servesAsSallyport(listen, tls.mode !== "off", timeoutMs),
+    ),
+    adminPlace && holderUnlessAny(adminPlace, () => runs),
+  ]);
   const findings = [
-    await portFinding("server.listen", server.listen, runs),
+    portFinding("server.listen", listen, main, other),
     adminPlace === undefined
       ? skipped("admin is off: nobody can ask whether it is ready")
-      : await portFinding("admin.listen", adminPlace, runs),
+      : portFinding("admin.listen", adminPlace, other, main),
     readyFinding(ready),
   ];
   return { name: "listeners", findings };
 }
 
-async function portFinding(key: string, place: Place, runs: boolean): Promise<Finding> {
-  const { host, port } = place;
+/** Undefined for port 0, which is any. */
+async function holderUnlessAny(
+  place: Place,
+  isSallyport: () => boolean | Promise<boolean>,
+): Promise<Holder | undefined> {
+  return place.port === 0 ? undefined : holderOf(place, isSallyport);
+}
+
+/** @param beside who has the other port: a Sallyport of this configuration would have both. */
+function portFinding(
+  key: Key,
+  { host, port }: Place,
+  holder: Holder | undefined,
+  beside: Holder | undefined,
+): Finding {
   const where = `${key}: ${host.includes(":") ? `[${host}]` : host}:${port}`;
-  if (port === 0) return good(`${where} takes whatever is free`);
-  const code = await bindingFault(place);
-  if (code === undefined) return good(`${where} is free`);
-  if (code !== "EADDRINUSE") {
-    return bad(`${where} cannot be listened on (${code})`, "choose another address or port");
+  const elsewhere = `choose another with ${key}`;
+  switch (holder?.kind) {
+    case undefined:
+      return good(`${where} takes whatever is free`);
+    case "nobody":
+      return good(`${where} is free`);
+    case "other":
+      return bad(`${where} is taken by another program`, elsewhere);
+    case "none can":
+      return bad(
+        `${where} cannot be listened on (${holder.code})`,
+        "choose another address or port",
+      );
+    case "sallyport":
+      return beside === undefined || beside.kind === "sallyport"
+        ? good(`${where} is taken, and a Sallyport is running`)
+        : bad(`${where} is taken by a Sallyport with another configuration`, elsewhere);
   }
-  if (runs) return good(`${where} is taken, and a Sallyport is running`);
-  return bad(`${where} is taken by another program`, `choose another with ${key}`);
-}
-
-/** The system's code when the address cannot be had. It is given back at once. */
-async function bindingFault({ host, port }: Place): Promise<string | undefined> {
-  const probe = createServer();
-  try {
-    probe.listen({ host, port });
-    await once(probe, "listening");
-    return undefined;
-  } catch (error) {
-    return codeOf(error);
-  } finally {
-    probe.close();
-  }
-}
-
-/** Status of `/readyz`; a word when nobody answers as Sallyport does. */
-async function readiness({ host, port }: Place, timeoutMs: number): Promise<number | string> {
-  if (port === 0) return "not known where";
-  const { promise, resolve } = Promise.withResolvers<number | string>();
-  const loopback = new Map([
-    ["0.0.0.0", "127.0.0.1"],
-    ["::", "::1"],
-  ]);
-  const signal = AbortSignal.timeout(timeoutMs);
-  const where = { host: loopback.get(host) ?? host, port, path: "/readyz", agent: false, signal };
-  const asked = get(where, (response) => {
-    response.destroy();
-    const { statusCode = 0 } = response;
-    resolve(statusCode === 200 || statusCode === 503 ? statusCode : `status ${statusCode}`);
-  });
-  asked.on("error", (error) => resolve(codeOf(error)));
-  return promise;
 }
 
 function readyFinding(ready: number | string | undefined): Finding {

@@ -8,6 +8,7 @@ import type {
   Explanation,
 } from "../../core/explanation.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { printableLines } from "../../lib/printable.ts";
 import { formatSize } from "../../lib/size.ts";
 import type { Marks } from "../marks.ts";
 
@@ -31,11 +32,11 @@ export function explanationText(found: Explanation, marks: Marks): string {
     notes.length === 0 ? [] : ["Notes", ...notes.map((note) => `  ${note}`)],
   ];
   const text = sections.flatMap((lines) => (lines.length === 0 ? [] : [lines.join("\n")]));
-  return `${text.join("\n\n").replaceAll(/[^\P{C}\n]/gu, "?")}\n`;
+  return `${printableLines(text.join("\n\n"))}\n`;
 }
 
 function verdictLine(
-  { outcome, status, reason, route, wouldDeny }: ExplainedVerdict,
+  { outcome, status, reason, detail, route, wouldDeny }: ExplainedVerdict,
   backend: ExplainedBackend | undefined,
   marks: Marks,
 ): string {
@@ -47,7 +48,7 @@ function verdictLine(
     case "answered":
       return `${marks.good} answered by Sallyport itself: ${route}`;
     case "refused":
-      return `${marks.bad} refused with ${status}: ${reason}`;
+      return `${marks.bad} refused with ${status}: ${reason}${detail === undefined ? "" : ` (${detail})`}`;
   }
 }
 

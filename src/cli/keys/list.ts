@@ -1,16 +1,14 @@
 import { systemClock } from "../../lib/clock.ts";
 import { type KeyInState, keyStates } from "../../tokens/key-states.ts";
 import { parseFlags } from "../arguments.ts";
-import { EXIT, type Terminal, UsageError } from "../command.ts";
+import { EXIT, type Terminal } from "../command.ts";
+import { formatFrom } from "../format.ts";
 import { PLACE_FLAGS, placeOf, timeText } from "./place.ts";
 
 /** Tells what each key does, newest first. */
 export async function list(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, { ...PLACE_FLAGS, format: { type: "string" } });
-  const { format = "text" } = flags;
-  if (format !== "text" && format !== "json") {
-    throw new UsageError(`--format wants text or json, not ${format}`);
-  }
+  const format = formatFrom(flags.format, ["text", "json"]);
   const { directory, algorithm } = placeOf(flags, terminal);
   const { keys } = await keyStates(directory, algorithm, systemClock.now());
   if (format === "json") terminal.out(`${JSON.stringify(keys.map(asJson), undefined, 2)}\n`);

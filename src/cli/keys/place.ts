@@ -1,5 +1,4 @@
 import { loadConfiguration } from "../../config/load.ts";
-import { parseDuration } from "../../lib/duration.ts";
 import { isSigningAlgorithm, type SigningAlgorithm } from "../../tokens/algorithms.ts";
 import { CONFIGURATION_FLAGS, configurationSources } from "../arguments.ts";
 import { type Terminal, UsageError } from "../command.ts";
@@ -47,15 +46,6 @@ export function placeOf(flags: PlaceFlagValues, terminal: Terminal): KeyPlace {
     throw new UsageError("the configuration names no directory tokens.keys; say --directory");
   }
   return { directory, algorithm: tokens.algorithm, lifetimeMs: tokens.lifetime };
-}
-
-/** @returns milliseconds. @throws UsageError for what is no duration. */
-export function durationIn(flag: string, text: string): number {
-  const milliseconds = parseDuration(text);
-  if (milliseconds === undefined) {
-    throw new UsageError(`--${flag} wants a duration such as 10m, not ${text}`);
-  }
-  return milliseconds;
 }
 
 function algorithmIn(name: string | undefined): SigningAlgorithm | undefined {

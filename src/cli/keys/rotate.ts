@@ -2,10 +2,10 @@ import { systemClock } from "../../lib/clock.ts";
 import { keyStates } from "../../tokens/key-states.ts";
 import { endings } from "../../tokens/rotation.ts";
 import { writeEnd } from "../../tokens/written-key.ts";
-import { parseFlags } from "../arguments.ts";
+import { durationFlag, parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal, UsageError } from "../command.ts";
 import { makeKeyFile } from "./make-key-file.ts";
-import { durationIn, PLACE_FLAGS, placeOf, timeText } from "./place.ts";
+import { PLACE_FLAGS, placeOf, timeText } from "./place.ts";
 
 /**
  * Makes the next key: published now, signing later. Then gives the older ones their end. A rotation that breaks off
@@ -19,7 +19,7 @@ export async function rotate(args: readonly string[], terminal: Terminal): Promi
     lifetime: { type: "string" },
   });
   const place = placeOf(flags, terminal);
-  const publishForMs = durationIn("publish-for", flags["publish-for"] ?? "10m");
+  const publishForMs = durationFlag("publish-for", flags["publish-for"] ?? "10m");
   const lifetimeMs = lifetimeOf(flags.lifetime, place.lifetimeMs);
   const nowMs = systemClock.now();
   const { algorithm, keys } = await keyStates(place.directory, place.algorithm, nowMs);
@@ -45,7 +45,7 @@ function lifetimeOf(flag: string | undefined, configured: number | undefined): n
     if (configured !== undefined) return configured;
     throw new UsageError("say how long tokens live: --lifetime, or --config to read it there");
   }
-  const lifetime = durationIn("lifetime", flag);
+  const lifetime = durationFlag("lifetime", flag);
   if (configured !== undefined && lifetime < configured) {
     throw new UsageError("--lifetime is shorter than tokens.lifetime: tokens would end early");
   }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import { codeOrMessage } from "../../lib/error-code.ts";
 import { type Answer, readAnswers } from "./answers.ts";
 import type { Observed } from "./check.ts";
 
@@ -37,7 +38,7 @@ export async function exchange(
     await once(socket, ready, { signal: AbortSignal.timeout(peer.timeoutMs) });
     return await talk(socket, { bytes, methods, enough, timeoutMs: peer.timeoutMs });
   } catch (error) {
-    return { answers: [], end: "unreachable", raw: "", trouble: reasonOf(error) };
+    return { answers: [], end: "unreachable", raw: "", trouble: troubleOf(error) };
   } finally {
     socket.destroy();
   }
@@ -78,8 +79,7 @@ async function talk(
   return { answers, end, raw: received.toString("latin1") };
 }
 
-function reasonOf(error: unknown): string {
-  if (error instanceof Error && error.name === "AbortError") return "no connection in time";
-  if (error instanceof Error && "code" in error) return String(error.code);
-  return error instanceof Error ? error.message : String(error);
+function troubleOf(error: unknown): string {
+  const late = error instanceof Error && error.name === "AbortError";
+  return late ? "no connection in time" : codeOrMessage(error);
 }

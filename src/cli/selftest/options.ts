@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { isIP, type ListenOptions } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 import { listen } from "../../config/fields.ts";
-import { parseDuration } from "../../lib/duration.ts";
-import { parseFlags } from "../arguments.ts";
+import { durationFlag, parseFlags } from "../arguments.ts";
 import { UsageError } from "../command.ts";
+import { formatFrom } from "../format.ts";
 import type { Peer } from "./exchange.ts";
 
 /** What the command line says. */
@@ -43,10 +43,8 @@ const FLAGS = {
 /** @throws UsageError for what makes no sense; it never tells the token. */
 export function readOptions(args: readonly string[]): SelftestOptions {
   const flags = parseFlags(args, FLAGS);
-  const { format = "text", backend, echo } = flags;
-  if (format !== "text" && format !== "json") {
-    throw new UsageError(`--format wants text or json, not ${format}`);
-  }
+  const { backend, echo } = flags;
+  const format = formatFrom(flags.format, ["text", "json"]);
   if (backend !== undefined && echo !== undefined) {
     throw new UsageError("--backend and --echo exclude each other");
   }
@@ -56,7 +54,7 @@ export function readOptions(args: readonly string[]): SelftestOptions {
       host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
       port: Number(url.port || (url.protocol === "https:" ? 443 : 80)),
       tls: tlsOf(url, flags),
-      timeoutMs: timeoutOf(flags.timeout),
+      timeoutMs: durationFlag("timeout", flags.timeout ?? "5s", 1),
     },
     host: url.host,
     token: tokenOf(flags),
@@ -104,14 +102,6 @@ function tokenOf(flags: { readonly token?: string; readonly "token-file"?: strin
   const given = token ?? contentOf("--token-file", file ?? "").trim();
   if (!/^[\x21-\x7e]+$/.test(given)) throw new UsageError("the token is not one word of ASCII");
   return given;
-}
-
-function timeoutOf(given = "5s"): number {
-  const timeoutMs = parseDuration(given);
-  if (timeoutMs === undefined || timeoutMs === 0) {
-    throw new UsageError("--timeout wants a duration, for example 5s");
-  }
-  return timeoutMs;
 }
 
 function placeOf(given: string): ListenOptions {

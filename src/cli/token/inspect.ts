@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { type InspectedToken, inspectToken } from "../../app/explanation/inspect-token.ts";
 import { SILENT_LOG } from "../../app/explanation/silent.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { printableLines } from "../../lib/printable.ts";
 import { maskText } from "../../observe/redaction.ts";
 import { loadSigningKeys } from "../../tokens/signing-keys.ts";
 import { CONFIGURATION_FLAGS, configurationSources, parseFlags } from "../arguments.ts";
@@ -11,7 +12,7 @@ import { stepLines } from "../explain/text.ts";
 import { formatFrom } from "../format.ts";
 import { inspect } from "../inspect.ts";
 import { type Marks, marksFor } from "../marks.ts";
-import { TOKEN_FLAGS, tokenFrom } from "../token-argument.ts";
+import { onOneLine, TOKEN_FLAGS, tokenFrom } from "../token-argument.ts";
 
 const FLAGS = { ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, format: { type: "string" } } as const;
 
@@ -25,7 +26,7 @@ export async function inspectOne(args: readonly string[], terminal: Terminal): P
     throw new UsageError("one token is wanted, not several");
   }
   const given = named ?? words[0] ?? (await textOf(terminal.input));
-  const token = given.trim().replace(/^Bearer\s+/i, "");
+  const token = onOneLine(given.trim().replace(/^Bearer\s+/i, ""));
   if (token === "") throw new UsageError("there is no token to inspect");
   const configuration = await inspect(configurationSources(flags, terminal));
   const { algorithm, keys: directory } = configuration.tokens;
@@ -84,7 +85,7 @@ function inspectedText(found: InspectedToken, marks: Marks): string {
     `Dates, at ${new Date().toISOString()} here`,
     ...(clock.length === 0 ? ["  none"] : clock.map((line) => `  ${line}`)),
   ];
-  return `${lines.join("\n").replaceAll(/[^\P{C}\n]/gu, "?")}\n`;
+  return `${printableLines(lines.join("\n"))}\n`;
 }
 
 function fieldLines(fields: Readonly<Record<string, unknown>> | undefined): string[] {

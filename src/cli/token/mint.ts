@@ -3,6 +3,7 @@ import { SILENT_LOG, SILENT_OBSERVER } from "../../app/explanation/silent.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { formatDuration, parseDuration } from "../../lib/duration.ts";
+import { printable } from "../../lib/printable.ts";
 import { createTokenIssuer } from "../../tokens/issuer.ts";
 import { loadSigningKeys } from "../../tokens/signing-keys.ts";
 import { CONFIGURATION_FLAGS, configurationSources, parseFlags } from "../arguments.ts";
@@ -40,7 +41,7 @@ export async function mint(args: readonly string[], terminal: Terminal): Promise
   terminal.out(`${token}\n`);
   const told = groups.length === 0 ? "without groups" : `of ${groups.join(", ")}`;
   const note = `a token for ${subject} ${told}, for ${formatDuration(lifetimeMs)}; nothing revokes it`;
-  terminal.err(`${note.replaceAll(/\p{C}/gu, "?")}\n`);
+  terminal.err(`${printable(note)}\n`);
   return EXIT.done;
 }
 
