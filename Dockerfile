@@ -10,9 +10,10 @@
 #   --build-arg BUILD_IMAGE=node:26-trixie-slim@sha256:… --build-arg RUNTIME_IMAGE=…
 #
 # The runtime image must bring Node >= 26.5.1 (or 24.18.1) at /nodejs/bin/node.
-# Run it with a read-only root; it writes nowhere:
+# Run it with a read-only root; it writes nowhere. `--user` is for files that are closed to uid 65532, as keys of your
+# own are:
 #
-#   docker run --read-only --cap-drop ALL --security-opt no-new-privileges \
+#   docker run --read-only --user "$(id -u):$(id -g)" --cap-drop ALL --security-opt no-new-privileges \
 #     --volume "$PWD/deployment:/etc/sallyport:ro" --publish 8443:8443 sallyport:0.1.0
 #
 # test/real/image-content.test.ts lays out what the last stage copies and runs it.

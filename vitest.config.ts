@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Limits in milliseconds. Nothing is tried twice: a test that fails now and then is a fault to be found. */
-const common = { pool: "forks", testTimeout: 15_000, hookTimeout: 15_000, retry: 0 } as const;
+const common = { pool: "forks", testTimeout: 30_000, hookTimeout: 30_000, retry: 0 } as const;
 
 export default defineConfig({
   test: {

@@ -4,14 +4,15 @@
  *   node docs/generate-configuration.ts > docs/configuration.md
  */
 import { jsonSchema } from "../src/config/json-schema.ts";
+import { AFTER, NOTES } from "./configuration-notes.ts";
 import { code, type Row, rowsOf } from "./schema-rows.ts";
 
 const BEFORE = `# Configuration
 
-<!-- Made by \`node docs/generate-configuration.ts > docs/configuration.md\` from the schema. Change it there: src/config/schema-*.ts -->
+<!-- Made by \`node docs/generate-configuration.ts > docs/configuration.md\` from the schema. Change it there: src/config/schema-*.ts, docs/configuration-notes.ts -->
 
 One YAML file. Which one: \`--config FILE\`, else \`$SALLYPORT_CONFIG\`, else \`config.yaml\`. [config.yaml](../config.yaml) is an example
-with every section and comments. \`sallyport check\` reads the file and everything that it names, and tells all that is wrong at once.
+with every key and a comment on each. \`sallyport check\` reads the file and everything that it names, and tells all that is wrong at once.
 
 ## How values are written
 
@@ -24,6 +25,7 @@ with every section and comments. \`sallyport check\` reads the file and everythi
 
 - **References**: \`\${NAME}\`, \`\${NAME:-default}\`, \`\${NAME:?message}\` and \`\${file:/run/secrets/name}\` may stand in any value. They are
   resolved after parsing, so a value can never add keys. A \`$\` without \`{\` means itself: hashes of passwords need no doubling.
+  In a flag or a variable they mean the same.
 - **Environment**: \`SALLYPORT_SERVER__LISTEN\` sets \`server.listen\`: two underscores between keys, letter case does not count. Lists and
   mappings are written in YAML's flow style, \`["a", "b"]\`. A variable \`SALLYPORT_…\` that sets nothing known is an error.
 - **Flags**: \`--set server.listen=127.0.0.1:8443\`.
@@ -41,7 +43,7 @@ export function configurationReference(): string {
   const sections = Object.entries(properties).flatMap(([name, schema]) =>
     typeof schema === "object" ? section(rowsOf(name, schema, required.includes(name))) : [],
   );
-  return [BEFORE, ...sections].join("\n");
+  return [BEFORE, ...sections, AFTER].join("\n");
 }
 
 /** The first row is the section itself. */
@@ -59,6 +61,7 @@ function section([own, ...rows]: readonly Row[]): string[] {
     "| --- | --- | --- | --- | --- |",
     ...rows.map(line),
     "",
+    ...(NOTES[own.key] === undefined ? [] : [`${NOTES[own.key]}\n`]),
   ];
 }
 

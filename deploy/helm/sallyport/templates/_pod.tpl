@@ -32,7 +32,7 @@ fsGroup: 65532
 {{- $_ := set $config "upstreams" (dict "app" (dict "targets" (list "http://127.0.0.1:8080"))) -}}
 {{- end -}}
 {{- if and (eq .Values.mode "sidecar") (not $config.server.drain) -}}
-{{- $_ := set $config.server "drain" (dict "delay" "0s" "timeout" "15s") -}}
+{{- $_ := set $config.server "drain" (dict "delay" "5s" "timeout" "15s") -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
@@ -54,7 +54,7 @@ fsGroup: 65532
     - { name: https, containerPort: 8443, protocol: TCP }
     - { name: admin, containerPort: 9464, protocol: TCP }
   startupProbe:
-    httpGet: { path: /livez, port: admin }
+    httpGet: { path: /startupz, port: admin }
     periodSeconds: 1
     failureThreshold: 30
   livenessProbe:
