@@ -5,8 +5,16 @@ import type { TrackedResponse } from "./tracked-response.ts";
 /** Begins the work on one request. */
 type Begin = (request: IncomingMessage, response: TrackedResponse) => void;
 
-/** So many requests of one connection may wait for the answers to those before them. */
+/** So many requests of one connection may wait for the answers to those before them… */
 const MOST_WAITING = 100;
+/** …with so many names and values in their header sections together: a hundred with twenty fields each. */
+const MOST_STRINGS = 4_000;
+
+/** What waits on a connection. */
+interface Waiting {
+  requests: number;
+  strings: number;
+}
 
 /**
  * Has the requests of one connection begun one after the other, when the answers before theirs are out. Node hands out all
@@ -18,7 +26,7 @@ const MOST_WAITING = 100;
  * @param refused told of each connection that ends because too many wait on it.
  */
 export function inTurn(begin: Begin, refused: () => void): Begin {
-  const waiting = new WeakMap<Socket, number>();
+  const waiting = new WeakMap<Socket, Waiting>();
   return (request, response) => {
     const { socket } = request;
     // What comes behind the last answer is read away.
@@ -27,15 +35,19 @@ export function inTurn(begin: Begin, refused: () => void): Begin {
       begin(request, response);
       return;
     }
-    const before = waiting.get(socket) ?? 0;
-    if (before === MOST_WAITING) {
+    const ahead = waiting.get(socket) ?? { requests: 0, strings: 0 };
+    waiting.set(socket, ahead);
+    const strings = request.rawHeaders.length;
+    ahead.requests += 1;
+    ahead.strings += strings;
+    if (ahead.requests > MOST_WAITING || ahead.strings > MOST_STRINGS) {
       socket.destroy();
       refused();
       return;
     }
-    waiting.set(socket, before + 1);
     response.onTurn = () => {
-      waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
+      ahead.requests -= 1;
+      ahead.strings -= strings;
       setImmediate(() => {
         if (!socket.writableEnded && !socket.destroyed) begin(request, response);
       });
