@@ -57,6 +57,18 @@ describe("a blank that is no space before a token", () => {
   });
 });
 
+describe("a WebSocket with another number of keys than one", () => {
+  it.each([
+    ["none", WEBSOCKET.slice(0, -1)],
+    ["two", [...WEBSOCKET, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]],
+  ])("(%s) is refused", async (_name, fields) => {
+    const { gate, backend } = standing();
+    const { last } = await exchange(gate, request(["GET /public/ws HTTP/1.1", HOST, ...fields]));
+    expect(last.status).toBe(400);
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
 describe("Expect: 100-continue", () => {
   const expecting = ["POST /public/x HTTP/1.1", HOST, "Expect: 100-continue"];
 
