@@ -22,6 +22,9 @@ export class QuestionError extends Error {
   }
 }
 
+/** What every client that opens a WebSocket sends, and nobody wants to type; that of RFC 6455 §1.3. */
+const SAMPLE_KEY = "dGhlIHNhbXBsZSBub25jZQ==";
+
 const URL_FORM = /^(?:(https?):\/\/([^/?#]+))?([/?#].*)?$/i;
 
 /**
@@ -45,8 +48,9 @@ export function askedRequest(question: Question): AskedRequest {
   const target = Buffer.from(rest.startsWith("/") ? rest : `/${rest}`).toString("latin1");
   const fields = question.headers.map(fieldOf);
   if (authorization !== undefined) fields.push(checked("Authorization", authorization));
-  if (!fields.some(([name]) => name.toLowerCase() === "host"))
-    fields.unshift(checked("Host", authority));
+  const has = (wanted: string): boolean => fields.some(([name]) => name.toLowerCase() === wanted);
+  if (!has("host")) fields.unshift(checked("Host", authority));
+  if (has("upgrade") && !has("sec-websocket-key")) fields.push(["Sec-WebSocket-Key", SAMPLE_KEY]);
   const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const head = `${method} ${target} HTTP/1.1\r\n${lines}\r\n`;
   return { head, secure: scheme.toLowerCase() === "https", peer };
