@@ -1,8 +1,9 @@
 import { changedKeys, startKeys, withoutRestart } from "../config/changes.ts";
 import { filesReadAlong } from "../config/named-files.ts";
 import type { Configuration } from "../config/schema.ts";
-import { ConfigError, type ConfigProblem, firstProblems } from "../core/config-problem.ts";
+import { ConfigError, firstProblems } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
+import type { ReloadResult } from "../core/reload-result.ts";
 import { fingerprintOfFile } from "../lib/fingerprint.ts";
 import { FollowedFiles } from "./followed-files.ts";
 
@@ -27,18 +28,6 @@ export interface ReloadOptions {
   readonly reloaded: (successful: boolean) => void;
   readonly log: Log;
 }
-
-type ReloadResult =
-  | {
-      readonly successful: true;
-      /** Keys, never values: these may be secrets. */
-      readonly changed: readonly string[];
-      /** Files with another content: a renewed certificate changes no key. */
-      readonly files: readonly string[];
-      /** The keys that are others than at the start of the process and need a restart, since whenever. */
-      readonly atRestart: readonly string[];
-    }
-  | { readonly successful: false; readonly problems: readonly ConfigProblem[] };
 
 export interface Reloading {
   /**

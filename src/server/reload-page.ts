@@ -1,17 +1,9 @@
 import { type AdminPage, JSON_TYPE } from "../core/admin-page.ts";
-import { type ConfigProblem, describeProblem } from "../core/config-problem.ts";
-
-type Result =
-  | {
-      readonly successful: true;
-      readonly changed: readonly string[];
-      readonly files: readonly string[];
-      readonly atRestart: readonly string[];
-    }
-  | { readonly successful: false; readonly problems: readonly ConfigProblem[] };
+import { describeProblem } from "../core/config-problem.ts";
+import type { ReloadResult } from "../core/reload-result.ts";
 
 /** `POST /-/reload`: reads the configuration now and tells what changed, or what is wrong with it. */
-export function reloadPage(reload: () => Promise<Result>): AdminPage {
+export function reloadPage(reload: () => Promise<ReloadResult>): AdminPage {
   return {
     path: "/-/reload",
     method: "POST",
