@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Arguments, HELP, readArguments } from "./arguments.ts";
 import { run } from "./machine/children.ts";
+import { DIVISION, keepToOwnCores } from "./machine/cores.ts";
 import { describeMachine, hasPackage, packageVersion } from "./machine/programs.ts";
 import { PEERS } from "./peers.ts";
 import { writeDocument } from "./report/document.ts";
@@ -52,12 +53,14 @@ async function measure(chosen: Arguments): Promise<Results> {
   await using setting = await prepareSetting((directory) =>
     buildProduct(join(directory, "product")),
   );
+  await keepToOwnCores();
   const bench: Bench = { setting, peers: present, rounds, seconds, say };
   const rows: Row[] = [];
   const results: Results = {
     date: new Date().toISOString(),
     revision: await revision(),
     machine: await describeMachine(),
+    divided: DIVISION !== undefined,
     packages: Object.fromEntries(
       PACKAGES.filter(hasPackage).map((name) => [name, packageVersion(name)]),
     ),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startSink } from "./backends/sink.ts";
 import { usageOf } from "./machine/accounting.ts";
+import { keepToOwnCores } from "./machine/cores.ts";
 import type { Running } from "./peers/peer.ts";
 import { startSallyport } from "./peers/sallyport.ts";
 import { sendCounted } from "./quick/counted-load.ts";
@@ -47,6 +48,7 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const { base, tls } = values;
+  await keepToOwnCores();
   await using setting = await prepareSetting((directory) => buildProduct(join(directory, "tree")));
   const entry = await exportRevision(base, join(setting.directory, "base"));
   const figures = await compare(setting, tls, { tree: setting.entry, base: entry });
@@ -62,7 +64,7 @@ async function compare(
   entries: Readonly<Record<keyof Figures, string>>,
 ): Promise<Figures> {
   await using sink = await startSink();
-  const place = { backend: sink.port, tls };
+  const place = { backend: sink.port, tls, cores: "own" } as const;
   await using tree = await startSallyport(setting, place, { entry: entries.tree });
   await using base = await startSallyport(setting, place, { entry: entries.base });
   const ca = tls ? setting.certificate.pem : undefined;

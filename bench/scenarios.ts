@@ -72,7 +72,12 @@ export const SCENARIOS = {
   h: {
     title: "one and two workers",
     run: (bench) =>
-      measureRequests(bench, { scenario: "h", peers: ["sallyport", "sallyport-2"], tokens: 1 }),
+      measureRequests(bench, {
+        scenario: "h",
+        peers: ["sallyport", "sallyport-2"],
+        tokens: 1,
+        cores: "all",
+      }),
   },
 } as const satisfies Record<string, Scenario>;
 

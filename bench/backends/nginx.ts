@@ -1,6 +1,6 @@
 import { mkdir, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { startChild } from "../machine/children.ts";
+import { type Child, startChild } from "../machine/children.ts";
 import { accepting, freePort } from "../machine/ports.ts";
 import { needProgram } from "../machine/programs.ts";
 import type { Running } from "../peers/peer.ts";
@@ -36,7 +36,12 @@ export async function startBackend(setting: Setting): Promise<Running> {
 }
 
 /** Runs nginx with one worker in front of what `http` describes, and waits until it accepts on the port. */
-export async function startNginx(setting: Setting, port: number, http: string): Promise<Running> {
+export async function startNginx(
+  setting: Setting,
+  port: number,
+  http: string,
+  start: (command: string, args: readonly string[]) => Child = startChild,
+): Promise<Running> {
   const directory = join(setting.directory, `nginx-${port}`);
   await mkdir(directory);
   const scratch = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -61,6 +66,6 @@ http {
 }
 `,
   );
-  const child = startChild(needProgram("nginx"), ["-q", "-p", directory, "-c", file]);
+  const child = start(needProgram("nginx"), ["-q", "-p", directory, "-c", file]);
   return running(child, accepting(port, child));
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { startChild } from "../machine/children.ts";
+import { startProxy } from "../machine/cores.ts";
 import { accepting, freePort } from "../machine/ports.ts";
 import { missingPrograms, needProgram } from "../machine/programs.ts";
 import type { Peer } from "./peer.ts";
@@ -10,7 +10,7 @@ export const caddy: Peer = {
   title: "Caddy, no authentication",
   checks: undefined,
   missing: () => missingPrograms("caddy"),
-  async start(setting, { backend, tls }) {
+  async start(setting, { backend, tls, cores }) {
     const port = await freePort();
     const { certFile, keyFile } = setting.certificate;
     const file = await setting.write(
@@ -36,7 +36,8 @@ ${tls ? "https" : "http"}://:${port} {
     );
     // Caddy keeps state in the home directory; this one goes away.
     const home = join(setting.directory, `caddy-home-${port}`);
-    const child = startChild(
+    const child = startProxy(
+      cores,
       needProgram("caddy"),
       ["run", "--adapter", "caddyfile", "--config", file],
       { GOMAXPROCS: "1", HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home },

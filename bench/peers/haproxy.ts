@@ -1,4 +1,4 @@
-import { startChild } from "../machine/children.ts";
+import { startProxy } from "../machine/cores.ts";
 import { accepting, freePort } from "../machine/ports.ts";
 import { missingPrograms, needProgram } from "../machine/programs.ts";
 import type { Setting } from "../setting/setting.ts";
@@ -12,7 +12,7 @@ export function haproxy(checks: Algorithm | undefined): Peer {
     title: checks === undefined ? "HAProxy, no authentication" : `HAProxy, jwt_verify ${checks}`,
     checks,
     missing: () => missingPrograms("haproxy"),
-    async start(setting, { backend, tls }) {
+    async start(setting, { backend, tls, cores }) {
       const port = await freePort();
       const front = tls ? ` ssl crt ${setting.certificate.bothFile} ssl-min-ver TLSv1.3` : "";
       const file = await setting.write(
@@ -38,7 +38,7 @@ backend app
   server app 127.0.0.1:${backend}
 `,
       );
-      const child = startChild(needProgram("haproxy"), ["-q", "-db", "-f", file]);
+      const child = startProxy(cores, needProgram("haproxy"), ["-q", "-db", "-f", file]);
       return running(child, accepting(port, child));
     },
   };

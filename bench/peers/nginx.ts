@@ -1,4 +1,5 @@
 import { startNginx } from "../backends/nginx.ts";
+import { startProxy } from "../machine/cores.ts";
 import { freePort } from "../machine/ports.ts";
 import { missingPrograms } from "../machine/programs.ts";
 import type { Peer } from "./peer.ts";
@@ -8,7 +9,7 @@ export const nginx: Peer = {
   title: "nginx, no authentication",
   checks: undefined,
   missing: () => missingPrograms("nginx"),
-  async start(setting, { backend, tls }) {
+  async start(setting, { backend, tls, cores }) {
     const port = await freePort();
     const { certFile, keyFile } = setting.certificate;
     const encryption = `ssl_certificate ${certFile};
@@ -33,6 +34,7 @@ export const nginx: Peer = {
       proxy_max_temp_file_size 0;
     }
   }`,
+      (command, args) => startProxy(cores, command, args),
     );
   },
 };

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { startChild } from "../machine/children.ts";
+import { startProxy } from "../machine/cores.ts";
 import { hasPackage } from "../machine/programs.ts";
 import { AUDIENCE, ISSUER } from "../setting/tokens.ts";
 import type { Peer } from "./peer.ts";
@@ -16,7 +16,7 @@ export function nodeStack(script: string, title: string, packages: readonly stri
       if (missing.length === 0) return undefined;
       return `not installed: ${missing.join(", ")} (npm ci --prefix bench)`;
     },
-    async start({ certificate, keys }, { backend, tls }) {
+    async start({ certificate, keys }, { backend, tls, cores }) {
       const { certFile, keyFile } = certificate;
       const given = {
         backend: `http://127.0.0.1:${backend}`,
@@ -27,7 +27,7 @@ export function nodeStack(script: string, title: string, packages: readonly stri
         tls: tls ? { certFile, keyFile } : undefined,
       };
       const file = join(import.meta.dirname, "../stacks", script);
-      const child = startChild(process.execPath, [file, JSON.stringify(given)], {
+      const child = startProxy(cores, process.execPath, [file, JSON.stringify(given)], {
         NODE_ENV: "production",
       });
       const listening = child.read((output) => {

@@ -1,3 +1,4 @@
+import type { Cores } from "../machine/cores.ts";
 import type { Setting } from "../setting/setting.ts";
 import type { Algorithm } from "../setting/tokens.ts";
 
@@ -7,6 +8,7 @@ export interface Place {
   readonly backend: number;
   /** TLS 1.3 in front, or nothing. */
   readonly tls: boolean;
+  readonly cores: Cores;
 }
 
 /** A proxy that runs. Disposing ends it. */

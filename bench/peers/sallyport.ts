@@ -1,5 +1,5 @@
 import { argon2Sync, randomBytes } from "node:crypto";
-import { startChild } from "../machine/children.ts";
+import { startProxy } from "../machine/cores.ts";
 import { nodeFlags } from "../setting/product.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
@@ -41,7 +41,7 @@ export async function startSallyport(
     `sallyport-${randomBytes(4).toString("hex")}.yaml`,
     configuration,
   );
-  const child = startChild(process.execPath, [
+  const child = startProxy(place.cores, process.execPath, [
     ...(await nodeFlags()),
     entry,
     "serve",

@@ -24,6 +24,8 @@ export interface Results {
   readonly date: string;
   readonly revision: string;
   readonly machine: Machine;
+  /** Whether a proxy had a core of its own, where it says so; else all shared all. */
+  readonly divided: boolean;
   /** Versions of the packages of the Node stacks. */
   readonly packages: Readonly<Record<string, string>>;
   readonly rounds: number;

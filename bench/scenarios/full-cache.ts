@@ -17,7 +17,8 @@ export async function measureFullCache(bench: Bench, scenario: string): Promise<
   if (!bench.peers.includes("sallyport")) return [];
   const { setting, rounds, seconds, say } = bench;
   await using backend = await startBackend(setting);
-  await using running = await PEERS.sallyport.start(setting, { backend: backend.port, tls: true });
+  const place = { backend: backend.port, tls: true, cores: "own" } as const;
+  await using running = await PEERS.sallyport.start(setting, place);
   const { port, pid } = running;
   const many = await tokenFile(setting, "ES256", ENTRIES);
   const one = await tokenFile(setting, "ES256", 1);

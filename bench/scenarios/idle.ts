@@ -43,7 +43,7 @@ export async function measureIdle(
     { count, webSocket, backend }: (typeof kinds)[number],
   ) {
     const algorithm = peer.checks ?? "ES256";
-    await using running = await peer.start(setting, { backend, tls: true });
+    await using running = await peer.start(setting, { backend, tls: true, cores: "own" });
     const { pid, port } = running;
     await checkRefusals(setting, peer, running, { tls: true });
     await load({ port, tls: true, tokens: await tokenFile(setting, algorithm, 1), seconds: 2 });

@@ -1,6 +1,7 @@
 import { startBackend } from "../backends/nginx.ts";
 import { CONNECTIONS, load, type LoadResult } from "../load/wrk.ts";
 import { usageOf } from "../machine/accounting.ts";
+import type { Cores } from "../machine/cores.ts";
 import { type PeerName, PEERS } from "../peers.ts";
 import type { Peer, Running } from "../peers/peer.ts";
 import type { Row } from "../report/results.ts";
@@ -18,10 +19,12 @@ export interface RequestLoad {
   readonly tokens: number;
   /** Bytes of a JSON body; a GET when left out. */
   readonly bodyBytes?: number;
+  /** Which cores each proxy may use; one of its own when left out. */
+  readonly cores?: Cores;
 }
 
 /** Until code is compiled and connections to the backend are made: V8 takes some 100,000 requests, twice as dear, for it. */
-const WARM_UP_SECONDS = 12;
+export const WARM_UP_SECONDS = 12;
 
 /** Measures all peers in turns, first plain, then with TLS in front. */
 export async function measureRequests(bench: Bench, what: RequestLoad): Promise<readonly Row[]> {
@@ -33,7 +36,7 @@ export async function measureRequests(bench: Bench, what: RequestLoad): Promise<
 
 async function measureVariant(
   bench: Bench,
-  { scenario, peers, tokens, bodyBytes = 0 }: RequestLoad,
+  { scenario, peers, tokens, bodyBytes = 0, cores = "own" }: RequestLoad,
   tls: boolean,
 ): Promise<readonly Row[]> {
   const { setting, rounds, seconds, say } = bench;
@@ -46,7 +49,7 @@ async function measureVariant(
     const peer: Peer = PEERS[name];
     say(`${scenario}, ${variant}: ${name} starts`);
     try {
-      const running = ends.use(await peer.start(setting, { backend, tls }));
+      const running = ends.use(await peer.start(setting, { backend, tls, cores }));
       await checkCorrectness(setting, peer, running, { tls, post: bodyBytes > 0 });
       const sent = {
         tls,

@@ -24,7 +24,7 @@ export async function measureStartUp(bench: Bench, scenario: string): Promise<re
       peer: "sallyport" as const,
       variant: "installed for production",
       async measure() {
-        const place = { backend: sink.port, tls: true };
+        const place = { backend: sink.port, tls: true, cores: "all" } as const;
         const adminPort = await freePort();
         const began = performance.now();
         const starting = startSallyport(setting, place, { entry, adminPort });

@@ -1,11 +1,14 @@
 import { startBackend } from "../backends/nginx.ts";
+import { load } from "../load/wrk.ts";
 import { type Paced, startPaced } from "../load/paced.ts";
 import { PEERS } from "../peers.ts";
 import { USER } from "../peers/sallyport.ts";
 import type { Row } from "../report/results.ts";
 import { forge, garbage } from "../setting/tokens.ts";
+import { WARM_UP_SECONDS } from "./requests.ts";
 import { type Figures, inTurns } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
+import { tokenFile } from "./token-files.ts";
 
 /** Requests per second whose time is looked at: 2,500 in five seconds, so that 25 lie above the 99th percentile. */
 const PROBES = 500;
@@ -23,7 +26,8 @@ export async function measureStorms(bench: Bench, scenario: string): Promise<rea
   if (!bench.peers.includes("sallyport")) return [];
   const { setting, rounds, seconds, say } = bench;
   await using backend = await startBackend(setting);
-  await using running = await PEERS.sallyport.start(setting, { backend: backend.port, tls: true });
+  const place = { backend: backend.port, tls: true, cores: "all" } as const;
+  await using running = await PEERS.sallyport.start(setting, place);
   const valid = await setting.keys.ES256.sign();
   const during = { port: running.port, ca: setting.certificate.pem, seconds };
   const probe = { ...during, method: "GET", path: "/orders/4711", perSecond: PROBES } as const;
@@ -44,7 +48,9 @@ export async function measureStorms(bench: Bench, scenario: string): Promise<rea
       return { p50: result.p50Ms, p99: result.p99Ms };
     },
   }));
-  await contenders[0]?.measure();
+  const tokens = await tokenFile(setting, "ES256", 1);
+  await load({ ...during, tls: true, tokens, seconds: WARM_UP_SECONDS });
+  for (const contender of contenders) await contender.measure();
   return await inTurns(scenario, contenders, rounds, say);
 }
 

@@ -48,7 +48,7 @@ async function measureDirection(
   for (const name of peers.filter((name) => present.includes(name))) {
     const peer: Peer = PEERS[name];
     try {
-      const running = ends.use(await peer.start(setting, { backend, tls }));
+      const running = ends.use(await peer.start(setting, { backend, tls, cores: "own" }));
       await checkRefusals(setting, peer, running, { tls });
       const token = await setting.keys[peer.checks ?? "ES256"].sign();
       const what = direction === "download" ? downloading : uploading(file);
