@@ -49,6 +49,8 @@ EXPOSE 8443 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
   CMD ["/nodejs/bin/node", "--disable-sigusr1", "/app/dist/main.js", "healthcheck"]
 # The young space is 8 MiB at most: 38 MB less resident memory under load, at the same cost of a request.
+# When it is idle, V8 may not shrink the heap: the shapes of objects that nobody has at that moment go with it, and all code
+# that was compiled for them. The first seconds after a pause were half as dear again, everything after that a tenth.
 # No signal opens the debugger, not even in the moment before Sallyport itself sees to that.
-ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--disable-sigusr1", "/app/dist/main.js"]
+ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--no-memory-reducer", "--disable-sigusr1", "/app/dist/main.js"]
 CMD ["serve"]

@@ -11,6 +11,7 @@ import type { OxlintConfig } from "oxlint";
 interface Restriction {
   regex: string;
   importNames?: string[];
+  allowTypeImports?: boolean;
   message: string;
 }
 
@@ -60,6 +61,9 @@ const DOORS: Record<string, readonly string[]> = {
   selfsigned: ["server/development-certificate.ts"],
 };
 
+/** Modules of which only types are imported, and what takes their place: what an import would cost stands there. */
+const COSTLY: Record<string, string> = { "node:http": "lib/node-http.ts" };
+
 /** Who may make a proof: the function, the core file that exports it, and the place allowed to import it. */
 const MINTS = [
   { name: "mintGateRequest", file: "gate-request", place: "server/intake.ts" },
@@ -100,7 +104,12 @@ function house(layer: Layer | undefined, subject: string): Restriction[] {
       message: `mint: ${name} is imported by ${place} only.`,
     }),
   );
-  return [...directions, ...doors, ...mints];
+  const costly = Object.entries(COSTLY).map(([module, place]) => ({
+    regex: `^${module}$`,
+    allowTypeImports: true,
+    message: `costly: of ${module} types alone are imported; the rest is in ${place}.`,
+  }));
+  return [...directions, ...doors, ...costly, ...mints];
 }
 
 function override(files: string, layer: Layer | undefined, subject: string) {

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=8
+#!/usr/bin/env -S node --max-semi-space-size=8 --no-memory-reducer
 import { forbidDumps } from "./lib/dumps.ts";
 import { refusalOfNode } from "./lib/node-version.ts";
 

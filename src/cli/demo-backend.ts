@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "../lib/node-http.ts";
 
 /** The backend of the demo: tells what reached it. */
 export interface DemoBackend extends AsyncDisposable {

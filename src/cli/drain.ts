@@ -1,6 +1,6 @@
-import { request } from "node:http";
 import { json } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
+import { request } from "../lib/node-http.ts";
 import { type AdminAddress, configuredAddress, givenAddress } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";

@@ -1,5 +1,5 @@
-import { get } from "node:http";
 import { codeOrMessage } from "../lib/error-code.ts";
+import { get } from "../lib/node-http.ts";
 import { configuredAddress, givenAddress } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";

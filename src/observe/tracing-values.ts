@@ -1,6 +1,6 @@
 /** The kinds of values that OpenTelemetry's variables have. Each gives undefined for what is none of its kind. */
 import { readFileSync } from "node:fs";
-import { validateHeaderName, validateHeaderValue } from "node:http";
+import { validateHeaderName, validateHeaderValue } from "../lib/node-http.ts";
 
 /** The most that a timer of Node's takes. */
 const MAX_MS = 2 ** 31 - 1;

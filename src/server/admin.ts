@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
   type AdminAnswer,
@@ -7,6 +7,7 @@ import {
   JSON_TYPE,
 } from "../core/admin-page.ts";
 import type { Log } from "../core/log.ts";
+import { createServer } from "../lib/node-http.ts";
 import { type AdminAccess, accessRefusal } from "./admin-access.ts";
 import { limitConnections } from "./connection-limit.ts";
 

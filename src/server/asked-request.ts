@@ -1,6 +1,6 @@
-import { METHODS, validateHeaderName, validateHeaderValue } from "node:http";
 import { isIP } from "node:net";
 import type { AskedRequest } from "../core/explanation.ts";
+import { METHODS, validateHeaderName, validateHeaderValue } from "../lib/node-http.ts";
 
 /** What somebody wants explained. */
 export interface Question {

@@ -1,4 +1,3 @@
-import { STATUS_CODES } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Answer } from "../core/answer.ts";
@@ -6,6 +5,7 @@ import { type ErrorCode, GateError } from "../core/errors.ts";
 import type { Observer } from "../core/observer.ts";
 import { REJECTIONS } from "../core/outcome.ts";
 import { plainAddress } from "../lib/networks.ts";
+import { STATUS_CODES } from "../lib/node-http.ts";
 import { errorAnswer } from "./answer.ts";
 import { endGently } from "./end-gently.ts";
 import { requestIdOf } from "./intake.ts";

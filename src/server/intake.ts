@@ -1,4 +1,4 @@
-import { type IncomingMessage, METHODS } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { GateError } from "../core/errors.ts";
@@ -6,6 +6,7 @@ import { type GateRequest, mintGateRequest } from "../core/gate-request.ts";
 import { canonicalPath } from "../lib/canonical-path.ts";
 import { networkOf } from "../lib/client-network.ts";
 import { type Networks, plainAddress, writtenAddress } from "../lib/networks.ts";
+import { METHODS } from "../lib/node-http.ts";
 import { ambiguous, type Fields, MAX_HEADER_FIELDS, readFields } from "./request-fields.ts";
 import { clientSubjectOf } from "./tls-client-subject.ts";
 

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import { Server as SecureServer } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -8,6 +8,7 @@ import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import { networkOf } from "../lib/client-network.ts";
 import type { Networks } from "../lib/networks.ts";
+import { createServer } from "../lib/node-http.ts";
 import { createClientErrorHandler, responseUnderWay } from "./client-error.ts";
 import { limitConnections } from "./connection-limit.ts";
 import { endGently } from "./end-gently.ts";

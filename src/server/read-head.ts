@@ -1,9 +1,10 @@
-import { createServer, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { duplexPair } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { GateError } from "../core/errors.ts";
 import type { AskedRequest } from "../core/explanation.ts";
+import { createServer } from "../lib/node-http.ts";
 
 export interface ReadHead {
   readonly message: IncomingMessage;

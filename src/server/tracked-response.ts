@@ -1,5 +1,6 @@
-import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
+import { ServerResponse } from "../lib/node-http.ts";
 import { discardRest, isDiscardable } from "./discard-rest.ts";
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];

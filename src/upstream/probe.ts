@@ -1,7 +1,8 @@
-import { request as requestByHttp, type IncomingMessage, type RequestOptions } from "node:http";
+import type { IncomingMessage, RequestOptions } from "node:http";
 import { request as requestByHttps } from "node:https";
 import { type AdminAnswer, type AdminPage, PLAIN_TEXT } from "../core/admin-page.ts";
 import type { UpstreamErrorReason } from "../core/outcome.ts";
+import { request as requestByHttp } from "../lib/node-http.ts";
 import { SingleFlight } from "../lib/single-flight.ts";
 import { failureReason } from "./failures.ts";
 import { originOf, type TargetOrigin } from "./target.ts";

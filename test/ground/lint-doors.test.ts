@@ -91,6 +91,12 @@ const CASES: readonly Case[] = [
       [at, `export * from "${library}/deep";`, `door: ${library} `],
     ]),
   ]),
+  ...["server/a.ts", "lib/a.ts", "main.ts"].flatMap((at): Case[] => [
+    [at, 'import type { Server } from "node:http";', undefined],
+    [at, 'import { type Agent, createServer } from "node:http";', "costly: of node:http "],
+    [at, 'import * as http from "node:http";', "costly: of node:http "],
+    [at, 'export { METHODS } from "node:http";', "costly: of node:http "],
+  ]),
   ...MINTS.flatMap(([mint, file, home, neighbour]): Case[] => [
     [home, `import { ${mint} } from "../core/${file}.ts";`, undefined],
     [neighbour, `import { other as ${mint}Other } from "../core/${file}.ts";`, undefined],

@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { get, type IncomingMessage, type RequestOptions } from "node:http";
+import type { IncomingMessage, RequestOptions } from "node:http";
 import { get as getByHttps } from "node:https";
 import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
+import { get } from "../../lib/node-http.ts";
 import { codeOf } from "./finding.ts";
 
 export interface Place {

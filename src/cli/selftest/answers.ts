@@ -1,6 +1,7 @@
-import { request, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
+import { request } from "../../lib/node-http.ts";
 
 /** A final answer of the deployment. */
 export interface Answer {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { ListenOptions, Socket } from "node:net";
+import { createServer } from "../../lib/node-http.ts";
 import type { Arrival } from "./check.ts";
 
 /** A backend that remembers what reached it. It runs everything that reads like a request, left-over bytes too. */
