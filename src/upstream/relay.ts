@@ -4,10 +4,10 @@ import type { Dispatcher } from "undici";
 import { GateError } from "../core/errors.ts";
 import type { UpstreamErrorReason } from "../core/outcome.ts";
 import type { ConnectionUse } from "./backend-connection.ts";
-import { endTogether } from "./end-together.ts";
 import { failure, failureReason, isUnsendable } from "./failures.ts";
 import { incomingHeaders, incomingTrailers } from "./incoming-headers.ts";
 import { ClientGone } from "./request-body.ts";
+import { sendTogether } from "./send-together.ts";
 
 /** A status line that Node would refuse to write: control characters in the reason phrase (RFC 9112 §4). */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
@@ -54,6 +54,9 @@ export class Relay implements Dispatcher.DispatchHandler {
   #interim = 0;
   #expected = -1;
   #moved = 0;
+  /** The last part of the answer, in Latin-1, which keeps every byte as it is; it leaves at the end of the turn. */
+  #last: string | undefined;
+  #sendsSoon = false;
   /** The backend's answer has arrived whole. */
   #complete = false;
   #over = false;
@@ -109,8 +112,7 @@ export class Relay implements Dispatcher.DispatchHandler {
       incomingHeaders(headers, this.#requestId, status),
     );
     this.#events.answered(status);
-    // A small answer arrives in this same turn and leaves with its head; only a head that stands alone is sent by itself.
-    process.nextTick(flushHead, this);
+    this.#sendSoon();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -120,7 +122,10 @@ export class Relay implements Dispatcher.DispatchHandler {
     if (this.#moved === this.#expected) {
       this.#complete = true;
       if (chunk.length > SMALL_ANSWER_BYTES) this.#response.end(chunk);
-      else endTogether(this.#response, chunk.toString("latin1"));
+      else {
+        this.#last = chunk.toString("latin1");
+        this.#sendSoon();
+      }
     } else if (!this.#response.write(chunk)) {
       controller.pause();
       this.#events.held();
@@ -163,9 +168,20 @@ export class Relay implements Dispatcher.DispatchHandler {
     );
   }
 
-  /** Sends a head that no body has followed yet. */
-  flushHead(): void {
-    if (this.#moved === 0 && !this.#response.writableEnded) this.#response.flushHeaders();
+  /** Sends what has arrived by the end of the turn: a small answer together with its head, or a head that stands alone. */
+  send(): void {
+    this.#sendsSoon = false;
+    const response = this.#response;
+    // Whose client has left in the meantime has been told.
+    if (response.destroyed) return;
+    if (this.#last !== undefined) response.end(this.#last, "latin1");
+    else if (this.#moved === 0 && !response.writableEnded) response.flushHeaders();
+  }
+
+  #sendSoon(): void {
+    if (this.#sendsSoon) return;
+    this.#sendsSoon = true;
+    sendTogether(this);
   }
 
   /** The answer is out, or the client left: whatever of the backend's is still under way ends. */
@@ -212,10 +228,6 @@ export function isPassable(
     (headers["trailer"] === undefined || headers["content-length"] === undefined) &&
     (coding === undefined || coding.toLowerCase() === "chunked")
   );
-}
-
-function flushHead(relay: Relay): void {
-  relay.flushHead();
 }
 
 /** The backend's answer cannot be passed on. */
