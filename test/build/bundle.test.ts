@@ -69,27 +69,26 @@ it("serves with several threads, reads many users in another, and verifies a pas
 });
 
 it("makes a certificate for the demo", async () => {
-  const ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-  const child = startChild(main, ["demo", ...ports]);
-  onTestFinished(() => child.kill());
-  await child.line((line) => line.includes('"admin listening"') || undefined);
-  child.signal("SIGTERM");
-  expect(await child.exit).toBe(0);
-  expect(child.stderr()).toBe("");
+  expect(await complaintsOfDemo()).toBe("");
 });
 
 it("does without Node's own fetch and WebSocket, which take 16 MB", async () => {
   const tell = `process.on("exit", () => console.error("loaded:", process.moduleLoadList.filter((name) => name.includes("deps/undici"))))`;
   vi.stubEnv("NODE_OPTIONS", `--import=data:text/javascript,${encodeURIComponent(tell)}`);
   onTestFinished(() => void vi.unstubAllEnvs());
+  expect(await complaintsOfDemo()).toBe("loaded: []\n");
+});
+
+/** What the demo writes to standard error until it is up and has been ended. */
+async function complaintsOfDemo(): Promise<string> {
   const ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
   const child = startChild(main, ["demo", ...ports]);
   onTestFinished(() => child.kill());
   await child.line((line) => line.includes('"admin listening"') || undefined);
   child.signal("SIGTERM");
   expect(await child.exit).toBe(0);
-  expect(child.stderr()).toBe("loaded: []\n");
-});
+  return child.stderr();
+}
 
 /** The text of a file of the bundle and of all that it imports by a statement; in each stands where its parts are from. */
 async function loadedAtOnce(name: string, loaded = new Map<string, string>()) {
