@@ -1,27 +1,26 @@
 # syntax=docker/dockerfile:1
 
-# The image: the bundle that `npm run build` makes, Node, and nothing to start a shell with.
+# The image: the bundle of `npm run build`, Node, and no shell.
 #
 #   docker build --tag sallyport:0.1.0 \
 #     --build-arg VERSION=0.1.0 --build-arg REVISION="$(git rev-parse HEAD)" .
 #
-# Other base images, by digest for a build that can be repeated, or from a mirror:
+# For other base images, by digest for a reproducible build, or from a mirror:
 #
 #   --build-arg BUILD_IMAGE=node:26-trixie-slim@sha256:… --build-arg RUNTIME_IMAGE=…
 #
-# The runtime image must bring Node >= 26.5.1 (or 24.18.1) at /nodejs/bin/node.
-# Run it with a read-only root; it writes nowhere. `--user` is for files that are closed to uid 65532, as keys of your
-# own are:
+# The runtime image must have Node >= 26.5.1 (or 24.18.1) at /nodejs/bin/node.
+# Run it with a read-only root; it writes nothing. Add `--user` if uid 65532 cannot read your files, such as keys:
 #
 #   docker run --read-only --user "$(id -u):$(id -g)" --cap-drop ALL --security-opt no-new-privileges \
 #     --volume "$PWD/deployment:/etc/sallyport:ro" --publish 8443:8443 sallyport:0.1.0
 #
-# test/real/image-content.test.ts lays out what the last stage copies and runs it.
+# test/real/image-content.test.ts runs what the last stage copies.
 
 ARG BUILD_IMAGE=docker.io/library/node:26-trixie-slim
 ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 
-# No install script runs: the one that development needs fetches Node, which is here already.
+# No install scripts: the only one fetches Node, which is here already.
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
@@ -42,15 +41,15 @@ LABEL org.opencontainers.image.title="Sallyport" \
 WORKDIR /app
 COPY --from=build /src/dist ./dist
 COPY LICENSE ./
-# For `serve` and for the health check alike.
+# For `serve` and the health check.
 ENV SALLYPORT_CONFIG=/etc/sallyport/config.yaml
 USER 65532:65532
 EXPOSE 8443 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
   CMD ["/nodejs/bin/node", "--disable-sigusr1", "/app/dist/main.js", "healthcheck"]
-# The young space is 8 MiB at most: 38 MB less resident memory under load, at the same cost of a request.
-# When it is idle, V8 may not shrink the heap: the shapes of objects that nobody has at that moment go with it, and all code
-# that was compiled for them. The first seconds after a pause were half as dear again, everything after that a tenth.
-# No signal opens the debugger, not even in the moment before Sallyport itself sees to that.
+# A young generation of at most 8 MiB: 38 MB less resident memory under load, at the same cost of a request.
+# V8 must not shrink the heap when idle: it would drop the shapes of unused objects, and the code compiled for them. The
+# first seconds after a pause then cost 50 % more, everything after that 10 %.
+# No signal opens the debugger, not even before Sallyport's first line runs.
 ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--no-memory-reducer", "--disable-sigusr1", "/app/dist/main.js"]
 CMD ["serve"]

@@ -8,9 +8,11 @@ export default defineConfig({
   // What each thread is started with. The threads look for theirs beside the chunk that starts them.
   input: {
     main: "src/main.ts",
-    thread: "src/app/thread.ts",
-    "hashing-worker": "src/credentials/hashing-worker.ts",
-    "users-worker": "src/credentials/users-worker.ts",
+    thread: "src/app/threads/thread.ts",
+    "hashing-worker": "src/credentials/hashing/hashing-worker.ts",
+    "watchdog-thread": "src/cli/serving/watchdog-thread.ts",
+    "users-worker": "src/credentials/stores/users-worker.ts",
+    "sqlite-worker": "src/credentials/stores/sql/sqlite-worker.ts",
   },
   platform: "node",
   tsconfig: false,

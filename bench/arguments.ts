@@ -8,14 +8,14 @@ export const HELP = `Usage: npm run bench -- [options]
 
 Compares Sallyport with other proxies and prints tables. Nothing leaves this machine.
 
-  --scenario a,b        which scenarios (${SCENARIO_NAMES.join(",")}); all when left out
+  --scenario a,b        which scenarios (${SCENARIO_NAMES.join(",")}; default: all)
   --peers a,b           which peers (${PEER_NAMES.join(",")});
-                        all when left out; Sallyport always takes part
+                        default: all; Sallyport always takes part
   --rounds N            rounds in turn (3)
   --seconds S           length of one measurement in whole seconds (5)
-  --json FILE           where the figures go, and where --write-docs finds them (.bench/results.json)
-  --targets             judge the figures by the targets; the exit code is 1 when one is missed
-  --write-docs          measure nothing; put the figures of the file into docs/performance.md
+  --json FILE           file for the figures, which --write-docs reads (.bench/results.json)
+  --targets             compare the figures with the targets; the exit code is 1 if one is missed
+  --write-docs          measure nothing; write the figures of the file into docs/performance.md
   -h, --help            this text
 `;
 

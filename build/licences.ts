@@ -25,6 +25,8 @@ const ACCEPTED: readonly string[] = [
 /** NOTICE is what Apache-2.0 wants passed on (section 4 d). */
 const LICENCE_FILE = /^(?:licen[cs]e|copying|copyright|notice)/i;
 
+const LICENCE_SECTION = /^#+ *licen[cs]e *\n([^]+?)(?=^#|(?![^]))/im;
+
 /** The innermost package of a path; its name may have a scope. */
 const PACKAGE_DIRECTORY = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/;
 
@@ -66,11 +68,20 @@ function readPackage(directory: string): Bundled {
   return {
     title: `${about.name} ${about.version}`,
     licence: about.license,
-    texts: readdirSync(directory)
-      .filter((file) => LICENCE_FILE.test(file))
-      .toSorted()
-      .map((file) => readFileSync(join(directory, file), "utf8").trim()),
+    texts: licenceTexts(directory),
   };
+}
+
+/** Some packages have their licence in the readme alone: its section of that name. */
+function licenceTexts(directory: string): string[] {
+  const files = readdirSync(directory).toSorted();
+  const texts = (form: RegExp): string[] =>
+    files
+      .filter((file) => form.test(file))
+      .map((file) => readFileSync(join(directory, file), "utf8").trim());
+  const whole = texts(LICENCE_FILE);
+  if (whole.length > 0) return whole;
+  return texts(/^readme/i).flatMap((text) => LICENCE_SECTION.exec(text)?.[1]?.trim() ?? []);
 }
 
 function render(packages: readonly Bundled[]): string {

@@ -1,45 +1,71 @@
 /**
- * What `docs/configuration.md` says beyond the tables that are made of the schema: below the table of a section, and at the end.
+ * What `docs/reference/configuration.md` says beyond the tables generated from the schema: below the table of a section, and at the end.
  */
 
 /** By section: a fact that belongs to several keys, or is too long for a cell. */
 export const NOTES: Readonly<Record<string, string>> = {
-  server: `The client of a trusted proxy is the last address of \`X-Forwarded-For\` that is in none of \`server.trustedProxies\`, with or without
-port; nothing else names it. \`server.tls.clientCertificates.caFile\` holds the roots, too. What connections cost, and how many a container holds: [operations](operations.md#sizing).
-What is agreed on in TLS, and which certificates are refused: [security model](security-model.md#tls).`,
+  server: `Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
+\`server.trustedProxies\`; no other header names it. \`server.tls.clientCertificates.caFile\` must include the root certificates. What
+connections cost, and how many fit in a container: [operations](../operations.md#sizing). TLS versions and suites, and which certificates
+are refused: [security model](../security-model.md#tls).`,
 
-  login: `After the failures of \`login.throttle.account\`, an address that the name has not logged in from in the last 30 days gets three tries;
-one that it has, so many in a row. Of \`login.throttle.global\`, an address that has failed lately gets half to three quarters; names on
-addresses that they have logged in from are not counted there and go on. In the queue for hashing they come first, too, and take
-places of others; so do addresses with fewer waiting and failed. Who is throttled gets 429, who finds no place 503:
-[troubleshooting](troubleshooting.md#the-login-is-throttled).`,
+  login: `A *known* address is one that the user has logged in from in the last 30 days.
 
-  tokens: `\`tokens.issuer\` is the \`realm\` of challenges, too. The directory of keys is read again when it changes:
-[operations](operations.md#keys). A key set is fetched by \`https\`, or by \`http\` on the loopback, and never brings a shared secret.`,
+- Once a user has failed \`login.throttle.account.attempts\` times in a row, each unknown address gets three attempts, and each known
+  address gets \`login.throttle.account.attempts\` in a row.
+- The budget of \`login.throttle.global\` applies to unknown addresses only. An address that failed recently may use between half and
+  three quarters of it.
+- In the hashing queue, known addresses come first and displace unknown ones, as do addresses with fewer waiting and failed logins.
 
-  version: `Of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\` one is given, or none. A version is \`<major>.<minor>.<patch>\`. What an upstream
-says is believed for ten seconds.`,
+A throttled login gets 429; a login that finds the queue full gets 503: [troubleshooting](../troubleshooting.md#the-login-is-throttled).`,
 
-  identity: `\`oauth2-proxy\` gives \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` gives \`X-Remote-User\` and \`-Groups\`; both do not tell the
-issuer. What \`sallyport\` gives: [README](../README.md#towards-the-backend).`,
+  tokens: `\`tokens.issuer\` is also the \`realm\` of challenges. The directory of keys is reloaded when it changes: [operations](../operations.md#keys).
+A key set is fetched over \`https\`, or over \`http\` from the loopback. Shared secrets in a key set are not accepted.`,
 
-  routes: `The most specific route is taken: an exact host before \`*.example.com\` before any host, then the longest path, then a route that
-names methods. \`sallyport check\` prints the order. Without \`routes\` everything goes to the only upstream, with a token. A route has
-\`path\` or \`exact\`. Who would be refused under \`mode: monitor\` is counted as \`would_deny\`:
-[how to go over](operations.md#put-it-in-front-of-a-running-backend). \`routes[].rateLimit\` counts in each thread of each replica, with
-\`within\` in whole seconds; more get 429. By \`address\` (IPv6: one /64) it counts before the token is looked at.`,
+  version: `Give at most one of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\`. A version is \`<major>.<minor>.<patch>\`. An upstream's response
+is cached for 10 seconds.`,
 
-  upstreams: `\`<name>\` is 1 to 64 of \`a-z 0-9 _ -\`. Connections and the queue are counted for each thread. Who is next, and who gets 503:
-[operations](operations.md#when-a-backend-is-full).`,
+  identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` sets \`X-Remote-User\` and \`-Groups\`; neither names the
+issuer. What \`sallyport\` sets: [headers](http.md#headers-towards-the-backend).`,
+
+  routes: `The most specific route wins: an exact host before \`*.example.com\` before any host, then the longest path, then a route with
+methods. \`sallyport check\` prints the order. Without \`routes\`, every request requires a token and goes to the only upstream. A route has
+either \`path\` or \`exact\`.
+
+With \`mode: monitor\`, Sallyport refuses nothing. It forwards requests that it would refuse without identity headers, and requests that are
+only over the rate limit unchanged. Both count as \`would_deny\`: [how to roll it out](../operations.md#put-it-in-front-of-a-running-backend).
+
+\`routes[].rateLimit\` counts separately in each thread of each replica. \`within\` is in whole seconds. Requests beyond the limit get 429.
+With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.
+
+A path is a plain path: \`path: /admin\` takes everything below it. Wildcards, parameters and regular expressions (\`/admin/*\`,
+\`/users/:id\`, \`/users/{id}\`, \`^/api$\`) are errors that say what to write instead. For the character itself, write
+\`%2A\` for \`*\`, \`%3A\` for \`:\`, \`%24\` for \`$\`, \`%2B\` for \`+\`. Only \`:\` at the beginning of a segment, \`$\` at the end of the path,
+\`.+\` and any \`*\` need it: \`/v1/orders:cancel\` and \`/$metadata\` are paths.
+
+\`rewrite\` must not bypass another route. With \`path: /static\`, \`auth: none\` and \`stripPrefix: /static\`, a request for
+\`/static/admin\` reaches the backend as \`/admin\`. So \`check\` and \`serve\` reject a configuration in which two routes lead to the same
+method, host and path of the same backend (the same upstream, or two that share a target) and some caller may use only one of
+them. Monitor mode counts as open. The message names both routes and both paths. You can:
+
+- Rewrite to a path that no stricter route matches: add \`addPrefix: /assets\`.
+- Require the same in both routes.
+- If it is intended, add a route for the backend's path that requires no more, such as \`{ path: /assets, auth: none }\` next to a
+  catch-all that requires a token.
+
+Routes without \`rewrite\` never collide: each request has one route, and the backend gets the path that was checked.`,
+
+  upstreams: `\`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Connections and the queue are counted per thread.
+[Operations](../operations.md#when-a-backend-is-full) says which request is next, and which gets 503.`,
 };
 
 /** The end of the document. */
 export const AFTER = `## The users file
 
-Passwords are argon2id, bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`) or scrypt (\`$scrypt$ln=…\`) hashes; \`sallyport hash-password\` prints one. Plain
-text, MD5 and SHA-1 are refused when the file is read, with the line. \`groups\` and \`disabled\` may be left out. A large file is read
-beside the traffic, which goes on meanwhile: 20,000 users take some 2 s of CPU and 300 MB of memory, 2,000 some
-0.4 s and 55 MB; 8 MiB are the most.
+Passwords are argon2id, bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, with a cost of 8 to 16) or scrypt (\`$scrypt$ln=…\`) hashes;
+\`sallyport hash-password\` prints one. Sallyport refuses plain text, MD5 and SHA-1, with the line number. \`groups\` and \`disabled\` are optional.
+Sallyport reads the file in a separate thread while traffic continues: 20,000 users take about 2 s of CPU and 300 MB of memory, 2,000
+about 0.4 s and 55 MB. The maximum is 8 MiB.
 
 \`\`\`yaml
 # users.yaml

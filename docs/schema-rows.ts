@@ -1,16 +1,18 @@
-import type { JsonSchema } from "../src/config/json-schema.ts";
-import { DURATION } from "../src/lib/duration.ts";
-import { SIZE } from "../src/lib/size.ts";
+import type { JsonSchema } from "../src/config/schema/json-schema.ts";
+import { DURATION } from "../src/lib/text/duration.ts";
+import { SIZE } from "../src/lib/text/size.ts";
 
-/** A key of the configuration, as the reference tells it. */
+/** A key of the configuration, as the reference shows it. */
 export interface Row {
   /** `users[].path`, `upstreams.<name>.targets` */
   readonly key: string;
   /** What may be written: `text`, `duration`, `list of words`, `word or mapping`. */
   readonly type: string;
   /** The words or the numbers that are allowed, as Markdown; empty where the type says all. */
-  readonly allowed: string;
-  /** As it is written in the file, `required`, or empty where nothing is set when the key is left out. */
+  readonly values: string;
+  /** Whether the key must be given where its section is. */
+  readonly required: boolean;
+  /** As Markdown; empty if the key has no default. */
   readonly preset: string;
   readonly meaning: string;
 }
@@ -23,12 +25,27 @@ export function rowsOf(key: string, schema: JsonSchema, required: boolean): Row[
   const own: Row = {
     key,
     type: [...new Set(kinds.map(typeOf))].join(" or "),
-    allowed: kinds.flatMap(allowedIn).join(", "),
-    preset: preset === undefined ? (required ? "required" : "") : written(preset),
+    values: kinds.flatMap(valuesIn).join(", "),
+    required: required && preset === undefined,
+    preset: preset === undefined ? "" : written(preset),
     meaning: description,
   };
   const nested = below.flatMap(({ inside, mapping }) => rowsBelow(`${key}${inside}`, mapping));
-  return [own, ...nested];
+  return [own, ...merged(nested)];
+}
+
+/** One row for a key that several kinds have and that means the same in all of them. */
+function merged(rows: readonly Row[]): Row[] {
+  const byMeaning = new Map<string, Row>();
+  for (const row of rows) {
+    const name = JSON.stringify([row.key, row.meaning]);
+    const { values } = byMeaning.get(name) ?? row;
+    byMeaning.set(name, {
+      ...row,
+      values: values === row.values ? values : `${values}, ${row.values}`,
+    });
+  }
+  return [...byMeaning.values()];
 }
 
 function rowsBelow(parent: string, mapping: JsonSchema): Row[] {
@@ -83,13 +100,13 @@ function pluralOf(schema: JsonSchema): string {
   return type === "text" ? "texts" : `${type}s`;
 }
 
-function allowedIn(schema: JsonSchema): string[] {
+function valuesIn(schema: JsonSchema): string[] {
   const { minimum, maximum, pattern = "", items } = schema;
   const words = schema.enum ?? (schema.const === undefined ? [] : [schema.const]);
   if (words.length > 0) return words.map((word) => code(String(word)));
   if (schema.type === "integer") return [`${minimum ?? "…"} to ${maximum ?? "…"}`];
   if (pattern.endsWith("^unlimited$")) return [`a size or ${code("unlimited")}`];
-  return schema.type === "array" && isSchema(items) ? alternatives(items).flatMap(allowedIn) : [];
+  return schema.type === "array" && isSchema(items) ? alternatives(items).flatMap(valuesIn) : [];
 }
 
 function written(preset: unknown): string {

@@ -3,16 +3,16 @@ import { CLASS_NAMES, type ClassName, isClassName } from "./classes.ts";
 
 export const HELP = `Usage: npm run fuzz -- [options]
 
-Sends generated requests to Sallyport over raw sockets, and generated configurations to its check, and tells what
-should not have happened. The exit code is 1 when something was found. Nothing leaves this machine.
+Sends generated requests to Sallyport over raw sockets, and generated configurations to its check, and reports
+findings. The exit code is 1 if there are any. Nothing leaves this machine.
 
-  --seconds S     how long to look (60)
-  --seed N        where to begin; another number each time when left out
-  --only a,b      which inputs (${CLASS_NAMES.join(",")}); all when left out
-  --path P        one case of the seed and the one class alone: what a finding prints
+  --seconds S     duration (60)
+  --seed N        seed (default: random)
+  --only a,b      kinds of input (${CLASS_NAMES.join(",")}; default: all)
+  --path P        runs only one case of the seed and kind: findings print it
   -h, --help      this text
 
-SALLYPORT_ENTRY names the file to start instead of src/main.ts, dist/main.js for example.
+SALLYPORT_ENTRY names the file to start instead of src/main.ts, such as dist/main.js.
 `;
 
 export interface Arguments {

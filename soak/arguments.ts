@@ -2,15 +2,15 @@ import { parseArgs } from "node:util";
 
 export const HELP = `Usage: npm run soak -- [options]
 
-Runs Sallyport under mixed traffic and faults and judges what is left when it is over: nothing lost,
-nothing leaked, everything counted. The exit code is 1 when a property fails. Ctrl-C ends the
-traffic early and reports; a second one ends it now. Nothing leaves this machine. Linux only.
+Runs Sallyport under mixed traffic and faults, and then checks that nothing was lost, nothing leaked, and
+everything counted. The exit code is 1 if a check fails. Ctrl-C ends the traffic early and reports; a
+second one ends the run immediately. Nothing leaves this machine. Linux only.
 
-  --minutes M           how long; a fraction is allowed (10)
-  --seed N              repeats the choices of a run (a new one each time)
-  --rate R              pieces of traffic a second (200)
+  --minutes M           duration; may be a fraction (10)
+  --seed N              repeats the choices of a run (default: random)
+  --rate R              requests and streams started per second (200)
   --workers N           threads of Sallyport (1)
-  --json FILE           where the report goes, besides the table
+  --json FILE           writes the report to a file, too
   -h, --help            this text
 `;
 

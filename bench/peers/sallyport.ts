@@ -1,6 +1,6 @@
 import { argon2Sync, randomBytes } from "node:crypto";
+import { imageFlags } from "../../test/support/image-flags.ts";
 import { startProxy } from "../machine/cores.ts";
-import { nodeFlags } from "../setting/product.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
 import type { Peer, Place, Running } from "./peer.ts";
@@ -42,7 +42,7 @@ export async function startSallyport(
     configuration,
   );
   const child = startProxy(place.cores, process.execPath, [
-    ...(await nodeFlags()),
+    ...imageFlags(),
     entry,
     "serve",
     "--config",

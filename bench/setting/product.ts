@@ -1,4 +1,4 @@
-import { copyFile, cp, lstat, mkdir, readdir, readFile } from "node:fs/promises";
+import { copyFile, cp, lstat, mkdir, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { run } from "../machine/children.ts";
 
@@ -17,14 +17,6 @@ export async function installProduct(directory: string, dist: string): Promise<s
   await copyFile(join(REPOSITORY, "LICENSE"), join(directory, "LICENSE"));
   await cp(dist, join(directory, "dist"), { recursive: true });
   return join(directory, "dist/main.js");
-}
-
-/** What the image gives Node before the script: Sallyport is measured as it is shipped. */
-export async function nodeFlags(): Promise<string[]> {
-  const dockerfile = await readFile(join(REPOSITORY, "Dockerfile"), "utf8");
-  const [, list = "[]"] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? [];
-  const words: unknown = JSON.parse(list);
-  return Array.isArray(words) ? words.map(String).filter((word) => word.startsWith("--")) : [];
 }
 
 /** Bytes that a directory occupies on the disk, as `du` counts them. */

@@ -1,3 +1,4 @@
+import type { AnswerStyle } from "../wire/converse.ts";
 import { valuesOf } from "../wire/head.ts";
 import type { ReadRequest } from "../wire/requests.ts";
 
@@ -11,24 +12,37 @@ export interface Arrival {
   tunnel: string | undefined;
 }
 
+const PLAIN: AnswerStyle = { interim: "", fields: "" };
+
 /** What reached the backend, by the client that it came from. */
 export class Arrivals {
   readonly #byClient = new Map<string, Arrival[]>();
+  readonly #styles = new Map<string, AnswerStyle>();
   #count = 0;
   /** Requests that name no client whom we know. */
   readonly strays: Arrival[] = [];
   /** Why bytes that reached the backend are no clear request. */
   readonly broken: string[] = [];
 
-  /** Expects requests from this address until `forget`. */
-  expect(client: string): readonly Arrival[] {
+  /**
+   * Expects requests from this address until `forget`.
+   *
+   * @param style of the answers to them.
+   */
+  expect(client: string, style: AnswerStyle = PLAIN): readonly Arrival[] {
     const arrivals: Arrival[] = [];
     this.#byClient.set(client, arrivals);
+    this.#styles.set(client, style);
     return arrivals;
   }
 
   forget(client: string): void {
     this.#byClient.delete(client);
+    this.#styles.delete(client);
+  }
+
+  styleFor(request: ReadRequest): AnswerStyle {
+    return this.#styles.get(clientOf(request)) ?? PLAIN;
   }
 
   add(request: ReadRequest): Arrival {

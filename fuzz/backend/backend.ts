@@ -87,8 +87,12 @@ class Connection {
   #answer(arrival: Arrival): void {
     const { request, number } = arrival;
     const accept = request.switches ? switchKey(request) : undefined;
+    const { interim, fields } = this.#arrivals.styleFor(request);
     if (accept === undefined) {
-      const answer = ordinaryAnswer(request.method, number);
+      const answer = Buffer.from(
+        interim + ordinaryAnswer(request.method, number, fields),
+        "latin1",
+      );
       if (isSlow(request)) setTimeout(() => this.#socket.write(answer), SLOW_MS);
       else this.#socket.write(answer);
       return;
@@ -97,7 +101,8 @@ class Connection {
     arrival.tunnel = "";
     const lines = ["Upgrade: websocket", "Connection: Upgrade", `Sec-WebSocket-Accept: ${accept}`];
     this.#socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\n${lines.join("\r\n")}\r\n${ANSWER_FIELD}: ${number}\r\n\r\n`,
+      `HTTP/1.1 101 Switching Protocols\r\n${lines.join("\r\n")}\r\n${fields}${ANSWER_FIELD}: ${number}\r\n\r\n`,
+      "latin1",
     );
   }
 }
@@ -115,9 +120,9 @@ function isSlow({ target, fields }: ReadRequest): boolean {
 }
 
 /** 200 with a length or in chunks, or 204. */
-function ordinaryAnswer(method: string, number: number): string {
+function ordinaryAnswer(method: string, number: number, fields: string): string {
   const body = `answer ${number}`;
-  const field = `${ANSWER_FIELD}: ${number}`;
+  const field = `${fields}${ANSWER_FIELD}: ${number}`;
   if (number % 7 === 0) return `HTTP/1.1 204 No Content\r\n${field}\r\n\r\n`;
   if (number % 3 === 0 && method !== "HEAD") {
     const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;

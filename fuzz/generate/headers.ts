@@ -19,7 +19,7 @@ const NAMES = [
   ...["Authorization", "Proxy-Authorization", "X-Request-Id", "Host", "Cookie", "Expect"],
   ...["Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Upgrade"],
   ...["HTTP2-Settings", "Accept", "X-Anything", "traceparent", "__proto__", "constructor"],
-  ...["toString", "hasOwnProperty", "X-Auth", "Content-Type", "Via", "Max-Forwards", "Date"],
+  ...["toString", "hasOwnProperty", "X-Auth", "Content-Type", "Via", "Max-Forwards", "CDN-Loop"],
 ];
 
 /** A name in one of the spellings that some backend folds into it. */

@@ -11,9 +11,14 @@ export const FAULT_KINDS = {
   answer: "an answer is no valid HTTP, no envelope, or a failure of our own",
   silence: "a connection got no answer, or did not end",
   needless: "a well-formed, authorised request was refused",
+  stall: "the event loop did not turn",
+  cost: "a request cost far more time than its size accounts for",
   trouble: "the process ended, complained, or does not say that it is alive",
   configuration: "the check of a configuration crashed, hung, or told a problem without its place",
 } as const;
+
+/** Kinds that are measured: what is seen once and not again was the machine. */
+export const MEASURED_KINDS: ReadonlySet<FaultKind> = new Set<FaultKind>(["stall", "cost"]);
 
 export type FaultKind = keyof typeof FAULT_KINDS;
 

@@ -102,11 +102,14 @@ function judgeOrigin(got: ReadRequest, sent: ReadRequest, client: string): Fault
 function judgeFields(got: ReadRequest, sent: ReadRequest): Fault[] {
   const named = new Set(connectionOptions(sent.fields));
   const wanted = sent.fields.filter(([name]) => !endsHere(name) && !named.has(name.toLowerCase()));
-  const arrived = got.fields.filter(([name]) => !endsHere(name));
+  const passed = got.fields.findLastIndex(isOurName);
+  const arrived = got.fields.filter(([name], i) => i !== passed && !endsHere(name));
   const same = got.switches
-    ? listed(arrived).toSorted().join("\n") === listed(wanted).toSorted().join("\n")
+    ? listed(oneCookie(arrived)).toSorted().join("\n") ===
+      listed(oneCookie(wanted)).toSorted().join("\n")
     : arrived.flat().join("\n") === wanted.flat().join("\n");
   const faults: Fault[] = [];
+  if (passed === -1) faults.push(fault("field", "no CDN-Loop of ours"));
   if (!same) {
     faults.push(
       fault("field", `${show(arrived.flat().join("|"))} for ${show(wanted.flat().join("|"))}`),
@@ -124,6 +127,19 @@ function judgeFields(got: ReadRequest, sent: ReadRequest): Fault[] {
     if (further) faults.push(fault("field", `${name} went further`));
   }
   return faults;
+}
+
+/** The name that the proxy leaves, so that it finds its own requests again (RFC 8586). */
+function isOurName([name, value]: Fields[number]): boolean {
+  return name.toLowerCase() === "cdn-loop" && /^sallyport-[0-9a-f]+$/.test(value);
+}
+
+/** Several fields of this name are one, the only list with semicolons (RFC 9113 §8.2.3). */
+function oneCookie(fields: Fields): Fields {
+  const cookies = valuesOf(fields, "cookie");
+  if (cookies.length < 2) return fields;
+  const others = fields.filter(([name]) => name.toLowerCase() !== "cookie");
+  return [...others, ["cookie", cookies.join("; ").trim()]];
 }
 
 function listed(fields: Fields): string[] {

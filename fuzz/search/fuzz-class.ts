@@ -54,18 +54,20 @@ export function fuzzClass<T>(values: fc.Arbitrary<T>, trial: Trial<T>): FuzzClas
       }));
     },
     async repeat(seed, path, { counts, shrinkingMs }) {
-      let last: Omit<Shrunk, "path"> | undefined;
+      let last: Shrunk | undefined;
       const property = fc.asyncProperty(values, async (value) => {
         const faults = (await trial.playAlone(value)).filter(counts);
         if (faults.length === 0) return;
-        last = { faults, shown: shown(value) };
+        last = { faults, shown: shown(value), path };
         throw new Error("found");
       });
-      const { counterexamplePath } = await fc.check(property, {
-        ...{ seed, path, numRuns: 1 },
-        ...(shrinkingMs === 0 ? { endOnFailure: true } : { interruptAfterTimeLimit: shrinkingMs }),
-      });
-      return last === undefined ? undefined : { ...last, path: counterexamplePath ?? path };
+      const one = { seed, path, numRuns: 1 };
+      await fc.check(property, { ...one, endOnFailure: true });
+      if (last === undefined || shrinkingMs === 0) return last;
+      // Only now, since the limit counts for the first run, too, and a case that hangs takes long.
+      const limit = { interruptAfterTimeLimit: shrinkingMs };
+      const { counterexamplePath } = await fc.check(property, { ...one, ...limit });
+      return { ...last, path: counterexamplePath ?? path };
     },
   };
 }

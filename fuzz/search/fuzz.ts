@@ -1,9 +1,10 @@
-import { type ClassName, classOf } from "../classes.ts";
+import { type ClassName, classOf, isMeasured } from "../classes.ts";
 import { configurationCheck } from "../configuration/check.ts";
 import type { FaultKind } from "../judge/fault.ts";
 import type { StartSubject } from "../subject/subject.ts";
 import type { FuzzClass } from "./fuzz-class.ts";
 import { type Finding, narrowed, TRIES } from "./narrow.ts";
+import { MeasuredStage } from "./measured-stage.ts";
 import { Rush } from "./rush.ts";
 import { Stage } from "./stage.ts";
 import { Tally } from "./tally.ts";
@@ -37,10 +38,12 @@ const MOST_FINDINGS = 12;
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const { shrinkingSeconds = 20 } = options;
   await using stage = await Stage.open(options.start);
+  await using measured = new MeasuredStage(options.start);
   await using check = await configurationCheck();
   const classes = new Map<ClassName, FuzzClass>(
-    options.classes.map((name) => [name, classOf(name, stage, check)]),
+    options.classes.map((name) => [name, classOf(name, { stage, measured, check })]),
   );
+  if (options.classes.some(isMeasured)) await measured.ready();
   const tally = new Tally(options.classes);
   const findings: Finding[] = [];
   const rush = new Rush({ ...options, stage, classes, tally });
@@ -49,10 +52,12 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     const suspicion = await rush.until(deadline);
     if (suspicion !== undefined) {
       const found = await narrowed(suspicion, classes, shrinkingSeconds * 1_000);
-      rush.ignore(found);
-      findings.push(found);
-      options.say?.(`found: ${found.name} ${found.kind}`);
-      if (options.first === true) break;
+      if (found !== undefined) {
+        rush.ignore(found);
+        findings.push(found);
+        options.say?.(`found: ${found.name} ${found.kind}`);
+        if (options.first === true) break;
+      }
     }
     await stage.revive();
   }
@@ -68,8 +73,9 @@ export async function repeat(
 ): Promise<Finding | undefined> {
   const { start, seed, name, path } = options;
   await using stage = await Stage.open(start);
+  await using measured = new MeasuredStage(start);
   await using check = await configurationCheck();
-  const fuzzed = classOf(name, stage, check);
+  const fuzzed = classOf(name, { stage, measured, check });
   for (let turn = 0; turn < TRIES; turn += 1) {
     const shrunk = await fuzzed.repeat(seed, path, { counts: () => true, shrinkingMs: 0 });
     const kind = shrunk?.faults[0]?.kind;

@@ -1,5 +1,5 @@
 import type { ClassName } from "../classes.ts";
-import type { Fault, FaultKind } from "../judge/fault.ts";
+import { type Fault, type FaultKind, MEASURED_KINDS } from "../judge/fault.ts";
 import type { FuzzClass } from "./fuzz-class.ts";
 import type { Suspicion } from "./rush.ts";
 
@@ -22,12 +22,13 @@ export const TRIES = 3;
 /**
  * Finds the case behind a suspicion by playing the suspects alone, and makes it small.
  * @param shrinkingMs how long a smaller case is looked for.
+ * @returns undefined when nothing but time was wrong, and not again.
  */
 export async function narrowed(
   { faults, suspects }: Suspicion,
   classes: ReadonlyMap<ClassName, FuzzClass>,
   shrinkingMs: number,
-): Promise<Finding> {
+): Promise<Finding | undefined> {
   const kinds = new Set(faults.map(({ kind }) => kind));
   const counts = ({ kind }: Fault): boolean => kinds.has(kind);
   const tries = suspects.length === 1 ? TRIES : 1;
@@ -43,6 +44,8 @@ export async function narrowed(
   const [first] = suspects;
   if (first === undefined) throw new Error("a suspicion without suspects");
   const { name, seed, index, drawn } = first;
-  const kind = faults[0]?.kind ?? "trouble";
+  const lasting = faults.filter((each) => !MEASURED_KINDS.has(each.kind));
+  if (lasting.length === 0) return undefined;
+  const kind = lasting[0]?.kind ?? "trouble";
   return { name, seed, path: String(index), kind, faults, shown: drawn.shown, repeated: false };
 }

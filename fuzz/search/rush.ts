@@ -56,6 +56,7 @@ interface Pending {
 export class Rush {
   readonly #options: RushOptions;
   readonly #known = new Set<string>();
+  readonly #stopping = new Set<ClassName>();
   readonly #cases: Iterator<Origin, never>;
   #left: number;
   #pending: Pending[] = [];
@@ -71,14 +72,15 @@ export class Rush {
     this.#left = options.cases ?? Infinity;
   }
 
-  /** Whether all cases that were wanted have been played. */
+  /** Whether all cases that were wanted have been played, or none is left that may be. */
   get done(): boolean {
-    return this.#left <= 0;
+    return this.#left <= 0 || this.#stopping.size === this.#options.classes.size;
   }
 
-  /** From now on the same fault of the same class is old news. */
+  /** From now on the same fault of the same class is old news. A class that stops the proxy is not played any more. */
   ignore({ name, kind }: Finding): void {
     this.#known.add(`${name} ${kind}`);
+    if (kind === "stall") this.#stopping.add(name);
   }
 
   /** Plays until something is wrong; undefined when nothing was until the deadline (of `performance.now`). */
@@ -102,6 +104,7 @@ export class Rush {
   async #lane(over: () => boolean): Promise<void> {
     while (!over()) {
       const origin = this.#cases.next().value;
+      if (this.#stopping.has(origin.name)) continue;
       this.#left -= 1;
       this.#recent.push(origin);
       if (this.#recent.length > 2 * RECENT) this.#recent = this.#recent.slice(-RECENT);
@@ -157,7 +160,7 @@ export class Rush {
 
   async #lookAround(): Promise<void> {
     const { stage } = this.#options;
-    const faults = stage.troubles();
+    const faults = [...stage.troubles(), ...(await stage.stalls())];
     if (!stage.subject.exited() && !(await stage.subject.alive())) {
       faults.push(fault("trouble", "/livez does not answer"));
     }

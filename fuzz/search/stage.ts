@@ -3,6 +3,7 @@ import { type Backend, startBackend } from "../backend/backend.ts";
 import { type Fault, fault } from "../judge/fault.ts";
 import { show } from "../judge/forwarded.ts";
 import { judge } from "../judge/judge.ts";
+import { HUNG_MS, judgeLap } from "../judge/time.ts";
 import type { StartSubject, Subject } from "../subject/subject.ts";
 import { type Case, converse } from "../wire/converse.ts";
 
@@ -25,7 +26,11 @@ export interface Played {
 /** How long the backend may take to see what a client sent that is gone already, in milliseconds. */
 const SETTLE_MS = 40;
 
-const CANARY: Case = {
+/** Requests after a start of which nothing is expected. */
+const SETTLING = 30;
+
+/** A request that nothing can be said against. */
+export const CANARY: Case = {
   rounds: [["GET /public/canary HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]],
   patient: false,
 };
@@ -45,7 +50,9 @@ export class Stage implements AsyncDisposable {
 
   static async open(start: StartSubject): Promise<Stage> {
     const backend = await startBackend();
-    return new Stage(start, backend, await start(backend.url));
+    const stage = new Stage(start, backend, await start(backend.url));
+    await stage.#settle();
+    return stage;
   }
 
   get subject(): Subject {
@@ -55,7 +62,7 @@ export class Stage implements AsyncDisposable {
   async play(play: Case): Promise<Played> {
     const client = this.#nextClient();
     const { arrivals: all } = this.#backend;
-    const arrivals = all.expect(client);
+    const arrivals = all.expect(client, play.answer);
     const subject = this.#subject;
     const talk = await converse(subject.port, client, play);
     let judged = 0;
@@ -79,10 +86,12 @@ export class Stage implements AsyncDisposable {
   async playAlone(play: Case): Promise<readonly Fault[]> {
     await this.revive();
     this.troubles();
+    await this.stalls();
     const played = await this.play(play);
     if (!this.#subject.exited()) await this.play(CANARY);
     await delay(SETTLE_MS);
-    return [...played.verdict().faults, ...played.afterwards(), ...this.troubles()];
+    const stalls = await this.stalls();
+    return [...played.verdict().faults, ...played.afterwards(), ...stalls, ...this.troubles()];
   }
 
   /** What no single case answers for, since the last call. */
@@ -97,16 +106,31 @@ export class Stage implements AsyncDisposable {
     ];
   }
 
-  /** Starts the proxy anew when it has ended. */
+  /** Whether the event loop stood still since the last call. A proxy that ended is another fault. */
+  async stalls(): Promise<Fault[]> {
+    const { loop, exited } = this.#subject;
+    if (loop === undefined || exited()) return [];
+    const lap = await loop.lap(HUNG_MS);
+    return exited() ? [] : judgeLap(lap);
+  }
+
+  /** Starts the proxy anew when it has ended, or hangs. */
   async revive(): Promise<void> {
-    if (!this.#subject.exited()) return;
+    if (!this.#subject.exited() && (await this.#subject.alive())) return;
     await this.#subject[Symbol.asyncDispose]();
     this.#subject = await this.#start(this.#backend.url);
+    await this.#settle();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#subject[Symbol.asyncDispose]();
     await this.#backend[Symbol.asyncDispose]();
+  }
+
+  /** Lets the start pass, which keeps the event loop busy for long, and the first run of everything. */
+  async #settle(): Promise<void> {
+    for (let turn = 0; turn < SETTLING; turn += 1) (await this.play(CANARY)).afterwards();
+    await this.stalls();
   }
 
   /** Every case has an address of its own in 127.0.0.0/8, so that the backend knows whose request it has. */

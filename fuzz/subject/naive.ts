@@ -19,6 +19,7 @@ export async function startNaive(backend: string): Promise<Subject> {
       return [`the process ended: ${proxy.stderr()}`];
     },
     exited: proxy.exited,
+    loop: undefined,
     alive: () => Promise.resolve(!proxy.exited()),
     [Symbol.asyncDispose]: proxy.close,
   };

@@ -13,8 +13,15 @@ export const BODY_BYTES = 64 * 1024;
 /** What no log line may hold. */
 const ERROR_LINE = /"level":"(?:error|fatal)"/;
 
-/** Starts the product as people do, with short limits and without TLS, in front of a backend. */
-export async function startSallyport(backend: string): Promise<Subject> {
+/**
+ * Starts the product as people do, with short limits and without TLS, in front of a backend.
+ *
+ * @param preloaded modules that are loaded into its process first.
+ */
+export async function startSallyport(
+  backend: string,
+  preloaded: readonly string[] = [],
+): Promise<Subject> {
   const directory = await temporaryDirectory();
   await mkdir(join(directory.path, "keys"));
   await directory.write("keys/key.pem", signingKeyPem());
@@ -23,7 +30,7 @@ export async function startSallyport(backend: string): Promise<Subject> {
   const tokens = await credentials();
   const signature = tokens.valid.slice(tokens.valid.lastIndexOf(".") + 1);
   const ports = { main: 0, admin: 0 };
-  const child = watchProcess(entry(), ["serve", "--config", file], (line) => {
+  const child = watchProcess(entry(), ["serve", "--config", file], preloaded, (line) => {
     if (ports.main === 0) ports.main = portIn(line, "listening");
     if (ports.admin === 0) ports.admin = portIn(line, "admin listening");
     if (line.includes(signature)) return `a token in the log: ${line}`;
@@ -48,6 +55,7 @@ export async function startSallyport(backend: string): Promise<Subject> {
     troubles: child.troubles,
     exited: child.exited,
     alive: () => isAlive(ports.admin),
+    loop: child.loop,
     [Symbol.asyncDispose]: close,
   };
 }
@@ -64,7 +72,7 @@ function configuration(backend: string): object {
     server: {
       listen: "127.0.0.1:0",
       tls: "off",
-      limits: { bodyBytes: `${BODY_BYTES}B` },
+      limits: { bodyBytes: `${BODY_BYTES}B`, headers: 256 },
       timeouts: { header: "1s", request: "2s" },
       drain: { delay: "0s", timeout: "1s" },
     },

@@ -1,3 +1,5 @@
+import type { Loop } from "./loop.ts";
+
 /** Tokens by which a case tries its luck. */
 export interface Credentials {
   readonly valid: string;
@@ -24,6 +26,8 @@ export interface Subject extends AsyncDisposable {
   exited(): boolean;
   /** Whether it says that it is alive. */
   alive(): Promise<boolean>;
+  /** Undefined where nobody watches it. */
+  readonly loop: Loop | undefined;
 }
 
 export type StartSubject = (backend: string) => Promise<Subject>;

@@ -1,8 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { LOOP_WATCH, type Loop, loopOf } from "./loop.ts";
 
-/** A process whose output is read line by line and not kept. */
+/** A process whose output is read line by line and not kept, and whose event loop is watched. */
 export interface WatchedProcess extends AsyncDisposable {
+  readonly loop: Loop;
   exited(): boolean;
   /** What `complaint` said of its lines, what it wrote on standard error, and how it ended, since the last call. */
   troubles(): string[];
@@ -13,16 +15,19 @@ const KEPT = 50;
 
 /**
  * Runs a script with this Node.
+ * @param preloaded modules that are loaded first.
  * @param onLine gets every line of standard output and gives the trouble that it tells of, if any.
  */
 export function watchProcess(
   script: string,
   args: readonly string[],
+  preloaded: readonly string[],
   onLine: (line: string) => string | undefined,
 ): WatchedProcess {
-  const child = spawn(process.execPath, [script, ...args], {
+  const imports = [LOOP_WATCH, ...preloaded].flatMap((module) => ["--import", module]);
+  const child = spawn(process.execPath, [...imports, script, ...args], {
     env: { ...process.env, SALLYPORT_ENTRY: undefined },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   const complaints: string[] = [];
   let stopping = false;
@@ -31,17 +36,18 @@ export function watchProcess(
     if (text !== undefined && complaints.length < KEPT) complaints.push(text.slice(0, 2000));
   };
   let unfinished = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
     const lines = (unfinished + text).split("\n");
     unfinished = lines.pop() ?? "";
     for (const line of lines) complain(onLine(line));
   });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => complain(`on stderr: ${text}`));
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => complain(`on stderr: ${text}`));
   const exit = once(child, "close").then(([code, signal]) => {
     running = false;
     if (!stopping) complain(`the process ended: ${String(code ?? signal)}`);
   });
   return {
+    loop: loopOf(child),
     exited: () => !running,
     troubles: () => complaints.splice(0),
     async [Symbol.asyncDispose]() {

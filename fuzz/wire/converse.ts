@@ -3,10 +3,20 @@ import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promi
 import { type Answers, readAnswers } from "./answers.ts";
 import { type Reading, readRequests } from "./requests.ts";
 
+/** What a backend sends besides a plain answer. Texts are bytes as latin1. */
+export interface AnswerStyle {
+  /** Interim answers before it. */
+  readonly interim: string;
+  /** Further lines of its head, each with its end. */
+  readonly fields: string;
+}
+
 /** What one client does on one connection. Texts are bytes as latin1. */
 export interface Case {
   /** Each round is written piece by piece; between two rounds the client waits for the answers so far. */
   readonly rounds: readonly (readonly string[])[];
+  /** What the backend's answers to it look like; plain ones when left out. */
+  readonly answer?: AnswerStyle;
   /** Whether it waits for a limit of the proxy's when its request is not whole; else it ends its side. */
   readonly patient: boolean;
 }

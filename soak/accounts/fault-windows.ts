@@ -1,8 +1,8 @@
 /** A time in which a backend was made to fail, and what a client may see of it. */
 export interface FaultWindow {
   readonly fault: string;
-  /** As Sallyport's log names the target. */
-  readonly target: string;
+  /** As Sallyport's log names the target; undefined for whatever had been sent to any. */
+  readonly target: string | undefined;
   readonly fromMs: number;
   /** Infinity while it lasts. */
   readonly untilMs: number;
@@ -10,7 +10,7 @@ export interface FaultWindow {
 }
 
 /** A status, or an answer that breaks off. */
-export type Excuse = 502 | 503 | 504 | "broke";
+export type Excuse = 401 | 502 | 503 | 504 | "broke";
 
 /**
  * How long after a fault its traces may still surface, in milliseconds: the end of a connection that the backend dropped
@@ -22,7 +22,7 @@ export class FaultWindows {
   readonly #windows: { -readonly [Key in keyof FaultWindow]: FaultWindow[Key] }[] = [];
 
   /** Opens a window now; the function that it returns ends it. Call it before the fault begins, and after it has ended. */
-  open(fault: string, target: string, excuses: readonly Excuse[]): () => void {
+  open(fault: string, target: string | undefined, excuses: readonly Excuse[]): () => void {
     const window = {
       fault,
       target,
@@ -45,7 +45,8 @@ export class FaultWindows {
   ): string | undefined {
     return this.#windows.find(
       (window) =>
-        window.target === target &&
+        target !== undefined &&
+        (window.target ?? target) === target &&
         window.excuses.includes(excuse) &&
         window.fromMs <= endedMs &&
         startedMs <= window.untilMs,

@@ -36,5 +36,5 @@ export function judgeRequest(asked: Asked, line: AccessLine, windows: FaultWindo
 }
 
 function excuseOf(status: number): Excuse | undefined {
-  return status === 502 || status === 503 || status === 504 ? status : undefined;
+  return status === 401 || status === 502 || status === 503 || status === 504 ? status : undefined;
 }

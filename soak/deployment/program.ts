@@ -12,10 +12,14 @@ export interface Program {
 }
 
 export interface ProgramOptions {
-  /** Options of Node's own. */
+  /** What runs the script; this Node when left out. */
+  readonly command?: string;
+  /** Options of the command's own. */
   readonly flags?: readonly string[];
   readonly script: string;
   readonly args: readonly string[];
+  /** Written to standard input, which then stays open. Left out: standard input is empty. */
+  readonly input?: string;
   /** Each line of standard output and of standard error. */
   readonly onLine: (line: string) => void;
   readonly onErrorLine: (line: string) => void;
@@ -29,15 +33,22 @@ process.on("exit", () => {
 });
 
 /**
- * Starts a script with this Node. It is in a group of its own: the Ctrl-C that ends the soak must not reach it.
+ * Starts a script. It is in a group of its own: the Ctrl-C that ends the soak must not reach it.
  */
 export function startProgram(options: ProgramOptions): Program {
-  const { flags = [], script, args, messages, onLine, onErrorLine } = options;
-  const child = spawn(process.execPath, [...flags, script, ...args], {
-    stdio: ["ignore", "pipe", "pipe", ...(messages ? (["ipc"] as const) : [])],
+  const { command = process.execPath, flags = [], script, args, input } = options;
+  const { messages, onLine, onErrorLine } = options;
+  const child = spawn(command, [...flags, script, ...args], {
+    stdio: [
+      input === undefined ? "ignore" : "pipe",
+      "pipe",
+      "pipe",
+      ...(messages ? (["ipc"] as const) : []),
+    ],
     detached: true,
   });
   living.add(child);
+  child.stdin?.on("error", () => undefined).write(input);
   if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", onLine);
   if (child.stderr !== null) createInterface({ input: child.stderr }).on("line", onErrorLine);
   const ended = once(child, "close").then(([code, signal]): number | string => {

@@ -5,14 +5,20 @@ import type { FaultContext } from "./fault.ts";
 import { told } from "./told.ts";
 
 const FILE = "trusted/jwks.json";
-const LOADED = "Keys of a trusted issuer were loaded";
-const UNUSABLE = "The keys of a trusted issuer cannot be read again, the old ones stay";
+const LOADED = "the keys of a trusted issuer were loaded";
+const UNUSABLE = "the keys of a trusted issuer cannot be reloaded: the old keys stay in use";
 
 /**
  * A foreign issuer changes its key as one should: the new one is added, then used, then the old one is taken away; in
- * between the file is broken for some time. Good tokens pass all the time, and one of the old key never again.
+ * between the file is broken for some time. Good tokens pass all the time, and one of the old key never again: a request
+ * that is at a backend when its key is taken away is refused.
  */
-export async function trustedKeysChange({ world, book, holdMs }: FaultContext): Promise<void> {
+export async function trustedKeysChange({
+  world,
+  book,
+  windows,
+  holdMs,
+}: FaultContext): Promise<void> {
   const { deployment, client, tokens } = world;
   book.expectError(UNUSABLE);
   const old = { pair: deployment.foreignKey, token: tokens.foreign };
@@ -25,7 +31,9 @@ export async function trustedKeysChange({ world, book, holdMs }: FaultContext): 
   deployment.foreignKey = next;
   await put(UNUSABLE, '{"keys": [');
   await delay(holdMs);
+  const taken = windows.open("trusted keys rewritten", undefined, [401]);
   await put(LOADED, keySetFile([next]));
+  taken();
   await client.ask("token of a key taken away", {
     ...{ path: `${OPEN}/echo`, token: old.token, right: [401] },
   });

@@ -7,8 +7,8 @@ import type { FaultContext } from "./fault.ts";
 import { told } from "./told.ts";
 
 const FILE = "users/users.yaml";
-const READ_AGAIN = "the users file was read again";
-const UNUSABLE = "the users file cannot be used, the old users stay";
+const READ_AGAIN = "the users file was reloaded";
+const UNUSABLE = "the users file cannot be used: the old users stay in use";
 const PASSWORD = "a guest's password";
 
 let guests = 0;

@@ -1,49 +1,92 @@
-import type { Configuration } from "../config/schema.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { AdminPage } from "../core/admin-page.ts";
 import type { Change } from "../core/change.ts";
+import type { IssuerState } from "../core/issuer-state.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { ReadinessCheck } from "../server/probe-pages.ts";
-import { probePage } from "../upstream/probe.ts";
-import { type Reachability, reachabilityOf } from "../upstream/reachable.ts";
-import { upstreamsOf } from "./from-configuration.ts";
+import type { ReadinessCheck } from "../server/admin/probe-pages.ts";
+import { probePage } from "../upstream/pool/probe.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
+import { type Reachability, createReachabilityCheck } from "../upstream/pool/reachable.ts";
 
-/** What probes depend on besides this process, from the configuration that is in force. */
+/** What health depends on besides this process, under the configuration in force. */
 export interface Probing {
-  /** What readiness depends on. Backends are looked at when somebody asks, and only then. */
+  /** The checks of readiness. Backends are probed on request only. */
   readonly checks: () => Promise<readonly ReadinessCheck[]>;
   /** The pages of the admin listener that backends answer. */
-  passages(): readonly AdminPage[];
-  /** Prepares another configuration. @throws the system's error for a file that cannot be read. */
-  prepare(configuration: Configuration): Change;
+  probePages(): readonly AdminPage[];
+  /** Prepares another configuration. */
+  prepare(next: Probed): Change;
+}
+
+/** Where the checks read the state of the process. */
+export interface ProbingSources {
+  readonly draining: () => boolean;
+  /** All trusted issuers. */
+  readonly issuers: () => readonly IssuerState[];
+  /** Reports whether we have a key of our own that verifies tokens. */
+  readonly ownKeys: () => boolean;
+  /** The number of threads that accept clients; undefined if the main thread alone does. */
+  readonly workersAlive: () => number | undefined;
+  readonly clock: Clock;
+}
+
+/** The configuration, and its upstreams with the contents of their files. */
+export interface Probed {
+  readonly configuration: Configuration;
+  readonly upstreams: readonly UpstreamOptions[];
 }
 
 export function createProbing(
-  configuration: Configuration,
-  draining: () => boolean,
-  clock: Clock,
+  probed: Probed,
+  { draining, issuers, ownKeys, workersAlive, clock }: ProbingSources,
 ): Probing {
-  let wanted = wantedOf(configuration);
-  let reachability = reachabilityFor(configuration, clock);
-  let passages = passagesOf(configuration);
+  let ownTokens = hasOwnTokens(probed.configuration);
+  let wanted = wantedOf(probed.configuration);
+  let reachability = reachabilityFor(probed, clock);
+  let passages = probePagesOf(probed);
   return {
     async checks() {
       const leaves = draining();
-      const check = { name: "draining", passed: !leaves, state: leaves ? "yes" : "no" };
+      const checks = [{ name: "draining", passed: !leaves, state: leaves ? "yes" : "no" }];
+      const alive = workersAlive();
+      if (alive !== undefined) {
+        checks.push({ name: "workers", passed: leaves || alive > 0, state: `${alive} alive` });
+      }
       const found = await reachability?.();
-      return found === undefined ? [check] : [check, upstreamsCheck(found, wanted)];
+      const trusted = issuers();
+      return [
+        ...checks,
+        ...(trusted.length === 0 ? [] : [issuersCheck(trusted, ownTokens && ownKeys())]),
+        ...(found === undefined ? [] : [upstreamsCheck(found, wanted)]),
+      ];
     },
-    passages: () => passages,
+    probePages: () => passages,
     prepare(next) {
-      const [lookup, pages] = [reachabilityFor(next, clock), passagesOf(next)];
+      const [lookup, pages] = [reachabilityFor(next, clock), probePagesOf(next)];
       return {
         async commit() {
-          wanted = wantedOf(next);
+          ownTokens = hasOwnTokens(next.configuration);
+          wanted = wantedOf(next.configuration);
           reachability = lookup;
           passages = pages;
         },
-        drop: () => undefined,
+        rollback: () => undefined,
       };
     },
+  };
+}
+
+/** Without users, and without keys that others may sign with, nobody can have a token of our own. */
+function hasOwnTokens({ users, tokens }: Configuration): boolean {
+  return users.length > 0 || tokens.keys !== undefined;
+}
+
+/** A pod that cannot accept any token is not ready. One usable issuer is enough. */
+function issuersCheck(issuers: readonly IssuerState[], own: boolean): ReadinessCheck {
+  return {
+    name: "issuers",
+    passed: own || issuers.some(({ usable }) => usable),
+    state: issuers.map(({ issuer, usable }) => `${issuer} ${usable ? "ok" : "no keys"}`).join(", "),
   };
 }
 
@@ -54,11 +97,11 @@ function wantedOf({ admin }: Configuration): Wanted {
 }
 
 function reachabilityFor(
-  configuration: Configuration,
+  { configuration, upstreams }: Probed,
   clock: Clock,
 ): (() => Promise<Reachability>) | undefined {
   if (wantedOf(configuration) === "none") return undefined;
-  return reachabilityOf(upstreamsOf(configuration), clock);
+  return createReachabilityCheck(upstreams, clock);
 }
 
 function upstreamsCheck(found: Reachability, wanted: Wanted): ReadinessCheck {
@@ -71,12 +114,11 @@ function upstreamsCheck(found: Reachability, wanted: Wanted): ReadinessCheck {
   };
 }
 
-function passagesOf(configuration: Configuration): AdminPage[] {
+function probePagesOf({ configuration, upstreams }: Probed): AdminPage[] {
   const { admin } = configuration;
   if (admin === "off" || admin.probes.length === 0) return [];
-  const upstreams = upstreamsOf(configuration);
   return admin.probes.flatMap(({ path, upstream, target = path }) => {
-    const asked = upstreams.find(({ name }) => name === upstream);
-    return asked === undefined ? [] : [probePage({ path, target }, asked)];
+    const probed = upstreams.find(({ name }) => name === upstream);
+    return probed === undefined ? [] : [probePage({ path, target }, probed)];
   });
 }

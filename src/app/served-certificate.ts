@@ -1,25 +1,25 @@
 import type { Log } from "../core/log.ts";
-import type { Metrics } from "../observe/metrics.ts";
-import { notAfter } from "../server/certificate.ts";
+import type { Metrics } from "../observe/metrics/metrics.ts";
+import { notAfter } from "../server/tls/certificate.ts";
 
-/** Tells which certificate is served: its end to whoever watches, a change in the log. */
+/** Reports the served certificate: its expiry in a metric, a change in the log. */
 export class ServedCertificate {
   readonly #metrics: Pick<Metrics, "certificateNotAfter">;
   readonly #log: Log;
   #text: string | undefined;
 
-  /** @param text PEM, sound; undefined without TLS. */
+  /** @param text valid PEM; undefined without TLS. */
   constructor(
     text: string | undefined,
-    told: { readonly metrics: Pick<Metrics, "certificateNotAfter">; readonly log: Log },
+    observation: { readonly metrics: Pick<Metrics, "certificateNotAfter">; readonly log: Log },
   ) {
-    this.#metrics = told.metrics;
-    this.#log = told.log;
+    this.#metrics = observation.metrics;
+    this.#log = observation.log;
     this.#text = text;
     if (text !== undefined) this.#metrics.certificateNotAfter(notAfter(text));
   }
 
-  /** Another takes its place, or the same stays; whether there is TLS at all is decided at start. */
+  /** Reports another certificate, if it has changed. Whether there is TLS at all is decided at start. */
   serve(text: string | undefined): void {
     if (text === undefined || this.#text === undefined || text === this.#text) return;
     this.#text = text;

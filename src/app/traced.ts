@@ -1,8 +1,11 @@
 import type { Observer } from "../core/observer.ts";
 import type { Tracing } from "../core/tracing.ts";
-import type { Intake } from "../server/intake.ts";
+import type { Intake } from "../server/request/intake.ts";
 
-/** An intake that begins the trace of each request, the refused ones too; the intake itself where tracing is off. */
+/**
+ * Wraps an intake so that it begins the trace of each request, including refused ones. Returns the intake itself if
+ * tracing is off.
+ */
 export function tracedIntake(intake: Intake, tracing: Tracing | undefined): Intake {
   if (tracing === undefined) return intake;
   return (message, id) => {
@@ -11,7 +14,10 @@ export function tracedIntake(intake: Intake, tracing: Tracing | undefined): Inta
   };
 }
 
-/** An observer that ends them and names the trace in the log; the observer itself where tracing is off. */
+/**
+ * Wraps an observer so that it ends traces and adds their ids to the log. Returns the observer itself if tracing is
+ * off.
+ */
 export function tracedObserver(observer: Observer, tracing: Tracing | undefined): Observer {
   if (tracing === undefined) return observer;
   return {

@@ -1,45 +1,66 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Configuration } from "../config/schema.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Change } from "../core/change.ts";
-import type { UpstreamLoad } from "../core/forwarder.ts";
-import type { Gate } from "../core/gate.ts";
+import type { IssuerState } from "../core/issuer-state.ts";
+import type { UpstreamLoad } from "../core/request/forwarder.ts";
+import type { Gate } from "../core/request/gate.ts";
 import type { Log } from "../core/log.ts";
-import type { LoginService } from "../core/login-service.ts";
+import type { LoginService } from "../core/login.ts";
 import type { Observer } from "../core/observer.ts";
+import type { PublishRevocations } from "../core/revocation.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Networks } from "../lib/networks.ts";
-import { openTracing } from "../observe/tracing.ts";
-import { drain } from "../server/drain.ts";
-import { listen } from "../server/listen.ts";
-import { Pipeline } from "../server/pipeline.ts";
-import type { OwnKeys } from "../tokens/own-keys.ts";
-import { TrustedKeys } from "../tokens/trusted-keys.ts";
-import type { ServerTls } from "./from-configuration.ts";
-import { GatesInUse } from "./gates-in-use.ts";
-import { openGeneration } from "./generation.ts";
-import type { ReloadStates } from "./reload-states.ts";
+import type { Tracing } from "../core/tracing.ts";
+import { openTracing } from "../observe/tracing/open-tracing.ts";
+import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
+import type { ConnectionCounts } from "../server/listener/connection-counts.ts";
+import { drain } from "../server/listener/draining.ts";
+import { listen, type Listener } from "../server/listener/listen.ts";
+import { Pipeline } from "../server/request/pipeline.ts";
+import { StreamEnds } from "../server/request/stream-ends.ts";
+import { reconsider } from "../server/request/reconsider.ts";
+import type { OwnKeys } from "../tokens/keys/own-keys.ts";
+import type { RevocationList } from "../tokens/revocation/revocation-list.ts";
+import { TrustedKeys } from "../tokens/trusted/trusted-keys.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
+import { createObservedReading } from "./observed-reading.ts";
+import type { ServerTls } from "./gate/from-configuration.ts";
+import type { GateOptions } from "./gate/open-gate.ts";
+import { type Generation, Generations, openGeneration } from "./reload/generations.ts";
+import type { ReloadStates } from "./reload/reload-states.ts";
+import { logoutWith } from "./revoking.ts";
 import { tracedObserver } from "./traced.ts";
 
 export interface TrafficOptions {
   readonly configuration: Configuration;
+  /** The upstreams of the configuration with the content of their files. Plain text, so it can be posted to a thread. */
+  readonly upstreams: readonly UpstreamOptions[];
   readonly version: string;
   readonly keys: OwnKeys;
   readonly logins: LoginService;
+  /** What is revoked, as this thread knows it. */
+  readonly revocations: RevocationList;
+  readonly publish: PublishRevocations;
+  /** Counts the bytes that wait on the connections of this thread. */
+  readonly buffered: ConnectionLedger;
   readonly tls: ServerTls;
   /** The port to take; 0 for a free one. */
   readonly port: number;
-  /** Whether other threads accept on the port, too. */
+  /** Whether other threads accept on the same port. */
   readonly shared: boolean;
   readonly nextId: () => number;
-  /** Where each file of trusted keys tells whether it could be read again. */
+  /** Counts open connections, together with those of other threads. */
+  readonly connections: ConnectionCounts;
+  /** Takes the reload state of each file of trusted keys. */
   readonly reloads: ReloadStates;
+  /** Called with the state of all trusted issuers when the keys of one change. Left out where `issuers` is polled. */
+  readonly issuersChanged?: (states: readonly IssuerState[]) => void;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
 }
 
-/** What a running one can follow; the certificate is one that OpenSSL takes. */
-export type TrafficChange = Pick<TrafficOptions, "configuration" | "tls">;
+/** What a reload can change. OpenSSL has accepted the certificate. */
+export type TrafficChange = Pick<TrafficOptions, "configuration" | "upstreams" | "tls">;
 
 /** The part of Sallyport that each thread has for itself: a listener, a gate, connections to the backends. */
 export interface Traffic {
@@ -47,85 +68,183 @@ export interface Traffic {
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** The gate in force, or one like it, to be asked what it would do. */
-  asked(): Gate;
+  /** All trusted issuers, and whether their tokens can be verified now. */
+  issuers(): readonly IssuerState[];
+  /** Asks the gate in force what it would do, and keeps it open meanwhile. */
+  query<Answer>(question: (gate: Gate) => Promise<Answer>): Promise<Answer>;
   /**
-   * Prepares another configuration; put in force, it costs no request, no WebSocket and nothing that is remembered. What
-   * needs a restart is not looked at. Rejects with a `ConfigError` when a file that it names is broken.
+   * Prepares another configuration. When it is committed, it ends what it would refuse; everything else that runs or is
+   * cached goes on. Ignores what needs a restart. Rejects with a `ConfigError` when a file that it names is broken.
    */
   prepare(changed: TrafficChange): Promise<Change>;
-  /** Ends in good order; resolves with whether everything that ran ended by itself. */
+  /** Drains the listener. Resolves with whether all requests ended by themselves. */
   drain(): Promise<boolean>;
   /** Ends at once, whatever runs. */
   abandon(): Promise<void>;
 }
 
-/** Starts to accept clients. Rejects when the address cannot be had. */
+/**
+ * Starts to accept clients: a listener hands requests to a pipeline, which has the generation in force read them and decide
+ * about them. Rejects when the address cannot be had.
+ */
 export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
-  const { port, shared, nextId, clock, log, version } = options;
-  let { configuration } = options;
+  const { configuration, port, shared, nextId, buffered, clock, log, version, reloads } = options;
   const tracing = await openTracing({ env: process.env, version, log });
   const observer = tracedObserver(options.observer, tracing);
-  const trustedKeys = new TrustedKeys({ clock, log, stateOf: () => options.reloads.add() });
-  let current = openGeneration({ ...options, tracing, trustedKeys });
-  const gates = new GatesInUse(current.opened);
-  const realm = (): string => current.realm;
-  let draining = false;
+  const { issuersChanged, connections: counts } = options;
+  const stateOf = () => reloads.add();
+  const trustedKeys = new TrustedKeys({ clock, log, stateOf, issuersChanged });
+  const reading = createObservedReading({ observer, clock, log });
+  let traffic: ThreadTraffic | undefined;
+  const keysChanged = (): void => traffic?.reconsiderSoon();
+  const common = { tracing, trustedKeys, reading, logOut: logoutWith(options), keysChanged };
+  const generations = new Generations(openGeneration({ ...options, ...common }));
+  const realm = (): string => generations.current.realm;
   const pipeline = new Pipeline({
-    gate: () => current.opened.gate,
-    intake: () => current.intake,
-    nextId,
-    realm,
-    observer,
-    log,
-    clock,
-    draining: () => draining,
+    gate: () => generations.gate,
+    intake: () => generations.current.intake,
+    ...{ nextId, realm, observer, log, clock },
+    draining: () => traffic?.draining === true,
   });
-  const { host } = configuration.server.listen;
-  const trustedProxies: Networks = {
-    get empty() {
-      return current.trustedProxies.empty;
-    },
-    has: (address) => current.trustedProxies.has(address),
-  };
+  const { trustedProxies } = generations;
   const listener = await listen({
-    ...{ host, port, shared, trustedProxies, ...current.listening },
-    ...{ pipeline, nextId, realm, observer, log },
+    ...{ ...configuration.server.listen, port, shared, trustedProxies },
+    ...generations.current.listening,
+    ...{ pipeline, buffered, reading, nextId, realm, observer, log, counts },
   });
-  return {
-    address: listener.address,
-    port: listener.port,
-    tokenCacheEntries: () => current.opened.tokenCacheEntries(),
-    upstreamLoad: (upstream) => gates.load(upstream),
-    asked: () => current.opened.asked,
-    async prepare(changed) {
-      const next = openGeneration({ ...options, ...changed, tracing, trustedKeys }, current);
-      return {
-        async commit() {
-          // With the same certificate clients go on resuming their sessions.
-          const same = isDeepStrictEqual(next.listening.tls, current.listening.tls);
-          listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
-          gates.replace(next.opened);
-          current = next;
-          ({ configuration } = changed);
-          trustedKeys.refresh();
-        },
-        drop: () => gates.drop(next.opened),
-      };
-    },
-    async drain() {
-      draining = true;
-      const { delay, timeout } = configuration.server.drain;
-      const closeWebSockets = (): void => gates.closeWebSockets();
-      const finished = await drain({ listener, delay, timeout, closeWebSockets, log });
-      await gates.close();
-      await tracing?.close();
-      return finished;
-    },
-    async abandon() {
-      const closed = listener.close();
-      listener.closeAll();
-      await Promise.all([closed, gates.close()]);
-    },
-  };
+  traffic = new ThreadTraffic(options, { common, generations, listener, trustedKeys, tracing });
+  return traffic;
+}
+
+interface TrafficParts {
+  /** Every generation is opened with these. */
+  readonly common: Pick<
+    GateOptions,
+    "tracing" | "trustedKeys" | "reading" | "logOut" | "keysChanged"
+  >;
+  readonly generations: Generations;
+  readonly listener: Listener;
+  readonly trustedKeys: TrustedKeys;
+  readonly tracing: Tracing | undefined;
+}
+
+class ThreadTraffic implements Traffic {
+  readonly #options: TrafficOptions;
+  readonly #parts: TrafficParts;
+  #configuration: Configuration;
+  #reconsidering: NodeJS.Immediate | undefined;
+  readonly #ends: StreamEnds;
+  draining = false;
+
+  constructor(options: TrafficOptions, parts: TrafficParts) {
+    this.#options = options;
+    this.#parts = parts;
+    this.#configuration = options.configuration;
+    this.#ends = new StreamEnds({
+      ...options,
+      requests: () => parts.listener.requests(),
+      webSockets: () => parts.generations.openWebSockets(),
+      settings: () => this.#configuration.tokens.streams,
+      realm: () => parts.generations.current.realm,
+      ended: options.observer.streamEnded,
+    });
+  }
+
+  get address(): string {
+    return this.#parts.listener.address;
+  }
+
+  get port(): number {
+    return this.#parts.listener.port;
+  }
+
+  readonly tokenCacheEntries = (): number =>
+    this.#parts.generations.current.opened.value.tokenCacheEntries();
+
+  readonly upstreamLoad = (upstream: string): UpstreamLoad =>
+    this.#parts.generations.load(upstream);
+
+  issuers(): readonly IssuerState[] {
+    return this.#parts.trustedKeys.states();
+  }
+
+  query<Answer>(question: (gate: Gate) => Promise<Answer>): Promise<Answer> {
+    return this.#parts.generations.current.opened.use(({ gate }) => question(gate));
+  }
+
+  async prepare(changed: TrafficChange): Promise<Change> {
+    const { common, generations } = this.#parts;
+    const next = openGeneration({ ...this.#options, ...changed, ...common }, generations.current);
+    return {
+      commit: async () => this.#commit(changed, next),
+      rollback: () => void next.opened.retire(),
+    };
+  }
+
+  #commit({ configuration }: TrafficChange, next: Generation): void {
+    const { listener, generations, trustedKeys } = this.#parts;
+    // While the certificate is the same, clients can go on resuming their sessions.
+    const same = isDeepStrictEqual(next.listening.tls, generations.current.listening.tls);
+    listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
+    this.#options.buffered.setLimit(configuration.server.limits.bufferedBytes);
+    generations.replace(next);
+    if (decidesOtherwise(this.#configuration, configuration)) this.reconsiderSoon();
+    this.#configuration = configuration;
+    trustedKeys.refresh();
+  }
+
+  /** Decides anew about what is open, at the end of the turn: once for all changes in it. */
+  reconsiderSoon(): void {
+    const { log } = this.#options;
+    this.#reconsidering ??= setImmediate(() => {
+      this.#reconsidering = undefined;
+      this.#reconsider().catch((error: unknown) =>
+        log.error("what is open could not be looked at", { error }),
+      );
+    });
+  }
+
+  #reconsider(): Promise<void> {
+    const { listener, generations } = this.#parts;
+    const { upstreams } = this.#configuration;
+    return this.query((gate) =>
+      reconsider({
+        gate,
+        hasUpstream: (name) => Object.hasOwn(upstreams, name),
+        requests: listener.requests(),
+        webSockets: () => generations.openWebSockets(),
+        realm: generations.current.realm,
+        ended: this.#options.observer.streamEnded,
+      }),
+    );
+  }
+
+  async drain(): Promise<boolean> {
+    const { listener, generations, tracing } = this.#parts;
+    this.draining = true;
+    const closeWebSockets = (): void => generations.closeWebSockets();
+    const times = this.#configuration.server.drain;
+    const finished = await drain({ ...times, listener, closeWebSockets, log: this.#options.log });
+    this.#ends.close();
+    await generations.close();
+    await tracing?.close();
+    return finished;
+  }
+
+  async abandon(): Promise<void> {
+    const { listener, generations } = this.#parts;
+    this.#ends.close();
+    const closed = listener.close();
+    listener.closeAll();
+    await Promise.all([closed, generations.close()]);
+  }
+}
+
+/** Whether one configuration may refuse a request that the other permits. */
+function decidesOtherwise(before: Configuration, after: Configuration): boolean {
+  const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
+    ...[routes, tokens],
+    Object.keys(upstreams),
+  ];
+  return !isDeepStrictEqual(decisive(before), decisive(after));
 }

@@ -1,30 +1,32 @@
 import { existsSync } from "node:fs";
-import type { Configuration } from "../config/schema.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { type ConfigurationFlagValues, configurationSources } from "./arguments.ts";
 import { type Terminal, UsageError } from "./command.ts";
 
 const DEFAULT = "http://127.0.0.1:9464";
 
-/** Where a running Sallyport is asked, and the configuration that says so where one was read. */
+/** The address of a running Sallyport, and the configuration that it comes from, if one was read. */
 export interface AdminAddress {
   readonly url: URL;
   readonly configuration?: Configuration;
 }
 
 /**
- * @param path what is asked where the URL names an origin alone.
- * @throws UsageError for what is no http URL.
+ * @param path requested if the URL has none.
+ * @throws UsageError if the text is not an http URL.
  */
 export function givenAddress(text: string, path: string): AdminAddress {
   const url = URL.parse(text);
-  if (url?.protocol !== "http:") throw new UsageError("--url wants an http URL");
+  if (url?.protocol !== "http:") throw new UsageError("--url needs an http URL");
   if (url.pathname === "/") url.pathname = path;
   return { url };
 }
 
 /**
- * The configured admin listener as it is reached from its own machine; without a configuration file, 9464 on 127.0.0.1.
- * @throws ConfigError for a bad configuration.
+ * Returns the address of the configured admin listener from its own machine; without a configuration file,
+ * 127.0.0.1:9464.
+ *
+ * @throws ConfigError for an invalid configuration.
  */
 export async function configuredAddress(
   flags: ConfigurationFlagValues,
@@ -35,7 +37,7 @@ export async function configuredAddress(
   const named = flags.config !== undefined || Boolean(terminal.env["SALLYPORT_CONFIG"]);
   const url = new URL(path, DEFAULT);
   if (!named && !existsSync(sources.file)) return { url };
-  // Loaded late: a check without a configuration does not pay for the libraries that read one.
+  // Loaded on demand, so that a health check without a configuration does not pay for the libraries that read one.
   const { loadConfiguration } = await import("../config/load.ts");
   const { configuration } = loadConfiguration(sources);
   const { admin } = configuration;
@@ -45,7 +47,7 @@ export async function configuredAddress(
   return { url, configuration };
 }
 
-/** An address that stands for all of the machine's is reached on the loopback. */
+/** An unspecified address is reached on the loopback. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";

@@ -1,9 +1,10 @@
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util";
 import type { ConfigurationSources } from "../config/load.ts";
-import { parseDuration } from "../lib/duration.ts";
+import { parseDuration } from "../lib/text/duration.ts";
+import { nearest } from "../lib/text/nearest.ts";
 import { type Terminal, UsageError } from "./command.ts";
 
-/** Flags that every command which reads a configuration has. */
+/** The flags of every command that reads a configuration. */
 export const CONFIGURATION_FLAGS = {
   config: { type: "string", short: "c" },
   set: { type: "string", multiple: true },
@@ -13,9 +14,9 @@ export const CONFIGURATION_HELP = `  -c, --config FILE     the configuration fil
       --set KEY=VALUE   overrides one value, for example --set server.listen=127.0.0.1:8443`;
 
 /**
- * `parseArgs` with unknown flags as `UsageError`.
+ * Calls `parseArgs`.
  *
- * @throws UsageError for flags that the command does not have and for words that it does not take.
+ * @throws UsageError for unknown flags and for positional arguments.
  */
 export function parseFlags<const Options extends ParseArgsOptionsConfig>(
   args: readonly string[],
@@ -25,32 +26,40 @@ export function parseFlags<const Options extends ParseArgsOptionsConfig>(
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values;
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    // What follows is advice on positional arguments, which no command takes.
-    throw new UsageError(message.replace(/\. .*$/s, ""));
+    // The rest is advice on positional arguments, which no command has.
+    const [sentence = message] = message.split(/\. /);
+    throw new UsageError(`${sentence}${meantFlag(sentence, Object.keys(options))}`);
   }
 }
 
+/** The flag that a misspelled one was probably meant to be, as the end of a sentence; empty if none is near. */
+function meantFlag(sentence: string, flags: readonly string[]): string {
+  const [, given] = /^Unknown option '--([^'=]+)/.exec(sentence) ?? [];
+  const meant = given === undefined ? undefined : nearest(given, [...flags, "help"]);
+  return meant === undefined ? "" : `; did you mean --${meant}?`;
+}
+
 /**
- * @param leastMs the shortest one that makes sense.
+ * @param leastMs the shortest valid duration.
  * @returns milliseconds.
- * @throws UsageError for what is no duration, or a shorter one.
+ * @throws UsageError if the text is not a duration, or too short.
  */
 export function durationFlag(flag: string, text: string, leastMs = 0): number {
   const milliseconds = parseDuration(text);
   if (milliseconds === undefined || milliseconds < leastMs) {
-    throw new UsageError(`--${flag} wants a duration such as 30s, not ${text}`);
+    throw new UsageError(`--${flag} needs a duration such as 30s, not ${text}`);
   }
   return milliseconds;
 }
 
-/** What `parseFlags` gives for `CONFIGURATION_FLAGS`. */
+/** The result of `parseFlags` for `CONFIGURATION_FLAGS`. */
 export interface ConfigurationFlagValues {
   readonly config?: string | undefined;
   readonly set?: readonly string[] | undefined;
 }
 
 /**
- * Where the configuration comes from. The file is the flag's, else that of the variable SALLYPORT_CONFIG, else
+ * Returns the sources of the configuration. The file is that of the flag, else of the variable SALLYPORT_CONFIG, else
  * `config.yaml`.
  *
  * @throws UsageError for a `--set` that is not KEY=VALUE.
@@ -59,7 +68,7 @@ export function configurationSources(
   flags: ConfigurationFlagValues,
   terminal: Terminal,
 ): ConfigurationSources {
-  // This variable is ours and not a key of the configuration.
+  // This variable is not a key of the configuration.
   const { SALLYPORT_CONFIG: fromVariable, ...env } = terminal.env;
   const file = flags.config ?? (fromVariable || "config.yaml");
   return { file, env, overrides: overridesOf(flags.set) };
@@ -69,7 +78,7 @@ function overridesOf(pairs: readonly string[] = []): Record<string, string> {
   return Object.fromEntries(
     pairs.map((pair) => {
       const at = pair.indexOf("=");
-      if (at < 1) throw new UsageError(`--set wants KEY=VALUE, not ${pair}`);
+      if (at < 1) throw new UsageError(`--set needs KEY=VALUE, not ${pair}`);
       return [pair.slice(0, at), pair.slice(at + 1)] as const;
     }),
   );

@@ -1,10 +1,15 @@
-import { type Concern, concernsOf } from "../app/concerns.ts";
-import { routesOf } from "../app/from-configuration.ts";
-import type { Configuration } from "../config/schema.ts";
-import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
-import type { Route } from "../core/route.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type StartupWarning, startupWarnings } from "../app/startup-warnings.ts";
+import { routesOf } from "../app/gate/from-configuration.ts";
+import { inspect } from "../app/inspection.ts";
+import { renderProblems } from "../config/effective/render.ts";
+import type { ConfigurationSources } from "../config/load.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import { ConfigError, type ConfigProblem, withoutSource } from "../core/config-problem.ts";
+import type { Route } from "../core/request/route.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bySpecificity } from "../policy/route-table.ts";
+import { accessPolicyWords } from "../policy/access-policy.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -12,68 +17,124 @@ import {
   parseFlags,
 } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
-import { formatFrom } from "./format.ts";
-import { inspect } from "./inspect.ts";
+import { formatFrom } from "./terminal/format.ts";
 
 export const check: Command = {
   help: `Usage: sallyport check [options]
 
-Reads the configuration and everything that it names: users, certificates, keys. Tells everything that
-is wrong at once (exit code 78), or the routes in the order in which they are tried and what should be
-seen to, such as a certificate that ends soon (exit code 0).
+Reads the configuration and every file that it names: users, certificates, keys. Prints all errors at
+once (exit code 78), or the routes in the order in which they are tried, and warnings, for example about
+a certificate that expires soon (exit code 0).
 
 ${CONFIGURATION_HELP}
+      --strict          fails on warnings, too (exit code 1)
+      --watch           checks again and again, and reports every change of the result, until Ctrl-C
       --format FORMAT   text (default) or json
   -h, --help            this text`,
   async run(args, terminal) {
-    const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, format: { type: "string" } });
+    const flags = parseFlags(args, {
+      ...CONFIGURATION_FLAGS,
+      format: { type: "string" },
+      strict: { type: "boolean" },
+      watch: { type: "boolean" },
+    });
     const format = formatFrom(flags.format, ["text", "json"]);
     const sources = configurationSources(flags, terminal);
-    if (format === "json") return printJson(inspect(sources), terminal);
-    const configuration = await inspect(sources);
-    terminal.out(`${sources.file} is valid.\n\nRoutes, the first that fits is taken:\n`);
-    terminal.out(table(orderOf(configuration)));
-    for (const { file, message } of concernsOf(configuration, systemClock.now())) {
-      terminal.out(`\nwarning: ${file}: ${message}\n`);
-    }
-    return EXIT.done;
+    const report = format === "json" ? jsonReport : textReport;
+    if (flags.watch === true) return watch(() => report(sources), terminal);
+    const { text, warned, code } = await report(sources);
+    terminal.out(text);
+    return flags.strict === true && code === EXIT.done && warned ? EXIT.failed : code;
   },
 };
+
+interface Report {
+  readonly text: string;
+  /** Whether there are warnings. */
+  readonly warned: boolean;
+  readonly code: number;
+}
+
+/** @throws ConfigError for a configuration that is not valid. */
+async function textReport(sources: ConfigurationSources): Promise<Report> {
+  const snapshot = await inspect(sources);
+  const warnings = await startupWarnings(snapshot, systemClock.now());
+  const text = [
+    `${sources.file} is valid.\n\nRoutes, in the order in which they are tried:\n`,
+    table(orderOf(snapshot.configuration)),
+    ...warnings.map(({ file, message, hint }) => {
+      const position = file === undefined ? "" : `${file}: `;
+      return `\nwarning: ${position}${message}\n${hint === undefined ? "" : `  ${hint}\n`}`;
+    }),
+  ].join("");
+  return { text, warned: warnings.length > 0, code: EXIT.done };
+}
 
 function orderOf(configuration: Configuration): Route[] {
   return bySpecificity(routesOf(configuration));
 }
 
-async function printJson(inspected: Promise<Configuration>, terminal: Terminal): Promise<number> {
-  const print = (
+async function jsonReport(sources: ConfigurationSources): Promise<Report> {
+  const report = (
     problems: readonly ConfigProblem[],
     routes: readonly Route[],
-    warnings: readonly Concern[],
-  ): void => {
-    // The line itself is for the caret on a terminal.
-    const told = problems.map(({ source: _line, ...problem }) => problem);
-    const verdict = { valid: problems.length === 0, problems: told, warnings, routes };
-    terminal.out(`${JSON.stringify(verdict, undefined, 2)}\n`);
+    warnings: readonly StartupWarning[],
+  ): Report => {
+    const shownWarnings = warnings.map(({ loggedElsewhere: _forTheLog, ...warning }) => warning);
+    const verdict = {
+      valid: problems.length === 0,
+      // Only a terminal shows the source line.
+      problems: problems.map(withoutSource),
+      warnings: shownWarnings,
+      routes: routes.map(({ require, ...route }) => ({ ...route, ...require })),
+    };
+    return {
+      text: `${JSON.stringify(verdict, undefined, 2)}\n`,
+      warned: warnings.length > 0,
+      code: verdict.valid ? EXIT.done : EXIT.configuration,
+    };
   };
   try {
-    const configuration = await inspected;
-    print([], orderOf(configuration), concernsOf(configuration, systemClock.now()));
-    return EXIT.done;
+    const snapshot = await inspect(sources);
+    const warnings = await startupWarnings(snapshot, systemClock.now());
+    return report([], orderOf(snapshot.configuration), warnings);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    print(error.problems, [], []);
-    return EXIT.configuration;
+    return report(error.problems, [], []);
   }
 }
 
-/** One line for each route, in columns. */
+/** How often `--watch` looks, in milliseconds. */
+const WATCH_MS = 500;
+
+/** Reports whenever the report changes, until SIGINT. */
+async function watch(report: () => Promise<Report>, terminal: Terminal): Promise<number> {
+  const interrupted = new AbortController();
+  process.once("SIGINT", () => interrupted.abort());
+  let last: string | undefined;
+  while (!interrupted.signal.aborted) {
+    const text = await report().then(
+      (found) => found.text,
+      (error: unknown) => {
+        if (!(error instanceof ConfigError)) throw error;
+        return `${renderProblems(error.problems, { color: false })}\n`;
+      },
+    );
+    if (text !== last) terminal.out(last === undefined ? text : `\n${"-".repeat(40)}\n${text}`);
+    last = text;
+    await sleep(WATCH_MS, undefined, { signal: interrupted.signal }).catch(() => undefined);
+  }
+  return EXIT.done;
+}
+
+/** Renders one line for each route, in columns. */
 function table(routes: readonly Route[]): string {
   const rows = routes.map((route) => [
     route.name,
     route.hosts?.join(",") ?? "any host",
     "exact" in route.path ? `=${route.path.exact}` : route.path.prefix,
     route.methods?.join(",") ?? "any method",
-    needs(route),
+    accessPolicyWords(route),
     `to ${route.upstream}`,
   ]);
   const width = (column: number): number =>
@@ -81,12 +142,4 @@ function table(routes: readonly Route[]): string {
   const line = (row: readonly string[]): string =>
     `  ${row.map((cell, column) => cell.padEnd(width(column))).join("  ")}`.trimEnd();
   return rows.map((row) => `${line(row)}\n`).join("");
-}
-
-function needs({ auth, groups, mode }: Route): string {
-  if (auth === "none") return "public";
-  const watched = mode === "monitor" ? ", only watched" : "";
-  const any = groups?.any === undefined ? "" : ` and one group of ${groups.any.join(",")}`;
-  const all = groups?.all === undefined ? "" : ` and every group of ${groups.all.join(",")}`;
-  return `token${any}${all}${watched}`;
 }

@@ -1,16 +1,16 @@
-/** Exit codes of all commands. */
+/** The exit codes of all commands. */
 export const EXIT = { done: 0, failed: 1, usage: 2, configuration: 78 } as const;
 
-/** Where a command reads and writes; tests bring their own. */
+/** The input and output of a command; tests replace it. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What is piped in or typed. */
+  /** Piped or typed input. */
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
-  /** Results. */
+  /** Writes results. */
   out(text: string): void;
-  /** Diagnostics. */
+  /** Writes diagnostics. */
   err(text: string): void;
-  /** Resolves when the reader has everything, or has gone. */
+  /** Resolves when the reader has received everything, or has gone. */
   handedOver(): Promise<void>;
 }
 
@@ -19,13 +19,13 @@ export interface Command {
   /** The whole help text. */
   readonly help: string;
   /**
-   * @param args what stands behind the command's name.
-   * @returns the exit code. Throws `UsageError` for wrong arguments and `ConfigError` for a bad configuration.
+   * @param args the arguments after the name of the command.
+   * @returns the exit code. Throws `UsageError` for wrong arguments and `ConfigError` for an invalid configuration.
    */
   run(args: readonly string[], terminal: Terminal): Promise<number>;
 }
 
-/** The arguments make no sense; the message says why. */
+/** The arguments are invalid; the message says why. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);

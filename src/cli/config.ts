@@ -1,6 +1,6 @@
-import { effectiveConfiguration } from "../config/effective.ts";
-import { effectiveYaml } from "../config/effective-yaml.ts";
-import { pathName } from "../config/fault.ts";
+import { effectiveConfiguration } from "../config/effective/effective.ts";
+import { effectiveYaml } from "../config/effective/effective-yaml.ts";
+import { pathName } from "../config/path-problem.ts";
 import { loadConfiguration } from "../config/load.ts";
 import {
   CONFIGURATION_FLAGS,
@@ -9,14 +9,14 @@ import {
   parseFlags,
 } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
-import { formatFrom } from "./format.ts";
+import { formatFrom } from "./terminal/format.ts";
 
 export const config: Command = {
   help: `Usage: sallyport config [options]
 
-Prints the configuration that is in force, defaults included, and where each value comes from: a flag, a
-variable of the environment, a line of the file, or the default. What could be a secret is masked. The
-files that the configuration names are not read.
+Prints the configuration in force, including defaults, and where each value comes from: a flag, an
+environment variable, a line of the file, or the default. Values that may be secret are masked. The
+command does not read the files that the configuration names.
 
 ${CONFIGURATION_HELP}
       --format FORMAT   yaml (default), or json: a list of key, value and origin

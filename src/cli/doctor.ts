@@ -1,10 +1,9 @@
-import { concernsOf } from "../app/concerns.ts";
-import { identityHeadersOf, routesOf } from "../app/from-configuration.ts";
+import { type StartupWarning, startupWarnings } from "../app/startup-warnings.ts";
+import { upstreamsOf } from "../app/from-files.ts";
+import { inspect } from "../app/inspection.ts";
 import type { ConfigurationSources } from "../config/load.ts";
-import type { Configuration } from "../config/schema.ts";
+import type { Snapshot } from "../config/snapshot.ts";
 import { ConfigError } from "../core/config-problem.ts";
-import type { Route } from "../core/route.ts";
-import { issuerPitfall, routePitfalls } from "../policy/pitfalls.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -13,27 +12,27 @@ import {
   parseFlags,
 } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
-import { lookAtClock } from "./doctor/clock.ts";
+import { checkClock } from "./doctor/clock-check.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./doctor/finding.ts";
-import { lookAtKeySets } from "./doctor/key-sets.ts";
-import { lookAtListeners } from "./doctor/listeners.ts";
-import { lookAtUpstreams } from "./doctor/upstreams.ts";
-import { formatFrom } from "./format.ts";
-import { inspect } from "./inspect.ts";
-import { type Marks, marksFor } from "./marks.ts";
+import { checkKeySets } from "./doctor/key-sets.ts";
+import { checkListeners } from "./doctor/listeners.ts";
+import { checkUpstreams } from "./doctor/upstream-check.ts";
+import { checkUserStores } from "./doctor/user-stores.ts";
+import { formatFrom } from "./terminal/format.ts";
+import { type Marks, marksFor } from "./terminal/marks.ts";
 
 const TIMEOUT = "5s";
 
 export const doctor: Command = {
   help: `Usage: sallyport doctor [options]
 
-Does everything that check does, and looks at what is around: whether the backends and the key sets of
-trusted issuers resolve, take connections and show a certificate that is trusted and lasts, whether the
-ports are free, whether a running proxy is ready, the clock, and routes that leave a gap. No request goes
-to a backend. Exit code 0 when nothing is bad, 1 when something is, 78 when it is the configuration.
+Runs check, then examines the environment: whether backends and key sets of trusted issuers resolve,
+accept connections and have a valid certificate, whether the ports are free, whether a running proxy is
+ready, the clock, and routes that leave a gap. It sends no request to a backend. Exit code 0 if all is
+well, 1 if something is wrong, 78 if the configuration is invalid.
 
 ${CONFIGURATION_HELP}
-      --timeout DURATION   for each look (default: ${TIMEOUT})
+      --timeout DURATION   for each step (default: ${TIMEOUT})
       --format FORMAT   text (default) or json
   -h, --help            this text`,
   async run(args, terminal) {
@@ -43,7 +42,7 @@ ${CONFIGURATION_HELP}
     const timeoutMs = durationFlag("timeout", flags.timeout ?? TIMEOUT, 1);
     const sources = configurationSources(flags, terminal);
     const { groups, valid } = await examine(sources, timeoutMs);
-    tell(groups, format, terminal);
+    printGroups(groups, format, terminal);
     if (!valid) return EXIT.configuration;
     const ill = groups.some(({ findings }) => findings.some(({ result }) => result === "bad"));
     return ill ? EXIT.failed : EXIT.done;
@@ -55,9 +54,9 @@ async function examine(
   timeoutMs: number,
 ): Promise<{ groups: readonly FindingGroup[]; valid: boolean }> {
   const nowMs = Date.now();
-  let configuration: Configuration;
+  let snapshot: Snapshot;
   try {
-    configuration = await inspect(sources);
+    snapshot = await inspect(sources);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const findings = error.problems.map(({ file, line, column, message, hint }) =>
@@ -68,67 +67,49 @@ async function examine(
     );
     return { groups: [{ name: "configuration", findings }], valid: false };
   }
+  const { configuration, files } = snapshot;
+  const warnings = await startupWarnings(snapshot, nowMs);
   const reaching = { timeoutMs, nowMs };
-  const [listeners, upstreams, keySets] = await Promise.all([
-    lookAtListeners(configuration, timeoutMs),
-    lookAtUpstreams(configuration, reaching),
-    lookAtKeySets(configuration, reaching),
+  const [listeners, upstreams, keySets, userStores] = await Promise.all([
+    checkListeners(configuration, timeoutMs),
+    checkUpstreams(upstreamsOf(configuration, files.text), reaching),
+    checkKeySets(configuration, reaching),
+    checkUserStores(snapshot, timeoutMs),
   ]);
   const groups = [
-    lookAtFiles(configuration, sources.file, nowMs),
-    lookAtRoutes(configuration),
+    fileFindings(warnings, sources.file),
+    routeFindings(warnings),
     listeners,
     upstreams,
     keySets.group,
-    lookAtClock(sources.file, nowMs, keySets.differences),
+    ...userStores,
+    checkClock(sources.file, nowMs, keySets.differences),
   ];
   return { groups, valid: true };
 }
 
-function lookAtFiles(configuration: Configuration, file: string, nowMs: number): FindingGroup {
-  const concerns = concernsOf(configuration, nowMs).map(({ urgent, ...concern }) =>
-    (urgent ? bad : warning)(`${concern.file}: ${concern.message}`),
-  );
+function findingOf({ file, urgent, message, hint }: StartupWarning): Finding {
+  const text = file === undefined ? message : `${file}: ${message}`;
+  return (urgent ? bad : warning)(text, hint);
+}
+
+function fileFindings(warnings: readonly StartupWarning[], file: string): FindingGroup {
   const valid = good(`${file} is valid, and everything that it names can be used`);
-  const others = [...keyConcerns(configuration), ...identityConcerns(configuration)];
-  return { name: "configuration", findings: [valid, ...concerns, ...others] };
+  const found = warnings.filter(({ about }) => about !== "routes").map(findingOf);
+  return { name: "configuration", findings: [valid, ...found] };
 }
 
-function keyConcerns({ tokens }: Configuration): Finding[] {
-  if (tokens.keys !== undefined) return [];
-  const hint = "set tokens.keys, see sallyport keys --help";
-  return [warning("tokens end with the process that made them, which makes its own key", hint)];
+function routeFindings(warnings: readonly StartupWarning[]): FindingGroup {
+  const found = warnings.filter(({ about }) => about === "routes").map(findingOf);
+  const sound = [good("no public route bypasses a protected one")];
+  return { name: "routes", findings: found.length === 0 ? sound : found };
 }
 
-function identityConcerns(configuration: Configuration): Finding[] {
-  const { tokens, users } = configuration;
-  // Without users nobody gets a token here.
-  const own = users.length === 0 ? [] : [tokens.issuer];
-  const issuers = [...own, ...tokens.trusted.map(({ issuer }) => issuer)];
-  const pitfall = issuerPitfall(issuers, identityHeadersOf(configuration).issuer);
-  return pitfall === undefined ? [] : [warning(pitfall.message, pitfall.hint)];
-}
-
-function lookAtRoutes(configuration: Configuration): FindingGroup {
-  const routes = routesOf(configuration);
-  const pitfalls = routePitfalls(routes).map(({ route, message, hint }) =>
-    warning(`${route}: ${message}`, hint),
-  );
-  const watched = routes.filter(({ mode }) => mode === "monitor").map(monitorFinding);
-  const findings = [...pitfalls, ...watched];
-  const sound = [good("no public route takes what belongs to a protected one")];
-  return { name: "routes", findings: findings.length === 0 ? sound : findings };
-}
-
-function monitorFinding({ name, path }: Route): Finding {
-  const message = `${name}: in monitor mode nothing is refused`;
-  if (!("prefix" in path) || path.prefix !== "/") return warning(message, "set mode: enforce");
-  const hint =
-    "name what must stay closed meanwhile, the backend's own /metrics or /admin say, in routes without mode: monitor";
-  return warning(`${message}, on any path that no other route takes`, hint);
-}
-
-function tell(groups: readonly FindingGroup[], format: "text" | "json", terminal: Terminal): void {
+function printGroups(
+  groups: readonly FindingGroup[],
+  format: "text" | "json",
+  terminal: Terminal,
+): void {
   if (format === "json") {
     terminal.out(`${JSON.stringify({ groups }, undefined, 2)}\n`);
     return;
@@ -141,6 +122,6 @@ function tell(groups: readonly FindingGroup[], format: "text" | "json", terminal
 }
 
 function lines({ result, message, hint }: Finding, marks: Marks): string[] {
-  const told = [`${marks[result]} ${message}`];
-  return hint === undefined || result === "good" ? told : [...told, `    hint: ${hint}`];
+  const shown = [`${marks[result]} ${message}`];
+  return hint === undefined || result === "good" ? shown : [...shown, `    hint: ${hint}`];
 }

@@ -1,31 +1,31 @@
 import { json } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
-import { request } from "../lib/node-http.ts";
+import { request } from "../lib/http/node-http.ts";
 import { type AdminAddress, configuredAddress, givenAddress } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 
 const PATH = "/-/drain";
-/** For one question, in milliseconds. */
-const ANSWER_MS = 3_000;
-const ASK_EVERY_MS = 100;
-/** For what a drain needs beyond the times of the configuration, in milliseconds. */
+/** Timeout of one request, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 3_000;
+const POLL_EVERY_MS = 100;
+/** What a drain takes beyond the configured times, in milliseconds. */
 const MARGIN_MS = 5_000;
-/** As long as a drain with the times that are set when nothing is configured. */
+/** The duration of a drain with the default configuration, with its margin. */
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 export const drain: Command = {
   help: `Usage: sallyport drain [options]
 
-Has a running proxy end its traffic as it does on SIGTERM, and waits until nothing runs any more: exit
-code 0 then, 1 when it cannot be asked or takes longer. The proxy itself goes on until SIGTERM, which
-ends it at once then. Meant for preStop. It is asked on the address of admin.listen; without a
-configuration file, on 127.0.0.1:9464.
+Makes a running proxy drain as on SIGTERM, and waits until no request runs: exit code 0 then, 1 if it
+does not answer or takes longer. The process keeps running until SIGTERM, which then ends it at once.
+Meant for preStop. The command connects to the address of admin.listen; without a configuration file, to
+127.0.0.1:9464.
 
 ${CONFIGURATION_HELP}
-      --url URL         asks there and reads no configuration: http://127.0.0.1:9464, say
-      --timeout TIME    how long to wait, such as 30s (default: server.drain.delay and
-                        server.drain.timeout together, and 5s)
+      --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
+      --timeout TIME    how long to wait, such as 30s (default: server.drain.delay plus
+                        server.drain.timeout plus 5s)
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, {
@@ -44,7 +44,7 @@ ${CONFIGURATION_HELP}
     let state = await stateFrom(address.url, "POST");
     while (state !== "drained") {
       if (performance.now() > deadline) throw new Error(`still ${state} after ${limitMs} ms`);
-      await after(ASK_EVERY_MS);
+      await after(POLL_EVERY_MS);
       state = await stateOrEnd(address.url);
     }
     terminal.out("drained\n");
@@ -58,7 +58,7 @@ function expectedMs({ configuration }: AdminAddress): number {
   return delay + timeout + MARGIN_MS;
 }
 
-/** A proxy that was told to stop meanwhile has gone when it was drained. */
+/** A proxy that was told to stop meanwhile has exited because it was drained. */
 async function stateOrEnd(url: URL): Promise<string> {
   try {
     return await stateFrom(url, "GET");
@@ -71,11 +71,11 @@ async function stateOrEnd(url: URL): Promise<string> {
 
 const GONE = ["ECONNREFUSED", "ECONNRESET"];
 
-/** @throws the system's error when nobody answers, or an error with what was answered instead of a state. */
+/** @throws the system's error if there is no response, or an error with the response if it is not a state. */
 async function stateFrom(url: URL, method: string): Promise<string> {
-  const signal = AbortSignal.timeout(ANSWER_MS);
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const asked = request(url, { method, agent: false, signal }, (response) => {
+  const sent = request(url, { method, agent: false, signal }, (response) => {
     const { statusCode = 0 } = response;
     json(response).then(
       (body) => {
@@ -86,10 +86,14 @@ async function stateFrom(url: URL, method: string): Promise<string> {
       () => reject(new Error(`${url.href} says ${statusCode}`)),
     );
   });
-  asked.on("error", (error) => {
-    reject(signal.aborted ? new Error(`${url.href} says nothing within ${ANSWER_MS} ms`) : error);
+  sent.on("error", (error) => {
+    reject(
+      signal.aborted
+        ? new Error(`${url.href} did not answer within ${REQUEST_TIMEOUT_MS} ms`)
+        : error,
+    );
   });
-  asked.end();
+  sent.end();
   return promise;
 }
 

@@ -1,9 +1,8 @@
-import { explainAlone } from "../app/explanation/explain.ts";
-import { SILENT_LOG } from "../app/explanation/silent.ts";
+import { explainAlone } from "../app/explanation/dry-run.ts";
+import { explainerFrom } from "../app/explanation/from-snapshot.ts";
+import { inspect } from "../app/inspection.ts";
 import type { Explanation } from "../core/explanation.ts";
-import { systemClock } from "../lib/clock.ts";
-import { askedRequest, QuestionError } from "../server/asked-request.ts";
-import { loadSigningKeys } from "../tokens/signing-keys.ts";
+import { createDryRunRequest, ExplainQueryError } from "../server/admin/explain-query.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -12,32 +11,31 @@ import {
 } from "./arguments.ts";
 import { type Command, EXIT, UsageError } from "./command.ts";
 import { explanationText } from "./explain/text.ts";
-import { formatFrom } from "./format.ts";
-import { inspect } from "./inspect.ts";
-import { marksFor } from "./marks.ts";
-import { TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
+import { formatFrom } from "./terminal/format.ts";
+import { marksFor } from "./terminal/marks.ts";
+import { TOKEN_FLAGS, tokenFrom } from "./token/token-argument.ts";
 
 const text = { type: "string" } as const;
 
 export const explain: Command = {
   help: `Usage: sallyport explain --url URL [options]
 
-Tells what would become of a request, and why: the route, the verdict on the token step by step, the
-groups, what goes to the backend. The code that decides is that of the proxy; nothing is sent. Exit code
-0 when the request would be forwarded or answered, 1 when it would be refused.
+Shows what would happen to a request, and why: the route, the check of the token step by step, the
+groups, and what the backend would get. The proxy's own code decides; nothing is sent. Exit code 0 if the
+request would be forwarded or answered, 1 if it would be refused.
 
-      --url URL             https://host/path, http://host/path or /path; sent as it is written
+      --url URL             https://host/path, http://host/path or /path; used as written
       --method METHOD       default: GET
-      --header 'NAME: VALUE'   may be given several times
+      --header 'NAME: VALUE'   repeatable
       --token TOKEN         sent as Authorization: Bearer
-      --token-file FILE     the same from a file, so that no list of programs shows it
+      --token-file FILE     reads the token from a file, so that no process list shows it
       --client ADDRESS      where the connection comes from (default: 127.0.0.1)
       --format FORMAT       text (default) or json
 ${CONFIGURATION_HELP}
   -h, --help                this text
 
-GET /-/explain?url=…&method=…&header=…&client=… on the admin listener asks a running proxy the same; the
-token is that of its own Authorization header.`,
+To ask a running proxy, use GET /-/explain?url=…&method=…&header=…&client=… on the admin listener, with
+the token in the Authorization header.`,
   async run(args, terminal) {
     const flags = parseFlags(args, {
       ...CONFIGURATION_FLAGS,
@@ -47,8 +45,8 @@ token is that of its own Authorization header.`,
     });
     const format = formatFrom(flags.format, ["text", "json"]);
     const token = tokenFrom(flags);
-    const asked = question(() =>
-      askedRequest({
+    const dryRun = parsed(() =>
+      createDryRunRequest({
         method: flags.method ?? "GET",
         url: flags.url ?? "",
         headers: flags.header ?? [],
@@ -56,31 +54,26 @@ token is that of its own Authorization header.`,
         peer: flags.client ?? "127.0.0.1",
       }),
     );
-    const configuration = await inspect(configurationSources(flags, terminal));
-    const { algorithm, keys: directory } = configuration.tokens;
-    const keys = await loadSigningKeys({
-      algorithm,
-      log: SILENT_LOG,
-      ...(directory && { directory }),
-    });
-    const found = await explainAlone({ configuration, keys, clock: systemClock }, asked);
-    const note = "without tokens.keys the running proxy has a key of its own: ask its /-/explain";
-    const withheld = directory === undefined && found.token !== undefined ? [note] : [];
-    const told: Explanation = { ...found, notes: [...found.notes, ...withheld] };
+    const snapshot = await inspect(configurationSources(flags, terminal));
+    const found = await explainAlone(await explainerFrom(snapshot), dryRun);
+    const note = "without tokens.keys, the running proxy has its own key: use its /-/explain";
+    const madeNow = snapshot.configuration.tokens.keys === undefined;
+    const withheld = madeNow && found.token !== undefined ? [note] : [];
+    const explanation: Explanation = { ...found, notes: [...found.notes, ...withheld] };
     terminal.out(
       format === "json"
-        ? `${JSON.stringify(told, undefined, 2)}\n`
-        : explanationText(told, marksFor(terminal)),
+        ? `${JSON.stringify(explanation, undefined, 2)}\n`
+        : explanationText(explanation, marksFor(terminal)),
     );
-    return told.verdict.outcome === "refused" ? EXIT.failed : EXIT.done;
+    return explanation.verdict.outcome === "refused" ? EXIT.failed : EXIT.done;
   },
 };
 
-function question<T>(ask: () => T): T {
+function parsed<T>(ask: () => T): T {
   try {
     return ask();
   } catch (error) {
-    if (error instanceof QuestionError) throw new UsageError(error.message);
+    if (error instanceof ExplainQueryError) throw new UsageError(error.message);
     throw error;
   }
 }

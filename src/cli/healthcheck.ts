@@ -1,5 +1,5 @@
-import { codeOrMessage } from "../lib/error-code.ts";
-import { get } from "../lib/node-http.ts";
+import { codeOrMessage } from "../lib/text/error-code.ts";
+import { get } from "../lib/http/node-http.ts";
 import { configuredAddress, givenAddress } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
@@ -10,11 +10,11 @@ const TIMEOUT_MS = 3_000;
 export const healthcheck: Command = {
   help: `Usage: sallyport healthcheck [options]
 
-Asks /readyz of the admin listener, for 3 seconds at most: exit code 0 when it is ready, 1 when it is
-not. The port is that of admin.listen; without a configuration file, 9464 on 127.0.0.1 is asked.
+Requests /readyz of the admin listener, for 3 seconds at most: exit code 0 if it is ready, 1 if not. The
+command connects to the port of admin.listen; without a configuration file, to 127.0.0.1:9464.
 
 ${CONFIGURATION_HELP}
-      --url URL         asks there and reads no configuration: http://127.0.0.1:9464, say
+      --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, url: { type: "string" } });
@@ -32,15 +32,15 @@ ${CONFIGURATION_HELP}
   },
 };
 
-/** The status of the answer, or a word on why there is none. */
+/** Returns the status of the response, or why there is none. */
 async function statusOf(url: URL): Promise<number | string> {
   const { promise, resolve } = Promise.withResolvers<number | string>();
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const asked = get(url, { agent: false, signal }, (response) => {
+  const sent = get(url, { agent: false, signal }, (response) => {
     response.destroy();
     resolve(response.statusCode ?? 0);
   });
-  asked.on("error", (error) => {
+  sent.on("error", (error) => {
     resolve(signal.aborted ? `nothing within ${TIMEOUT_MS} ms` : codeOrMessage(error));
   });
   return promise;

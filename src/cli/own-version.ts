@@ -1,6 +1,6 @@
 import about from "../../package.json" with { type: "json" };
 
-/** The version in package.json. The bundle holds the text itself. */
+/** Returns the version of package.json, which the bundle includes. */
 export function ownVersion(): string {
   return about.version;
 }

@@ -1,43 +1,48 @@
-import { renderProblems } from "../config/render.ts";
+import { renderProblems } from "../config/effective/render.ts";
 import { ConfigError } from "../core/config-problem.ts";
-import { escaped, printableLines } from "../lib/printable.ts";
+import { nearest } from "../lib/text/nearest.ts";
+import { escaped, printableLines } from "../lib/text/printable.ts";
 import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
 
 interface Row {
   /** One line for the overview. */
   readonly summary: string;
-  /** Loads the command and what it needs alone: a health check that runs every few seconds must be cheap. */
+  /** Loads the command with only what it needs: a health check that runs every few seconds must be cheap. */
   load(): Promise<Command>;
 }
 
-const COMMANDS = new Map<string, Row>(
+const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
   Object.entries({
     serve: {
       summary: "run the proxy",
-      load: async () => (await import("./serve.ts")).serve,
+      load: async () => (await import("./serving/serve.ts")).serve,
     },
     demo: {
-      summary: "run the proxy with a backend, a certificate, a key and a user of its own",
-      load: async () => (await import("./demo.ts")).demo,
+      summary: "run the proxy with a demo backend, certificate, key and user",
+      load: async () => (await import("./demo/demo.ts")).demo,
+    },
+    init: {
+      summary: "create a deployment: configuration, user, key and certificate",
+      load: async () => (await import("./init.ts")).init,
     },
     check: {
       summary: "read the configuration and everything it names",
       load: async () => (await import("./check.ts")).check,
     },
     config: {
-      summary: "print the configuration in force, and where each value comes from",
+      summary: "print the configuration in force, and the origin of each value",
       load: async () => (await import("./config.ts")).config,
     },
     doctor: {
-      summary: "check, and look at everything around: backends, keys, ports, clock",
+      summary: "check, then examine backends, keys, ports and clock",
       load: async () => (await import("./doctor.ts")).doctor,
     },
     explain: {
-      summary: "tell what would become of a request, and why",
+      summary: "show what would happen to a request, and why",
       load: async () => (await import("./explain.ts")).explain,
     },
     token: {
-      summary: "tell why a token is accepted or not, or make one",
+      summary: "show why a token is accepted or refused, make one, or revoke some",
       load: async () => (await import("./token.ts")).token,
     },
     "hash-password": {
@@ -45,7 +50,7 @@ const COMMANDS = new Map<string, Row>(
       load: async () => (await import("./hash-password.ts")).hashPassword,
     },
     keys: {
-      summary: "make, list, rotate and retire the keys that tokens are signed with",
+      summary: "make, list, rotate and retire signing keys",
       load: async () => (await import("./keys.ts")).keys,
     },
     healthcheck: {
@@ -53,16 +58,21 @@ const COMMANDS = new Map<string, Row>(
       load: async () => (await import("./healthcheck.ts")).healthcheck,
     },
     drain: {
-      summary: "have a running proxy end its traffic, and wait for it",
+      summary: "drain a running proxy, and wait for it",
       load: async () => (await import("./drain.ts")).drain,
     },
     selftest: {
-      summary: "attack a deployment of your own, and tell what holds",
+      summary: "attack your own deployment, and report what fails",
       load: async () => (await import("./selftest.ts")).selftest,
     },
     schema: {
       summary: "print the JSON Schema of the configuration, for editors",
       load: async () => (await import("./schema.ts")).schema,
+    },
+    completion: {
+      summary: "print a completion script for bash, zsh or fish",
+      load: async () =>
+        (await import("./completion.ts")).createCompletion([...COMMANDS.keys()], helpOf),
     },
     version: {
       summary: "print the version of Sallyport",
@@ -71,13 +81,23 @@ const COMMANDS = new Map<string, Row>(
   }),
 );
 
-/** Where people read what a refusal to start means and what to do about it. */
+async function helpOf(name: string): Promise<string> {
+  const command = await COMMANDS.get(name)?.load();
+  return command?.help ?? "";
+}
+
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ["--version", "version"],
+  ["-v", "version"],
+]);
+
+/** Explains why Sallyport does not start, and what to do about it. */
 const REFUSALS = "docs/runbook.md#it-does-not-start";
 
 /** The terminal of this process. */
 const ownTerminal: Terminal = {
   env: process.env,
-  // Opened by the command that reads it.
+  // Opened on first use.
   get input() {
     return process.stdin;
   },
@@ -93,10 +113,14 @@ function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => void stream.write("", () => resolve()));
 }
 
-// A reader that has gone, as in `sallyport schema | head`, is no failure.
+// A reader that has gone, as in `sallyport schema | head`, is not an error.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
-/** @returns the exit code of the command that the arguments name, when all of its output is handed over. */
+/**
+ * Runs the command that the arguments name.
+ *
+ * @returns its exit code, when all of its output is written.
+ */
 export async function run(
   args: readonly string[],
   terminal: Terminal = ownTerminal,
@@ -108,14 +132,17 @@ export async function run(
 
 async function runCommand(args: readonly string[], terminal: Terminal): Promise<number> {
   const [first = "--help", ...rest] = args;
+  if (first === "help" && rest[0] !== undefined) return runCommand([rest[0], "--help"], terminal);
   if (first === "--help" || first === "-h" || first === "help") {
     terminal.out(overview());
     return args.length === 0 ? EXIT.usage : EXIT.done;
   }
-  const name = first === "--version" ? "version" : first;
+  const name = ALIASES.get(first) ?? first;
   const row = COMMANDS.get(name);
   if (row === undefined) {
-    const message = `sallyport: there is no command ${escaped(JSON.stringify(name))}`;
+    const meant = nearest(name, COMMANDS.keys());
+    const question = meant === undefined ? "" : `; did you mean ${meant}?`;
+    const message = `sallyport: there is no command ${escaped(JSON.stringify(name))}${question}`;
     terminal.err(`${message}\nsee sallyport --help\n`);
     return EXIT.usage;
   }
@@ -150,5 +177,5 @@ function explain(error: unknown, name: string, terminal: Terminal): number {
 function overview(): string {
   const width = Math.max(...[...COMMANDS.keys()].map((name) => name.length));
   const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
-  return `Usage: sallyport COMMAND [options]\n\n${lines.join("\n")}\n\nsallyport COMMAND --help tells more.\n`;
+  return `Usage: sallyport COMMAND [options]\n\n${lines.join("\n")}\n\nRun sallyport help COMMAND for details.\n`;
 }

@@ -1,4 +1,4 @@
-import { jsonSchema } from "../config/json-schema.ts";
+import { jsonSchema } from "../config/schema/json-schema.ts";
 import { parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -6,7 +6,7 @@ export const schema: Command = {
   help: `Usage: sallyport schema > config.schema.json
 
 Prints the JSON Schema (draft 2020-12) of the configuration file. Editors with a YAML language server
-use it when the first line of the file is
+use it if the first line of the file is
   # yaml-language-server: $schema=./config.schema.json
 
   -h, --help            this text`,

@@ -1,25 +1,38 @@
 import { type Command, UsageError } from "./command.ts";
 import { CONFIGURATION_HELP } from "./arguments.ts";
 import { inspectOne } from "./token/inspect.ts";
+import { revoke } from "./token/revoke.ts";
 import { mint } from "./token/mint.ts";
 
 export const token: Command = {
   help: `Usage: sallyport token inspect [TOKEN] [options]
        sallyport token mint --subject NAME [options]
+       sallyport token revoke [--token TOKEN | --jti ID | --subject NAME | --before TIME] [options]
 
-inspect tells what a token says and whether it is accepted here, and if not why: header, claims, its dates
-against the clock of this machine. The token is an argument, of --token or --token-file, or comes on
-standard input. The signature is never printed. Exit code 0 when it is accepted, 1 when not.
+inspect prints the header, the claims and the dates of a token, and whether it is accepted here, or why
+not. The token comes from an argument, --token, --token-file or standard input. The signature is never
+printed. Exit code 0 if the token is accepted, 1 if not. Without a configuration, inspect only decodes
+the token and verifies nothing; the exit code is 1.
 
-mint signs a token with the key directory of the configuration (tokens.keys), without a running proxy,
-and prints it alone. Whoever can read the keys can do this; nothing revokes such a token.
+mint signs a token with a key of the configuration (tokens.keys), without a running proxy, and prints
+only the token. You need read access to the keys.
 
-      --token TOKEN         inspect: the token
-      --token-file FILE     inspect: the same from a file, so that no list of programs shows it
+revoke asks a running proxy to refuse tokens before they end: one token, from --token, --token-file or
+standard input; one by its jti; those of a subject; or all that were issued before a time. It connects
+to the address of admin.listen; without a configuration file, to 127.0.0.1:9464. Exit code 1 if nothing
+was revoked.
+
+      --token TOKEN         inspect, revoke: the token
+      --token-file FILE     inspect, revoke: reads the token from a file, so that no process list shows it
       --format FORMAT       inspect: text (default) or json
-      --subject NAME        mint: whose token it is
+      --subject NAME        mint: the subject
       --groups A,B          mint: the groups, separated by commas
       --lifetime DURATION   mint: such as 15m (default: tokens.lifetime)
+      --jti ID              revoke: the token with this jti; may be repeated
+      --subject NAME        revoke: the tokens of this subject, issued before --before or until now
+      --issuer ISSUER       revoke: only those of this issuer, with --subject
+      --before TIME         revoke: tokens issued before this time, such as 2026-11-22T10:00:00Z
+      --url URL             revoke: connects there and reads no configuration
 ${CONFIGURATION_HELP}
   -h, --help                this text`,
   async run(args, terminal) {
@@ -29,8 +42,10 @@ ${CONFIGURATION_HELP}
         return inspectOne(rest, terminal);
       case "mint":
         return mint(rest, terminal);
+      case "revoke":
+        return revoke(rest, terminal);
       default:
-        throw new UsageError(`inspect or mint is wanted, not ${JSON.stringify(action)}`);
+        throw new UsageError(`use inspect, mint or revoke, not ${JSON.stringify(action)}`);
     }
   },
 };

@@ -5,7 +5,7 @@ import { ownVersion } from "./own-version.ts";
 export const version: Command = {
   help: `Usage: sallyport version [options]
 
-      --verbose         tells the version of Node as well
+      --verbose         prints the version of Node, too
   -h, --help            this text`,
   async run(args, terminal) {
     const { verbose = false } = parseFlags(args, { verbose: { type: "boolean" } });

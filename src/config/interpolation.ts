@@ -1,22 +1,26 @@
 import { resolve } from "node:path";
-import { fingerprint } from "../lib/fingerprint.ts";
-import type { YamlPath } from "../lib/positioned-yaml.ts";
-import { readRegularFileSync, whyUnread } from "../lib/regular-file.ts";
-import { isJsonObject } from "../lib/strict-json.ts";
-import type { Fault } from "./fault.ts";
+import type { FileContent } from "../lib/files/file-content.ts";
+import type { YamlPath } from "../lib/files/positioned-yaml.ts";
+import { readFailure } from "../lib/files/regular-file.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+import type { PathProblem } from "./path-problem.ts";
 
-export interface Surroundings {
+export interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where relative paths start. */
+  /** The base of relative paths. */
   readonly directory: string;
+  /** Reads the file of a `${file:…}`; throws as `readRegularFileSync` does. */
+  readonly read: (path: string) => FileContent;
 }
 
 interface Interpolated {
   readonly value: unknown;
-  /** Where a whole scalar was a reference: it is text, though a number or a boolean may be wanted. */
+  /**
+   * Paths of scalars that consist of a single reference. Their value is text even if a number or a boolean is expected.
+   */
   readonly whole: readonly YamlPath[];
-  readonly faults: readonly Fault[];
-  /** Every file of a `${file:…}` that could be read, with the fingerprint of what it held. */
+  readonly problems: readonly PathProblem[];
+  /** The files of all `${file:…}` that could be read, with their fingerprints. */
   readonly files: ReadonlyMap<string, string>;
 }
 
@@ -25,25 +29,25 @@ const WHOLE = /^\$\{[^}]*\}$/;
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])([^${]*))?$/;
 
 /**
- * Resolves `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${file:path}` in the scalars of a value that was
- * parsed already, so that what they stand for can never add keys. As in a shell, the forms with `:` take an empty
- * variable for an unset one. The result of a reference is not looked at again. A `$` without `{` means itself.
+ * Resolves `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${file:path}` in the scalars of a parsed value, so
+ * that references can never add keys. As in a shell, the forms with `:` treat an empty variable as unset. Results are
+ * not resolved again. A `$` without `{` is literal.
  */
-export function interpolate(value: unknown, surroundings: Surroundings): Interpolated {
+export function interpolate(value: unknown, context: InterpolationContext): Interpolated {
   const whole: YamlPath[] = [];
-  const faults: Fault[] = [];
+  const problems: PathProblem[] = [];
   const files = new Map<string, string>();
 
   const walk = (node: unknown, path: YamlPath): unknown => {
     if (typeof node === "string") {
       if (WHOLE.test(node)) whole.push(path);
       return node.replace(REFERENCE, (_all, reference: string, end: string) => {
-        const found = end === "" ? { fault: UNCLEAR } : lookUp(reference, surroundings);
-        if ("fault" in found) {
-          faults.push({ path, message: found.fault });
+        const found = end === "" ? { problem: UNCLEAR } : lookUp(reference, context);
+        if ("problem" in found) {
+          problems.push({ path, message: found.problem });
           return "";
         }
-        if (found.file !== undefined) files.set(found.file, fingerprint(found.content));
+        if (found.file !== undefined) files.set(found.file, found.print);
         return found.text;
       });
     }
@@ -53,37 +57,37 @@ export function interpolate(value: unknown, surroundings: Surroundings): Interpo
       Object.entries(node).map(([key, entry]) => [key, walk(entry, [...path, key])]),
     );
   };
-  return { value: walk(value, []), whole, faults, files };
+  return { value: walk(value, []), whole, problems, files };
 }
 
 type Found =
   | { readonly text: string; readonly file?: undefined }
-  | { readonly text: string; readonly file: string; readonly content: Buffer }
-  | { readonly fault: string };
+  | { readonly text: string; readonly file: string; readonly print: string }
+  | { readonly problem: string };
 
 const UNCLEAR =
   "holds a ${…} that is none of ${NAME}, ${NAME:-default}, ${NAME:?message} and ${file:path}";
 
-function lookUp(reference: string, { env, directory }: Surroundings): Found {
+function lookUp(reference: string, { env, directory, read }: InterpolationContext): Found {
   if (reference.startsWith("file:"))
-    return readText(resolve(directory, reference.slice("file:".length)));
+    return readText(resolve(directory, reference.slice("file:".length)), read);
   const [, name, form, rest = ""] = VARIABLE.exec(reference) ?? [];
-  if (name === undefined) return { fault: UNCLEAR };
+  if (name === undefined) return { problem: UNCLEAR };
   const value = env[name];
   if (value !== undefined && (value !== "" || form === undefined)) return { text: value };
   if (form === "-") return { text: rest };
   const reason = form === "?" && rest !== "" ? `: ${rest}` : "";
-  return { fault: `needs the environment variable ${name}, which is not set${reason}` };
+  return { problem: `needs the environment variable ${name}, which is not set${reason}` };
 }
 
 const UNREADABLE = "names a file in ${file:…} that cannot be read";
 
-/** A secret file usually ends with a line break that does not belong to the secret. */
-function readText(file: string): Found {
+/** Strips the final line break of a secret file, which does not belong to the secret. */
+function readText(file: string, read: InterpolationContext["read"]): Found {
   try {
-    const content = readRegularFileSync(file);
-    return { text: content.toString("utf8").replace(/\r?\n$/, ""), file, content };
+    const { text, fingerprint: print } = read(file);
+    return { text: text.replace(/\r?\n$/, ""), file, print };
   } catch (error) {
-    return { fault: `${UNREADABLE} (${whyUnread(error)})` };
+    return { problem: `${UNREADABLE} (${readFailure(error)})` };
   }
 }

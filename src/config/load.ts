@@ -1,55 +1,61 @@
-import { dirname, resolve } from "node:path";
+import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError } from "../core/config-problem.ts";
 import type { ConfigProblem } from "../core/config-problem.ts";
-import { fingerprint } from "../lib/fingerprint.ts";
-import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
-import type { PositionedYaml, YamlPath } from "../lib/positioned-yaml.ts";
-import { readRegularFileSync, whyUnread } from "../lib/regular-file.ts";
-import { pathName } from "./fault.ts";
-import type { Fault } from "./fault.ts";
+import type { FileContent } from "../lib/files/file-content.ts";
+import { parsePositionedYaml } from "../lib/files/positioned-yaml.ts";
+import type { PositionedYaml, YamlPath } from "../lib/files/positioned-yaml.ts";
+import { describePermissions } from "../lib/files/private-file.ts";
+import { readRegularFileSync, readFailure } from "../lib/files/regular-file.ts";
+import { pathName } from "./path-problem.ts";
+import type { PathProblem } from "./path-problem.ts";
 import { interpolate } from "./interpolation.ts";
 import { environmentOverlays, flagOverlays, withOverlays } from "./overlays.ts";
 import type { Overlay } from "./overlays.ts";
-import type { Configuration } from "./schema.ts";
-import { valueAt } from "./schema-faults.ts";
-import { mayHoldSecret } from "./secret-lines.ts";
+import type { Configuration } from "./schema/configuration-schema.ts";
+import { valueAt } from "./schema/schema-problems.ts";
+import { mayHoldSecret } from "./effective/secret-lines.ts";
 import { validate } from "./validate.ts";
 
 export interface ConfigurationSources {
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What flags say, by dotted path: `{ "server.listen": "127.0.0.1:0" }`. */
+  /** The values of flags by dotted path: `{ "server.listen": "127.0.0.1:0" }`. */
   readonly overrides: Readonly<Record<string, string>>;
 }
 
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
-  /** What it was read from: its file and those of every `${file:…}`, each with the fingerprint of what it held. */
+  /** The files it was read from, including those of every `${file:…}`, with their fingerprints. */
   readonly files: ReadonlyMap<string, string>;
-  /** Gives a fault that is found later its place in the file. */
-  problem(fault: Fault): ConfigProblem;
-  /** What all sources say together, in their own spelling and without defaults. */
+  /** Adds the position in the file to a problem that is found later. */
+  problem(problem: PathProblem): ConfigProblem;
+  /** The merged value of all sources in the syntax of the file, without defaults. */
   readonly written: unknown;
-  /** Where what is said at a path came from; undefined where nothing is said. */
-  said(path: YamlPath): Said | undefined;
+  /** Returns the source of the value at a path, or undefined if none is written. */
+  sourceOf(path: YamlPath): ValueSource | undefined;
 }
 
-interface Said {
+interface ValueSource {
   /** `flag server.listen`, `environment variable SALLYPORT_…`, or file and line. */
   readonly origin: string;
-  /** The text with references in it, where the value was made from references. */
+  /** The text with its references, if the value contains any. */
   readonly reference: string | undefined;
 }
 
 /**
- * Reads and validates the configuration. A flag wins over the environment, that over the file, that over the default.
+ * Reads and validates the configuration. Flags override the environment, which overrides the file, which overrides the
+ * defaults.
  *
- * @throws ConfigError with everything that is wrong, in the order of the file.
+ * @param read reads the file itself and those of every `${file:…}`; throws as `readRegularFileSync` does.
+ * @throws ConfigError with all problems, in the order of the file.
  */
-export function loadConfiguration(sources: ConfigurationSources): LoadedConfiguration {
+export function loadConfiguration(
+  sources: ConfigurationSources,
+  read: (path: string) => FileContent = readRegularFileSync,
+): LoadedConfiguration {
   const { file, env, overrides } = sources;
-  const surroundings = { env, directory: dirname(resolve(file)) };
-  const text = readText(file);
+  const context = { env, directory: dirname(resolve(file)), read };
+  const text = readText(file, read);
   const yaml = parsePositionedYaml(text.text, file);
   const withoutSource = withoutSecretLines();
   if (yaml.value === undefined) throw new ConfigError(yaml.problems.map(withoutSource));
@@ -57,98 +63,127 @@ export function loadConfiguration(sources: ConfigurationSources): LoadedConfigur
   const fromEnvironment = environmentOverlays(env, yaml.value);
   const fromFlags = flagOverlays(overrides, yaml.value);
   const overlays = [...fromEnvironment.overlays, ...fromFlags.overlays];
-  // References last: what is said elsewhere need not be resolved in the file.
+  // References come last: those that an overlay replaces need not resolve.
   const raw = withOverlays(yaml.value, overlays);
-  const interpolated = interpolate(raw, surroundings);
+  const interpolated = interpolate(raw, context);
   const written = interpolated.value;
   const texts = [...interpolated.whole, ...overlays.map(({ path }) => path)];
 
-  const silent = new Set(interpolated.faults.map(({ path }) => JSON.stringify(path)));
-  const verdict = validate(written, texts, surroundings);
-  const placed = placing(file, yaml, overlays);
-  const problem = (fault: Fault): ConfigProblem => withoutSource(placed(fault));
+  const unresolved = new Set(interpolated.problems.map(({ path }) => JSON.stringify(path)));
+  const validation = validate(written, texts, context);
+  const placed = placer(file, yaml, overlays);
+  const problem = (problem: PathProblem): ConfigProblem => withoutSource(placed(problem));
   const problems = [
     ...yaml.problems.map(withoutSource),
-    ...interpolated.faults.map(problem),
-    ...verdict.faults.filter(({ path }) => !silent.has(JSON.stringify(path))).map(problem),
+    ...interpolated.problems.map(problem),
+    ...validation.problems.filter(({ path }) => !unresolved.has(JSON.stringify(path))).map(problem),
     ...fromEnvironment.problems,
     ...fromFlags.problems,
   ];
-  if (verdict.configuration === undefined || problems.length > 0) {
+  if (validation.configuration === undefined || problems.length > 0) {
     throw new ConfigError(problems.toSorted(byPlace));
   }
-  const { configuration } = verdict;
+  const { configuration } = validation;
   const files = new Map([[file, text.print], ...interpolated.files]);
-  return { configuration, files, problem, written, said: telling(file, yaml, overlays, raw) };
+  return {
+    configuration,
+    files,
+    problem,
+    written,
+    sourceOf: valueSources(file, yaml, overlays, raw),
+  };
 }
 
-/** @param raw what all sources say, before references were resolved. */
-function telling(file: string, yaml: PositionedYaml, overlays: readonly Overlay[], raw: unknown) {
-  return (path: YamlPath): Said | undefined => {
+/** @param raw the merged value of all sources, before references are resolved. */
+function valueSources(
+  file: string,
+  yaml: PositionedYaml,
+  overlays: readonly Overlay[],
+  raw: unknown,
+) {
+  return (path: YamlPath): ValueSource | undefined => {
     const text = valueAt(raw, path);
     if (text === undefined) return undefined;
     const reference = typeof text === "string" && text.includes("${") ? text : undefined;
     const overlay = overlayAt(overlays, path);
-    const origin = overlay?.origin ?? `${file}:${yaml.place(path, "key").line}`;
+    const origin = overlay?.origin ?? `${file}:${yaml.positionOf(path, "key").line}`;
     return { origin, reference };
   };
 }
 
-function readText(file: string): { readonly text: string; readonly print: string } {
-  const refuse = (message: string): never => {
-    throw new ConfigError([{ file, message }]);
+const MISSING_HINT = "name it with --config or SALLYPORT_CONFIG; sallyport demo runs without one";
+
+function readText(
+  file: string,
+  read: (path: string) => FileContent,
+): { readonly text: string; readonly print: string } {
+  const refuse = (message: string, hint?: string): never => {
+    const where = hint === undefined || isAbsolute(file) ? hint : `in ${process.cwd()}; ${hint}`;
+    throw new ConfigError([{ file, message, ...(where === undefined ? {} : { hint: where }) }]);
   };
-  let bytes: Buffer;
+  let content: FileContent;
   try {
-    bytes = readRegularFileSync(file);
+    content = read(file);
   } catch (error) {
-    const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    const why = readFailure(error);
+    if (why === "ENOENT") return refuse("the file does not exist", MISSING_HINT);
     return refuse(
-      missing ? "the file does not exist" : `the file cannot be read (${whyUnread(error)})`,
+      why === "EACCES"
+        ? `the file cannot be read (${why}: ${describePermissions(file)})`
+        : `the file cannot be read (${why})`,
     );
   }
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return { text, print: fingerprint(bytes) };
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(content.bytes);
+    return { text, print: content.fingerprint };
   } catch {
     return refuse("the file is not UTF-8 text");
   }
 }
 
-function placing(file: string, yaml: PositionedYaml, overlays: readonly Overlay[]) {
-  return (fault: Fault): ConfigProblem => {
-    const { path, of = "value", hint } = fault;
-    const said = {
-      message: `${pathName(path)} ${fault.message}`,
+function placer(file: string, yaml: PositionedYaml, overlays: readonly Overlay[]) {
+  return (problem: PathProblem): ConfigProblem => {
+    const { path, of = "value", hint, related } = problem;
+    return {
+      ...placed(path, of),
+      message: `${pathName(path)} ${problem.message}`,
       ...(hint === undefined ? {} : { hint }),
+      ...(related === undefined
+        ? {}
+        : { related: { ...placed(related.path, "value"), message: related.message } }),
     };
-    const overlay = overlayAt(overlays, path);
-    if (overlay !== undefined) return { file: overlay.origin, ...said };
-    return { file, ...yaml.place(path, of), ...said };
   };
+
+  function placed(path: YamlPath, of: "key" | "value"): Omit<ConfigProblem, "message"> {
+    const overlay = overlayAt(overlays, path);
+    return overlay === undefined
+      ? { file, ...yaml.positionOf(path, of) }
+      : { file: overlay.origin };
+  }
 }
 
-/** The overlay that said what is at a path. */
+/** Returns the overlay that set the value at a path. */
 function overlayAt(overlays: readonly Overlay[], path: YamlPath): Overlay | undefined {
   return overlays.findLast((overlay) =>
     overlay.path.every((segment, index) => segment === path[index]),
   );
 }
 
-/** Takes the line out of a problem where it may hold a secret. */
+/** Removes the source line from a problem if it may hold a secret. */
 function withoutSecretLines(): (problem: ConfigProblem) => ConfigProblem {
-  // Of one line there may be thousands of problems, and it may be the whole file.
+  // One line may have thousands of problems, and may be the whole file.
   const verdicts = new Map<string, boolean>();
-  return (problem) => {
-    const { source, ...rest } = problem;
-    if (source === undefined) return rest;
+  return function hide(problem: ConfigProblem): ConfigProblem {
+    const { source, related, ...rest } = problem;
+    const shown = related === undefined ? rest : { ...rest, related: hide(related) };
+    if (source === undefined) return shown;
     const hidden = verdicts.get(source) ?? mayHoldSecret(source);
     verdicts.set(source, hidden);
-    return hidden ? rest : problem;
+    return hidden ? shown : { ...shown, source };
   };
 }
 
-/** What has no place in the file comes last. */
+/** Problems without a position come last. */
 function byPlace(a: ConfigProblem, b: ConfigProblem): number {
   const line = (a.line ?? Infinity) - (b.line ?? Infinity);
   return Number.isNaN(line) ? 0 : line || (a.column ?? 0) - (b.column ?? 0);

@@ -1,74 +1,80 @@
 import { accessSync, constants, statSync } from "node:fs";
-import type { ConfigProblem } from "../core/config-problem.ts";
-import type { YamlPath } from "../lib/positioned-yaml.ts";
-import type { LoadedConfiguration } from "./load.ts";
-import type { Configuration } from "./schema.ts";
+import { z } from "zod";
+import type { YamlPath } from "../lib/files/positioned-yaml.ts";
+import { describePermissions } from "../lib/files/private-file.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+import { FILE_USES, type FileUse } from "./schema/fields.ts";
+import { type Configuration, configurationSchema } from "./schema/configuration-schema.ts";
 
-interface NamedFile {
-  readonly path: YamlPath;
-  readonly file: string;
-  readonly directory?: boolean;
+/** A file or directory that a key of the configuration names. */
+export interface NamedFile {
+  readonly key: YamlPath;
+  /** Absolute. */
+  readonly path: string;
+  readonly use: FileUse;
 }
 
-/** Looks whether everything that the configuration names exists and can be read; gives what does not, with its place. */
-export function checkNamedFiles(
-  loaded: Pick<LoadedConfiguration, "configuration" | "problem">,
-): ConfigProblem[] {
-  return namedFiles(loaded.configuration).flatMap((named) => {
-    const message = faultOf(named);
-    return message === undefined ? [] : [loaded.problem({ path: named.path, message })];
-  });
+let schema: z.core.$ZodType | undefined;
+
+/** Returns all files that a configuration names in `filePath` fields, in the order of the schema. */
+export function namedFiles(configuration: Configuration): NamedFile[] {
+  schema ??= configurationSchema("/");
+  return namedBelow(schema, configuration, []);
 }
 
-/** The files whose content is read with the configuration; users, trusted keys and signing keys are watched by their readers. */
-export function filesReadAlong({ server, upstreams }: Configuration): string[] {
-  const files = server.tls.mode === "files" ? [server.tls.certFile, server.tls.keyFile] : [];
-  const authorities = server.tls.mode === "off" ? undefined : server.tls.clientCertificates?.caFile;
-  const ofUpstreams = Object.values(upstreams).flatMap(({ tls }) => [
-    tls?.caFile,
-    tls?.certFile,
-    tls?.keyFile,
-  ]);
-  return [...files, authorities, ...ofUpstreams].filter((file) => file !== undefined);
+/** Walks a part of the schema in parallel with its value. */
+function namedBelow(part: z.core.$ZodType, value: unknown, key: YamlPath): NamedFile[] {
+  const use = FILE_USES.get(part);
+  if (use !== undefined) return typeof value === "string" ? [{ key, path: value, use }] : [];
+  if (part instanceof z.ZodUnion) {
+    const options = part.options.filter((option) => isOfKind(option, value));
+    return options.flatMap((option) => namedBelow(option, value, key));
+  }
+  if (part instanceof z.ZodPipe) return namedBelow(part.in, value, key);
+  if (
+    part instanceof z.ZodOptional ||
+    part instanceof z.ZodExactOptional ||
+    part instanceof z.ZodDefault ||
+    part instanceof z.ZodPrefault
+  ) {
+    return namedBelow(part.unwrap(), value, key);
+  }
+  if (part instanceof z.ZodArray && Array.isArray(value)) {
+    return value.flatMap((entry, index) => namedBelow(part.element, entry, [...key, index]));
+  }
+  if (!isJsonObject(value)) return [];
+  if (part instanceof z.ZodObject) {
+    return Object.entries(part.shape).flatMap(([name, field]) =>
+      namedBelow(field, value[name], [...key, name]),
+    );
+  }
+  if (part instanceof z.ZodRecord) {
+    return Object.entries(value).flatMap(([name, entry]) =>
+      namedBelow(part.valueType, entry, [...key, name]),
+    );
+  }
+  return [];
 }
 
-function namedFiles({ server, users, tokens, version, upstreams }: Configuration): NamedFile[] {
-  const found: NamedFile[] = [];
-  const add = (path: YamlPath, file: string | undefined): void => {
-    if (file !== undefined) found.push({ path, file });
-  };
-  if (server.tls.mode === "files") {
-    add(["server", "tls", "certFile"], server.tls.certFile);
-    add(["server", "tls", "keyFile"], server.tls.keyFile);
-  }
-  if (server.tls.mode !== "off") {
-    add(["server", "tls", "clientCertificates", "caFile"], server.tls.clientCertificates?.caFile);
-  }
-  for (const [index, { path }] of users.entries()) add(["users", index, "path"], path);
-  if (tokens.keys !== undefined)
-    found.push({ path: ["tokens", "keys"], file: tokens.keys, directory: true });
-  for (const [index, { jwks }] of tokens.trusted.entries()) {
-    if ("file" in jwks) add(["tokens", "trusted", index, "jwks", "file"], jwks.file);
-  }
-  if (version !== undefined && "file" in version) add(["version", "file"], version.file);
-  for (const [name, { tls }] of Object.entries(upstreams)) {
-    add(["upstreams", name, "tls", "caFile"], tls?.caFile);
-    add(["upstreams", name, "tls", "certFile"], tls?.certFile);
-    add(["upstreams", name, "tls", "keyFile"], tls?.keyFile);
-  }
-  return found;
+/** Reports whether an alternative matches the value, by `kind` if both have one. */
+function isOfKind(option: z.core.$ZodType, value: unknown): boolean {
+  const kind = option instanceof z.ZodObject ? option.shape["kind"] : undefined;
+  if (!(kind instanceof z.ZodLiteral) || !isJsonObject(value)) return true;
+  return [...kind.values].some((word) => word === value["kind"]);
 }
 
-function faultOf({ file, directory = false }: NamedFile): string | undefined {
-  const kind = directory ? "directory" : "file";
+/** Explains why a named file cannot be read, as a continuation of its key; undefined if it can. */
+export function accessProblem({ path, use }: Pick<NamedFile, "path" | "use">): string | undefined {
+  const { kind } = use;
+  const directory = kind === "directory";
   try {
-    const stats = statSync(file, { throwIfNoEntry: false });
+    const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined) return `names a ${kind} that does not exist`;
     if (directory && !stats.isDirectory()) return "does not name a directory";
     if (!directory && !stats.isFile()) return "does not name a regular file";
-    accessSync(file, directory ? constants.R_OK | constants.X_OK : constants.R_OK);
+    accessSync(path, directory ? constants.R_OK | constants.X_OK : constants.R_OK);
     return undefined;
   } catch {
-    return `names a ${kind} that cannot be read`;
+    return `names a ${kind} that cannot be read: ${describePermissions(path)}`;
   }
 }

@@ -1,12 +1,12 @@
-import { nearest } from "../lib/nearest.ts";
-import { parsePositionedYaml } from "../lib/positioned-yaml.ts";
+import { nearest } from "../lib/text/nearest.ts";
+import { parsePositionedYaml } from "../lib/files/positioned-yaml.ts";
 import type { ConfigProblem } from "../core/config-problem.ts";
-import { isJsonObject } from "../lib/strict-json.ts";
-import { knownKeys } from "./known-keys.ts";
-import type { KnownKeys } from "./known-keys.ts";
-import { mappingAt } from "./untyped.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+import { knownKeys } from "./schema/known-keys.ts";
+import type { KnownKeys } from "./schema/known-keys.ts";
+import { mappingAt } from "./schema/untyped.ts";
 
-/** A value from outside the file, and where it came from, in words. */
+/** A value from outside the file, and a description of its origin. */
 export interface Overlay {
   readonly path: readonly string[];
   readonly value: unknown;
@@ -14,7 +14,7 @@ export interface Overlay {
 }
 
 interface Overlays {
-  /** The later ones win. */
+  /** Later ones override earlier ones. */
   readonly overlays: readonly Overlay[];
   readonly problems: readonly ConfigProblem[];
 }
@@ -22,17 +22,17 @@ interface Overlays {
 const PREFIX = "SALLYPORT_";
 
 /**
- * Kubernetes sets these for every Service in the namespace, so one that is called `sallyport` must not stop the start:
- * `SALLYPORT_SERVICE_HOST`, `SALLYPORT_PORT_8443_TCP_ADDR`, ….
+ * Kubernetes sets these variables for every Service of the namespace, so a Service named `sallyport` must not prevent
+ * the start: `SALLYPORT_SERVICE_HOST`, `SALLYPORT_PORT_8443_TCP_ADDR`, ….
  */
 const SERVICE_LINK =
   /^SALLYPORT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
 const SERVICE_LINK_URL = /^(?:tcp|udp|sctp):\/\//;
 
 /**
- * Reads `SALLYPORT_SERVER__LISTEN`-style variables: `__` between keys, letter case does not count.
+ * Reads variables such as `SALLYPORT_SERVER__LISTEN`: `__` separates keys, case is ignored.
  *
- * @param written the value of the file, whose own names (of upstreams) are known too.
+ * @param written the value of the file, whose own names (of upstreams) are known, too.
  */
 export function environmentOverlays(
   env: Readonly<Record<string, string | undefined>>,
@@ -48,7 +48,7 @@ export function environmentOverlays(
   return read(entries, written, asVariable);
 }
 
-/** Reads what flags set, by dotted path: `{ "server.listen": "127.0.0.1:0" }`. */
+/** Reads flags by dotted path: `{ "server.listen": "127.0.0.1:0" }`. */
 export function flagOverlays(flags: Readonly<Record<string, string>>, written: unknown): Overlays {
   const entries = Object.entries(flags).map(([path, value]) => ({
     segments: path.split("."),
@@ -71,7 +71,7 @@ function read(
 ): Overlays {
   const overlays: Overlay[] = [];
   const problems: ConfigProblem[] = [];
-  // What the schema knows takes 25 ms to tell, and most starts have nothing to look up.
+  // Collecting the keys of the schema takes 25 ms, and most starts have nothing to look up.
   if (entries.length === 0) return { overlays: [], problems: [] };
   const known = knownKeys();
   for (const { segments, value, origin } of entries) {
@@ -87,12 +87,12 @@ function read(
       overlays.push({ path, value: parsed.value, origin });
     }
   }
-  // A whole section first, then what is set within it.
+  // Applies whole sections before keys within them.
   overlays.sort((a, b) => a.path.length - b.path.length);
   return { overlays, problems };
 }
 
-/** The path as the schema spells it, or undefined when there is no such key. */
+/** Returns the path as the schema spells it, or undefined if there is no such key. */
 function pathOf(
   segments: readonly string[],
   known: KnownKeys,
@@ -115,12 +115,12 @@ function pathOf(
   return path;
 }
 
-/** A variable's name cannot hold `-`. */
+/** Names of variables cannot contain `-`. */
 function sameKey(name: string, segment: string): boolean {
   return name.toLowerCase().replaceAll("-", "_") === segment.toLowerCase().replaceAll("-", "_");
 }
 
-/** Lists and mappings come in YAML's flow syntax; everything else is text as it stands. */
+/** Parses lists and mappings in YAML's flow syntax; everything else is literal text. */
 function valueOf(text: string): { value: unknown } | undefined {
   if (!/^\s*(?:\[.*\]|\{.*\})\s*$/s.test(text)) return { value: text };
   const { value, problems } = parsePositionedYaml(text, "");
@@ -137,7 +137,7 @@ function dottedPaths(known: KnownKeys): string[] {
   });
 }
 
-/** @returns a copy of the value with the overlays put in. */
+/** @returns a copy of the value with the overlays applied. */
 export function withOverlays(value: unknown, overlays: readonly Overlay[]): unknown {
   return overlays.reduce((whole, overlay) => replaced(whole, overlay.path, overlay.value), value);
 }

@@ -1,27 +1,29 @@
-import type { YamlPath } from "../lib/positioned-yaml.ts";
-import { isJsonObject } from "../lib/strict-json.ts";
-import type { Fault } from "./fault.ts";
-import { ruleFaults } from "./rules.ts";
-import { configurationSchema } from "./schema.ts";
-import type { Configuration } from "./schema.ts";
-import { issueWords, plainIssues, schemaFaults, valueAt } from "./schema-faults.ts";
-import type { Surroundings } from "./interpolation.ts";
+import type { YamlPath } from "../lib/files/positioned-yaml.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+import type { PathProblem } from "./path-problem.ts";
+import { bypassProblems } from "./rules/bypass-rules.ts";
+import { ownListenerProblems } from "./rules/own-listener-rules.ts";
+import { ruleProblems } from "./rules/rules.ts";
+import { configurationSchema } from "./schema/configuration-schema.ts";
+import type { Configuration } from "./schema/configuration-schema.ts";
+import { issueMessage, flattenIssues, schemaProblems, valueAt } from "./schema/schema-problems.ts";
+import type { InterpolationContext } from "./interpolation.ts";
 
-export type Verdict =
-  | { readonly configuration: Configuration; readonly faults: readonly [] }
-  | { readonly configuration: undefined; readonly faults: readonly Fault[] };
+export type Validation =
+  | { readonly configuration: Configuration; readonly problems: readonly [] }
+  | { readonly configuration: undefined; readonly problems: readonly PathProblem[] };
 
 /**
- * @param written everything that was said, from all sources.
- * @param texts where a text stands that may mean a number or a boolean, since its source knows only text.
+ * @param written the merged value of all sources.
+ * @param texts paths of texts that may stand for a number or a boolean, since their source knows only text.
  */
 export function validate(
   written: unknown,
   texts: readonly YamlPath[],
-  surroundings: Surroundings,
-): Verdict {
-  const schema = configurationSchema(surroundings.directory);
-  const parse = (value: unknown) => schema.safeParse(value, { error: issueWords });
+  context: InterpolationContext,
+): Validation {
+  const schema = configurationSchema(context.directory);
+  const parse = (value: unknown) => schema.safeParse(value, { error: issueMessage });
   const asWritten = written === null ? {} : written;
 
   const first = parse(asWritten);
@@ -30,20 +32,22 @@ export function validate(
     : converted(asWritten, unfitPaths(first.error.issues), texts);
   const result = value === asWritten ? first : parse(value);
 
-  const faults = [
-    ...(result.success ? [] : schemaFaults(result.error.issues, value)),
-    ...ruleFaults(value, surroundings.env),
+  const problems = [
+    ...(result.success ? [] : schemaProblems(result.error.issues, value)),
+    ...ruleProblems(value, context.env),
   ];
-  return result.success && faults.length === 0
-    ? { configuration: deepFrozen(result.data), faults: [] }
-    : { configuration: undefined, faults };
+  if (!result.success || problems.length > 0) return { configuration: undefined, problems };
+  const ruleBreaks = [...bypassProblems(result.data), ...ownListenerProblems(result.data)];
+  return ruleBreaks.length === 0
+    ? { configuration: deepFrozen(result.data), problems: [] }
+    : { configuration: undefined, problems: ruleBreaks };
 }
 
-/** Where the schema wants a number or a boolean. */
-function unfitPaths(issues: Parameters<typeof plainIssues>[0]): Set<string> {
+/** Returns the paths where the schema expects a number or a boolean. */
+function unfitPaths(issues: Parameters<typeof flattenIssues>[0]): Set<string> {
   const wanted = ["number", "int", "boolean"];
   return new Set(
-    plainIssues(issues).flatMap((issue) =>
+    flattenIssues(issues).flatMap((issue) =>
       issue.code === "invalid_type" && wanted.includes(issue.expected)
         ? [JSON.stringify(issue.path)]
         : [],
@@ -51,7 +55,7 @@ function unfitPaths(issues: Parameters<typeof plainIssues>[0]): Set<string> {
   );
 }
 
-/** @returns the value with the texts that do not fit converted, or the same value when there are none. */
+/** @returns the value with the mismatched texts converted, or the same value if there are none. */
 function converted(
   value: unknown,
   unfit: ReadonlySet<string>,

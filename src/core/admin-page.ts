@@ -1,30 +1,52 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** What a page of the admin listener is asked. */
+/** A request for a page of the admin listener. */
 export interface AdminRequest {
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** Whether the peer is in `admin.allow`. */
+  readonly allowed: boolean;
 }
 
-export interface AdminAnswer {
+/** A response of a media type other than JSON. */
+interface AdminTextResponse {
   readonly status: number;
   /** The media type. */
   readonly type: string;
-  readonly body: string;
+  /** A buffer if many may get the same response: it is then held once, however many clients have yet to read it. */
+  readonly body: string | Buffer;
 }
+
+/** A JSON response. The listener adds the `id`. */
+interface AdminJsonResponse {
+  readonly status: number;
+  readonly json: {
+    readonly message: string;
+    readonly success: boolean;
+    readonly [field: string]: unknown;
+  };
+}
+
+export type AdminResponse = (AdminTextResponse | AdminJsonResponse) & {
+  /** The allowed methods; becomes `Allow`. */
+  readonly allow?: string;
+};
 
 /** One page of the admin listener. */
 export interface AdminPage {
   readonly path: string;
-  /** POST for what changes something; a page for GET answers HEAD, too. */
+  /** POST for a page that changes something. A page for GET also answers HEAD. */
   readonly method: "GET" | "POST";
   /**
-   * Who gets it: everybody who reaches the port, or only the peers of `admin.allow`, and never a web page, since it changes
-   * or reveals something.
+   * Who may request the page: everybody who reaches the port, or only peers in `admin.allow`, and no web page,
+   * because it changes or reveals something.
    */
   readonly audience: "everybody" | "allowed";
-  answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
+  /**
+   * Creates the response. A slow page for everybody returns the same promise to concurrent requests, so that clients
+   * that leave early cost nothing.
+   */
+  answer(request: AdminRequest): AdminResponse | Promise<AdminResponse>;
 }
 
 export const PLAIN_TEXT = "text/plain; charset=utf-8";
-export const JSON_TYPE = "application/json";

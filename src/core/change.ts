@@ -1,7 +1,9 @@
-/** Something else that is ready to be put in force: all that can fail has been done. One of the two is called, once. */
+/**
+ * The prepared half of a two-phase commit: everything that can fail has been done. Call one of the two methods, once.
+ */
 export interface Change {
-  /** Puts it in force at once; resolves when what must follow is done, too. Does not fail. */
+  /** Applies the change at once; resolves when its consequences are done, too. Does not fail. */
   commit(): Promise<void>;
-  /** Gives back what was opened for it; what is in force stays. Does not fail. */
-  drop(): void;
+  /** Releases what was prepared; the running configuration stays. Does not fail. */
+  rollback(): void;
 }

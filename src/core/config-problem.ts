@@ -1,17 +1,28 @@
-/** One fault in the configuration or in a file that it names, told with its place. */
+/** A problem in the configuration or in a file that it names, with its position. */
 export interface ConfigProblem {
   readonly file: string;
-  /** Counted from 1; undefined when the fault has no place in the file (the file is missing, say). */
+  /** Counts from 1; undefined if the problem has no position, such as a missing file. */
   readonly line?: number;
   readonly column?: number;
   readonly message: string;
-  /** What to do about it: "did you mean …". */
+  /** How to fix it: "did you mean …". */
   readonly hint?: string;
-  /** The line itself, for the caret; left out where it could hold a secret. */
+  /** The source line, for the caret; left out if it could hold a secret. */
   readonly source?: string;
+  /** A related position, such as that of the other of two routes. */
+  readonly related?: Omit<ConfigProblem, "hint" | "related">;
 }
 
-/** Everything that is wrong, at once. */
+/** Removes the source lines, for output without a caret. */
+export function withoutSource({
+  source: _line,
+  related,
+  ...problem
+}: ConfigProblem): ConfigProblem {
+  return related === undefined ? problem : { ...problem, related: withoutSource(related) };
+}
+
+/** Reports all problems at once. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
@@ -22,11 +33,33 @@ export class ConfigError extends Error {
   }
 }
 
-const MOST_TOLD = 20;
+/**
+ * Creates several values in order. If some fail, creates the others all the same and throws all problems as one
+ * `ConfigError`.
+ */
+export function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
+export function createAll<Made>(makers: readonly (() => Made)[]): Made[];
+export function createAll(makers: readonly (() => unknown)[]): unknown[] {
+  const made: unknown[] = [];
+  const problems: ConfigProblem[] = [];
+  for (const make of makers) {
+    try {
+      made.push(make());
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(...error.problems);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return made;
+}
 
-/** The first of very many problems, and how many more there are: nobody reads thousands of lines. */
+/** How many problems are listed. */
+const MAX_PROBLEMS = 20;
+
+/** Returns the first problems, followed by the number of further ones. */
 export function firstProblems(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
-  const first = problems.slice(0, MOST_TOLD);
+  const first = problems.slice(0, MAX_PROBLEMS);
   const last = first.at(-1);
   const left = problems.length - first.length;
   if (last === undefined || left === 0) return first;
@@ -35,7 +68,13 @@ export function firstProblems(problems: readonly ConfigProblem[]): readonly Conf
 
 /** `file:line:column: message`, on one line. */
 export function describeProblem(problem: ConfigProblem): string {
-  const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined);
   const hint = problem.hint === undefined ? "" : ` (${problem.hint})`;
-  return `${place.join(":")}: ${problem.message}${hint}`;
+  const { related } = problem;
+  const other = related === undefined ? "" : `; ${related.message} is at ${placeOf(related)}`;
+  return `${placeOf(problem)}: ${problem.message}${hint}${other}`;
+}
+
+/** `file:line:column`, as far as they are known. */
+function placeOf({ file, line, column }: ConfigProblem): string {
+  return [file, line, column].filter((part) => part !== undefined).join(":");
 }

@@ -1,50 +1,51 @@
-/** A request that is not sent, only explained. */
-export interface AskedRequest {
-  /** The head as it would arrive, a character for each byte: request line, header fields, empty line. */
+import type { Requirements } from "./request/route.ts";
+import type { TokenStep } from "./request/token-verifier.ts";
+
+/** A request for a dry run: it is explained, not sent. */
+export interface DryRunRequest {
+  /** The head as it would arrive, one character per byte: request line, header fields, empty line. */
   readonly head: string;
-  /** Whether it would come over TLS. */
+  /** Whether it would arrive over TLS. */
   readonly secure: boolean;
   /** Address of the TCP peer. */
   readonly peer: string;
 }
 
-/** What would become of a request, and how that was found. Holds no token, signature, cookie or query. */
-export interface Explanation {
+/** How a request would be handled, and why. Holds no token, signature, cookie or query. */
+export interface Explanation extends ExplainedRequirements {
   readonly verdict: ExplainedVerdict;
-  /** Undefined when the request can be read in more than one way. */
+  /** Undefined if the request is ambiguous. */
   readonly request: ExplainedRequest | undefined;
-  /** In the order in which they are tried. */
+  /** In matching order. */
   readonly routes: readonly ExplainedRoute[];
-  /** Undefined when no token was looked at. */
+  /** Undefined if no token was examined. */
   readonly token: ExplainedToken | undefined;
-  /** Undefined when the route asks for none. */
-  readonly groups: ExplainedGroups | undefined;
-  /** Undefined when nothing is forwarded. */
+  /** Undefined if nothing is forwarded. */
   readonly backend: ExplainedBackend | undefined;
-  /** What the explanation could not take into account. */
+  /** What the explanation does not take into account. */
   readonly notes: readonly string[];
 }
 
 export interface ExplainedVerdict {
   readonly outcome: "forwarded" | "answered" | "refused";
-  /** Status of the refusal. */
+  /** The status of a refusal. */
   readonly status: number | undefined;
-  /** Of a refusal, the word that the log line has under `reason`. */
+  /** The word that the access log has under `reason` for a refusal. */
   readonly reason: string | undefined;
-  /** What was wrong, in words, where the reason does not tell it. */
+  /** What is wrong, in words, if the reason does not say it. */
   readonly detail: string | undefined;
-  /** Why it would be refused if its route were not only watched. */
+  /** Why the request would be refused if its route enforced its rules. */
   readonly wouldDeny: string | undefined;
-  /** Name of the route, `authenticate` or `version` for our own endpoints, `none`. */
+  /** The name of the route; `authenticate` or `version` for Sallyport's own endpoints; `none`. */
   readonly route: string;
 }
 
 interface ExplainedRequest {
   readonly method: string;
   readonly host: string;
-  /** Canonical: what is forwarded. */
+  /** The canonical path, which is forwarded. */
   readonly path: string;
-  /** What routes are matched on. */
+  /** The path that routes are matched against. */
   readonly matchPath: string;
   readonly client: string;
   readonly peer: string;
@@ -56,49 +57,50 @@ interface ExplainedRequest {
 export interface ExplainedRoute {
   readonly name: string;
   readonly hosts: readonly string[] | undefined;
-  /** A prefix, or one path behind `=`. */
+  /** A prefix, or `=` and an exact path. */
   readonly path: string;
   readonly methods: readonly string[] | undefined;
-  /** What became of it: the first that fits is taken, what comes behind that is not tried. */
+  /** The first route that fits is taken; later routes are not tried. */
   readonly result: "taken" | "not tried" | "does not fit";
-  /** The parts of the request that do not fit. */
+  /** The parts of the request that do not match. */
   readonly misfits: readonly ("host" | "path" | "method")[];
 }
 
 export interface ExplainedToken {
   readonly accepted: boolean;
-  /** Why not. */
+  /** Why the token was refused. */
   readonly reason: string | undefined;
   readonly steps: readonly ExplainedStep[];
   readonly subject: string | undefined;
   readonly groups: readonly string[];
   readonly issuer: string | undefined;
-  /** Milliseconds until it ends. */
+  /** Milliseconds until it expires. */
   readonly timeLeftMs: number | undefined;
 }
 
 export interface ExplainedStep {
-  readonly step: "bearer" | "size" | "form" | "issuer" | "claims" | "key" | "signature";
+  readonly step: TokenStep;
   readonly result: "ok" | "failed" | "not reached";
   readonly detail: string;
 }
 
-export interface ExplainedGroups {
-  readonly any: readonly string[] | undefined;
-  readonly all: readonly string[] | undefined;
-  readonly held: readonly string[];
-}
+/** The requirements of the route by kind, each with what the caller holds. Kinds without a requirement are left out. */
+export type ExplainedRequirements = {
+  readonly [Kind in keyof Requirements]?: NonNullable<Requirements[Kind]> & {
+    readonly held: readonly string[];
+  };
+};
 
-/** Times in milliseconds, sizes in bytes. */
+/** Times are in milliseconds, sizes in bytes. */
 export interface ExplainedBackend {
   readonly upstream: string;
   readonly targets: readonly string[];
-  /** After a rewrite, without the query. */
+  /** The rewritten path, without the query. */
   readonly path: string;
   readonly queryBytes: number;
   readonly headers: {
     readonly added: readonly (readonly [name: string, value: string])[];
-    /** Names alone: what a client sends may be secret. */
+    /** Names only: values from a client may be secret. */
     readonly removed: readonly string[];
     readonly kept: readonly string[];
   };
@@ -109,7 +111,7 @@ export interface ExplainedBackend {
     readonly queue: number;
   };
   readonly limits: {
-    /** Undefined for none. */
+    /** Undefined for no limit. */
     readonly bodyBytes: number | undefined;
     readonly connections: number;
     readonly queue: number;

@@ -1,4 +1,4 @@
-/** The application log. Fields never hold a token, password, cookie, key or query. Never blocks, never throws. */
+/** The application log. Fields must not hold a token, password, cookie, key or query. Methods never block or throw. */
 export interface Log {
   debug(message: string, fields?: Record<string, unknown>): void;
   info(message: string, fields?: Record<string, unknown>): void;

@@ -3,26 +3,35 @@ import type {
   AuthResult,
   LoginResult,
   Outcome,
-  Rejection,
+  RefusalReason,
+  StreamEnd,
   UpstreamErrorReason,
-} from "./outcome.ts";
+} from "./request/outcome.ts";
+
+/** What is postponed: reading from an open connection, or accepting a new one. */
+export type Postponed = (typeof POSTPONED)[number];
+export const POSTPONED = ["read", "accept"] as const;
 
 /**
- * What the request path tells to whoever measures. Called on every request: no call blocks, allocates more than it must
- * or throws. Label values come from closed sets.
+ * Receives events of the request path. Runs on every request: no method blocks, throws, or allocates more than it
+ * must. Label values come from closed sets.
  */
 export interface Observer {
   requestStarted(): void;
-  /** The one call that ends what `requestStarted` began: writes the log line and counts. */
+  /** Ends what `requestStarted` began, exactly once: writes the access line and updates the metrics. */
   requestFinished(outcome: Outcome): void;
   authDecided(result: AuthResult, reason: AuthReason): void;
   tokenCache(result: "hit" | "miss"): void;
   tokenIssued(): void;
   loginFinished(result: LoginResult, seconds: number): void;
-  rejected(reason: Rejection): void;
-  /** The head of a backend's answer arrived after so many seconds. */
+  requestRefused(reason: RefusalReason): void;
+  /** Connections have to wait because their client used too much of the event loop's time. */
+  connectionsPostponed(what: Postponed, connections: number): void;
+  /** The head of a backend's response arrived after this many seconds. */
   upstreamAnswered(upstream: string, code: number, seconds: number): void;
   upstreamFailed(upstream: string, reason: UpstreamErrorReason): void;
+  /** Something that ran was ended, since its caller may no longer. */
+  streamEnded(reason: StreamEnd): void;
   webSocketOpened(route: string): void;
   webSocketClosed(route: string): void;
 }

@@ -1,14 +1,14 @@
 import type { ConfigProblem } from "./config-problem.ts";
 
-/** What became of reading the configuration again. */
+/** The result of a reload. */
 export type ReloadResult =
   | {
       readonly successful: true;
-      /** Keys, never values: these may be secrets. */
+      /** The changed keys; no values, which may be secrets. */
       readonly changed: readonly string[];
-      /** Files with another content: a renewed certificate changes no key. */
+      /** The changed files: a renewed certificate changes no key. */
       readonly files: readonly string[];
-      /** The keys that are others than at the start of the process and need a restart, since whenever. */
+      /** The keys changed since the process started that take effect only after a restart. */
       readonly atRestart: readonly string[];
     }
   | { readonly successful: false; readonly problems: readonly ConfigProblem[] };

@@ -1,10 +1,10 @@
 import { performance } from "node:perf_hooks";
 
-/** Where time comes from; injected, so that tests can set it. */
+/** A source of time, injected so that tests can set it. */
 export interface Clock {
-  /** Wall clock, milliseconds since the epoch: what `exp` is compared with. */
+  /** Wall clock, in milliseconds since the epoch: for timestamps such as `exp`. */
   now(): number;
-  /** Monotonic, milliseconds: what durations are measured with. */
+  /** Monotonic clock, in milliseconds: for durations. */
   monotonic(): number;
 }
 

@@ -1,14 +1,15 @@
-/** The oldest release of each line without CVE-2026-58044 (a thousand header fields hide a later Content-Length). */
+/** The oldest release of each line that fixes CVE-2026-58044 (a thousand header fields hide a later Content-Length). */
 const OLDEST: readonly (readonly [major: number, minor: number, patch: number])[] = [
   [24, 18, 1],
   [26, 5, 1],
 ];
 
 /**
- * @param version of Node, `<major>.<minor>.<patch>`.
- * @returns one line that says why this Node cannot run Sallyport, or undefined when it can.
+ * Returns a one-line message if this version of Node cannot run Sallyport, else undefined.
+ *
+ * @param version `<major>.<minor>.<patch>`.
  */
-export function refusalOfNode(version: string): string | undefined {
+export function unsupportedNode(version: string): string | undefined {
   const [major = 0, minor = 0, patch = 0] = version
     .split(".")
     .map((part) => Number.parseInt(part, 10));

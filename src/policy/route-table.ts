@@ -1,14 +1,14 @@
-import type { GateRequest } from "../core/gate-request.ts";
-import type { Route } from "../core/route.ts";
+import type { GateRequest } from "../core/request/gate-request.ts";
+import type { Route } from "../core/request/route.ts";
 
-/** Finds the route of a request; undefined when none fits. */
+/** Returns the route of a request, or undefined if none matches. */
 export type RouteTable = (
   request: Pick<GateRequest, "host" | "matchPath" | "method">,
 ) => Route | undefined;
 
 /**
- * The routes in the order in which they are tried: the most specific first. An exact host beats a wildcard, which beats
- * any host; then the longest path, an exact one before a prefix of the same length; then a route that names methods.
+ * Sorts routes in the order of matching, the most specific first: an exact host beats a wildcard, which beats any host;
+ * then the longest path, with an exact one before a prefix of the same length; then a route with methods.
  */
 export function bySpecificity(routes: readonly Route[]): Route[] {
   return routes
@@ -22,7 +22,7 @@ export function bySpecificity(routes: readonly Route[]): Route[] {
     );
 }
 
-/** A route that names exact hosts and wildcards stands twice: with each at its own rank. */
+/** Splits a route with both exact hosts and wildcards, so that each part has its own rank. */
 function byHostKind(route: Route): Route[] {
   const wildcards = route.hosts?.filter((host) => host.startsWith("*.")) ?? [];
   const exact = route.hosts?.filter((host) => !host.startsWith("*.")) ?? [];
@@ -42,7 +42,7 @@ function pathText(route: Route): string {
   return "exact" in route.path ? route.path.exact : route.path.prefix;
 }
 
-/** @param routes in any order; their names are unique. */
+/** @param routes in any order, with unique names. */
 export function createRouteTable(routes: readonly Route[]): RouteTable {
   const rows = bySpecificity(routes).map((route) => ({ route, fits: matcher(route) }));
   return (request) => {
@@ -63,7 +63,7 @@ function matcher(route: Route): Matcher {
     (host === undefined || host(request.host));
 }
 
-/** A prefix ends on a segment boundary: `/docs` and `/docs/` both take `/docs/a`, neither takes `/docsx`. */
+/** A prefix ends on a segment boundary: `/docs` and `/docs/` both match `/docs/a`, neither matches `/docsx`. */
 function pathMatcher(route: Route): (path: string) => boolean {
   if ("exact" in route.path) {
     const { exact } = route.path;
@@ -76,7 +76,7 @@ function pathMatcher(route: Route): (path: string) => boolean {
   return (path) => path === prefix || path.startsWith(inside);
 }
 
-/** `*.example.com` stands for exactly one label in front. */
+/** `*.example.com` matches exactly one label in front. */
 function hostMatcher(hosts: readonly string[]): (host: string) => boolean {
   const exact = new Set(hosts.filter((host) => !host.startsWith("*.")));
   const suffixes = new Set(hosts.filter((host) => host.startsWith("*.")).map((h) => h.slice(1)));

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { SignJWT } from "jose/jwt/sign";
-import { GateError } from "../core/errors.ts";
+import { GateError } from "../core/request/errors.ts";
 import type { Observer } from "../core/observer.ts";
-import type { TokenIssuer } from "../core/token-issuer.ts";
+import type { TokenIssuer } from "../core/login.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { SigningKeys } from "./key-ring.ts";
+import type { SigningKeys } from "./keys/key-ring.ts";
 
 export interface TokenIssuerOptions {
   readonly issuer: string;
@@ -15,7 +15,7 @@ export interface TokenIssuerOptions {
   readonly observer: Pick<Observer, "tokenIssued">;
 }
 
-/** Issues tokens that end `lifetimeMs` after the second they were made in, to the second. */
+/** Issues tokens that expire `lifetimeMs` after the second they were issued in. */
 export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
   const { issuer, audience, lifetimeMs, keys, clock, observer } = options;
   const lifetime = Math.floor(lifetimeMs / 1000);

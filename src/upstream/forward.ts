@@ -1,70 +1,61 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import httpProxy, { type ProxyServer, type ServerOptions } from "http-proxy-3";
-import { GateError } from "../core/errors.ts";
-import type { Forwarder } from "../core/forwarder.ts";
+import httpProxy from "http-proxy-3";
+import type { BufferedBytes } from "../core/buffered-bytes.ts";
+import type { ClientReading } from "../core/request/client-reading.ts";
+import { GateError } from "../core/request/errors.ts";
+import type { Forwarder, OpenStream } from "../core/request/forwarder.ts";
 import type { Observer } from "../core/observer.ts";
-import type { Permit } from "../core/permit.ts";
+import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../core/tracing.ts";
-import type { Transfer } from "../core/transfer.ts";
+import type { Transfer } from "../core/request/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
-import { Exchange, type ExchangeSettings } from "./exchange.ts";
-import type { IdentityHeaderNames } from "./identity-headers.ts";
-import { createOutgoingHeaders } from "./outgoing-headers.ts";
-import { tracedHeaders } from "./traced-headers.ts";
-import type { Upstream } from "./upstreams.ts";
-import { WebSockets } from "./websocket.ts";
-import { YoungCollection } from "./young-collection.ts";
+import { Exchange } from "./http/exchange.ts";
+import type { IdentityHeaderNames } from "./headers/identity-headers.ts";
+import { createOutgoingHeaders } from "./headers/outgoing-headers.ts";
+import type { ForwardingSettings } from "./http/permitted-request.ts";
+import { tracedHeaders } from "./headers/traced-headers.ts";
+import type { Upstream } from "./pool/upstreams.ts";
+import { WebSockets } from "./websocket/websocket.ts";
+import { YoungCollection } from "./http/minor-collections.ts";
 
 export interface ForwarderOptions {
-  /** By their names. They are others' to close. */
+  /** The upstreams by name. The caller closes them. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly identityHeaders: IdentityHeaderNames;
-  /** The largest body of a request in bytes; Infinity for none. */
+  /** The maximum body size of requests, in bytes; Infinity for no limit. */
   readonly bodyBytes: number;
+  readonly buffered: BufferedBytes;
+  readonly reading: ClientReading;
   readonly clock: Clock;
   readonly observer: Pick<
     Observer,
     "upstreamAnswered" | "upstreamFailed" | "webSocketOpened" | "webSocketClosed"
   >;
-  /** Undefined where tracing is off. */
+  /** Undefined if tracing is off. */
   readonly tracing?: Pick<Tracing, "dispatched"> | undefined;
 }
 
-/** What travels through http-proxy-3 to our pass. */
-interface Carried extends ServerOptions {
-  readonly exchange: Exchange;
-}
-
-function isCarried(options: object): options is Carried {
-  return "exchange" in options && options.exchange instanceof Exchange;
-}
-
-/** @returns the forwarder over pools of kept-alive connections, one pool for each target. */
+/** Creates a forwarder over pools of kept-alive connections, one pool per target. */
 export function createForwarder(options: ForwarderOptions): Forwarder {
   return new PoolForwarder(options);
 }
 
 /**
- * http-proxy-3 with a pass of ours before all of its own: theirs smuggle requests (a DELETE or OPTIONS loses its framing
- * but not its body) and cost three times as much. Ours ends the chain, so no request ever reaches theirs.
+ * Forwards requests through undici and WebSockets through http-proxy-3. The latter's request passes are not used:
+ * they allow smuggling (a DELETE or OPTIONS loses its framing but not its body), and cost three times as much.
  */
 class PoolForwarder implements Forwarder {
-  readonly #proxy: ProxyServer;
   readonly #upstreams: ReadonlyMap<string, Upstream>;
-  readonly #settings: ExchangeSettings;
+  readonly #settings: ForwardingSettings;
   readonly #webSockets: WebSockets;
 
   constructor(options: ForwarderOptions) {
-    const { bodyBytes, clock, observer } = options;
+    const { bodyBytes, buffered, reading, clock, observer } = options;
     const outgoing = tracedHeaders(createOutgoingHeaders(options.identityHeaders), options.tracing);
-    this.#settings = { outgoing, bodyBytes, clock, observer, young: new YoungCollection() };
+    const young = new YoungCollection();
+    this.#settings = { outgoing, bodyBytes, buffered, reading, clock, observer, young };
     this.#upstreams = options.upstreams;
-    this.#proxy = httpProxy.createProxyServer({ target: new URL("http://target.invalid") });
-    this.#proxy.before("web", "deleteLength", (_request, _response, passed) => {
-      if (isCarried(passed)) passed.exchange.start();
-      return true;
-    });
-    this.#webSockets = new WebSockets(this.#proxy, this.#settings, observer);
+    this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);
   }
 
   forward(
@@ -74,10 +65,7 @@ class PoolForwarder implements Forwarder {
     transfer: Transfer,
   ): Promise<void> {
     const upstream = this.#upstreamOf(permit, transfer);
-    const exchange = new Exchange(this.#settings, permit, upstream, request, response, transfer);
-    const carried: Carried = { exchange };
-    this.#proxy.web(request, response, carried);
-    return exchange.completed;
+    return new Exchange(this.#settings, { permit, upstream, request, response, transfer }).start();
   }
 
   async upgrade(
@@ -88,15 +76,19 @@ class PoolForwarder implements Forwarder {
     transfer: Transfer,
   ): Promise<number> {
     const upstream = this.#upstreamOf(permit, transfer);
-    return this.#webSockets.carry({ permit, upstream, request, head, response, transfer });
+    return this.#webSockets.tunnel({ permit, upstream, request, head, response, transfer });
   }
 
   webSockets(): number {
     return this.#webSockets.count;
   }
 
+  openWebSockets(): Iterable<OpenStream> {
+    return this.#webSockets.open();
+  }
+
   closeWebSockets(): void {
-    this.#webSockets.goingAway();
+    this.#webSockets.sendGoingAway();
   }
 
   #upstreamOf(permit: Permit, transfer: Transfer): Upstream {

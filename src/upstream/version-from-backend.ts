@@ -1,70 +1,72 @@
-import { GateError } from "../core/errors.ts";
+import { GateError } from "../core/request/errors.ts";
 import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
-import { SingleFlight } from "../lib/single-flight.ts";
-import { isJsonObject, parseStrictJson } from "../lib/strict-json.ts";
-import { createTarget } from "./target.ts";
-import type { UpstreamOptions } from "./upstreams.ts";
+import { SingleFlight } from "../lib/async/single-flight.ts";
+import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
+import { createPool, originOf } from "./pool/target.ts";
+import type { UpstreamOptions } from "./pool/upstreams.ts";
 
-/** How long an answer is believed, in milliseconds. */
-const BELIEVED_MS = 10_000;
+/** How long a version is cached, in milliseconds. */
+const CACHE_MS = 10_000;
+/** Maximum size of the backend's response, in bytes. */
 const MAX_BYTES = 64 * 1024;
 
 export interface BackendVersionOptions {
   readonly upstream: UpstreamOptions;
   /** Canonical path of the backend's own version. */
   readonly path: string;
-  /** Name of the field in the backend's JSON answer. */
+  /** The name of the field in the backend's JSON response. */
   readonly field: string;
   readonly clock: Clock;
 }
 
 /**
- * Asks the backend, with a connection of its own, and believes the answer for ten seconds. Those who ask at the same time
- * share one question.
+ * Queries the backend over a connection of its own, and caches the version for ten seconds. Concurrent calls share
+ * one query.
  */
-export function backendVersion(
+export function openBackendVersion(
   options: BackendVersionOptions,
 ): VersionSource & { close(): Promise<void> } {
   const { upstream, path, field, clock } = options;
   const { tls, timeouts } = upstream;
-  const address = upstream.targets[0] ?? "";
-  const target = createTarget({ address, tls, timeouts, connections: 1 });
+  const origin = originOf(upstream.targets[0] ?? "", tls);
+  const pool = createPool(origin, { connectMs: timeouts.connect, connections: 1 });
   const flights = new SingleFlight<string>();
-  let believed = { version: "", until: Number.NEGATIVE_INFINITY };
+  let cached = { version: "", until: Number.NEGATIVE_INFINITY };
 
-  async function ask(): Promise<string> {
-    const until = clock.monotonic() + BELIEVED_MS;
-    const { protocol, hostname, port } = target.origin;
+  async function query(): Promise<string> {
+    const until = clock.monotonic() + CACHE_MS;
+    const { protocol, hostname, port } = origin;
     const host = hostname.includes(":") ? `[${hostname}]` : hostname;
-    // Late: nobody else needs the index of undici, which loads much more than this.
+    // Imported on demand: nothing else needs the index of undici, which loads much more than this.
     const { request } = await import("undici");
     const answer = await request(`${protocol}//${host}:${port}${path}`, {
-      dispatcher: target.pool,
+      dispatcher: pool,
       headers: { accept: "application/json" },
+      signal: AbortSignal.timeout(timeouts.response),
     });
     const text = await limitedText(answer.body);
     const value: unknown = answer.statusCode === 200 ? parseStrictJson(text) : undefined;
     const version = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;
     if (typeof version !== "string" || !VERSION_FORM.test(version)) throw malformed();
-    believed = { version, until };
+    cached = { version, until };
     return version;
   }
 
   return {
     async current() {
-      if (clock.monotonic() < believed.until) return believed.version;
+      if (clock.monotonic() < cached.until) return cached.version;
       try {
-        return await flights.run("ask", ask);
+        return await flights.run("query", query);
       } catch (error) {
         if (error instanceof GateError) throw error;
-        // Without the error, whose words are from the answer.
+        // The error is left out, since its message quotes the response.
         if (error instanceof SyntaxError) throw malformed();
         throw new GateError("version_unavailable", { reason: "version_unreachable", cause: error });
       }
     },
-    // What a silent backend still owes is not waited for: a stop would outlast its limit.
-    close: () => target.pool.destroy(),
+    // Does not wait for a silent backend, which would exceed the time limit of a stop.
+    close: () => pool.destroy(),
   };
 }
 

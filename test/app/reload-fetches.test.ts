@@ -1,12 +1,16 @@
 import { expect, it, onTestFinished } from "vitest";
-import { ReloadStates } from "../../src/app/reload-states.ts";
+import { ReloadStates } from "../../src/app/reload/reload-states.ts";
+import { openLedger } from "../../src/app/byte-ledger.ts";
 import { startTraffic } from "../../src/app/traffic.ts";
-import { loadConfiguration } from "../../src/config/load.ts";
-import { GateError } from "../../src/core/errors.ts";
-import { createMetrics } from "../../src/observe/metrics.ts";
-import { createObserver } from "../../src/observe/observer.ts";
-import { HeldKeys } from "../../src/tokens/own-keys.ts";
-import { passingKey } from "../../src/tokens/signing-keys.ts";
+import { upstreamsOf } from "../../src/app/from-files.ts";
+import { takeSnapshot } from "../../src/config/snapshot.ts";
+import { GateError } from "../../src/core/request/errors.ts";
+import { createMetrics } from "../../src/observe/metrics/metrics.ts";
+import { createObserver } from "../../src/observe/create-observer.ts";
+import { createLocalCounts } from "../../src/server/listener/connection-counts.ts";
+import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
+import { ephemeralKey } from "../../src/tokens/keys/signing-keys.ts";
+import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
 import { keptLines } from "../observe/kept-lines.ts";
 import { signingPair, startKeySetServer } from "../support/foreign-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -26,21 +30,32 @@ async function start(jwksUrl: string) {
     upstreams: { app: { targets: ["http://127.0.0.1:1"] } },
   });
   const file = await place.write("config.yaml", text);
-  const { configuration } = loadConfiguration({ file, env: {}, overrides: {} });
+  const { configuration, files } = await takeSnapshot({ file, env: {}, overrides: {} });
+  const upstreams = upstreamsOf(configuration, files.text);
   const [clock, log, { sink }] = [setClock(), recordedLog(), keptLines()];
   const metrics = createMetrics({ routes: [], upstreams: ["app"], version: "0.0.0", clock });
+  const observer = createObserver({ metrics, sink, clock, level: "error", access: "all" });
   const traffic = await startTraffic({
-    ...{ configuration, version: "0.0.0", tls: undefined, port: 0, shared: false, clock, log },
-    keys: new HeldKeys(await passingKey({ algorithm: "ES256", log, clock }), clock),
+    buffered: openLedger({ configuration, observer, clock, log }),
+    ...{ configuration, upstreams, version: "0.0.0", tls: undefined, port: 0 },
+    ...{ shared: false, clock, log },
+    keys: new ReplaceableKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
     reloads: new ReloadStates(() => undefined),
     logins: { logIn: () => Promise.reject(new GateError("internal")) },
-    observer: createObserver({ metrics, sink, clock, level: "error" }),
+    revocations: new RevocationList(),
+    publish: () => Promise.resolve(false),
+    observer,
     nextId: () => 1,
+    connections: createLocalCounts(),
   });
   onTestFinished(() => traffic.abandon());
   const loaded = (): boolean =>
-    log.lines.some(({ message }) => message === "Keys of a trusted issuer were loaded");
-  return { clock, loaded, reload: () => traffic.prepare({ configuration, tls: undefined }) };
+    log.lines.some(({ message }) => message === "the keys of a trusted issuer were loaded");
+  return {
+    clock,
+    loaded,
+    reload: () => traffic.prepare({ configuration, upstreams, tls: undefined }),
+  };
 }
 
 it("a reload asks for the key sets of trusted issuers, but those that were asked a moment ago", async () => {
@@ -48,11 +63,15 @@ it("a reload asks for the key sets of trusted issuers, but those that were asked
   await using provider = await startKeySetServer(() => [jwk]);
   const { clock, loaded, reload } = await start(provider.url);
   await until(loaded);
-  clock.advance(29_999);
-  await (await reload()).commit();
-  clock.advance(1);
-  (await reload()).drop();
+  (await reload()).rollback();
   expect(provider.asked()).toBe(1);
   await (await reload()).commit();
   await until(() => provider.asked() === 2);
+  clock.advance(4_999);
+  await (await reload()).commit();
+  clock.advance(1);
+  (await reload()).rollback();
+  expect(provider.asked()).toBe(2);
+  await (await reload()).commit();
+  await until(() => provider.asked() === 3);
 });

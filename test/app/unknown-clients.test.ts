@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { tellUnknownClients } from "../../src/app/unknown-clients.ts";
+import { warnUnknownClients } from "../../src/app/unknown-clients.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 it("a trusted proxy that names no client is told of once an hour, without what it wrote", () => {
   const log = recordedLog();
   let now = 0;
-  const tell = tellUnknownClients(log, { now: () => 0, monotonic: () => now });
+  const tell = warnUnknownClients(log, { now: () => 0, monotonic: () => now });
   tell("10.0.0.1", undefined);
   tell("10.0.0.2", "secret");
   now = 3_599_999;

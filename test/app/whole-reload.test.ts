@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startApp } from "../../src/app/start.ts";
-import { loadConfiguration } from "../../src/config/load.ts";
+import { startApp } from "../../src/app/app.ts";
+import { type InForce, takeSnapshot } from "../../src/config/snapshot.ts";
 import { keptLines } from "../observe/kept-lines.ts";
 import { ask, askLogin } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
@@ -45,19 +45,15 @@ const FAULTS: Readonly<Record<string, () => object>> = {
   }),
 };
 
-/**
- * Without the look into all files that `serve` takes first: as if one of them had gone between that look and the moment
- * at which it is needed.
- */
+/** Without the look into all files that `serve` takes first: what is wrong is found by whoever needs it. */
 async function start(workers: number) {
   const place = await temporaryDirectory();
   const users = { alice: { password: cheapHash(ALICE.password) } };
   await place.write("users.yaml", JSON.stringify({ users }));
   const file = await place.write("config.yaml", JSON.stringify(sound(workers)));
-  const read = async () => loadConfiguration({ file, env: {}, overrides: {} });
-  const { configuration, files } = await read();
+  const read = (inForce?: InForce) => takeSnapshot({ file, env: {}, overrides: {} }, inForce);
   const { sink, lines } = keptLines();
-  const app = await startApp({ configuration, version: "0.0.0", sink, source: { files, read } });
+  const app = await startApp({ snapshot: await read(), version: "0.0.0", sink, read });
   return {
     write: (config: object) => place.write("config.yaml", JSON.stringify(config)),
     reload: app.reload,

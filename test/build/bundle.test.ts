@@ -42,6 +42,19 @@ it("loads no library before it has looked at the version of Node", async () => {
   expect([...serving.values()].some((text) => text.includes("node_modules/"))).toBe(true);
 });
 
+it("loads nothing in a worker that reads configurations, makes certificates or serves the command line", async () => {
+  const loaded = [...(await loadedAtOnce("thread.js")).values()].join("\n");
+  const modules = [...loaded.matchAll(/^\/\/ ((?:src|node_modules)\/\S+)$/gm)].map(
+    ([, name]) => name,
+  );
+  expect(modules).toEqual(
+    expect.arrayContaining(["src/app/threads/thread.ts", "src/server/request/pipeline.ts"]),
+  );
+  const unwanted =
+    /^(src\/cli\/|src\/config\/(?!effective\/route-row)|node_modules\/(zod|selfsigned|@opentelemetry\/sdk|bcryptjs)\b)/;
+  expect(modules.filter((name = "") => unwanted.test(name))).toEqual([]);
+});
+
 it("knows its version", async () => {
   const about = await readFile(join(REPOSITORY, "package.json"), "utf8");
   const { version } = JSON.parse(about) as { version: string };

@@ -1,11 +1,13 @@
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import { rm } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { text } from "node:stream/consumers";
-import { beforeEach, describe, expect, it } from "vitest";
-import { childCommand, command, hasTerminal, MAIN, startOnTerminal } from "./command.ts";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { startChild } from "../support/child.ts";
+import { childCommand, command, hasTerminal, startOnTerminal } from "./command.ts";
+import { entry } from "../support/entry.ts";
 import { type Deployment, deployment } from "./deployment.ts";
 
 interface Verdict {
@@ -120,7 +122,7 @@ routes:
     await shipped.write("keys/three.json", "{}");
     await rm(join(shipped.directory, "ca.crt"));
     expect(await places()).toEqual([
-      "config.yaml:108:20",
+      "config.yaml:109:20",
       "tls.key",
       "users.yaml:3:15",
       "users.yaml:4:3",
@@ -171,7 +173,7 @@ routes:
   it("reaches a slow reader whole, however much it is", async () => {
     const lines = Array.from({ length: 2_000 }, (_, index) => `key${index}: 1\n`);
     await shipped.write("config.yaml", `server: { tls: off }\n${lines.join("")}`);
-    const child = spawn(process.execPath, [MAIN, "check", "--format", "json", ...shipped.flags]);
+    const child = spawn(process.execPath, [entry(), "check", "--format", "json", ...shipped.flags]);
     // More than a pipe holds waits before anybody reads.
     await once(child.stdout, "readable");
     const closed = once(child, "close");
@@ -206,4 +208,31 @@ describe.skipIf(!hasTerminal)("on a terminal (skipped without the program `scrip
     expect(plain).toContain("/none: ");
     expect(plain).not.toContain("\u001B");
   });
+});
+
+it("--strict fails on warnings alone", async () => {
+  const directory = join(shipped.directory, "new");
+  expect((await command(["init", "--directory", directory])).code).toBe(0);
+  const check = async (...flags: readonly string[]): Promise<number> =>
+    (await command(["check", "--config", join(directory, "config.yaml"), ...flags])).code;
+  expect(await check("--strict")).toBe(0);
+  await writeFile(join(directory, "users.yaml"), "users: {}\n");
+  expect(await check()).toBe(0);
+  expect(await check("--strict")).toBe(1);
+  await rm(join(directory, "users.yaml"));
+  expect(await check("--strict")).toBe(78);
+});
+
+it("--watch reports every change of the result", async () => {
+  const file = join(shipped.directory, "config.yaml");
+  const child = startChild(entry(), ["check", "--watch", ...shipped.flags]);
+  onTestFinished(() => child.kill());
+  const says = (words: string): Promise<string> =>
+    child.line((line) => (line.includes(words) ? line : undefined));
+  await says("is valid");
+  const sound = await readFile(file, "utf8");
+  await writeFile(file, `${sound}\nnonsense: 1\n`);
+  await says("is not a known key");
+  await writeFile(file, sound);
+  await expect.poll(() => child.lines.filter((line) => line.includes("is valid")).length).toBe(2);
 });

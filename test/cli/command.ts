@@ -2,11 +2,9 @@ import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:chil
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished } from "vitest";
 import { run } from "../../src/cli/run.ts";
-
-export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+import { entry } from "../support/entry.ts";
 
 export interface Ended {
   readonly code: number;
@@ -38,12 +36,12 @@ export async function keysCommand(...args: readonly string[]): Promise<void> {
   expect({ code, err }).toEqual({ code: 0, err: "" });
 }
 
-/** Runs `node src/main.ts` until it ends. */
+/** Runs `sallyport` until it ends. */
 export async function childCommand(
   args: readonly string[],
   options: { input?: string | Buffer; env?: Record<string, string>; cwd?: string } = {},
 ): Promise<Ended> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [entry(), ...args], {
     env: { ...process.env, SALLYPORT_ENTRY: undefined, ...options.env },
     cwd: options.cwd,
     stdio: "pipe",
@@ -63,12 +61,12 @@ const TERMINAL = "script";
 
 export const hasTerminal = spawnSync(TERMINAL, ["--version"]).status === 0;
 
-/** Starts `node src/main.ts` on a terminal of its own, which the program `script` provides. */
+/** Starts `sallyport` on a terminal of its own, which the program `script` provides. */
 export function startOnTerminal(
   args: readonly string[],
   env: Record<string, string> = {},
 ): ChildProcessWithoutNullStreams {
-  const line = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
+  const line = [process.execPath, entry(), ...args].map((word) => `'${word}'`).join(" ");
   const child = spawn(TERMINAL, ["-qefc", line, "/dev/null"], {
     env: { ...process.env, NO_COLOR: undefined, ...env },
   });

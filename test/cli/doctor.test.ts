@@ -70,7 +70,7 @@ describe("a sound deployment", () => {
     expect(names).toEqual(GROUPS);
     expect(all.filter(({ result }) => result === "bad")).toEqual([]);
     expect(code).toBe(0);
-    expect(of("upstreams")).toEqual([`good app ${backend.url}: takes connections`]);
+    expect(of("upstreams")).toEqual([`good app ${backend.url}: accepts connections`]);
     expect(backend.requests).toEqual([]);
   });
 
@@ -82,9 +82,9 @@ describe("a sound deployment", () => {
     });
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out.match(/^.+(?=\n-+$)/gm)).toEqual(GROUPS);
-    expect(out).toContain(`√ app ${backend.url}: takes connections\n`);
+    expect(out).toContain(`√ app ${backend.url}: accepts connections\n`);
     const plain = await command(args, { LC_ALL: "C.UTF-8", NO_COLOR: "1" });
-    expect(plain.out).toContain(`+ app ${backend.url}: takes connections\n`);
+    expect(plain.out).toContain(`+ app ${backend.url}: accepts connections\n`);
     expect(plain.out).toMatch(/^[\u0020-\u007e\n]*$/);
   });
 });
@@ -99,7 +99,9 @@ describe("the configuration", () => {
   it("warns of a key that ends with the process", async () => {
     const { code, of } = await examine({ tokens: {} });
     expect(code).toBe(0);
-    expect(of("configuration")).toContainEqual(expect.stringMatching(/^warning tokens end /));
+    expect(of("configuration")).toContainEqual(
+      expect.stringMatching(/^warning each process generates its own signing key/),
+    );
   });
 
   it.each([
@@ -119,7 +121,7 @@ describe("the configuration", () => {
       const tokens = { keys: "keys", trusted };
       const { code, of } = await examine({ tokens, identity, users });
       const line =
-        "warning the backend is not told the issuer: a name of sallyport and the same of us";
+        "warning the backend does not learn the issuer: a name of sallyport and the same of us";
       expect([code, of("configuration").some((each) => each.startsWith(line))]).toEqual([0, told]);
       const { of: alone } = await examine({ tokens, identity });
       expect(alone("configuration").join()).not.toContain("issuer");
@@ -191,22 +193,22 @@ describe("upstreams", () => {
     const port = new URL(backend.url).port;
     expect(await ofTarget(`http://localhost:${port}`)).toEqual([
       expect.stringMatching(/^good localhost is /),
-      "good takes connections",
+      "good accepts connections",
     ]);
   });
 
   it("show a certificate that is trusted, or not", async () => {
     expect(await ofTarget(secure.url, { caFile: "ca.crt" })).toEqual([
-      "good takes connections",
+      "good accepts connections",
       expect.stringMatching(/^good TLS is trusted until 20\d\d-\d\d-\d\d, TLSv1\.3$/),
     ]);
     expect(await ofTarget(secure.url)).toEqual([
-      "good takes connections",
+      "good accepts connections",
       expect.stringMatching(/^bad its certificate is not trusted \([A-Z_]+\)$/),
     ]);
     const wrongName = { caFile: "ca.crt", serverName: "other.example.com" };
     expect(await ofTarget(secure.url, wrongName)).toEqual([
-      "good takes connections",
+      "good accepts connections",
       expect.stringMatching(
         /^bad its certificate is not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)$/,
       ),
@@ -235,7 +237,7 @@ describe("upstreams", () => {
       const matching = found.map((each) =>
         typeof each === "string" ? each : expect.stringMatching(each),
       );
-      expect(seen).toEqual(["good takes connections", ...matching]);
+      expect(seen).toEqual(["good accepts connections", ...matching]);
     }
   });
 
@@ -271,7 +273,7 @@ describe("upstreams", () => {
     await using silent = await startSilentServer();
     const started = performance.now();
     expect(await ofTarget(`https://127.0.0.1:${silent.port}`, undefined, "1s")).toEqual([
-      "good takes connections",
+      "good accepts connections",
       "bad no TLS (no answer in time)",
     ]);
     expect(performance.now() - started).toBeLessThan(4_000);
@@ -288,13 +290,13 @@ describe("trusted key sets", () => {
     await using server = await startKeySetServer(() => keys);
     const good = await examine(trusting(server.url));
     expect(good.of("trusted key sets")).toEqual([
-      "good us: takes connections",
+      "good us: accepts connections",
       "good us: 1 keys, 0 left out",
     ]);
     expect(good.of("clock")).toContain(`good agrees with ${new URL(server.url).origin}`);
     expect(good.code).toBe(0);
     const none = await examine(trusting(server.url, ["RS256"]));
-    expect(none.of("trusted key sets").at(-1)).toMatch(/^bad us: .* no key that fits$/);
+    expect(none.of("trusted key sets").at(-1)).toMatch(/^bad us: .* no usable key$/);
     keys = undefined;
     const broken = await examine(trusting(server.url));
     expect(broken.of("trusted key sets").at(-1)).toMatch(/^bad us: .* 500$/);
@@ -322,7 +324,7 @@ describe("trusted key sets", () => {
     const { code, of } = await examine(trusting(`${server.url}/jwks.json`));
     expect([code, ...of("trusted key sets")]).toEqual([
       1,
-      "good us: takes connections",
+      "good us: accepts connections",
       expect.stringMatching(/^bad us: its key set /),
     ]);
   });
@@ -344,7 +346,7 @@ describe("trusted key sets", () => {
     const { of } = await examine(trusting(url));
     expect(of("trusted key sets")).toEqual([
       "bad us: no connection (ECONNREFUSED)",
-      "bad us: its key set cannot be had (ECONNREFUSED)",
+      "bad us: its key set is not available (ECONNREFUSED)",
     ]);
   });
 });

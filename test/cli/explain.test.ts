@@ -40,6 +40,15 @@ describe("what would become of a request", () => {
     const { code } = await explain("--url", ORDERS, "--token-file", file);
     expect(code).toBe(0);
     expect((await explain("--url", ORDERS, "--token-file", "/none")).code).toBe(2);
+    await shipped.write("empty-token", "\n");
+    const empty = await explain(
+      "--url",
+      ORDERS,
+      "--token-file",
+      `${shipped.directory}/empty-token`,
+    );
+    expect(empty.code).toBe(2);
+    expect(empty.err).toContain("the --token-file is empty");
     const both = await explain("--url", ORDERS, "--token-file", file, "--token", token);
     expect(both.code).toBe(2);
   });
@@ -98,7 +107,7 @@ describe("what would become of a request", () => {
     const exp = Math.floor(Date.now() / 1000) + 600;
     const foreign = await signToken(pair, { iss: "us", aud: "a", sub: "bob", exp });
     const args = ["--url", "/x", "--token", foreign, "--set", trusted];
-    expect((await explain(...args)).out).toContain("says it is bob, from us");
+    expect((await explain(...args)).out).toContain("claims to be bob, from us");
     keys = undefined;
     const { code, out } = await explain(...args);
     expect(code).toBe(1);

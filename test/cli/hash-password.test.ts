@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { readPasswordHash } from "../../src/credentials/password-hash.ts";
+import { readPasswordHash } from "../../src/credentials/hashing/password-hash.ts";
 import { until } from "../support/until.ts";
 import { childCommand, command, hasTerminal, startOnTerminal } from "./command.ts";
 

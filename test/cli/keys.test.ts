@@ -2,8 +2,9 @@ import { mkdir, readdir, readFile, stat, utimes, writeFile } from "node:fs/promi
 import { join } from "node:path";
 import { createPrivateKey } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { makeKey } from "../../src/tokens/key-making.ts";
-import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { makeKey } from "../../src/tokens/keys/key-making.ts";
+import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { childCommand, command } from "./command.ts";
@@ -51,7 +52,8 @@ describe("keys generate", () => {
     expect(key).toMatchObject({ algorithm, state: "signing", verifiesUntil: null });
     expect(out).toContain(key?.file);
     const { signing } = await loadSigningKeys({
-      ...{ algorithm: algorithm as "ES256", directory, log: recordedLog() },
+      ...{ algorithm: algorithm as "ES256", log: recordedLog() },
+      files: await readKeyFiles(directory),
     });
     expect(signing?.kid).toBe(key?.kid);
     const { mode } = await stat(key?.file ?? "");

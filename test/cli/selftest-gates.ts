@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { createServer } from "node:net";
-import { stranger, tokenParts } from "../../src/cli/selftest/forgeries.ts";
+import { createAttackerKey, tokenParts } from "../../src/selftest/forgeries.ts";
 import { listening, type Listening } from "../support/listening.ts";
 
 /** A signed token of alice's, whoever signed it. */
@@ -16,7 +16,7 @@ export function someToken(): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
   const parts = tokenParts(`${part({ alg: "ES256", kid: "one" })}.${part(claims)}.AAAA`);
   if (parts === undefined) throw new Error("not a token");
-  return stranger("ES256").sign(parts);
+  return createAttackerKey("ES256").sign(parts);
 }
 
 export function somePublicKey(): KeyObject {

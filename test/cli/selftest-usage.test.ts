@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ECHO_WITNESS } from "../../src/cli/selftest/witness.ts";
+import { ECHO_WITNESS } from "../../src/selftest/witness.ts";
 import { startPlainBackend } from "../support/plain-backend.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { childCommand, command } from "./command.ts";
@@ -21,6 +21,7 @@ describe("wrong usage", () => {
     [["--url", "http://127.0.0.1", "--insecure", ...TOKEN]],
     [[...URL, ...TOKEN, "--token-file", "token"]],
     [[...URL, "--token-file", "/none"]],
+    [[...URL, "--token-file", "/dev/null"]],
     [[...URL, ...TOKEN, "--format", "xml"]],
     [[...URL, ...TOKEN, "--timeout", "5"]],
     [[...URL, ...TOKEN, "--timeout", "0s"]],

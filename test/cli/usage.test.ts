@@ -1,11 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { childCommand, command, MAIN } from "./command.ts";
+import { childCommand, command } from "./command.ts";
+import { entry } from "../support/entry.ts";
 
 const COMMANDS = [
   "serve",
   "demo",
+  "init",
   "check",
   "config",
   "doctor",
@@ -17,6 +19,7 @@ const COMMANDS = [
   "drain",
   "selftest",
   "schema",
+  "completion",
   "version",
 ];
 
@@ -39,7 +42,9 @@ describe("without a command", () => {
   it("an unknown command is wrong usage, told on standard error", async () => {
     const { code, out, err } = await childCommand(["serv"]);
     expect({ code, out }).toEqual({ code: 2, out: "" });
-    expect(err).toBe('sallyport: there is no command "serv"\nsee sallyport --help\n');
+    expect(err).toBe(
+      'sallyport: there is no command "serv"; did you mean serve?\nsee sallyport --help\n',
+    );
   });
 
   it.each([
@@ -106,6 +111,6 @@ describe("the version", () => {
 it("a reader that has gone is no failure", () => {
   // `:` ends before Node has started.
   const line = '{ "$0" "$1" schema; echo $? >&2; } | :';
-  const { stderr } = spawnSync("sh", ["-c", line, process.execPath, MAIN], { encoding: "utf8" });
+  const { stderr } = spawnSync("sh", ["-c", line, process.execPath, entry()], { encoding: "utf8" });
   expect(stderr).toBe("0\n");
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { changedKeys, startKeys, withoutRestart } from "../../src/config/changes.ts";
+import { changedKeys, restartKeys, withoutRestart } from "../../src/config/effective/changes.ts";
 import { load, SMALLEST } from "./configuration-file.ts";
 
 const ROUTES = "routes: [{ name: all, path: /, upstream: app }]\n";
@@ -79,7 +79,7 @@ describe("the keys that need a restart", () => {
     "admin.allow[0]",
     "log.level",
   ])("%s does", (key) => {
-    expect(startKeys([key])).toEqual([key]);
+    expect(restartKeys([key])).toEqual([key]);
   });
 
   test.each([
@@ -93,7 +93,7 @@ describe("the keys that need a restart", () => {
     "logger",
     "routes[0].name",
   ])("%s does not", (key) => {
-    expect(startKeys([key])).toEqual([]);
+    expect(restartKeys([key])).toEqual([]);
   });
 });
 

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { jsonSchema } from "../../src/config/json-schema.ts";
-import type { JsonSchema } from "../../src/config/json-schema.ts";
+import { jsonSchema } from "../../src/config/schema/json-schema.ts";
+import type { JsonSchema } from "../../src/config/schema/json-schema.ts";
 import { loadConfiguration } from "../../src/config/load.ts";
-import { checkNamedFiles } from "../../src/config/named-files.ts";
-import { parsePositionedYaml } from "../../src/lib/positioned-yaml.ts";
+import { takeSnapshot } from "../../src/config/snapshot.ts";
+import { parsePositionedYaml } from "../../src/lib/files/positioned-yaml.ts";
 import { readFile } from "node:fs/promises";
-import { load } from "./configuration-file.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const EXAMPLE = join(import.meta.dirname, "../../config.yaml");
 
@@ -38,7 +38,9 @@ test("the JSON Schema describes every key, durations and sizes as text with a pa
 });
 
 test("files that the configuration names are looked for, each at its place", async () => {
-  const loaded = await load(
+  await using directory = await temporaryDirectory();
+  const file = await directory.write(
+    "config.yaml",
     `server:
   tls: { certFile: tls.crt, keyFile: none.key }
 users: [{ kind: file, path: users.yaml }]
@@ -48,11 +50,11 @@ tokens:
 version: { file: . }
 upstreams: { app: { targets: ["https://h"], tls: { caFile: none.crt, certFile: tls.crt, keyFile: tls.crt } } }
 `,
-    { files: { "tls.crt": "", "users.yaml": "" } },
   );
-  const problems = checkNamedFiles(loaded);
+  for (const name of ["tls.crt", "users.yaml"]) await directory.write(name, "");
+  const { missing } = await takeSnapshot({ file, env: {}, overrides: {} });
   expect(
-    problems.map(({ line, column, message }) => `${line}:${column} ${message.split(" ")[0]}`),
+    missing.map(({ line, column, message }) => `${line}:${column} ${message.split(" ")[0]}`),
   ).toEqual([
     "2:38 server.tls.keyFile",
     "5:9 tokens.keys",

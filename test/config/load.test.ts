@@ -17,6 +17,7 @@ describe("a valid file", () => {
           headerBytes: 16_384,
           headers: 100,
           bodyBytes: 10_485_760,
+          bufferedBytes: 67_108_864,
           connections: 10_000,
           connectionsPerAddress: 1_000,
         },
@@ -46,9 +47,11 @@ describe("a valid file", () => {
         audience: "sallyport",
         lifetime: 18_000_000,
         algorithm: "ES256",
-        cache: { entries: 10_000 },
+        cache: { entries: 10_000, bytes: 16 * 1024 ** 2 },
         trusted: [],
         jwks: { publish: false },
+        revocation: { logout: false, users: true },
+        streams: { endWithToken: true, grace: 0 },
         maxBytes: 8_192,
       },
       identity: { headers: "sallyport" },
@@ -71,7 +74,7 @@ describe("a valid file", () => {
           websocket: { handshake: 10_000, idle: 300_000 },
         },
       },
-      log: { level: "info", format: "auto" },
+      log: { level: "info", format: "auto", access: "all" },
     });
   });
 
@@ -90,7 +93,9 @@ upstreams: { app: { targets: ["https://app"], tls: { caFile: ca.crt } } }
       keyFile: "/abs/tls.key",
       minVersion: "TLSv1.2",
     });
-    expect(configuration.users[0]?.path).toBe(join(dirname(directory), "users.yaml"));
+    expect(configuration.users).toEqual([
+      { kind: "file", path: join(dirname(directory), "users.yaml") },
+    ]);
     expect(configuration.tokens.keys).toBe(join(directory, "keys"));
     expect(configuration.tokens.trusted[0]?.jwks).toEqual({ file: join(directory, "jwks.json") });
     expect(configuration.version).toEqual({ file: join(directory, "VERSION") });

@@ -60,7 +60,7 @@ describe("refused", () => {
       `${SMALLEST}users: [{ kind: file, path: a }, { kind: file, path: a }]`,
       "users[1].path",
     ],
-    ["another kind of store", `${SMALLEST}users: [{ kind: ldap, path: a }]`, "users[0].kind"],
+    ["another kind of store", `${SMALLEST}users: [{ kind: nis, path: a }]`, "users[0].kind"],
     ["an unsigned token", `${SMALLEST}tokens: { algorithm: none }`, "tokens.algorithm"],
     [
       "a lifetime in fractions of a second",

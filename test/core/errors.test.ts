@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ConfigError, describeProblem } from "../../src/core/config-problem.ts";
-import { errorRow, ERRORS, GateError, type ErrorCode } from "../../src/core/errors.ts";
+import { errorRow, ERRORS, GateError, type ErrorCode } from "../../src/core/request/errors.ts";
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 
@@ -15,8 +15,10 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   login_media_type: 415,
   login_too_large: 413,
   login_throttled: 429,
+  users_unavailable: 503,
   login_queue_full: 503,
   bad_request: 400,
+  plain_http: 400,
   upgrade_unsupported: 400,
   no_route: 404,
   method_not_allowed: 405,
@@ -33,7 +35,9 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   connect_timeout: 504,
   response_timeout: 504,
   upstream_busy: 503,
+  loop_detected: 508,
   version_unavailable: 503,
+  drain_timeout: 503,
   internal: 500,
 };
 
@@ -45,14 +49,14 @@ describe("the table of errors", () => {
   test("ends the connection wherever the contract says so, and after an error of ours", () => {
     const ending = CODES.filter((code) => errorRow(code).close === true);
     expect(ending.map((code) => errorRow(code).status).toSorted((a, b) => a - b)).toEqual([
-      ...[400, 400, 408, 413, 413, 417, 431, 500],
+      ...[400, 400, 400, 408, 413, 413, 417, 431, 500, 503],
     ]);
   });
 
   test("speaks of the backend with each 502 and 504 and with one 503, in words of RFC 9209", () => {
     const speaking = CODES.filter((code) => errorRow(code).proxyStatus !== undefined);
     const expected = CODES.filter((code) => [502, 504].includes(STATUS[code]));
-    expect(speaking).toEqual([...expected, "upstream_busy"]);
+    expect(speaking).toEqual([...expected, "upstream_busy", "loop_detected"]);
   });
 
   test("says the same words whatever is wrong with a token", () => {
@@ -77,7 +81,13 @@ describe("a GateError", () => {
 
   test("keeps what this occurrence adds", () => {
     const cause = new Error("why");
-    const details = { message: "ours", retryAfter: 3, allow: "GET", reason: "word", cause };
+    const details = {
+      message: "ours",
+      retryAfter: 3,
+      allow: "GET",
+      reason: "not_json",
+      cause,
+    } as const;
     expect(new GateError("login_malformed", details)).toMatchObject(details);
   });
 });

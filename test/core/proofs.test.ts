@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
-import type { Forwarder } from "../../src/core/forwarder.ts";
-import { GateRequest, type GateRequestParts } from "../../src/core/gate-request.ts";
-import { Identity, type IdentityClaims } from "../../src/core/identity.ts";
-import { Permit, type PermitParts } from "../../src/core/permit.ts";
-import type { Transfer } from "../../src/core/transfer.ts";
+import type { Forwarder } from "../../src/core/request/forwarder.ts";
+import { GateRequest, type GateRequestParts } from "../../src/core/request/gate-request.ts";
+import { Identity, type IdentityClaims } from "../../src/core/request/identity.ts";
+import { Permit, type PermitParts } from "../../src/core/request/permit.ts";
+import type { Transfer } from "../../src/core/request/transfer.ts";
 import { authorize } from "../../src/policy/authorize.ts";
 import { identityWith, permitFor, requestWith, routeWith } from "../support/permit.ts";
 

@@ -1,35 +1,39 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { UserRecord, UserStore } from "../../src/core/user-store.ts";
-import { createCredentialCheck } from "../../src/credentials/credential-check.ts";
-import { createHashingPool } from "../../src/credentials/hashing-pool.ts";
-import { readPasswordHash } from "../../src/credentials/password-hash.ts";
+import { createCredentialCheck } from "../../src/credentials/login-service.ts";
+import { HashingPool, type PasswordVerifier } from "../../src/credentials/hashing/hashing-pool.ts";
+import { readPasswordHash } from "../../src/credentials/hashing/password-hash.ts";
+import { hashStore, type UserRecord } from "../../src/credentials/stores/hash-store.ts";
+import type { UserStore } from "../../src/credentials/stores/user-store.ts";
 import { cheapHash, STRANGER } from "./fixture.ts";
 
 function user(name: string, password: string, more: Partial<UserRecord> = {}): UserRecord {
   return { name, password: cheapHash(password), groups: [], disabled: false, ...more };
 }
 
-function storeOf(...users: readonly UserRecord[]): UserStore {
+type StoreOn = (verifier: PasswordVerifier) => UserStore;
+
+function storeOf(...users: readonly UserRecord[]): StoreOn {
   const byName = new Map(users.map((record) => [record.name, record]));
-  return {
-    find: (name) => byName.get(name),
-    passwords: () => users.map(({ password }) => password),
-  };
+  const passwords = users.map(({ password }) => password);
+  return (verifier) =>
+    hashStore({ find: (name) => byName.get(name), passwords: () => passwords }, verifier);
 }
 
 /** A check on real hashing threads, and every hash that they were asked about. */
-function checkOf(...stores: readonly UserStore[]) {
-  const pool = createHashingPool({ concurrency: 1, queue: 100 });
+function checkOf(...stores: readonly StoreOn[]) {
+  const pool = new HashingPool({ concurrency: 1, queue: 100 });
   onTestFinished(() => pool.close());
   const hashes: string[] = [];
   const passwords: string[] = [];
-  const check = createCredentialCheck(stores, {
+  const verifier: PasswordVerifier = {
     verify(password, hash, origin) {
       passwords.push(password);
       hashes.push(hash);
       return pool.verify(password, hash, origin);
     },
-  });
+  };
+  const opened = stores.map((store) => store(verifier));
+  const check = createCredentialCheck(opened, verifier);
   return {
     check: (name: string, password: string) => check.check(name, password, STRANGER),
     hashes,
@@ -42,7 +46,12 @@ const BOB = user("bob", "banana", { disabled: true });
 
 test("the right password gives the user with its groups, and nothing of its hash", async () => {
   const { check } = checkOf(storeOf(ALICE, BOB));
-  expect(await check("alice", "apple")).toEqual({ name: "alice", groups: ["sales", "admin"] });
+  expect(await check("alice", "apple")).toEqual({
+    result: "found",
+    user: { name: "alice", groups: ["sales", "admin"] },
+    // The tests hash cheaply.
+    outdated: "argon2id with m=64,t=1",
+  });
 });
 
 test("right, wrong, unknown, disabled and endless cost one verification each and are told apart by nobody", async () => {
@@ -59,8 +68,8 @@ test("right, wrong, unknown, disabled and endless cost one verification each and
     ["carol", "x".repeat(1025)],
   ] as const;
   for (const [index, [name, password]] of attempts.entries()) {
-    const found = await check(name, password);
-    expect(found?.name).toBe(index === 0 ? "alice" : undefined);
+    const verdict = await check(name, password);
+    expect(verdict.result).toBe(index === 0 ? "found" : "wrong");
     expect(hashes).toHaveLength(index + 1);
   }
   const own = [ALICE.password, BOB.password];
@@ -80,13 +89,13 @@ test("an unknown name gets the same hash each time, and unknown names get every 
 
 test("the password of the hash that an unknown name was given does not let it in", async () => {
   const { check, hashes } = checkOf(storeOf(ALICE));
-  expect(await check("mallory", "apple")).toBeUndefined();
+  expect(await check("mallory", "apple")).toEqual({ result: "wrong" });
   expect(hashes).toEqual([ALICE.password]);
 });
 
 test("without any users there is still one verification, as dear as a new hash", async () => {
   const { check, hashes } = checkOf(storeOf());
-  expect(await check("alice", "apple")).toBeUndefined();
+  expect(await check("alice", "apple")).toEqual({ result: "wrong" });
   expect(hashes).toHaveLength(1);
   expect(readPasswordHash(hashes[0] ?? "")).not.toHaveProperty("refused");
   expect(hashes[0]).toContain("$m=19456,t=2,p=1$");
@@ -95,9 +104,9 @@ test("without any users there is still one verification, as dear as a new hash",
 test("a password of 1024 bytes counts, a longer one is not even looked at", async () => {
   const long = "é".repeat(512);
   const { check, passwords } = checkOf(storeOf(user("dora", long), user("empty", "")));
-  expect(await check("dora", long)).toMatchObject({ name: "dora" });
-  expect(await check("dora", `${long}x`)).toBeUndefined();
-  expect(await check("empty", "x".repeat(1025))).toBeUndefined();
+  expect(await check("dora", long)).toMatchObject({ user: { name: "dora" } });
+  expect(await check("dora", `${long}x`)).toEqual({ result: "wrong" });
+  expect(await check("empty", "x".repeat(1025))).toEqual({ result: "wrong" });
   expect(passwords.slice(1)).toEqual(["", ""]);
 });
 
@@ -106,28 +115,61 @@ test("the first store that knows a name decides", async () => {
     storeOf(user("erin", "first", { groups: ["one"] })),
     storeOf(user("erin", "second"), user("fred", "third")),
   );
-  expect(await check("erin", "first")).toEqual({ name: "erin", groups: ["one"] });
-  expect(await check("erin", "second")).toBeUndefined();
-  expect(await check("fred", "third")).toMatchObject({ name: "fred" });
+  expect(await check("erin", "first")).toMatchObject({ user: { name: "erin", groups: ["one"] } });
+  expect(await check("erin", "second")).toEqual({ result: "wrong" });
+  expect(await check("fred", "third")).toMatchObject({ user: { name: "fred" } });
 });
 
-test("a full queue and an unreachable store are errors, not wrong passwords", async () => {
-  const pool = createHashingPool({ concurrency: 1, queue: 0 });
+test("a store that cannot tell decides, and the stores behind it are not asked", async () => {
+  const asked: string[] = [];
+  const silent: StoreOn = () => ({
+    verify: (name) => {
+      asked.push(name);
+      return Promise.resolve({ result: "unavailable" });
+    },
+    decoys: { count: () => 0, verify: () => Promise.resolve() },
+  });
+  const { check, hashes } = checkOf(storeOf(ALICE), silent, storeOf(BOB, user("dora", "damson")));
+  expect(await check("dora", "damson")).toEqual({ result: "unavailable" });
+  expect(await check("nobody", "damson")).toEqual({ result: "unavailable" });
+  expect(hashes).toEqual([]);
+  expect(await check("alice", "apple")).toMatchObject({ result: "found" });
+  expect(asked).toEqual(["dora", "nobody"]);
+});
+
+test("a name that no store knows costs what a wrong password costs in one of them, by their number of users", async () => {
+  const spent = { server: 0 };
+  const server: StoreOn = () => ({
+    verify: () => Promise.resolve({ result: "unknown" }),
+    decoys: {
+      count: () => 2,
+      verify: async () => {
+        spent.server += 1;
+      },
+    },
+  });
+  const { check, hashes } = checkOf(storeOf(ALICE, BOB), server);
+  for (let index = 0; index < 60; index += 1) await check(`nobody${index}`, "apple");
+  expect(hashes.length + spent.server).toBe(60);
+  expect(spent.server).toBeGreaterThan(15);
+  expect(hashes.length).toBeGreaterThan(15);
+});
+
+test("a full queue and a store that fails are errors, not wrong passwords", async () => {
+  const pool = new HashingPool({ concurrency: 1, queue: 0 });
   onTestFinished(() => pool.close());
-  const { check } = createCredentialCheck([storeOf(ALICE)], pool);
+  const { check } = createCredentialCheck([storeOf(ALICE)(pool)], pool);
   const first = check("alice", "apple", STRANGER);
   await expect(check("alice", "apple", STRANGER)).rejects.toMatchObject({
     code: "login_queue_full",
   });
-  expect(await first).toMatchObject({ name: "alice" });
+  expect(await first).toMatchObject({ user: { name: "alice" } });
 
-  const broken: UserStore = {
-    find() {
-      throw new Error("unreachable");
-    },
-    passwords: () => [],
-  };
+  const failing = hashStore(
+    { find: () => Promise.reject(new Error("broken")), passwords: () => [] },
+    pool,
+  );
   await expect(
-    createCredentialCheck([broken], pool).check("alice", "apple", STRANGER),
-  ).rejects.toThrow();
+    createCredentialCheck([failing], pool).check("alice", "apple", STRANGER),
+  ).rejects.toThrow("broken");
 });

@@ -2,13 +2,14 @@ import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import { openFileUserStore } from "../../src/credentials/file-user-store.ts";
+import { followUsers } from "../../src/credentials/stores/file-user-store.ts";
+import { readUsers } from "../../src/credentials/stores/users-reading.ts";
 import { namedPipe } from "../support/named-pipe.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import type { TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
-import { cheapHash } from "./fixture.ts";
+import { cheapHash, contentOf } from "./fixture.ts";
 
 const HASH = cheapHash("apple");
 const OTHER = cheapHash("banana");
@@ -20,11 +21,12 @@ function aliceWith(password: string): string {
 async function open(path: string) {
   const log = recordedLog();
   const reloads: boolean[] = [];
-  const store = await openFileUserStore(path, {
+  const followed = await followUsers(contentOf(path), readUsers, {
     log,
     reloaded: (successful) => reloads.push(successful),
   });
-  onTestFinished(() => store.close());
+  onTestFinished(() => followed.close());
+  const store = { ...followed, reload: () => followed.reload(contentOf) };
   return { store, log, reloads };
 }
 
@@ -253,8 +255,8 @@ describe("following changes", () => {
     const { store, log, reloads } = await open(path);
     await writeFile(path, aliceWith(OTHER));
     const reload = store.reload();
-    store.close();
-    await reload;
+    const closed = store.close();
+    await Promise.all([reload, closed]);
     expect({ lines: log.lines, reloads }).toEqual({ lines: [], reloads: [] });
   });
 

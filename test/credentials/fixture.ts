@@ -1,6 +1,14 @@
+import { ConfigError } from "../../src/core/config-problem.ts";
+import { LARGEST_USERS_FILE } from "../../src/credentials/stores/user-store.ts";
+import type { FileContent } from "../../src/lib/files/file-content.ts";
+import { readRegularFileSync, readFailure } from "../../src/lib/files/regular-file.ts";
 import { argon2Sync, randomBytes } from "node:crypto";
-import type { AttemptOrigin } from "../../src/core/credential-check.ts";
-import type { LoginThrottle, ThrottleRefusal } from "../../src/core/login-throttle.ts";
+import type { AttemptOrigin } from "../../src/credentials/throttle/login-throttle.ts";
+import type {
+  FailureThrottle,
+  LoginThrottleLimits,
+  ThrottleRefusal,
+} from "../../src/credentials/throttle/login-throttle.ts";
 
 /** An argon2id hash that is verified in well under a millisecond. */
 export function cheapHash(password: string): string {
@@ -16,12 +24,15 @@ export function unpadded(bytes: Buffer): string {
 }
 
 /** Somebody who has never been here. */
-export const STRANGER: AttemptOrigin = { network: "192.0.2.1", familiar: false, failures: 0 };
+export const STRANGER: AttemptOrigin = { network: "192.0.2.1", known: false, failures: 0 };
 
 /** A throttle, asked by one attempt after the other: none begins before the last has ended. */
-export function oneByOne<Throttle extends LoginThrottle>(throttle: Throttle) {
+export function oneByOne(throttle: FailureThrottle) {
   return {
-    ...throttle,
+    queueFor: (username: string, client: string) => throttle.queueFor(username, client),
+    remaining: (username: string, client: string) => throttle.remaining(username, client),
+    begin: (username: string, client: string) => throttle.begin(username, client),
+    change: (limits: LoginThrottleLimits) => throttle.change(limits),
     refusal(username: string, client: string): ThrottleRefusal | undefined {
       const begun = throttle.begin(username, client);
       if ("limit" in begun) return begun;
@@ -40,4 +51,14 @@ export function oneByOne<Throttle extends LoginThrottle>(throttle: Throttle) {
       if (!("limit" in begun)) begun.succeeded();
     },
   };
+}
+
+/** What a file holds now, as a snapshot has it. */
+export function contentOf(path: string): FileContent {
+  try {
+    return readRegularFileSync(path, LARGEST_USERS_FILE);
+  } catch (error) {
+    const message = `the users file cannot be read: ${readFailure(error)}`;
+    throw new ConfigError([{ file: path, message }]);
+  }
 }

@@ -1,16 +1,17 @@
+import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
 import { getPriority } from "node:os";
+import type { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
-import type { AttemptOrigin } from "../../src/core/credential-check.ts";
-import { createHashingPool } from "../../src/credentials/hashing-pool.ts";
-import type { HashingPool } from "../../src/credentials/hashing-pool.ts";
+import type { AttemptOrigin } from "../../src/credentials/throttle/login-throttle.ts";
+import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
 import { startChild } from "../support/child.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 import { cheapHash, STRANGER } from "./fixture.ts";
 
 function pool(concurrency: number, queue: number): HashingPool {
-  const made = createHashingPool({ concurrency, queue });
+  const made = new HashingPool({ concurrency, queue });
   onTestFinished(() => made.close());
   return made;
 }
@@ -18,9 +19,6 @@ function pool(concurrency: number, queue: number): HashingPool {
 const HASH = cheapHash("right");
 /** Takes some 40 ms. */
 const BCRYPT = "$2a$08$cfcvVd2aQ8CMvoMpP2EBfeodLEkkFJ9umNEfPD18.hUF62qqlC/V.";
-/** No text at all: the thread cannot even look at it. The types forbid it; a fault of ours could bring it about. */
-const DEADLY: string = JSON.parse("null");
-
 test("passwords are verified, with and without a start beforehand", async () => {
   const lazy = pool(2, 4);
   expect(await lazy.verify("right", HASH, STRANGER)).toBe(true);
@@ -53,12 +51,29 @@ test("who has logged in from there before takes a stranger's place, and has the 
     verify("first", STRANGER),
     verify("second", STRANGER),
   ]);
-  const home = { network: "192.0.2.9", familiar: true, failures: 0 };
+  const home = { network: "192.0.2.9", known: true, failures: 0 };
   expect(await verify("familiar", home)).toBe(true);
   expect(ended).toEqual(["second", "running", "familiar"]);
   expect((await strangers).at(-1)).toMatchObject({
     reason: { code: "login_queue_full", reason: "queue_full", retryAfter: 1 },
   });
+});
+
+test("other limits hold from now on, and nothing that waits or runs is lost", async () => {
+  const changing = pool(1, 4);
+  const accepted = Array.from({ length: 5 }, () => changing.verify("a", BCRYPT, STRANGER));
+  expect(changing.pending).toBe(4);
+  changing.change({ concurrency: 3, queue: 1 });
+  expect(changing.pending).toBe(2);
+  await expect(changing.verify("a", BCRYPT, STRANGER)).rejects.toMatchObject({
+    code: "login_queue_full",
+  });
+  expect(await Promise.all(accepted)).toEqual([true, true, true, true, true]);
+
+  changing.change({ concurrency: 1, queue: 4 });
+  const [first, second] = [1, 2].map(() => changing.verify("a", BCRYPT, STRANGER));
+  expect(changing.pending).toBe(1);
+  expect(await Promise.all([first, second])).toEqual([true, true]);
 });
 
 test("a queue of none still uses every thread", async () => {
@@ -72,13 +87,13 @@ test("a queue of none still uses every thread", async () => {
 
 test("a thread that dies fails its own job alone, and is replaced", async () => {
   const single = pool(1, 4);
-  const deadly = single.verify("a", DEADLY, STRANGER);
+  const started = once(process, "worker");
+  const dying = single.verify("a", BCRYPT, STRANGER);
   const next = single.verify("right", HASH, STRANGER);
-  await expect(deadly).rejects.toMatchObject({ code: "internal", reason: "hashing" });
+  const [worker] = (await started) as [Worker];
+  void worker.terminate();
+  await expect(dying).rejects.toMatchObject({ code: "internal", reason: "hashing" });
   expect(await next).toBe(true);
-
-  await expect(single.verify("a", DEADLY, STRANGER)).rejects.toMatchObject({ code: "internal" });
-  expect(await single.verify("right", HASH, STRANGER)).toBe(true);
 });
 
 test("a hash that cannot be computed fails its job and leaves the thread alive", async () => {
@@ -114,11 +129,11 @@ test.runIf(process.platform === "linux")("hashing threads give way to others", a
 
 test("idle threads do not keep a program running, a job does", async () => {
   await using directory = await temporaryDirectory();
-  const source = new URL("../../src/credentials/hashing-pool.ts", import.meta.url).href;
+  const source = new URL("../../src/credentials/hashing/hashing-pool.ts", import.meta.url).href;
   const script = await directory.write(
     "verify.mjs",
-    `import { createHashingPool } from ${JSON.stringify(source)};
-     const pool = createHashingPool({ concurrency: 2, queue: 1 });
+    `import { HashingPool } from ${JSON.stringify(source)};
+     const pool = new HashingPool({ concurrency: 2, queue: 1 });
      pool.start();
      console.log(await pool.verify("right", ${JSON.stringify(HASH)}, ${JSON.stringify(STRANGER)}));`,
   );

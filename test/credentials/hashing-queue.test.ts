@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HashingQueue } from "../../src/credentials/hashing-queue.ts";
+import { HashingQueue } from "../../src/credentials/hashing/hashing-queue.ts";
 
 /** Jobs are named after the network that they come from: `a1` and `a2` are both from `a`; capitals are familiar there. */
 function queueOf(places: number) {
@@ -10,7 +10,7 @@ function queueOf(places: number) {
       jobs.split(" ").map((job) => {
         const network = job.slice(0, 1);
         const familiar = network === network.toUpperCase();
-        return queue.add(job, { network, familiar, failures: familiar ? 0 : failures });
+        return queue.add(job, { network, known: familiar, failures: familiar ? 0 : failures });
       }),
     order(): string {
       const jobs: string[] = [];
@@ -34,7 +34,7 @@ describe("whose turn it is", () => {
   test("whoever comes later waits for one of each other network", () => {
     const queue = new HashingQueue<string>(100);
     const add = (network: string): void => {
-      queue.add(network, { network, familiar: false, failures: 0 });
+      queue.add(network, { network, known: false, failures: 0 });
     };
     for (let index = 0; index < 60; index++) add(`n${index % 5}`);
     add("late");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createLoginThrottle } from "../../src/credentials/login-throttle.ts";
+import { FailureThrottle } from "../../src/credentials/throttle/login-throttle.ts";
 import { oneByOne } from "./fixture.ts";
 
 const MINUTE = 60_000;
@@ -11,7 +11,7 @@ const FAR = { attempts: 1_000_000, withinMs: MINUTE, banMs: MINUTE };
 function guarded(attempts = 100) {
   let time = 1_000_000;
   const login = oneByOne(
-    createLoginThrottle(
+    new FailureThrottle(
       { pair: FAR, address: FAR, global: FAR, account: { attempts, withinMs: DAY } },
       { now: () => 0, monotonic: () => time },
     ),

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import {
-  createLoginThrottle,
+  FailureThrottle,
   type LoginThrottleLimits,
-} from "../../src/credentials/login-throttle.ts";
+} from "../../src/credentials/throttle/login-throttle.ts";
+import { heapInUse } from "../support/heap.ts";
 import { oneByOne } from "./fixture.ts";
 
 const MINUTE = 60_000;
@@ -19,7 +20,7 @@ const HOME = "192.0.2.1";
 function throttle(limits: Partial<LoginThrottleLimits> = {}) {
   let time = 1_000_000;
   const made = oneByOne(
-    createLoginThrottle({ ...LIMITS, ...limits }, { now: () => 0, monotonic: () => time }),
+    new FailureThrottle({ ...LIMITS, ...limits }, { now: () => 0, monotonic: () => time }),
   );
   return {
     ...made,
@@ -139,11 +140,11 @@ test("by other limits it goes on with what was counted", () => {
   login.fail(5, "alice", HOME);
   login.fail(3, "bob", HOME);
   login.succeeded("carol", HOME);
-  const familiar = login.line("carol", HOME);
+  const familiar = login.queueFor("carol", HOME);
   const pair = { attempts: 4, withinMs: 3 * MINUTE, banMs: 2 * MINUTE };
   login.change({ ...LIMITS, pair });
   expect(login.retryAfter("alice", HOME)).toBe(120);
-  expect(login.line("carol", HOME)).toEqual(familiar);
+  expect(login.queueFor("carol", HOME)).toEqual(familiar);
   expect(login.remaining("bob", HOME)).toBe(1);
   login.advance(2 * MINUTE + 1);
   login.fail(1, "bob", HOME);
@@ -192,24 +193,22 @@ test("memory is bounded: what failed longest ago is forgotten, what failed latel
 
 test("a name of any length takes no memory of its own", () => {
   const login = throttle();
-  globalThis.gc?.();
-  const before = process.memoryUsage().heapUsed;
+  const before = heapInUse();
   for (let index = 0; index < 5_000; index++) {
     login.failed(`${index}${"x".repeat(16_000)}`, `10.0.${index >> 8}.${index & 255}`);
   }
-  globalThis.gc?.();
-  expect(process.memoryUsage().heapUsed - before).toBeLessThan(40_000_000);
+  expect(heapInUse() - before).toBeLessThan(40_000_000);
 });
 
 test("attempts share a line when they share a count", () => {
-  const { line } = throttle();
+  const { queueFor: line } = throttle();
   expect(line("alice", "2001:db8::1")).toEqual(line("alice", "2001:db8::2"));
   expect(line("alice", "2001:db8::1").key).not.toBe(line("bob", "2001:db8::1").key);
   expect(line("alice", "2001:db8::1").key).not.toBe(line("alice", "2001:db8:0:1::1").key);
 });
 
 test("strangers wait for their turn where a familiar name does not", () => {
-  const { line, succeeded } = throttle();
+  const { queueFor: line, succeeded } = throttle();
   const before = line("alice", HOME);
   succeeded("alice", HOME);
   expect(line("alice", HOME).key).toBe(before.key);

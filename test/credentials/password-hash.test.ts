@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readPasswordHash } from "../../src/credentials/password-hash.ts";
+import { readPasswordHash } from "../../src/credentials/hashing/password-hash.ts";
 import { unpadded } from "./fixture.ts";
 
 function matches(password: string, hash: string): boolean {

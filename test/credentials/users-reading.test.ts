@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import { readUsersFile } from "../../src/credentials/users-file.ts";
-import { usersIn } from "../../src/credentials/users-reading.ts";
+import { readUsersFile } from "../../src/credentials/stores/users-file.ts";
+import { readUsers } from "../../src/credentials/stores/users-reading.ts";
+import { FileContent } from "../../src/lib/files/file-content.ts";
 import { cheapHash } from "./fixture.ts";
 
 const HASH = cheapHash("apple");
@@ -28,8 +29,8 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-async function problemsOf(bytes: Buffer, file: string): Promise<unknown> {
-  return usersIn(bytes, file).then(
+async function problemsOf(content: FileContent): Promise<unknown> {
+  return readUsers(content).then(
     () => [],
     (error: unknown) => (error instanceof ConfigError ? error.problems : error),
   );
@@ -38,16 +39,20 @@ async function problemsOf(bytes: Buffer, file: string): Promise<unknown> {
 describe("a large users file", () => {
   it("is read as a small one is", async () => {
     const bytes = usersOf(700, `  "Jörg ✓": { password: "${HASH}", disabled: true }\n`);
-    expect(await usersIn(bytes, "large.yaml")).toEqual(readUsersFile(bytes, "large.yaml"));
+    expect(await readUsers(contentOf(bytes, "large.yaml"))).toEqual(
+      readUsersFile(bytes, "large.yaml"),
+    );
   });
 
   it("does not hold up what else runs", async () => {
-    expect(await turnsDuring(usersIn(usersOf(2000), "turns.yaml"))).toBeGreaterThan(20);
+    expect(await turnsDuring(readUsers(contentOf(usersOf(2000), "turns.yaml")))).toBeGreaterThan(
+      20,
+    );
   });
 
   it("that is broken is told with the same places", async () => {
     const bytes = usersOf(700, "  bob: hunter2\n  carol: { pasword: x }\n  user0: {}\n");
-    const problems = await problemsOf(bytes, "broken.yaml");
+    const problems = await problemsOf(contentOf(bytes, "broken.yaml"));
     expect(problems).toMatchObject([
       { file: "broken.yaml", line: 702, column: 8 },
       { line: 703, column: 3 },
@@ -62,16 +67,25 @@ describe("what was read last", () => {
   it("is not read again while the file holds the same", async () => {
     for (const count of [1, 700]) {
       const file = `same-${count}.yaml`;
-      const users = await usersIn(usersOf(count), file);
-      expect(await usersIn(usersOf(count), file)).toBe(users);
-      expect((await usersIn(usersOf(count + 1), file)).size).toBe(count + 1);
+      const first = contentOf(usersOf(count), file);
+      const users = await readUsers(first);
+      expect(await readUsers(first)).toBe(users);
+      expect(await readUsers(contentOf(usersOf(count), file, first))).toBe(users);
+      expect((await readUsers(contentOf(usersOf(count + 1), file, first))).size).toBe(count + 1);
     }
   });
 
   it("is told again when it was broken, in the name of each file", async () => {
     const bytes = Buffer.from("users: [");
-    const told = await problemsOf(bytes, "one.yaml");
-    expect(await problemsOf(bytes, "one.yaml")).toBe(told);
-    expect(await problemsOf(bytes, "two.yaml")).toMatchObject([{ file: "two.yaml" }]);
+    const first = contentOf(bytes, "one.yaml");
+    const told = await problemsOf(first);
+    expect(await problemsOf(contentOf(bytes, "one.yaml", first))).toBe(told);
+    expect(await problemsOf(contentOf(bytes, "two.yaml"))).toMatchObject([{ file: "two.yaml" }]);
   });
 });
+
+/** @param before what the file held before. */
+function contentOf(bytes: Buffer, path: string, before?: FileContent): FileContent {
+  const stats = { mode: 0o600, uid: 0 };
+  return new FileContent({ path, bytes, stats, readAt: 0 }, before?.identity);
+}

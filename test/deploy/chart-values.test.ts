@@ -4,16 +4,14 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { valuesSchema } from "../../build/values-schema.ts";
 import { ROOT } from "../docs/markdown.ts";
 import { DEPLOY, documentedFile } from "./documents.ts";
 
 const chart = join(DEPLOY, "helm/sallyport");
 const defaults = parse(readFileSync(join(chart, "values.yaml"), "utf8")) as Values;
-const schema = z.fromJSONSchema(
-  JSON.parse(
-    readFileSync(join(chart, "values.schema.json"), "utf8"),
-  ) as z.core.JSONSchema.JSONSchema,
-);
+const schemaText = readFileSync(join(chart, "values.schema.json"), "utf8");
+const schema = z.fromJSONSchema(JSON.parse(schemaText) as z.core.JSONSchema.JSONSchema);
 
 type Values = { readonly [key: string]: unknown };
 
@@ -38,12 +36,60 @@ test("the values of the chart and of its README are accepted", () => {
     documentedFile("helm/sallyport/README.md", "values-standalone.yaml"),
   );
   expect(accepts(standalone)).toBe(true);
+  const production: Values = parse(
+    documentedFile("helm/sallyport/README.md", "values-production.yaml"),
+  );
+  expect(accepts(production)).toBe(true);
   const dependency = parse(documentedFile("helm/sallyport/README.md", "values.yaml")) as Values;
   expect(accepts(dependency["sallyport"] as Values)).toBe(true);
   expect(accepts({ global: { any: "thing" } })).toBe(true);
   expect(accepts({ config: { server: { tls: "off" }, admin: {} }, secrets: { tls: "" } })).toBe(
     true,
   );
+});
+
+test("the configuration is checked by what config.schema.json says", () => {
+  // When it is not: npm run chart:schema
+  expect(JSON.parse(schemaText)).toEqual(valuesSchema());
+  // Helm is written in Go, whose regular expressions cannot look around.
+  expect(schemaText).not.toMatch(/\(\?<?[=!]/);
+  // Every alternative that does not fit would be an error of its own.
+  expect(schemaText).not.toMatch(/"(?:any|one)Of"/);
+});
+
+test("every key of the configuration is accepted, but for the ports", () => {
+  const config = parse(readFileSync(join(ROOT, "config.yaml"), "utf8")) as Record<string, Values>;
+  const { listen: _, ...server } = config["server"] ?? {};
+  const { listen: __, ...admin } = config["admin"] ?? {};
+  expect(schema.safeParse({ ...defaults, config: { ...config, server, admin } }).error).toBe(
+    undefined,
+  );
+});
+
+test.each<Values>([
+  { log: { level: "${LEVEL:-info}" } },
+  { server: { tls: false } },
+  { server: { workers: "${WORKERS}", drain: { delay: "1m30s", timeout: "500ms" } } },
+  { admin: { probes: [{ path: "/probes/app", upstream: "app", target: "/health" }] } },
+  { identity: { headers: "oauth2-proxy" } },
+  { identity: { headers: { subject: "x-user" } } },
+  { users: [{ kind: "htpasswd", path: "users.htpasswd" }] },
+  { users: [{ kind: "http", url: "https://old/login", status: { unknown: [404] } }] },
+])("the configuration %j is accepted", (config) => {
+  expect(accepts({ config })).toBe(true);
+});
+
+test.each<Values>([
+  { log: { level: "debugg" } },
+  { server: { drain: { delay: 10 } } },
+  { server: { drain: { delay: "10" } } },
+  { server: { timeout: "10s" } },
+  { upstreams: { app: { targets: "http://app:8080" } } },
+  { upstreams: { app: { connections: "many" } } },
+  { routes: [{ path: "/" }] },
+  { users: [{ kind: "nis", path: "users.yaml" }] },
+])("the configuration %j is refused", (config) => {
+  expect(accepts({ config })).toBe(false);
 });
 
 test.each<Values>([

@@ -1,7 +1,7 @@
 /** What holds for every pod that Sallyport is in, whichever way the pod was made. */
 import { expect } from "vitest";
 import { parse } from "yaml";
-import { parseDuration } from "../../src/lib/duration.ts";
+import { parseDuration } from "../../src/lib/text/duration.ts";
 import { type Container, containerOf, type PodSpec } from "./manifests.ts";
 
 /** The profile `restricted` of the Pod Security Standards, a read-only root, and Secrets that only the group can read. */
@@ -22,11 +22,26 @@ export function expectHardened(pod: PodSpec): void {
     expect(resources.limits.cpu).toBeUndefined();
   }
   for (const volume of pod.volumes ?? []) {
+    if ("emptyDir" in volume) continue;
     const mode = "secret" in volume ? volume.secret.defaultMode : volume.projected.defaultMode;
     expect(mode).toBe(0o440);
   }
   const { volumeMounts = [] } = containerOf(pod, "sallyport");
   expect(volumeMounts.map(({ readOnly }) => readOnly)).toEqual(volumeMounts.map(() => true));
+}
+
+/**
+ * Sallyport never asks the API server. Where the pod is not ours alone the application may, so the token is kept out of our
+ * container only: Kubernetes mounts none where something else is mounted already.
+ */
+export function expectNoServiceAccountToken(pod: PodSpec): void {
+  if (pod.automountServiceAccountToken === false) return;
+  const { volumeMounts = [] } = containerOf(pod, "sallyport");
+  const mount = volumeMounts.find(
+    ({ mountPath }) => mountPath === "/var/run/secrets/kubernetes.io/serviceaccount",
+  );
+  const volume = pod.volumes?.find(({ name }) => name === mount?.name);
+  expect(volume).toMatchObject({ emptyDir: {} });
 }
 
 /** All probes ask the admin listener, and pages that do not depend on the backend. The first waits until all is loaded. */
@@ -36,10 +51,14 @@ export function expectProbes({ ports = [], ...container }: Container): void {
     { name: "admin", containerPort: 9464, protocol: "TCP" },
   ]);
   const { startupProbe, livenessProbe, readinessProbe } = container;
+  // Else every start leaves a warning event: "connection refused".
+  expect(startupProbe?.initialDelaySeconds).toBe(1);
   expect(probePaths(container)).toEqual(["/startupz", "/livez", "/readyz"]);
   for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
     expect(probe?.httpGet.port).toBe("admin");
   }
+  // What hangs does not drain: waiting for the grace period of the pod would only delay its end.
+  expect(livenessProbe?.terminationGracePeriodSeconds).toBe(10);
 }
 
 /** The paths of the start-up, the liveness and the readiness probe. */

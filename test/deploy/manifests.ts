@@ -4,21 +4,18 @@
  */
 import { parseAllDocuments } from "yaml";
 import { z } from "zod";
+import { CLUSTER_KINDS } from "./cluster-kinds.ts";
+import { metadata, names, selector } from "./object-meta.ts";
 
-const names = z.record(z.string(), z.string());
-const metadata = z.strictObject({
-  name: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/),
-  labels: names.optional(),
-  annotations: names.optional(),
-});
-const selector = z.strictObject({ matchLabels: names });
 const port = z.union([z.int(), z.string()]);
 
 const probe = z.strictObject({
   httpGet: z.strictObject({ path: z.string(), port }),
+  initialDelaySeconds: z.int().optional(),
   periodSeconds: z.int().optional(),
   timeoutSeconds: z.int().optional(),
   failureThreshold: z.int().optional(),
+  terminationGracePeriodSeconds: z.int().optional(),
 });
 
 const hook = z.union([
@@ -77,7 +74,19 @@ const volume = z.union([
     name: z.string(),
     secret: z.strictObject({ secretName: z.string(), defaultMode: z.int() }),
   }),
+  z.strictObject({
+    name: z.string(),
+    emptyDir: z.strictObject({ medium: z.literal("Memory"), sizeLimit: z.string() }),
+  }),
 ]);
+
+const topologySpreadConstraint = z.strictObject({
+  maxSkew: z.int(),
+  topologyKey: z.string(),
+  whenUnsatisfiable: z.enum(["DoNotSchedule", "ScheduleAnyway"]),
+  labelSelector: selector,
+  matchLabelKeys: z.array(z.string()),
+});
 
 const podSpec = z.strictObject({
   restartPolicy: z.enum(["Always", "OnFailure", "Never"]).optional(),
@@ -85,6 +94,9 @@ const podSpec = z.strictObject({
   automountServiceAccountToken: z.boolean().optional(),
   enableServiceLinks: z.boolean().optional(),
   imagePullSecrets: z.array(z.strictObject({ name: z.string() })).optional(),
+  serviceAccountName: z.string().optional(),
+  priorityClassName: z.string().optional(),
+  topologySpreadConstraints: z.array(topologySpreadConstraint).optional(),
   securityContext: z.strictObject({ fsGroup: z.int() }).optional(),
   initContainers: z.array(container).optional(),
   containers: z.array(container),
@@ -125,6 +137,7 @@ const manifest = z.discriminatedUnion("kind", [
     metadata,
     spec: z.strictObject({
       type: z.enum(["ClusterIP", "NodePort", "LoadBalancer"]).optional(),
+      externalTrafficPolicy: z.enum(["Local", "Cluster"]).optional(),
       selector: names,
       ports: z.array(
         z.strictObject({
@@ -165,17 +178,7 @@ const manifest = z.discriminatedUnion("kind", [
       ),
     }),
   }),
-  z.strictObject({
-    apiVersion: z.literal("monitoring.coreos.com/v1"),
-    kind: z.literal("PodMonitor"),
-    metadata,
-    spec: z.strictObject({
-      selector,
-      podMetricsEndpoints: z.array(
-        z.strictObject({ port: z.string(), path: z.string(), interval: z.string() }),
-      ),
-    }),
-  }),
+  ...CLUSTER_KINDS,
 ]);
 
 export type Manifest = z.infer<typeof manifest>;

@@ -6,7 +6,12 @@ import { parse } from "yaml";
 import { command, type Ended } from "../cli/command.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { DEPLOY, documentedFile } from "./documents.ts";
-import { expectHardened, expectProbes, expectTimeToStop } from "./expectations.ts";
+import {
+  expectHardened,
+  expectNoServiceAccountToken,
+  expectProbes,
+  expectTimeToStop,
+} from "./expectations.ts";
 import { containerOf, contentOf, type Manifest, only, readManifests } from "./manifests.ts";
 import { mountVolumes } from "./pod.ts";
 import { exampleSecrets, filledSecrets } from "./secrets.ts";
@@ -31,6 +36,7 @@ describe("the plain manifests", () => {
     expect(sidecar.restartPolicy).toBe("Always");
     expectProbes(sidecar);
     expectHardened(pod);
+    expectNoServiceAccountToken(pod);
   });
 
   test("grant more time than it takes to stop", () => {
@@ -64,8 +70,8 @@ describe("the plain manifests", () => {
       { value: unknown },
     ];
     expect(pod.containers[0]?.lifecycle).toEqual(lifecycle);
-    const [{ value: ports }] = parse(textOf("sidecar/service.yaml")) as [{ value: unknown }];
-    expect(only(plain, "Service").spec.ports).toEqual(ports);
+    const [{ value: first }] = parse(textOf("sidecar/service.yaml")) as [{ value: unknown }];
+    expect(only(plain, "Service").spec.ports).toEqual([first]);
   });
 
   test("have the sample's application, on the loopback", () => {

@@ -55,6 +55,7 @@ function filesOf(place: PodRoot, name: string): VolumeFile[] {
     const content = contentNamed(manifests, "Secret", secretName);
     return Object.entries(content).map(([path, content]) => ({ path, content, mode }));
   }
+  if ("emptyDir" in volume) return [];
   const { defaultMode: mode, sources } = volume.projected;
   return sources.flatMap((source) => {
     const kind = "secret" in source ? "Secret" : "ConfigMap";
@@ -87,6 +88,7 @@ async function writeAsKubelet(
   group: number,
 ): Promise<void> {
   const dated = "..2026_11_20_12_00_00.1";
+  await mkdir(join(directory, dated), { recursive: true });
   for (const { path, content, mode } of files) {
     const file = join(directory, dated, path);
     await mkdir(dirname(file), { recursive: true });

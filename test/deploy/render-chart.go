@@ -4,7 +4,7 @@
 //	GO111MODULE=off GOPATH=/usr/share/gocode go run render-chart.go CHART VALUES.yaml
 //
 // Prints {"template": "text"} as JSON, NOTES.txt included. The release is called orders. What it has of Helm is
-// what the chart uses: include, fail, toYaml, charts/ and Subcharts. No hooks, no conditions of dependencies, no lookup,
+// what the chart uses: include, fail, required, toYaml, charts/ and Subcharts. No hooks, no conditions of dependencies, no lookup,
 // no Files, and values.schema.json is not looked at.
 package main
 
@@ -120,6 +120,12 @@ func functions(all *template.Template) template.FuncMap {
 	known["toYaml"] = func(value interface{}) (string, error) {
 		text, err := yaml.Marshal(value)
 		return strings.TrimSuffix(string(text), "\n"), err
+	}
+	known["required"] = func(message string, value interface{}) (interface{}, error) {
+		if value == nil || value == "" {
+			return nil, fmt.Errorf("%s", message)
+		}
+		return value, nil
 	}
 	known["fail"] = func(message string) (string, error) { return "", fmt.Errorf("%s", message) }
 	return known

@@ -2,9 +2,14 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
-import { ERRORS } from "../../src/core/errors.ts";
-import { AUTH_REASONS, REJECTIONS, UPSTREAM_ERROR_REASONS } from "../../src/core/outcome.ts";
-import { createLog } from "../../src/observe/application-log.ts";
+import { ERRORS } from "../../src/core/request/errors.ts";
+import {
+  AUTH_REASONS,
+  STREAM_ENDS,
+  REFUSAL_REASONS,
+  UPSTREAM_ERROR_REASONS,
+} from "../../src/core/request/outcome.ts";
+import { createLog } from "../../src/observe/log/application-log.ts";
 import { command } from "../cli/command.ts";
 import { deployment } from "../cli/deployment.ts";
 import { codesIn, ROOT } from "../docs/markdown.ts";
@@ -12,7 +17,7 @@ import { keptLines } from "../observe/kept-lines.ts";
 import { entries, linkTo, runbook } from "./runbook-entries.ts";
 
 const source = (pattern: string): string =>
-  globSync(pattern, { cwd: ROOT, exclude: ["src/cli/selftest/**"] })
+  globSync(pattern, { cwd: ROOT, exclude: ["src/selftest/**"] })
     .map((name) => readFileSync(join(ROOT, name), "utf8"))
     .join("\n");
 const everything = source("src/**/*.ts");
@@ -54,13 +59,19 @@ describe("errors that clients get", () => {
     const made = [...everything.matchAll(/\b(ambiguous|busy|unavailable)\("(\w+)"/g)].map(
       ([, maker, word = ""]) => (maker === "ambiguous" ? `ambiguous_${word}` : word),
     );
-    const broken = [...everything.matchAll(/brokeOff = [^;]*?"(\w+)"/g)];
+    const broken = [
+      ...everything.matchAll(/abortReason (?:\?\?)?= [^;]*?"(\w+)"/g),
+      ...everything.matchAll(/\bcut\([\w.]+, "(\w+)"/g),
+    ];
+    const parser = [...everything.matchAll(/\bHPE_\w+: "(\w+)"/g)];
     const throttled = [...everything.matchAll(/: "(throttled\w*)"/g)];
-    expect([literal.length > 5, made.length > 5, throttled.length > 3]).toEqual([true, true, true]);
+    const counts = [literal, made, throttled, parser].map(({ length }) => length > 3);
+    expect(counts).toEqual([true, true, true, true]);
     const logged = new Set<string>([
-      ...[...literal, ...throttled, ...broken].map(([, word = ""]) => word),
+      ...[...literal, ...throttled, ...broken, ...parser].map(([, word = ""]) => word),
       ...made,
       ...AUTH_REASONS,
+      ...STREAM_ENDS,
       ...UPSTREAM_ERROR_REASONS,
     ]);
     const rows = runbook.rows("`reason` in the log", "entry");
@@ -72,7 +83,7 @@ describe("errors that clients get", () => {
   });
 
   it("are told of when they are counted before there is a request", () => {
-    expect(REJECTIONS.filter((word) => !runbook.text.includes(word))).toEqual([]);
+    expect(REFUSAL_REASONS.filter((word) => !runbook.text.includes(word))).toEqual([]);
   });
 });
 
@@ -115,16 +126,21 @@ describe("messages of the log", () => {
 
 describe("refusals to start", () => {
   const PLACES = [
-    "src/app/from-configuration.ts",
-    "src/config/*.ts",
-    "src/credentials/{argon2id,bcrypt,scrypt,findings,password-hash,refused-hashes,users-file,users-reading}.ts",
-    "src/lib/positioned-yaml.ts",
-    "src/server/certificate.ts",
-    "src/tokens/{key-directory,signing-keys,trusted-key-file}.ts",
+    "src/app/from-files.ts",
+    "src/config/**/*.ts",
+    "src/credentials/hashing/{argon2id,bcrypt,scrypt,password-hash,refused-hashes}.ts",
+    "src/credentials/stores/{problem-collector,htpasswd,users-file,users-reading}.ts",
+    "src/credentials/stores/{remote/trust,sql/sqlite-store,ldap/ldap-store}.ts",
+    "src/lib/files/positioned-yaml.ts",
+    "src/server/tls/certificate.ts",
+    "src/tokens/keys/{key-directory,signing-keys}.ts",
+    "src/tokens/revocation/{journal,journal-file,revocation-file,revocation-kind}.ts",
+    "src/tokens/revocation/kinds/*.ts",
+    "src/tokens/trusted/trusted-key-file.ts",
   ];
-  /** Parts of messages: types, places, suggestions, and the rest of `This is no usable key: …`. */
+  /** Parts of messages: types, places, suggestions, and the rest of `this is not a usable key: …`. */
   const PARTS =
-    /^(?:did you mean|put it in quotes|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|it cannot be read|unknown error|\$\{file\}: )/;
+    /^(?:did you mean|put it in quotes|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|refuses nobody|needs a \$|rewrite to a path|if it is meant|%2A|write \$|for this one path|exact takes one|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|\$\{file\}: )/;
   const told = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
 
   it("are made in the files that are looked through here", () => {

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
 import { command, type Ended } from "../cli/command.ts";
 import { testCertificates } from "../support/certificates.ts";
@@ -8,7 +9,7 @@ import { cheapHash } from "../support/sallyport.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 /** The content of files by their paths, seen from the configuration. */
-export type Files = Readonly<Record<string, string>>;
+export type Files = Readonly<Record<string, string | Uint8Array>>;
 
 /** What the configurations of the documents name, as they name it. */
 export async function namedFiles(): Promise<Files> {
@@ -22,10 +23,20 @@ export async function namedFiles(): Promise<Files> {
     "tls/tls.crt": server.cert,
     "tls/tls.key": server.key,
     "ca.crt": ca,
+    ".htpasswd": "myName:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC",
+    "ldap-password": "secret",
+    "pg-url": "postgres://sallyport:secret@db.example.com/shop",
+    "users.db": usersDatabase(),
     "users.yaml": JSON.stringify({ users: { alice: { password: cheapHash("a") } } }),
     "keys/2026-11.pem": privateKey.export({ format: "pem", type: "pkcs8" }),
     "cluster-keys.json": JSON.stringify({ keys: [clusterKey] }),
   };
+}
+
+function usersDatabase(): Uint8Array {
+  using database = new DatabaseSync(":memory:");
+  database.exec("CREATE TABLE users (name, password_hash, groups, disabled)");
+  return database.serialize();
 }
 
 /** Writes the files into a directory of their own, which is gone after the test; gives its path. */

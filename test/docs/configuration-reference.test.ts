@@ -1,4 +1,4 @@
-/** `docs/configuration.md` is what `docs/generate-configuration.ts` makes of the schema, and tells every key of it. */
+/** `docs/reference/configuration.md` is what `docs/generate-configuration.ts` makes of the schema, and has every key of it. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,8 @@ import { codeIn, readDocument, ROOT } from "./markdown.ts";
 import { schemaKeys } from "./schema-keys.ts";
 
 const GENERATOR = "docs/generate-configuration.ts";
-const FILE = "docs/configuration.md";
+const FILE = "docs/reference/configuration.md";
+const COLUMNS = ["key", "type", "values", "required", "default", "meaning"];
 
 test("the reference is what the generator makes of the schema", () => {
   const written = readFileSync(join(ROOT, FILE), "utf8");
@@ -20,24 +21,57 @@ test("the generator prints it", () => {
   expect(printed).toBe(configurationReference());
 });
 
-test("every key is told with its default and a meaning", () => {
-  const rows = readDocument(FILE).rows("key", "type", "allowed", "default", "meaning");
-  const told = new Map(rows.map((row) => [codeIn(row["key"]), row]));
-  for (const { key, preset } of schemaKeys()) {
+test("the schema is read down to its leaves", () => {
+  const keys = schemaKeys();
+  expect(keys).toContainEqual({
+    ...{ key: "server.listen", type: "text", required: false, preset: "0.0.0.0:8443" },
+  });
+  expect(keys).toContainEqual({
+    ...{ key: "tokens.trusted[].clockSkew", type: "duration", required: false, preset: "60s" },
+  });
+  expect(keys).toContainEqual({
+    ...{ key: "server.tls", type: "word or mapping", required: true, preset: "" },
+  });
+  expect(new Set(keys.map(({ key }) => key)).size).toBe(keys.length);
+});
+
+test("every key has its default and a meaning, and says whether it is required", () => {
+  const rows = readDocument(FILE).rows(...COLUMNS);
+  const listed = new Map(rows.map((row) => [codeIn(row["key"]), row]));
+  for (const { key, required, preset } of schemaKeys()) {
     // A section that is a word, too, has its table below itself.
     if (key === "admin") continue;
-    const row = told.get(key);
-    expect([key, codeIn(row?.["default"]) || "–"]).toEqual([key, preset]);
+    const row = listed.get(key);
+    expect([key, row?.["required"], codeIn(row?.["default"])]).toEqual([
+      key,
+      required ? "yes" : "",
+      preset,
+    ]);
   }
   expect(rows.filter((row) => row["meaning"] === "")).toEqual([]);
 });
 
-test("words and numbers are told with what is allowed", () => {
-  const rows = readDocument(FILE).rows("key", "type", "allowed", "default", "meaning");
+test("no key is both required and has a default, and each default is code", () => {
+  const rows = readDocument(FILE).rows(...COLUMNS);
+  const ambiguous = rows.filter(
+    (row) =>
+      row["default"] !== "" && (row["required"] !== "" || !/^`.*`$/.test(row["default"] ?? "")),
+  );
+  expect(ambiguous).toEqual([]);
+  expect(
+    rows.find((row) => codeIn(row["key"]) === "server.tls.clientCertificates.mode"),
+  ).toMatchObject({ values: "`optional`, `required`", required: "yes", default: "" });
+  expect(rows.find((row) => codeIn(row["key"]) === "routes[].auth")).toMatchObject({
+    ...{ values: "`required`, `none`", required: "", default: "`required`" },
+  });
+});
+
+test("words and numbers come with the values that are allowed", () => {
+  const rows = readDocument(FILE).rows(...COLUMNS);
   const bare = rows.filter(
-    ({ type = "", allowed }) => /\b(?:words?|number)\b/.test(type) && allowed === "",
+    ({ type = "", values }) => /\b(?:words?|number)\b/.test(type) && values === "",
   );
   expect(bare).toEqual([]);
   const workers = rows.find((row) => codeIn(row["key"]) === "server.workers");
-  expect(workers).toMatchObject({ type: "number", allowed: "0 to 512", default: "`1`" });
+  expect(workers).toMatchObject({ type: "number", values: "0 to 512", default: "`1`" });
 });

@@ -1,7 +1,7 @@
-/** What `docs/development.md` and the README say about the repository is there, and what is there is said. */
+/** What `docs/development.md` and the README say about the repository is true, and complete where it lists something. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { codeIn, codesIn, readDocument, ROOT } from "./markdown.ts";
 
 interface Package {
@@ -16,9 +16,9 @@ const { scripts, dependencies, devDependencies } = JSON.parse(
   readFileSync(join(ROOT, "package.json"), "utf8"),
 ) as Package;
 
-test("every library is told, and no other", () => {
-  const told = development.rows("library", "door", "why");
-  expect(told.map((row) => codeIn(row["library"])).toSorted()).toEqual(
+test("every library is listed, and no other", () => {
+  const listed = development.rows("library", "doors", "why");
+  expect(listed.map((row) => codeIn(row["library"])).toSorted()).toEqual(
     Object.keys(dependencies).toSorted(),
   );
   const tools = development
@@ -27,12 +27,12 @@ test("every library is told, and no other", () => {
   expect(tools.toSorted()).toEqual(Object.keys(devDependencies).toSorted());
 });
 
-test("every folder of the source is told, and no other", () => {
-  const told = development.rows("folder", "holds").map((row) => codeIn(row["folder"]));
+test("every folder of the source is listed, and no other", () => {
+  const listed = development.rows("folder", "holds").map((row) => codeIn(row["folder"]));
   const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => `src/${name}`);
-  expect(told.toSorted()).toEqual(folders.toSorted());
+  expect(listed.toSorted()).toEqual(folders.toSorted());
 });
 
 test("the scripts that are named exist", () => {
@@ -47,6 +47,56 @@ test("the scripts that are named exist", () => {
 test("the files that are named exist", () => {
   const text = readme.text + development.text;
   const named = [...text.matchAll(/`((?:test|src|\.ci)\/[\w./-]+)`/g)].map(([, path = ""]) => path);
-  expect(named.length).toBeGreaterThan(10);
+  expect(named.length).toBeGreaterThan(50);
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
+
+interface Place {
+  readonly file: string;
+  readonly symbols: readonly string[];
+}
+
+describe("the life of a request, the glossary and what to edit", () => {
+  const steps = development.rows("where", "what happens");
+  const nouns = development.rows("noun", "where", "meaning");
+  const changes = development.rows("to add", "edit");
+
+  test("each row names places", () => {
+    expect(steps.length).toBeGreaterThan(12);
+    expect(nouns).toHaveLength(10);
+    expect(changes.length).toBeGreaterThanOrEqual(12);
+    const places = [
+      ...steps.map((row) => row["where"]),
+      ...nouns.map((row) => row["where"]),
+      ...changes.map((row) => row["edit"]),
+    ].map(placesIn);
+    expect(places.filter((found) => found.length === 0)).toEqual([]);
+  });
+
+  test("every file of the source that is named has a symbol to look for", () => {
+    const bare = [...development.text.matchAll(/`(src\/[\w./-]+\.ts)`(?! \()/g)].map(
+      ([, file]) => file,
+    );
+    expect(bare).toEqual([]);
+  });
+
+  test.each(placesIn(development.text))("$file holds $symbols", ({ file, symbols }) => {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    const missing = symbols.filter((symbol) => !new RegExp(String.raw`\b${symbol}\b`).test(text));
+    expect(missing).toEqual([]);
+  });
+
+  test("a place that is not there would be found", () => {
+    expect(placesIn("`src/a.ts` (`one`, `two`) and `b.json` (`c`)")).toEqual([
+      { file: "src/a.ts", symbols: ["one", "two"] },
+      { file: "b.json", symbols: ["c"] },
+    ]);
+  });
+});
+
+/** Every `file` (`symbol`, `symbol`) of a text. */
+function placesIn(text = ""): Place[] {
+  return [...text.matchAll(/`([\w./-]+\.(?:ts|json))` \((`\w+`(?:, `\w+`)*)\)/g)].map(
+    ([, file = "", symbols]) => ({ file, symbols: codesIn(symbols) }),
+  );
+}

@@ -12,6 +12,7 @@ import { testCertificates } from "../support/certificates.ts";
 import { startChild } from "../support/child.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
+import { entry } from "../support/entry.ts";
 import { cheapHash } from "../support/sallyport.ts";
 import { directoryWith, type Files, namedFiles } from "./checked-configuration.ts";
 import { ROOT } from "./markdown.ts";
@@ -81,11 +82,9 @@ interface Migrated {
   login(username: string, password: string): Promise<string>;
 }
 
-/** Runs Sallyport with the files of a guide, its upstreams pointing at an echo backend. */
+/** Runs Sallyport with the files of a guide, each of its upstreams pointing at an echo backend. */
 async function startMigrated(name: string, files: Files = {}): Promise<Migrated> {
   const { ca } = await testCertificates();
-  const backend = await startEchoBackend();
-  onTestFinished(() => backend.close());
   const guide = join(ROOT, "docs/migration", name, "after");
   const shipped: Record<string, string> = {};
   for (const file of await readdir(guide)) {
@@ -93,25 +92,23 @@ async function startMigrated(name: string, files: Files = {}): Promise<Migrated>
   }
   const all = { ...(await namedFiles()), ...shipped, ...files };
   const directory = await directoryWith(all);
-  const targets = JSON.stringify([backend.url]);
   const upstreams = [
-    ...(all["config.yaml"] ?? "").matchAll(/^ {2}(\w+):(?= \{ targets|\n {4}targets)/gm),
+    ...String(all["config.yaml"] ?? "").matchAll(/^ {2}(\w+):(?= \{ targets|\n {4}targets)/gm),
   ];
-  const child = startChild(
-    join(ROOT, "src/main.ts"),
-    ["serve", "--config", join(directory, "config.yaml")],
-    {
-      SALLYPORT_ENTRY: undefined,
-      SALLYPORT_SERVER__LISTEN: "127.0.0.1:0",
-      SALLYPORT_ADMIN__LISTEN: "127.0.0.1:0",
-      ...Object.fromEntries(
-        upstreams.map(([, upstream = ""]) => [
-          `SALLYPORT_UPSTREAMS__${upstream.toUpperCase()}__TARGETS`,
-          targets,
-        ]),
-      ),
-    },
+  const targets = await Promise.all(
+    upstreams.map(async ([, upstream = ""]) => {
+      const backend = await startEchoBackend();
+      onTestFinished(() => backend.close());
+      const name = `SALLYPORT_UPSTREAMS__${upstream.toUpperCase()}__TARGETS`;
+      return [name, JSON.stringify([backend.url])] as const;
+    }),
   );
+  const child = startChild(entry(), ["serve", "--config", join(directory, "config.yaml")], {
+    SALLYPORT_ENTRY: undefined,
+    SALLYPORT_SERVER__LISTEN: "127.0.0.1:0",
+    SALLYPORT_ADMIN__LISTEN: "127.0.0.1:0",
+    ...Object.fromEntries(targets),
+  });
   onTestFinished(() => child.kill());
   const port = await child.line((line) => {
     const { msg, port: listening } = JSON.parse(line) as { msg?: string; port?: number };

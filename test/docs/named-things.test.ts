@@ -2,7 +2,7 @@
 import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { readUsersFile } from "../../src/credentials/users-file.ts";
+import { readUsersFile } from "../../src/credentials/stores/users-file.ts";
 import { command } from "../cli/command.ts";
 import { checked, namedFiles } from "./checked-configuration.ts";
 import { codeIn, readDocument, ROOT } from "./markdown.ts";
@@ -20,12 +20,17 @@ beforeAll(async () => {
   for (const [, name = ""] of out.matchAll(/^ {2}(\S+) {2,}/gm)) {
     helps.set(name, (await command([name, "--help"])).out);
   }
-  const rows = readDocument("docs/configuration.md").rows(
-    ...["key", "type", "allowed", "default", "meaning"],
+  const rows = readDocument("docs/reference/configuration.md").rows(
+    ...["key", "type", "values", "required", "default", "meaning"],
   );
   for (const { key } of rows) addWithParents(codeIn(key));
-  const told = readDocument("README.md").rows("metric", "type", "labels", "meaning");
-  metrics = new Set(told.map((row) => codeIn(row["metric"])));
+  const listed = readDocument("docs/reference/metrics.md").rows(
+    "metric",
+    "type",
+    "labels",
+    "meaning",
+  );
+  metrics = new Set(listed.map((row) => codeIn(row["metric"])));
 });
 
 describe.each(documents)("$name", ({ text, blocks }) => {

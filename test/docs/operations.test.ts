@@ -1,12 +1,17 @@
 /** The lines of `docs/operations.md` about keys and tokens, run in a shell as they stand there. */
+import { execFile } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { command } from "../cli/command.ts";
 import { namedFiles } from "./checked-configuration.ts";
 import { readDocument } from "./markdown.ts";
 import { cloneOfTheRepository, runLines, SALLYPORT } from "./shell-lines.ts";
 
+const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 const { blocks } = readDocument("docs/operations.md");
 
 test("keys are made, rotated, retired, and all ended at once", { timeout: 60_000 }, async () => {
@@ -46,6 +51,51 @@ upstreams: { app: { targets: ["http://127.0.0.1:8080"] } }
   const { code, out } = await command(["token", "inspect", "--config", config, token]);
   expect(code).toBe(0);
   expect(out).toContain("nightly-export");
+});
+
+test("a Secret of keys is replaced, wherever the documents change one: `apply` would leave stolen keys in it", async () => {
+  const documents = ["docs", "deploy"].flatMap((folder) =>
+    globSync(`${folder}/**/*.{md,txt,example}`, { cwd: REPOSITORY }),
+  );
+  const lines = documents.flatMap((name) =>
+    readFileSync(join(REPOSITORY, name), "utf8").split("\n"),
+  );
+  const changing = lines.filter((line) => /create secret .*--dry-run/.test(line));
+  // After a rotation, and in an emergency.
+  expect(changing).toHaveLength(2);
+  for (const line of changing) expect(line).toMatch(/\| kubectl replace -f -$/);
+});
+
+test("the pod that proves the sidecar is admitted under Pod Security's profile restricted", async () => {
+  const lines = readDocument("docs/sidecar.md").blocks.find(({ text }) => /kubectl run/.test(text));
+  // kubectl's place is taken by a program that shows its arguments.
+  const shown = join(await cloneOfTheRepository(), "kubectl");
+  await writeFile(
+    shown,
+    '#!/bin/sh\nfor each; do case $each in --overrides=*) echo "$each";; esac; done\n',
+    {
+      mode: 0o755,
+    },
+  );
+  const { PATH = "" } = process.env;
+  const { stdout } = await promisify(execFile)("sh", ["-c", lines?.text ?? ""], {
+    env: { PATH: `${dirname(shown)}:${PATH}` },
+  });
+  expect(JSON.parse(stdout.trim().replace("--overrides=", ""))).toEqual({
+    spec: {
+      containers: [
+        {
+          name: "ask",
+          securityContext: {
+            runAsNonRoot: true,
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ["ALL"] },
+            seccompProfile: { type: "RuntimeDefault" },
+          },
+        },
+      ],
+    },
+  });
 });
 
 /** The one block of shell lines that holds this. */

@@ -1,32 +1,33 @@
-import { jsonSchema, type JsonSchema } from "../../src/config/json-schema.ts";
-import { DURATION } from "../../src/lib/duration.ts";
-import { SIZE } from "../../src/lib/size.ts";
+import { jsonSchema, type JsonSchema } from "../../src/config/schema/json-schema.ts";
+import { DURATION } from "../../src/lib/text/duration.ts";
+import { SIZE } from "../../src/lib/text/size.ts";
 
-/** A key of the configuration that takes a value, as the README tells it. */
+/** A key of the configuration that takes a value, as the reference shows it. */
 export interface SchemaKey {
   /** `users[].path`, `upstreams.<name>.targets` */
   readonly key: string;
   readonly type: string;
-  /** As it is written in the file; `required`, or `–` where the key may be left out and has none. */
+  /** Whether the key must be given where its section is. */
+  readonly required: boolean;
+  /** As it is written in the file; empty if there is none. */
   readonly preset: string;
 }
 
-/** Every key of the schema that takes more than further keys. */
+/** Every key of the schema that takes more than further keys; one that several kinds have comes once. */
 export function schemaKeys(): SchemaKey[] {
-  return [...below(jsonSchema(), "")];
+  return [...new Map([...below(jsonSchema(), "")].map((each) => [each.key, each])).values()];
 }
 
 function* below(mapping: JsonSchema, parent: string): Generator<SchemaKey> {
   const { properties = {}, additionalProperties, required = [] } = mapping;
   for (const [name, schema] of Object.entries(properties)) {
-    if (typeof schema === "object")
-      yield* at(schema, parent + name, required.includes(name) ? "required" : "–");
+    if (typeof schema === "object") yield* at(schema, parent + name, required.includes(name));
   }
   if (typeof additionalProperties === "object" && !Array.isArray(additionalProperties))
-    yield* at(additionalProperties, `${parent}<name>`, "–");
+    yield* at(additionalProperties, `${parent}<name>`, false);
 }
 
-function* at(schema: JsonSchema, key: string, absent: string): Generator<SchemaKey> {
+function* at(schema: JsonSchema, key: string, required: boolean): Generator<SchemaKey> {
   const kinds = alternatives(schema);
   const mappings = kinds.flatMap(mappingOf);
   const scalars = kinds.filter((kind) => mappingOf(kind).length === 0).map(wordFor);
@@ -36,7 +37,8 @@ function* at(schema: JsonSchema, key: string, absent: string): Generator<SchemaK
     yield {
       key,
       type: types.join(" or "),
-      preset: preset === undefined ? absent : asWritten(preset),
+      required: required && preset === undefined,
+      preset: preset === undefined ? "" : asWritten(preset),
     };
   }
   for (const { inside, mapping } of mappings) yield* below(mapping, `${key}${inside}.`);
@@ -58,8 +60,10 @@ interface Mapping {
 function mappingOf(schema: JsonSchema): Mapping[] {
   const { type, items } = schema;
   if (type === "object") return [{ inside: "", mapping: schema }];
-  const ofMappings = typeof items === "object" && !Array.isArray(items) && items.type === "object";
-  return ofMappings ? [{ inside: "[]", mapping: items }] : [];
+  const entries = typeof items === "object" && !Array.isArray(items) ? alternatives(items) : [];
+  return entries
+    .filter((entry) => entry.type === "object")
+    .map((mapping) => ({ inside: "[]", mapping }));
 }
 
 function wordFor({ type, pattern = "", ...limits }: JsonSchema): string {

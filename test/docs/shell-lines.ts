@@ -4,11 +4,12 @@ import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished } from "vitest";
+import { entry } from "../support/entry.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ROOT } from "./markdown.ts";
 
 /** What the documents say that the word stands for, without npx, which takes longer than the commands. */
-export const SALLYPORT = `sallyport() { "${process.execPath}" src/main.ts "$@"; }\n`;
+export const SALLYPORT = `sallyport() { "${process.execPath}" "${entry()}" "$@"; }\n`;
 
 /** A directory that looks like this repository, as far as the lines of the documents reach. Gone after the test. */
 export async function cloneOfTheRepository(): Promise<string> {
@@ -16,7 +17,7 @@ export async function cloneOfTheRepository(): Promise<string> {
   onTestFinished(() => directory.close());
   const clone = join(directory.path, "sallyport");
   await mkdir(clone);
-  for (const name of ["src", "node_modules", "package.json"]) {
+  for (const name of ["bin", "src", "node_modules", "package.json"]) {
     await symlink(join(ROOT, name), join(clone, name));
   }
   return clone;

@@ -95,13 +95,13 @@ describe("trailers", () => {
     expect(answer.trailers).toEqual({ "grpc-status": "0" });
   });
 
-  it("go up to the backend", async () => {
+  it("do not go up to the backend", async () => {
     const head = post("Transfer-Encoding: chunked", "Trailer: X-Checksum", "TE: trailers");
     const bytes = request(head, chunked("hello", ["X-Checksum: abc"]));
     const { last } = await exchange(gate, bytes);
     expect(last.status).toBe(200);
     expect(echoedBy(last).bodyLength).toBe(5);
-    expect(echoedBy(last).trailers).toEqual([["X-Checksum", "abc"]]);
+    expect(echoedBy(last).trailers).toEqual([]);
   });
 });
 

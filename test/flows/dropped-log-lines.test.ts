@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { expect, it, onTestFinished } from "vitest";
-import { MAIN } from "../cli/command.ts";
 import { deployment } from "../cli/deployment.ts";
 import { ask } from "../support/ask.ts";
 import { testCertificates } from "../support/certificates.ts";
+import { entry } from "../support/entry.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
@@ -21,7 +21,7 @@ it.each([1, 2])("the reader of the log goes away: %i worker(s)", async (workers)
   const child = spawn(
     process.execPath,
     [
-      ...[process.env["SALLYPORT_ENTRY"] ?? MAIN, "serve", ...flags],
+      ...[entry(), "serve", ...flags],
       ...[...settings, `server.workers=${workers}`].flatMap((setting) => ["--set", setting]),
     ],
     {
@@ -49,5 +49,7 @@ it.each([1, 2])("the reader of the log goes away: %i worker(s)", async (workers)
   await once(child.stdout, "close");
   const answers = await Promise.all(Array.from({ length: REQUESTS }, () => ask(gate, "/orders")));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
-  await until(async () => (await dropped()) === REQUESTS, 10_000);
+  await until(async () => ((await dropped()) ?? 0) >= REQUESTS, 10_000);
+  // On a busy machine, each thread may also warn that a client is held back.
+  expect(await dropped()).toBeLessThanOrEqual(REQUESTS + 2);
 });

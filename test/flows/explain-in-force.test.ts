@@ -47,7 +47,7 @@ it.each([1, 2])(
     const isForwarded = async (token: string): Promise<boolean> =>
       (await ask(gate, "/x", { token })).status === 200 &&
       (await explained(gate, "/x", token)).verdict.outcome === "forwarded";
-    const loaded = "Keys of a trusted issuer were loaded";
+    const loaded = "the keys of a trusted issuer were loaded";
     const isLoaded = ({ msg, issuer }: LogLine): boolean => msg === loaded && issuer === "address";
     await until(() => gate.log().filter(isLoaded).length === workers);
     for (const token of tokens) await until(() => isForwarded(token));

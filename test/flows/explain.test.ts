@@ -37,6 +37,8 @@ const CONFIG = {
       forwardAuthorization: "keep",
       rewrite: { stripPrefix: "/team", addPrefix: "/v2" },
     },
+    // What the backend has there is not public by its own path, either.
+    { name: "v2", path: "/v2", require: { groups: { all: ["sales", "admin"] } }, upstream: "app" },
   ],
 };
 
@@ -315,6 +317,7 @@ describe("the explanation", () => {
       ["reads", "does not fit", "method"],
       ["team", "does not fit", "path"],
       ["one", "does not fit", "path"],
+      ["v2", "does not fit", "path"],
       ["home", "taken"],
     ]);
   });
@@ -352,7 +355,7 @@ describe("the explanation", () => {
       "2 Transfer-Encoding fields",
     ],
     [
-      "bad_request",
+      "invalid_transfer_encoding",
       ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
       "Invalid `Transfer-Encoding` header value",
     ],

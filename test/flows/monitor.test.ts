@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
+import { signingPair, signToken } from "../support/foreign-keys.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
+const ISSUER = "https://idp.example.com";
 let backend: EchoBackend;
 let gate: Sallyport;
 beforeAll(async () => {
@@ -13,6 +15,14 @@ beforeAll(async () => {
   gate = await startSallyport({
     target: backend.url,
     config: {
+      tokens: {
+        trusted: [
+          {
+            ...{ issuer: ISSUER, audience: "orders", algorithms: ["ES256"] },
+            jwks: { url: "http://127.0.0.1:1/jwks.json" },
+          },
+        ],
+      },
       routes: [
         { name: "watched", path: "/watched/", mode: "monitor", upstream: "app" },
         {
@@ -21,6 +31,21 @@ beforeAll(async () => {
           mode: "monitor",
           upstream: "app",
           require: { groups: { any: ["nobody"] } },
+        },
+        {
+          name: "by-address",
+          path: "/by-address/",
+          mode: "monitor",
+          upstream: "app",
+          rateLimit: { requests: 2, within: "1h", by: "address" },
+        },
+        {
+          name: "by-subject",
+          path: "/by-subject/",
+          mode: "monitor",
+          upstream: "app",
+          require: { groups: { any: ["nobody"] } },
+          rateLimit: { requests: 2, within: "1h", by: "subject" },
         },
         { name: "everything", path: "/", upstream: "app" },
       ],
@@ -74,6 +99,53 @@ describe("a route with mode: monitor", () => {
     expect(echoedBy(answer).header("x-auth-subject")).toBe("alice");
   });
 
+  it("refuses nobody who asks too often: tells of it, and forwards who it is all the same", async () => {
+    const series = 'sallyport_auth_decisions_total{result="would_deny",reason="rate_limited"}';
+    const before = (await scrape(gate)).value(series) ?? 0;
+    const answers = [];
+    for (let turn = 0; turn < 5; turn++) {
+      answers.push(await ask(gate, `/by-address/${turn}`, { token: gate.token }));
+    }
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    for (const answer of answers) {
+      expect(echoedBy(answer).header("x-auth-subject")).toBe("alice");
+    }
+    const line = (turn: number) =>
+      gate.log().findLast(({ path }) => path === `/by-address/${turn}`);
+    await until(() => line(4) !== undefined);
+    expect(line(1)).toMatchObject({ auth: "allowed" });
+    expect(line(2)).toMatchObject({ auth: "would_deny", reason: "rate_limited", status: 200 });
+    expect((await scrape(gate)).value(series)).toBe(before + 3);
+  });
+
+  it("counts who lacks the group as much as who has it", async () => {
+    const remaining = [];
+    for (let turn = 0; turn < 3; turn++) {
+      const { status, headers } = await ask(gate, "/by-subject/x", { token: gate.token });
+      expect(status).toBe(200);
+      remaining.push(headers["ratelimit"]);
+    }
+    expect(remaining).toMatchObject([
+      expect.stringContaining("r=1"),
+      expect.stringContaining("r=0"),
+      expect.stringContaining("r=0"),
+    ]);
+  });
+
+  it("forwards as nobody's what cannot be verified, since an issuer's keys are missing", async () => {
+    const pair = signingPair("out-of-reach");
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { iss: ISSUER, aud: "orders", sub: "zoe", iat: now, exp: now + 600 };
+    const token = await signToken(pair, claims);
+    const answer = await ask(gate, "/watched/keys", { token });
+    expect(answer.status).toBe(200);
+    expect(echoedBy(answer).header("x-auth-subject")).toBeUndefined();
+    const line = () => gate.log().findLast(({ path }) => path === "/watched/keys");
+    await until(() => line() !== undefined);
+    expect(line()).toMatchObject({ auth: "would_deny", reason: "keys_unusable" });
+    expect((await ask(gate, "/other", { token })).status).toBe(503);
+  });
+
   it("still refuses what can be read in two ways", async () => {
     expect((await ask(gate, "/watched/..%2fx")).status).toBe(400);
   });
@@ -85,5 +157,5 @@ it("other routes refuse as ever", async () => {
 
 it("it shouts at start", () => {
   const lines = gate.log().filter(({ level, routes }) => level === "warn" && routes !== undefined);
-  expect(lines).toMatchObject([{ routes: ["watched", "grouped"] }]);
+  expect(lines).toMatchObject([{ routes: ["watched", "grouped", "by-address", "by-subject"] }]);
 });

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { expect, it, onTestFinished } from "vitest";
-import { MAIN } from "../cli/command.ts";
+import { entry } from "../support/entry.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
@@ -26,7 +26,7 @@ it.runIf(existsSync("/proc/self/limits"))(
           log: { format: "json" },
         }),
       );
-    const serve = [process.execPath, MAIN, "serve", "--config", await write(300)];
+    const serve = [process.execPath, entry(), "serve", "--config", await write(300)];
     const child = spawn("sh", ["-c", `ulimit -n ${ALLOWED} && exec "$0" "$@"`, ...serve], {
       env: { ...process.env, SALLYPORT_ENTRY: undefined },
       stdio: ["ignore", "pipe", "inherit"],
@@ -39,7 +39,7 @@ it.runIf(existsSync("/proc/self/limits"))(
     const lines: Record<string, unknown>[] = [];
     createInterface(child.stdout).on("line", (line) => void lines.push(JSON.parse(line)));
     const told = (msg: string) => lines.filter((line) => line["msg"] === msg);
-    const FEW = "too few files may be open for server.limits.connections";
+    const FEW = "the open-file limit is too low for server.limits.connections";
     const RELOADED = "the configuration was reloaded";
 
     await until(() => told("admin listening").length === 1, 25_000);

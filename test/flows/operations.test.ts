@@ -35,7 +35,15 @@ const REASONS = {
     ...["missing", "malformed", "too_large", "multiple", "algorithm", "unknown_key", "signature"],
     ...["expired", "not_yet_valid", "issuer", "audience", "no_expiry", "revoked", "forbidden"],
   ],
-  logins: ["success", "bad_credentials", "throttled", "queue_full", "malformed", "error"],
+  logins: [
+    "success",
+    "bad_credentials",
+    "throttled",
+    "queue_full",
+    "unavailable",
+    "malformed",
+    "error",
+  ],
   upstream: [
     ...["connect_refused", "connect_timeout", "response_timeout", "reset", "tls", "dns"],
     ...["aborted", "invalid_response"],

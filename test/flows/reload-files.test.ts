@@ -85,9 +85,9 @@ describe("config_last_reload_successful", () => {
     const broken = "users: [";
     await replaceFile(gate, "b.yaml", broken);
     await until(async () => (await successful()) === 0, LONG_MS);
-    const reads = told("the users file was read again").length;
+    const reads = told("the users file was reloaded").length;
     await replaceFile(gate, "c.yaml", usersFile("d"));
-    await until(() => told("the users file was read again").length > reads, LONG_MS);
+    await until(() => told("the users file was reloaded").length > reads, LONG_MS);
     expect(await successful()).toBe(0);
     await replaceFile(gate, "b.yaml", usersFile("e"));
     await until(async () => (await successful()) === 1, LONG_MS);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { hashPassword } from "../../src/credentials/hash-password.ts";
+import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
 import { ask, askLogin } from "../support/ask.ts";
 import { editConfiguration } from "../support/edits.ts";
 import {

@@ -21,14 +21,20 @@ const ROOT = resolve(import.meta.dirname, "../..");
 /** Run by the Node of this test: another on the PATH may be too old to read settings in TypeScript. */
 const OXLINT = join(ROOT, "node_modules/oxlint/bin/oxlint");
 const TSGOLINT = join(ROOT, "node_modules/.bin/tsgolint");
-const FEATURES = ["server", "credentials", "tokens", "policy", "upstream", "state", "observe"];
+const FEATURES = ["server", "credentials", "tokens", "policy", "upstream", "observe"];
 
 /** One import at one place under src/, and a part of the refusal; undefined when it is legal. */
 type Case = readonly [at: string, line: string, refusal: string | undefined];
 
 /** Directions. What stands at each place, what it may import, what it may not. */
 const features = FEATURES.map((feature) => `${feature}/part.ts`);
-const above = ["config/load.ts", "app/start.ts", "cli/serve.ts", "main.ts"];
+const above = [
+  "config/load.ts",
+  "app/app.ts",
+  "selftest/check.ts",
+  "cli/serving/serve.ts",
+  "main.ts",
+];
 type Names = readonly string[];
 const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] = [
   ["lib/a.ts", ["lib/b.ts"], ["core/word.ts", ...features, ...above]],
@@ -39,29 +45,42 @@ const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] 
     [...features.filter((sibling) => sibling !== own), ...above],
   ]),
   ["config/a.ts", ["lib/b.ts", "core/word.ts", ...features], above.slice(1)],
-  ["app/start.ts", ["lib/b.ts", "core/word.ts", ...features, "config/load.ts"], above.slice(2)],
-  ["cli/a.ts", ["core/word.ts", ...features, "config/load.ts", "app/start.ts"], ["main.ts"]],
-  ["main.ts", ["cli/serve.ts", "app/start.ts"], []],
+  ["app/app.ts", ["lib/b.ts", "core/word.ts", ...features, "config/load.ts"], above.slice(2)],
+  [
+    "selftest/a.ts",
+    ["lib/b.ts", "core/word.ts", "upstream/part.ts", "selftest/check.ts"],
+    [
+      ...features.filter((feature) => feature !== "upstream/part.ts"),
+      "config/load.ts",
+      "app/app.ts",
+    ],
+  ],
+  [
+    "cli/a.ts",
+    ["core/word.ts", ...features, "config/load.ts", "app/app.ts", "selftest/check.ts"],
+    ["main.ts"],
+  ],
+  ["main.ts", ["cli/serving/serve.ts", "app/app.ts"], []],
   ["unplanned/a.ts", ["lib/b.ts", "core/word.ts"], [...features, ...above]],
 ];
 
 /** Doors. Each library, where it is at home, and a neighbour that it must not reach. */
 const DOORS: readonly (readonly [library: string, inside: Names, outside: string])[] = [
   ["jose", ["tokens/a.ts"], "server/a.ts"],
-  ["lru-cache", ["tokens/a.ts", "state/a.ts"], "credentials/a.ts"],
+  ["lru-cache", ["tokens/a.ts", "policy/a.ts"], "credentials/a.ts"],
   ["http-proxy-3", ["upstream/a.ts"], "server/a.ts"],
   ["undici", ["upstream/a.ts"], "tokens/a.ts"],
   ["prom-client", ["observe/a.ts"], "server/a.ts"],
-  ["pino", ["observe/a.ts"], "app/start.ts"],
+  ["pino", ["observe/a.ts"], "app/app.ts"],
   ["zod", ["config/a.ts"], "cli/a.ts"],
-  ["yaml", ["config/a.ts", "lib/positioned-yaml.ts"], "lib/a.ts"],
+  ["yaml", ["config/a.ts", "lib/files/positioned-yaml.ts"], "lib/a.ts"],
   ["bcryptjs", ["credentials/a.ts"], "tokens/a.ts"],
-  ["selfsigned", ["server/development-certificate.ts"], "server/a.ts"],
+  ["selfsigned", ["server/tls/development-certificate.ts"], "server/a.ts"],
 ];
 
 /** Mints. Each proof's function, its file in core, the place that may import it, and a neighbour that may not. */
 const MINTS = [
-  ["mintGateRequest", "gate-request", "server/intake.ts", "server/a.ts"],
+  ["mintGateRequest", "gate-request", "server/request/intake.ts", "server/a.ts"],
   ["mintIdentity", "identity", "tokens/verify.ts", "policy/authorize.ts"],
   ["mintPermit", "permit", "policy/authorize.ts", "policy/a.ts"],
 ] as const;
@@ -98,23 +117,33 @@ const CASES: readonly Case[] = [
     [at, 'export { METHODS } from "node:http";', "costly: of node:http "],
   ]),
   ...MINTS.flatMap(([mint, file, home, neighbour]): Case[] => [
-    [home, `import { ${mint} } from "../core/${file}.ts";`, undefined],
-    [neighbour, `import { other as ${mint}Other } from "../core/${file}.ts";`, undefined],
-    [neighbour, `import { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
-    [neighbour, `import { ${mint} as ${mint}Mine } from "../core/${file}.ts";`, `mint: ${mint} `],
-    [neighbour, `import * as ${mint}All from "../core/${file}.ts";`, `mint: ${mint} `],
-    [neighbour, `export { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
-    ["app/start.ts", `import { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
+    [home, `import { ${mint} } from "../core/request/${file}.ts";`, undefined],
+    [neighbour, `import { other as ${mint}Other } from "../core/request/${file}.ts";`, undefined],
+    [neighbour, `import { ${mint} } from "../core/request/${file}.ts";`, `mint: ${mint} `],
+    [
+      neighbour,
+      `import { ${mint} as ${mint}Mine } from "../core/request/${file}.ts";`,
+      `mint: ${mint} `,
+    ],
+    [neighbour, `import * as ${mint}All from "../core/request/${file}.ts";`, `mint: ${mint} `],
+    [neighbour, `export { ${mint} } from "../core/request/${file}.ts";`, `mint: ${mint} `],
+    ["app/app.ts", `import { ${mint} } from "../core/request/${file}.ts";`, `mint: ${mint} `],
     ["core/a.ts", `export { ${mint} } from "./${file}.ts";`, `mint: ${mint} `],
-    ["config/a.ts", `import { ${mint} } from "../core/${file}.ts";`, `mint: ${mint} `],
+    ["config/a.ts", `import { ${mint} } from "../core/request/${file}.ts";`, `mint: ${mint} `],
   ]),
 ];
 
-/** Two rules that are not about the house, but that the whole design leans on: nothing floats, nothing runs in circles. */
+/** Rules that are not about who imports whom: nothing floats, nothing runs in circles, nothing gets too long. */
 const ORDINARY = [
   ["core/floats.ts", "async function late(): Promise<void> {}\nlate();\n", "no-floating-promises"],
   ["core/egg.ts", 'export { hen } from "./hen.ts";\nexport const egg = 1;\n', "no-cycle"],
   ["core/hen.ts", 'export { egg } from "./egg.ts";\nexport const hen = 1;\n', "no-cycle"],
+  ["core/long-file.ts", `export const one = 1;${"\n".repeat(251)}`, "max-lines)"],
+  [
+    "core/long-function.ts",
+    `export function long(): () => void {\n  return () => {${"\n".repeat(48)}};\n}\n`,
+    "max-lines-per-function",
+  ],
 ] as const;
 
 /** Lines of each file in the planted tree, in the order of the cases. */
@@ -186,6 +215,6 @@ it.each(MINTS)("no other file of src/ so much as says %s", (mint, file, home) =>
   const place = mint === "mintIdentity" ? "tokens/" : home;
   const says = globSync("**/*.ts", { cwd: join(ROOT, "src") })
     .filter((path) => readFileSync(join(ROOT, "src", path), "utf8").includes(mint))
-    .filter((path) => path !== `core/${file}.ts` && !path.startsWith(place));
+    .filter((path) => path !== `core/request/${file}.ts` && !path.startsWith(place));
   expect(says).toEqual([]);
 });

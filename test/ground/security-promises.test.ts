@@ -14,6 +14,6 @@ it.each(named)("%s exists and holds tests", (path) => {
   expect(tests.every((test) => existsSync(join(ROOT, test)))).toBe(true);
 });
 
-it.each(globSync("test/security/*.test.ts", { cwd: ROOT }))("%s is a promise", (path) => {
+it.each(globSync("test/{,slow/}security/*.test.ts", { cwd: ROOT }))("%s is a promise", (path) => {
   expect(named).toContain(path);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { formatDuration, parseDuration } from "../../src/lib/duration.ts";
-import { formatSize, parseSize } from "../../src/lib/size.ts";
+import { formatDuration, parseDuration } from "../../src/lib/text/duration.ts";
+import { formatSize, parseSize } from "../../src/lib/text/size.ts";
 
 describe("durations", () => {
   test.each([

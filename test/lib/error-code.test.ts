@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { closedPort } from "../support/dead-ends.ts";
-import { codeOrMessage } from "../../src/lib/error-code.ts";
+import { codeOrMessage } from "../../src/lib/text/error-code.ts";
 
 const thrownBy = (action: Promise<unknown>): Promise<unknown> =>
   action.then(String, (error: unknown) => error);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nearest } from "../../src/lib/nearest.ts";
+import { nearest } from "../../src/lib/text/nearest.ts";
 
 const KEYS = ["listen", "tls", "workers", "trustedProxies", "limits", "timeouts"];
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { networks, plainAddress, writtenAddress } from "../../src/lib/networks.ts";
+import { createNetworks, unmapAddress, parseAddress } from "../../src/lib/http/networks.ts";
 
 describe("a set of networks", () => {
-  const set = networks(["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::1"]);
+  const set = createNetworks(["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::1"]);
 
   test.each([
     ["10.0.0.0", true],
@@ -26,18 +26,18 @@ describe("a set of networks", () => {
   });
 
   test("is empty without ranges, and then has nobody", () => {
-    const none = networks([]);
+    const none = createNetworks([]);
     expect([set.empty, none.empty]).toEqual([false, true]);
     expect(none.has("127.0.0.1")).toBe(false);
   });
 
   test("can be everybody", () => {
-    const all = networks(["0.0.0.0/0", "::/0"]);
+    const all = createNetworks(["0.0.0.0/0", "::/0"]);
     expect([all.has("203.0.113.9"), all.has("2001:db8::1")]).toEqual([true, true]);
   });
 
   test.each(["nonsense", "10.0.0.0/33", "10.0.0"])("cannot be made of %s", (range) => {
-    expect(() => networks([range])).toThrow();
+    expect(() => createNetworks([range])).toThrow();
   });
 });
 
@@ -50,7 +50,7 @@ describe("an address", () => {
     ["::ffff:300.0.0.1", "::ffff:300.0.0.1"],
     ["", ""],
   ])("%s is plainly %s", (address, plain) => {
-    expect(plainAddress(address)).toBe(plain);
+    expect(unmapAddress(address)).toBe(plain);
   });
 });
 
@@ -70,7 +70,7 @@ describe("an address that somebody wrote", () => {
     ["[::ffff:c000:207]:443", "192.0.2.7"],
     ["::192.0.2.7", "::192.0.2.7"],
   ])("%s is %s", (written, address) => {
-    expect(writtenAddress(written)).toBe(address);
+    expect(parseAddress(written)).toBe(address);
   });
 
   test.each([
@@ -79,6 +79,6 @@ describe("an address that somebody wrote", () => {
     ...["2001:db8::1]:80", "[2001:db8::1]:", "192.0.2.7 ", "192.0.2.7/24", "256.0.0.1:80"],
     '"[2001:db8::1]:443"',
   ])("%j is none", (written) => {
-    expect(writtenAddress(written)).toBeUndefined();
+    expect(parseAddress(written)).toBeUndefined();
   });
 });

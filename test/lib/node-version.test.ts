@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { refusalOfNode } from "../../src/lib/node-version.ts";
+import { unsupportedNode } from "../../src/lib/node-version.ts";
 
 it.each(["24.18.1", "24.19.0", "26.5.1", "26.10.0", "27.0.0", "28.1.2", process.versions.node])(
   "runs on Node %s",
   (version) => {
-    expect(refusalOfNode(version)).toBeUndefined();
+    expect(unsupportedNode(version)).toBeUndefined();
   },
 );
 
 it.each(["18.20.8", "20.20.2", "22.22.0", "24.18.0", "24.9.0", "25.9.0", "26.5.0", "26.0.0"])(
   "refuses Node %s in one line that names it and what is needed",
   (version) => {
-    const refusal = refusalOfNode(version) ?? "";
+    const refusal = unsupportedNode(version) ?? "";
     expect(refusal).toContain(version);
     expect(refusal).toContain("24.18.1");
     expect(refusal).toContain("26.5.1");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parsePositionedYaml } from "../../src/lib/positioned-yaml.ts";
+import { parsePositionedYaml } from "../../src/lib/files/positioned-yaml.ts";
 
 const places = (text: string): string[] =>
   parsePositionedYaml(text, "f.yaml").problems.map(
@@ -8,7 +8,7 @@ const places = (text: string): string[] =>
 
 test("a value comes with the places of its keys and values", () => {
   const text = "server:\n  tls:\n  list: [a, bb]\nshared: &x { b: 1 }\nagain: *x\n";
-  const { value, place, problems } = parsePositionedYaml(text, "f.yaml");
+  const { value, positionOf: place, problems } = parsePositionedYaml(text, "f.yaml");
   expect(problems).toEqual([]);
   expect(value).toEqual({
     server: { tls: null, list: ["a", "bb"] },
@@ -21,13 +21,13 @@ test("a value comes with the places of its keys and values", () => {
 });
 
 test("what is missing has the place of what it is missing from", () => {
-  const { place } = parsePositionedYaml("# comment\na:\n  b: 1\n", "f.yaml");
+  const { positionOf: place } = parsePositionedYaml("# comment\na:\n  b: 1\n", "f.yaml");
   expect(place(["a", "zzz"])).toMatchObject({ line: 2, column: 1 });
   expect(place(["a", "zzz", "deeper"])).toMatchObject({ line: 2, column: 1 });
 });
 
 test("a byte order mark and CRLF do not shift places", () => {
-  const { place, value } = parsePositionedYaml("\uFEFFa: 1\r\nb: 2\r\n", "f.yaml");
+  const { positionOf: place, value } = parsePositionedYaml("\uFEFFa: 1\r\nb: 2\r\n", "f.yaml");
   expect(value).toEqual({ a: 1, b: 2 });
   expect(place(["a"])).toMatchObject({ line: 1, column: 4 });
   expect(place(["b"])).toEqual({ line: 2, column: 4, source: "b: 2" });
@@ -114,7 +114,7 @@ describe("20,000 keys in one mapping cost about as much as in twenty", () => {
 
   test("to find the places of", () => {
     const placing = (count: number) => {
-      const { place } = parsed(count);
+      const { positionOf: place } = parsed(count);
       return () => {
         for (let index = 0; index < count; index += 1) place([`k${index}`]);
       };

@@ -1,7 +1,11 @@
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readRegularFile, readRegularFileSync, whyUnread } from "../../src/lib/regular-file.ts";
+import {
+  readRegularFile,
+  readRegularFileSync,
+  readFailure,
+} from "../../src/lib/files/regular-file.ts";
 import { namedPipe } from "../support/named-pipe.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -22,25 +26,25 @@ const WAYS = {
 
 describe.each(Object.entries(WAYS))("%s", (_name, read) => {
   it.each(["ten-bytes", "link"])("reads %s", async (name) => {
-    expect((await read(join(directory.path, name), 10)).toString()).toBe("0123456789");
+    expect((await read(join(directory.path, name), 10)).text).toBe("0123456789");
   });
 
   it.each([
     ["pipe", "not a regular file"],
     ["link-to-pipe", "not a regular file"],
-    [".", "not a regular file"],
+    [".", "not a regular file but a directory"],
     ["/dev/zero", "not a regular file"],
     ["missing", "ENOENT"],
     ["ten-bytes", "larger than 9B"],
   ])("refuses %s at once: %s", async (name, reason) => {
     const path = name.startsWith("/") ? name : join(directory.path, name);
-    expect(await read(path, 9).then(String, whyUnread)).toBe(reason);
+    expect(await read(path, 9).then(String, readFailure)).toBe(reason);
   });
 
   it("takes what a Secret can hold, and not a byte more, where nothing else is said", async () => {
     const most = await directory.write("most", "x".repeat(1024 ** 2));
-    expect((await read(most)).length).toBe(1024 ** 2);
+    expect((await read(most)).bytes.length).toBe(1024 ** 2);
     const more = await directory.write("more", "x".repeat(1024 ** 2 + 1));
-    expect(await read(more).then(String, whyUnread)).toBe("larger than 1MiB");
+    expect(await read(more).then(String, readFailure)).toBe("larger than 1MiB");
   });
 });

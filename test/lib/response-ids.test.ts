@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { responseIds } from "../../src/lib/response-ids.ts";
+import { createResponseIds } from "../../src/lib/http/response-ids.ts";
 
 const START_MS = Date.UTC(2026, 10, 20);
 
@@ -13,7 +13,7 @@ test("no two threads of a process give one number, whenever each of them began",
   fc.assert(
     fc.property(beginnings, (delays) => {
       const ids = delays.flatMap((delay, index) =>
-        drawn(responseIds(START_MS + delay, index, delays.length), 600),
+        drawn(createResponseIds(START_MS + delay, index, delays.length), 600),
       );
       expect(new Set(ids).size).toBe(ids.length);
     }),
@@ -25,9 +25,9 @@ test("a process that starts anew goes on above its predecessor, whatever the num
   fc.assert(
     fc.property(stride, stride, fc.integer({ min: 1, max: 200 }), (before, after, uptimeMs) => {
       const last = (before: number, count: number): number =>
-        drawn(responseIds(START_MS, before - 1, before), count).at(-1) ?? 0;
+        drawn(createResponseIds(START_MS, before - 1, before), count).at(-1) ?? 0;
       const highest = last(before, Math.floor((uptimeMs * 2000) / before));
-      const first = responseIds(START_MS + uptimeMs + 1, 0, after)();
+      const first = createResponseIds(START_MS + uptimeMs + 1, 0, after)();
       expect(first).toBeGreaterThan(highest);
     }),
     { numRuns: 50 },
@@ -36,7 +36,7 @@ test("a process that starts anew goes on above its predecessor, whatever the num
 
 test("the numbers are safe integers, in this century too", () => {
   for (const start of [START_MS, Date.UTC(2100, 0, 1)]) {
-    const ids = drawn(responseIds(start, 511, 512), 1000);
+    const ids = drawn(createResponseIds(start, 511, 512), 1000);
     expect(ids.every(Number.isSafeInteger)).toBe(true);
     expect(new Set(ids).size).toBe(1000);
   }

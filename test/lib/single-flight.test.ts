@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SingleFlight } from "../../src/lib/single-flight.ts";
+import { SingleFlight } from "../../src/lib/async/single-flight.ts";
 
 test("work for one key is done once while it is under way, and again afterwards", async () => {
   const flights = new SingleFlight<number>();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseStrictJson } from "../../src/lib/strict-json.ts";
+import { parseStrictJson } from "../../src/lib/text/strict-json.ts";
 
 /** JSON text of which every object has one member twice, hidden under another spelling of its name. */
 function withRepeatedMember(value: Record<string, unknown>, name: string): string {

@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { watchFile } from "../../src/lib/watched-file.ts";
+import { watchFile } from "../../src/lib/files/watched-file.ts";
 import { mountFiles } from "../support/edits.ts";
 import { isSoonInForce } from "../support/soon.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
@@ -11,8 +11,8 @@ function watching(path: string) {
   const seen: string[] = [];
   const errors: unknown[] = [];
   const file = watchFile(path, {
-    changed: (content) => seen.push(content.toString()),
-    unreadable: (error) => errors.push(error),
+    onChange: (content) => seen.push(content.text),
+    onUnreadable: (error) => errors.push(error),
   });
   onTestFinished(() => file.close());
   return { file, seen, errors };
@@ -22,7 +22,7 @@ test("a file that is replaced by renaming, or is gone for a while, is read again
   await using directory = await temporaryDirectory();
   const path = await directory.write("keys.json", "one");
   const { file, seen, errors } = watching(path);
-  expect(file.content.toString()).toBe("one");
+  expect(file.content.text).toBe("one");
 
   await rename(await directory.write("keys.json.new", "two"), path);
   await until(() => seen.length === 1);

@@ -1,6 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { closeFrame, FrameBoundary, maskedCloseFrame } from "../../src/lib/websocket-frames.ts";
+import {
+  closeFrame,
+  FrameBoundary,
+  maskedCloseFrame,
+} from "../../src/lib/http/websocket-frames.ts";
 
 /** A frame by RFC 6455 §5.2, with its length in the shortest form. */
 function frame(payloadBytes: number, masked: boolean): Buffer {
@@ -40,7 +44,7 @@ test("however a stream is cut, the ends of its frames are found, and nothing els
       for (const place of [...new Set(places)].toSorted((a, b) => a - b)) {
         boundary.advance(stream.subarray(at, place));
         at = place;
-        expect(boundary.between).toBe(ends.has(place));
+        expect(boundary.atBoundary).toBe(ends.has(place));
       }
     }),
     { numRuns: 200 },
@@ -58,7 +62,7 @@ test("of what follows, only the rest of the frame that has begun is taken", () =
       const boundary = new FrameBoundary();
       boundary.advance(stream.subarray(0, place));
       let at = place;
-      while (!boundary.between) at += boundary.finish(stream.subarray(at, at + step + 1));
+      while (!boundary.atBoundary) at += boundary.finish(stream.subarray(at, at + step + 1));
       expect(at).toBe(end);
       expect(boundary.finish(stream.subarray(at))).toBe(0);
     }),
@@ -72,7 +76,7 @@ test("byte by byte it is the same", () => {
   const boundary = new FrameBoundary();
   for (const [index, byte] of Buffer.concat(whole).entries()) {
     boundary.advance(Uint8Array.of(byte));
-    if (boundary.between) ends.push(index + 1);
+    if (boundary.atBoundary) ends.push(index + 1);
   }
   expect(ends).toEqual([6, 6 + 130, 6 + 130 + 9]);
 });
@@ -108,6 +112,6 @@ describe("our close frame", () => {
     const boundary = new FrameBoundary();
     boundary.advance(bytes.subarray(0, -1));
     expect(boundary.finish(bytes.subarray(-1))).toBe(1);
-    expect(boundary.between).toBe(true);
+    expect(boundary.atBoundary).toBe(true);
   });
 });

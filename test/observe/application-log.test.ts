@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createLog } from "../../src/observe/application-log.ts";
-import type { LogLevel } from "../../src/observe/log-level.ts";
+import { createLog } from "../../src/observe/log/application-log.ts";
+import type { LogLevel } from "../../src/observe/log/log-level.ts";
 import { keptLines } from "./kept-lines.ts";
 
 const clock = { now: () => Date.UTC(2026, 10, 3, 12), monotonic: () => 0 };

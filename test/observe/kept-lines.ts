@@ -1,4 +1,4 @@
-import type { LogSink } from "../../src/observe/log-sink.ts";
+import type { LogSink } from "../../src/observe/log/log-sink.ts";
 
 /** A sink that keeps its lines. */
 export function keptLines(): { readonly sink: LogSink; readonly lines: string[] } {
@@ -8,6 +8,7 @@ export function keptLines(): { readonly sink: LogSink; readonly lines: string[] 
     writeBytes: (line) => void lines.push(line.toString()),
     flush: () => undefined,
     drain: () => Promise.resolve(),
+    countLost: () => undefined,
     dropped: () => 0,
   };
   return { sink, lines };

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { createLogSink } from "../../src/observe/log-sink.ts";
+import { createLogSink } from "../../src/observe/log/log-sink.ts";
 import { linkTo } from "../deploy/runbook-entries.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
@@ -60,7 +60,7 @@ test("a file is no terminal: auto writes JSON there, pretty does not", async () 
   expect(await pretty.read()).toBe("12:00:01.123 INFO  up\n");
 });
 
-const SINK = pathToFileURL(resolve("src/observe/log-sink.ts")).href;
+const SINK = pathToFileURL(resolve("src/observe/log/log-sink.ts")).href;
 
 /** A program with a sink on its standard output, which nobody reads until the test does. */
 function program(maxWaiting: number, body: string) {

@@ -1,6 +1,6 @@
 import { AggregatorRegistry } from "prom-client";
 import { expect, test } from "vitest";
-import { createMetrics, type Metrics } from "../../src/observe/metrics.ts";
+import { createMetrics, type Metrics } from "../../src/observe/metrics/metrics.ts";
 import { outcomeWith } from "./outcomes.ts";
 
 const START_MS = 1_800_000_000_000;
@@ -29,6 +29,17 @@ function parse(text: string): Map<string, number> {
   );
 }
 
+test("a method that was used shows the 5xx that it has not had yet", async () => {
+  const some = metrics();
+  const put = (code: number): string =>
+    `sallyport_http_requests_total{route="orders",method="PUT",code="${code}"}`;
+  expect((await series(some)).has(put(502))).toBe(false);
+  some.requestStarted();
+  some.requestFinished(outcomeWith({ route: "orders", method: "PUT", status: 200 }));
+  const shown = await series(some);
+  expect([200, 500, 502, 503, 504].map((code) => shown.get(put(code)))).toEqual([1, 0, 0, 0, 0]);
+});
+
 test("what can be named in advance exists at 0 from the start", async () => {
   const shown = await series(metrics());
   const expected = [
@@ -42,6 +53,13 @@ test("what can be named in advance exists at 0 from the start", async () => {
     "sallyport_login_duration_seconds_count",
     "sallyport_login_queue_length",
     'sallyport_requests_rejected_total{reason="tls_handshake"}',
+    'sallyport_requests_rejected_total{reason="keys_unusable"}',
+    'sallyport_connections_postponed_total{kind="read"}',
+    ...[500, 502, 503, 504].flatMap((code) => [
+      `sallyport_http_requests_total{route="orders",method="GET",code="${code}"}`,
+      `sallyport_http_requests_total{route="none",method="POST",code="${code}"}`,
+      `sallyport_upstream_requests_total{upstream="app",code="${code}"}`,
+    ]),
     'sallyport_upstream_errors_total{upstream="billing",reason="dns"}',
     'sallyport_upstream_response_duration_seconds_bucket{le="+Inf",upstream="app"}',
     'sallyport_http_request_duration_seconds_bucket{le="0.0025",route="docs"}',
@@ -116,7 +134,9 @@ test("decisions, logins, tokens, rejections, backends and WebSockets are counted
   counted.tokenCache("miss");
   counted.tokenIssued();
   counted.loginFinished("throttled", 0);
-  counted.rejected("bad_request");
+  counted.requestRefused("bad_request");
+  counted.connectionsPostponed("read", 3);
+  counted.connectionsPostponed("accept", 2);
   counted.upstreamAnswered("app", 503, 0.2);
   counted.upstreamFailed("billing", "connect_timeout");
   counted.webSocketOpened("docs");
@@ -132,6 +152,8 @@ test("decisions, logins, tokens, rejections, backends and WebSockets are counted
     tokens_issued_total: 1,
     'logins_total{result="throttled"}': 1,
     'requests_rejected_total{reason="bad_request"}': 1,
+    'connections_postponed_total{kind="read"}': 3,
+    'connections_postponed_total{kind="accept"}': 2,
     'upstream_requests_total{upstream="app",code="503"}': 1,
     'upstream_response_duration_seconds_count{upstream="app"}': 1,
     'upstream_errors_total{upstream="billing",reason="connect_timeout"}': 1,

@@ -1,16 +1,16 @@
-import { expect, test } from "vitest";
-import type { LogLevel } from "../../src/observe/log-level.ts";
-import { createMetrics } from "../../src/observe/metrics.ts";
-import { createObserver } from "../../src/observe/observer.ts";
+import { expect, test, vi } from "vitest";
+import type { LogLevel } from "../../src/observe/log/log-level.ts";
+import { createMetrics } from "../../src/observe/metrics/metrics.ts";
+import { createObserver } from "../../src/observe/create-observer.ts";
 import { keptLines } from "./kept-lines.ts";
 import { outcomeWith } from "./outcomes.ts";
 
 const clock = { now: () => 0, monotonic: () => 0 };
 
-function observed(level: LogLevel) {
+function observed(level: LogLevel, access: "all" | "errors" | "none" = "all") {
   const metrics = createMetrics({ routes: ["orders"], upstreams: [], version: "1.0.0" });
   const { sink, lines } = keptLines();
-  return { metrics, lines, observer: createObserver({ metrics, sink, clock, level }) };
+  return { metrics, lines, observer: createObserver({ metrics, sink, clock, level, access }) };
 }
 
 test("a finished request is one line and one count", async () => {
@@ -37,4 +37,17 @@ test.each([
   const statuses = lines.map((line) => (JSON.parse(line) as { status: number }).status);
   expect(statuses).toEqual(logged);
   expect(await metrics.text()).toContain('request_duration_seconds_count{route="orders"} 2');
+});
+
+test.each([
+  ["all", 2],
+  ["errors", 1],
+  ["none", 0],
+] as const)("access: %s writes %i of two lines, and counts both", (access, expected) => {
+  const { observer, metrics, lines } = observed("info", access);
+  const finished = vi.spyOn(metrics, "requestFinished");
+  for (const status of [200, 404]) observer.requestFinished(outcomeWith({ status }));
+  expect(lines).toHaveLength(expected);
+  if (access !== "none") expect(finished).toHaveBeenCalledTimes(2);
+  else expect(observer).toBe(metrics);
 });

@@ -1,6 +1,6 @@
-import type { Outcome } from "../../src/core/outcome.ts";
-import { writeAccessLine } from "../../src/observe/access-log.ts";
-import { LineBytes } from "../../src/observe/line-bytes.ts";
+import type { Outcome } from "../../src/core/request/outcome.ts";
+import { writeAccessLine } from "../../src/observe/log/access-log.ts";
+import { LineBytes } from "../../src/observe/log/line-bytes.ts";
 
 /** An ordinary forwarded request, with what a test wants different. */
 export function outcomeWith(changes: Partial<Outcome> = {}): Outcome {

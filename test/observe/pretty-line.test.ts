@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { prettyLine } from "../../src/observe/pretty-line.ts";
+import { prettyLine } from "../../src/observe/log/pretty-line.ts";
 import { formatAccessLine, outcomeWith } from "./outcomes.ts";
 
 test("a line for a person starts with the time of day, the level and the message", () => {
@@ -7,11 +7,32 @@ test("a line for a person starts with the time of day, the level and the message
   expect(prettyLine(json, false)).toBe("12:00:01.123 INFO  listening  address=0.0.0.0:8443");
 });
 
-test("a request starts with what was asked and answered", () => {
+test("a request starts with what was answered and asked", () => {
   const line = prettyLine(formatAccessLine(outcomeWith(), Date.UTC(2026, 10, 3, 12)), false);
-  expect(line).toMatch(/^12:00:00\.000 INFO {2}GET \/orders\/1 200 3\.1ms {2}id=/);
+  expect(line).toMatch(/^12:00:00\.000 INFO {2}200 GET \/orders\/1 3\.1ms {2}id=/);
   expect(line).toContain("  route=orders  ");
   expect(line).toContain("  subject=alice");
+});
+
+test.each([
+  {},
+  { path: `/${"long/".repeat(100)}` },
+  { subject: "s".repeat(70), host: "h".repeat(200), reason: "body_too_large" },
+  { method: "M".repeat(40), path: "/\u001b".repeat(80) },
+])("a request fills at most 120 columns: %j", (changes) => {
+  const line = prettyLine(formatAccessLine(outcomeWith(changes), 0), false);
+  expect(line.length).toBeLessThanOrEqual(120);
+  expect(line).toContain("  id=");
+});
+
+test.each([
+  [200, 32],
+  [304, 36],
+  [401, 33],
+  [502, 31],
+])("status %i has its colour", (status, code) => {
+  const line = prettyLine(formatAccessLine(outcomeWith({ status }), 0), true);
+  expect(line).toContain(`\u001b[${code}m${status}\u001b[39m`);
 });
 
 test("colours come and go with the switch", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { maskText, redactFields } from "../../src/observe/redaction.ts";
+import { maskText, redactFields } from "../../src/observe/log/redaction.ts";
 
 const JWT = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJl";
 
@@ -47,6 +47,9 @@ test.each([
   ],
   ["a PEM block cut short", "-----BEGIN EC PRIVATE KEY-----\nMIG", "[redacted]"],
   ["a password hash", "bad $argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA", "bad [redacted]"],
+  ["a scrypt hash", "bad $scrypt$ln=17,r=8,p=1$c2FsdA$aGFzaA", "bad [redacted]"],
+  ["a hash of a kind to come", "bad $pbkdf2-sha256$i=600000$c2FsdA$aGFzaA", "bad [redacted]"],
+  ["a hash of crypt(5)", "bad $6$salt$qFmFH.bQmmtXzyBY0s9v7Oicd2z4XSIe", "bad [redacted]"],
   ["a bcrypt hash", "bad $2b$12$abcdefghijklmnopqrstuv", "bad [redacted]"],
   ["a password in a URL", "https://u:p4ss@id.example.com/", "https://u:[redacted]@id.example.com/"],
   [

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { readTracingSettings } from "../../src/observe/tracing-settings.ts";
+import { readTracingSettings } from "../../src/observe/tracing/tracing-settings.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
 
-const unfollowed = (env: Record<string, string>): string[] =>
-  readTracingSettings(env).unfollowed.map(({ variable }) => variable);
+const unsupported = (env: Record<string, string>): string[] =>
+  readTracingSettings(env).unsupported.map(({ variable }) => variable);
 const settings = (env: Record<string, string>) => readTracingSettings(env).settings;
 
 const DEFAULTS = {
@@ -28,7 +28,7 @@ test("an address of their own counts as it is, before the one for all", () => {
   expect(settings(own)?.url).toBe("http://traces:1/x");
   const wrong = { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "traces" };
   expect(settings(wrong)?.url).toBe(DEFAULTS.url);
-  expect(unfollowed(wrong)).toEqual(["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]);
+  expect(unsupported(wrong)).toEqual(["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]);
 });
 
 test.each(["collector", "collector:4318", "ftp://collector", "http://", "unix:/x"])(
@@ -36,7 +36,7 @@ test.each(["collector", "collector:4318", "ftp://collector", "http://", "unix:/x
   (endpoint) => {
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: "always_on" };
     expect(settings(env)).toBeUndefined();
-    expect(unfollowed(env)).toEqual(["OTEL_EXPORTER_OTLP_ENDPOINT"]);
+    expect(unsupported(env)).toEqual(["OTEL_EXPORTER_OTLP_ENDPOINT"]);
   },
 );
 
@@ -48,7 +48,7 @@ test("nothing is told where nobody wants tracing", () => {
     { ...wrong, ...ENDPOINT, OTEL_SDK_DISABLED: "True" },
     { ...wrong, ...ENDPOINT, OTEL_TRACES_EXPORTER: "none" },
   ]) {
-    expect(readTracingSettings(env)).toEqual({ settings: undefined, unfollowed: [] });
+    expect(readTracingSettings(env)).toEqual({ settings: undefined, unsupported: [] });
   }
 });
 
@@ -79,17 +79,17 @@ test.each([
   ["OTEL_RESOURCE_ATTRIBUTES", "=1"],
 ])("%s is not followed as %j, and the default counts", (variable, value) => {
   const env = { ...ENDPOINT, [variable]: value };
-  expect(unfollowed(env)).toEqual([variable]);
+  expect(unsupported(env)).toEqual([variable]);
   expect(settings(env)).toEqual(DEFAULTS);
 });
 
 test.each(["abc", "-0.1", "1.1"])("%j is no part of all traces", (ratio) => {
   const env = { ...ENDPOINT, OTEL_TRACES_SAMPLER_ARG: ratio };
   const byRatio = { ...env, OTEL_TRACES_SAMPLER: "traceidratio" };
-  expect(unfollowed(byRatio)).toEqual(["OTEL_TRACES_SAMPLER_ARG"]);
+  expect(unsupported(byRatio)).toEqual(["OTEL_TRACES_SAMPLER_ARG"]);
   expect(settings(byRatio)?.ratio).toBe(1);
   // Nobody looks at it.
-  expect(unfollowed(env)).toEqual([]);
+  expect(unsupported(env)).toEqual([]);
 });
 
 test("what is right is followed, and nothing is told", async () => {
@@ -118,11 +118,11 @@ test("what is right is followed, and nothing is told", async () => {
       delayMs: 50,
       timeoutMs: 3_000,
     },
-    unfollowed: [],
+    unsupported: [],
   });
   const blank = Object.fromEntries(Object.keys(env).map((name) => [name, " "]));
   expect(readTracingSettings({ ...blank, ...ENDPOINT })).toEqual({
     settings: DEFAULTS,
-    unfollowed: [],
+    unsupported: [],
   });
 });

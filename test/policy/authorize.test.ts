@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { GateError } from "../../src/core/errors.ts";
-import type { Identity } from "../../src/core/identity.ts";
-import { Permit } from "../../src/core/permit.ts";
-import type { GroupRequirement, Route } from "../../src/core/route.ts";
+import { GateError } from "../../src/core/request/errors.ts";
+import type { Identity } from "../../src/core/request/identity.ts";
+import { Permit } from "../../src/core/request/permit.ts";
+import type { Requirements, Route } from "../../src/core/request/route.ts";
 import { authorize } from "../../src/policy/authorize.ts";
 import { identityWith, requestWith, routeWith } from "../support/permit.ts";
 
@@ -43,7 +43,7 @@ describe("without a caller", () => {
   });
 
   test("groups are not asked for before", () => {
-    expect(verdict(routeWith({ groups: { any: ["sales"] } }), undefined)).toBe(
+    expect(verdict(routeWith({ require: { groups: { any: ["sales"] } } }), undefined)).toBe(
       "unauthenticated missing",
     );
   });
@@ -54,7 +54,7 @@ test("with a caller and no route it is that there is none", () => {
 });
 
 describe("groups", () => {
-  test.each<[GroupRequirement, string[], boolean]>([
+  test.each<[NonNullable<Requirements["groups"]>, string[], boolean]>([
     [{ any: ["sales"] }, ["sales"], true],
     [{ any: ["sales", "admin"] }, ["admin"], true],
     [{ any: ["sales", "admin"] }, ["other"], false],
@@ -71,7 +71,7 @@ describe("groups", () => {
     [{ any: ["toString"] }, [], false],
   ])("%j of somebody in %j: %s", (groups, has, permitted) => {
     const identity = identityWith({ groups: has });
-    expect(verdict(routeWith({ groups }), identity)).toBe(
+    expect(verdict(routeWith({ require: { groups } }), identity)).toBe(
       permitted ? "permitted" : "forbidden forbidden",
     );
   });
@@ -80,7 +80,7 @@ describe("groups", () => {
     const names = fc.array(fc.constantFrom("a", "b", "c", "d"));
     fc.assert(
       fc.property(names, names, names, names, (any, all, has, more) => {
-        const route = routeWith({ groups: { any, all } });
+        const route = routeWith({ require: { groups: { any, all } } });
         const before = verdict(route, identityWith({ groups: has }));
         const after = verdict(route, identityWith({ groups: [...has, ...more] }));
         expect(before === "permitted" && after !== "permitted").toBe(false);

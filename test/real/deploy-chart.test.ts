@@ -41,8 +41,10 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
       "Deployment",
       "NetworkPolicy",
       "Pod",
+      "PodDisruptionBudget",
       "Service",
       "Service",
+      "ServiceAccount",
     ]);
     const { spec } = only(made, "Deployment", "orders-sallyport");
     const pod = spec.template.spec;
@@ -61,6 +63,16 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
       only(made, "Service", name),
     );
     for (const { spec: service } of services) expect(labels).toMatchObject(service.selector);
+    const { spec: budget } = only(made, "PodDisruptionBudget", "orders-sallyport");
+    expect(labels).toMatchObject(budget.selector.matchLabels);
+    for (const { labelSelector } of pod.topologySpreadConstraints ?? []) {
+      expect(labels).toMatchObject(labelSelector.matchLabels);
+    }
+    expect(pod.topologySpreadConstraints).toHaveLength(2);
+    expect(only(made, "ServiceAccount", "orders-sallyport").automountServiceAccountToken).toBe(
+      false,
+    );
+    expect(pod.serviceAccountName).toBe("orders-sallyport");
     expect(services.map(({ spec: { ports } }) => ports[0]?.targetPort)).toEqual([8443, 9464]);
   });
 

@@ -3,7 +3,12 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DEPLOY, documentedFile } from "../deploy/documents.ts";
-import { expectHardened, expectProbes, expectTimeToStop } from "../deploy/expectations.ts";
+import {
+  expectHardened,
+  expectNoServiceAccountToken,
+  expectProbes,
+  expectTimeToStop,
+} from "../deploy/expectations.ts";
 import { kubectl, kustomized, whyNoKustomize } from "../deploy/kubectl.ts";
 import {
   containerOf,
@@ -57,7 +62,12 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
       JSON.stringify(pod).replaceAll(config, "sallyport-config"),
     ) as PodSpec;
     expect(withoutHash).toEqual(only(plain, "Deployment").spec.template.spec);
-    expect(only(built, "Service")).toEqual(only(plain, "Service"));
+    const { metadata, spec } = only(built, "Service");
+    const { sallyport, ...labels } = metadata.labels ?? {};
+    expect(sallyport).toBe("inject");
+    expect({ ...only(built, "Service"), metadata: { ...metadata, labels }, spec }).toEqual(
+      only(plain, "Service"),
+    );
     expect(only(built, "NetworkPolicy")).toEqual(only(plain, "NetworkPolicy"));
   });
 
@@ -76,20 +86,21 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
   });
 
   test.each(["StatefulSet", "DaemonSet", "Job"] as const)(
-    "adds it to a %s, beside what its pod has, and not to what asks for none",
+    "adds it to a %s that asks for it, beside what its pod has, and to no other",
     async (kind) => {
       const built = await builtBeside({
         "kustomization.yaml": documentedFile(README, "kustomization.yaml").replace(
           "  - service.yaml\n",
           "  - other.yaml\n",
         ),
-        "deployment.yaml": workload("Deployment", "left-alone", "{ sallyport: none }"),
-        "other.yaml": workload(kind, "orders", "{}"),
+        "deployment.yaml": workload("Deployment", "left-alone", "{ app: left-alone }"),
+        "other.yaml": workload(kind, "orders", "{ sallyport: inject }"),
       });
       const pod = only(built, kind, "orders").spec.template.spec;
       expectSidecar(built, pod);
       expect(pod.initContainers?.map(({ name }) => name)).toEqual(["sallyport", "first"]);
       expect(pod.volumes?.map(({ name }) => name).toSorted()).toEqual([
+        "no-service-account-token",
         "own",
         "sallyport",
         "sallyport-keys",
@@ -99,6 +110,29 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
       expect(spec.containers[0]?.lifecycle).toBeUndefined();
     },
   );
+
+  test("leaves other Services as they are, and the further ports of one that asks for it", async () => {
+    const service = (name: string, labels: string): string => `
+apiVersion: v1
+kind: Service
+metadata: { name: ${name}, labels: ${labels} }
+spec:
+  selector: { app: ${name} }
+  ports:
+    - { name: http, port: 80, protocol: TCP, targetPort: 8080 }
+    - { name: grpc, port: 9000, protocol: TCP, targetPort: 9000 }
+`;
+    const redis = service("redis", "{ app: redis }");
+    const built = await builtBeside({
+      "kustomization.yaml": documentedFile(README, "kustomization.yaml"),
+      "service.yaml": `${service("orders", "{ app: orders, sallyport: inject }")}\n---\n${redis}`,
+    });
+    expect(only(built, "Service", "redis")).toEqual(readManifests(redis)[0]);
+    expect(only(built, "Service", "orders").spec.ports).toEqual([
+      { name: "https", port: 443, protocol: "TCP", targetPort: 8443 },
+      { name: "grpc", port: 9000, protocol: "TCP", targetPort: 9000 },
+    ]);
+  });
 
   test("rolls the pods when the configuration changes", async () => {
     const kustomization = documentedFile(README, "kustomization.yaml");
@@ -157,6 +191,7 @@ function expectSidecar(built: readonly Manifest[], pod: PodSpec): void {
   expect(sidecar.restartPolicy).toBe("Always");
   expectProbes(sidecar);
   expectHardened(pod);
+  expectNoServiceAccountToken(pod);
   expectTimeToStop(pod, contentOf(only(built, "ConfigMap"))["config.yaml"] ?? "");
 }
 

@@ -110,7 +110,7 @@ describe.each(KINDS)("Sallyport, by $kind", ({ kind, more }) => {
     expect(last.status).toBe(200);
     const names2 = backend.requests()[0]?.headers.map(([name]) => name.toLowerCase());
     expect(names2?.toSorted()).toEqual([
-      ...["connection", "forwarded", "host", "x-forwarded-for", "x-forwarded-host"],
+      ...["cdn-loop", "connection", "forwarded", "host", "x-forwarded-for", "x-forwarded-host"],
       ...["x-forwarded-port", "x-forwarded-proto", "x-real-ip", "x-request-id"],
     ]);
     expect(gate.exited()).toBe(false);

@@ -3,13 +3,14 @@
  * port takes, each with half a head, and opens them again when they are closed: the kubelet finds no `/livez` and restarts
  * the pod again and again, Prometheus goes blind, and `sallyport drain` cannot get in.
  *
- * One address gets its share and no more. All who are not in `admin.allow` together get half, so that those who are, the
- * pod's own loopback, get in however many neighbours there are.
+ * One address gets its share and no more, and all who are not in `admin.allow` together get half: those who are, the pod's
+ * own loopback, have the rest. Nobody is turned away: the oldest connection of whoever has most gives way to a newcomer.
  */
 import { describe, expect, it, onTestFinished } from "vitest";
-import { networks } from "../../src/lib/networks.ts";
-import { type Admin, startAdmin } from "../../src/server/admin.ts";
-import { probePages } from "../../src/server/probe-pages.ts";
+import { createNetworks } from "../../src/lib/http/networks.ts";
+import { type Admin, startAdmin } from "../../src/server/admin/admin-server.ts";
+import { createResponseIds } from "../../src/lib/http/response-ids.ts";
+import { probePages } from "../../src/server/admin/probe-pages.ts";
 import { type Crowd, startCrowd } from "../support/crowd.ts";
 import { useSallyport } from "../support/pair.ts";
 import { request } from "../support/raw-client.ts";
@@ -41,7 +42,7 @@ async function livez({ port }: { port: number }, from: string): Promise<string> 
 }
 
 describe("Sallyport", () => {
-  const standing = useSallyport();
+  const standing = useSallyport(undefined, { config: { admin: { allow: [OWN] } } });
 
   it("answers everybody else while one neighbour opens what it can", async () => {
     const admin = { port: standing().gate.adminPort };
@@ -56,9 +57,10 @@ describe("the admin listener", () => {
   async function adminPort(): Promise<Admin> {
     const never = Promise.withResolvers<never>();
     const admin = await startAdmin({
-      ...{ host: OWN, port: 0, allow: networks([OWN]), log: recordedLog() },
+      ...{ host: OWN, port: 0, allow: createNetworks([OWN]), log: recordedLog() },
+      nextId: createResponseIds(0),
       pages: [
-        ...probePages({ started: () => true, checks: () => [] }),
+        ...probePages({ started: () => true, livenessFailures: () => [], checks: () => [] }),
         { path: "/held", method: "GET", audience: "everybody", answer: () => never.promise },
       ],
     });
@@ -66,14 +68,45 @@ describe("the admin listener", () => {
     return admin;
   }
 
-  it("gives one address its share, and closes the rest at once", async () => {
+  it("gives one address its share: a newcomer takes the place of the oldest", async () => {
     const admin = await adminPort();
     const crowd = held(admin, SHARE * 2, neighbour(0), asking("/held"));
     await until(() => crowd.closed() === SHARE);
-    expect(await livez(admin, neighbour(0))).toBe("");
+    expect(await livez(admin, neighbour(0))).toBe("HTTP/1.1 200 OK");
     expect(await livez(admin, KUBELET)).toBe("HTTP/1.1 200 OK");
-    crowd.sockets.find(({ destroyed }) => !destroyed)?.destroy();
-    await until(async () => (await livez(admin, neighbour(0))) === "HTTP/1.1 200 OK");
+    expect(crowd.closed()).toBe(SHARE + 1);
+  });
+
+  it("ends who waits with half a head before who waits for an answer", async () => {
+    const admin = await adminPort();
+    const half = held(admin, 2, neighbour(0), "GET /livez HTTP/1.1\r\nHost: a\r\n");
+    const asked = held(admin, SHARE - 2, neighbour(0), asking("/held"));
+    await until(() => half.open() + asked.open() === SHARE);
+    expect(await livez(admin, neighbour(0))).toBe("HTTP/1.1 200 OK");
+    expect(await livez(admin, neighbour(0))).toBe("HTTP/1.1 200 OK");
+    await until(() => half.closed() > 0);
+    expect(asked.closed()).toBe(0);
+  });
+
+  it("gives a stranger one request for a connection, two seconds for its head, and no long head", async () => {
+    const admin = await adminPort();
+    const two = held(admin, 1, KUBELET, asking("/livez") + asking("/livez"));
+    await until(() => two.closed() === 1);
+    expect(two.received()[0]?.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(1);
+    expect(two.received()[0]).toContain("Connection: close");
+
+    const began = performance.now();
+    const slow = held(admin, 1, KUBELET, "GET /livez HTTP/1.1\r\nHost: a\r\n");
+    const long = (bytes: number): string =>
+      request(["GET /livez HTTP/1.1", "Host: a", `X-A: ${"a".repeat(bytes)}`]);
+    const large = held(admin, 1, KUBELET, long(9_000));
+    const own = held(admin, 1, OWN, long(60_000));
+    await until(() => slow.closed() === 1);
+    expect(performance.now() - began).toBeGreaterThan(1_900);
+    expect(slow.received()[0]).toMatch(/^HTTP\/1\.1 408 .*"success":false/s);
+    await until(() => large.closed() === 1 && (own.received()[0] ?? "") !== "");
+    expect(large.received()[0]).toMatch(/^HTTP\/1\.1 431 /);
+    expect(own.received()[0]).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   it("answers who is allowed more when neighbours have taken everything else", async () => {
@@ -82,12 +115,13 @@ describe("the admin listener", () => {
       held(admin, SHARE, neighbour(index), asking("/held")),
     );
     await until(() => crowds.every((crowd) => crowd.open() === SHARE));
-    await until(async () => (await livez(admin, KUBELET)) === "");
+    expect(await livez(admin, KUBELET)).toBe("HTTP/1.1 200 OK");
     const own = held(admin, SHARE * 2, OWN, asking("/held"));
     await until(() => own.open() === SHARE * 2);
     expect(await livez(admin, OWN)).toBe("HTTP/1.1 200 OK");
     expect(own.closed()).toBe(0);
-    crowds[0]?.[Symbol.dispose]();
-    await until(async () => (await livez(admin, KUBELET)) === "HTTP/1.1 200 OK");
+    // The kubelet is answered by now, and gone.
+    const gone = crowds.reduce((sum, crowd) => sum + crowd.closed(), 0);
+    expect(gone).toBe(1);
   });
 });

@@ -29,6 +29,7 @@ const FAMILY = [
   ...["X-Forwarded-Email", "X-Forwarded-Preferred-Username", "X-Forwarded-Access-Token"],
   ...["X-Auth-Request-User", "X-Auth-Request-Groups", "X-Auth-Request-Email"],
   ...["X-Remote-Group", "X-Remote-Uid", "X-Remote-Extra-Scopes"],
+  ...["Remote-User", "Remote-Groups", "Remote-Email", "Remote-Name"],
 ];
 
 const SPELLINGS: readonly ((name: string) => string)[] = [

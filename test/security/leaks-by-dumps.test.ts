@@ -30,7 +30,7 @@ describe("signals", () => {
   it("open nothing, write nothing and end nothing in Sallyport", async () => {
     await using directory = await temporaryDirectory();
     const NODE_OPTIONS = `${SWITCHES} --diagnostic-dir=${directory.path} --report-dir=${directory.path}`;
-    await using gate = await startSallyport({ target: TARGET, env: { NODE_OPTIONS } });
+    await using gate = await startSallyport({ target: TARGET, env: { NODE_OPTIONS }, flags: [] });
     for (const signal of ["SIGUSR1", "SIGUSR2"] as const) gate.signal(signal);
     // The debugger tells of itself on standard error, and a snapshot holds the loop up.
     for (let turn = 0; turn < 20; turn += 1) {

@@ -2,13 +2,15 @@
  * Answers that are more than one. A backend that puts a client's text into a header lets the client write CR and LF, and
  * with them headers, cookies, or a whole second answer for whoever comes next (response splitting); an answer whose end can
  * be read in two ways does the same to a kept-alive connection. Every answer is read by the strict grammar, its framing is
- * written anew, and bytes beyond its end end the connection to the backend before anybody gets them for an answer.
+ * written anew, and bytes beyond its end end the connection to the backend before anybody gets them for an answer, if they
+ * arrive before the next request goes out there. Later ones look like the answer to it: nothing in HTTP/1.1 tells them apart.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
 import type { RawScript } from "../support/raw-backend.ts";
 import { chunked, exchange, request } from "../support/raw-client.ts";
+import { until } from "../support/until.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";
 const FINE = `${OK}Content-Length: 4\r\n\r\nfine`;
@@ -65,6 +67,23 @@ const get = (name: string, method = "GET"): string =>
 
 describe("Sallyport", () => {
   const standing = useSallyport(script);
+
+  it("never uses a connection again on which something came that nobody asked for", async () => {
+    const { gate, backend } = standing();
+    for (let round = 0; round < 20; round += 1) {
+      expect((await exchange(gate, get("x"))).last.body).toBe("fine");
+      // All that are idle: whichever is next has the second answer on it.
+      const idle = backend.connections.filter(({ socket }) => !socket.destroyed);
+      expect(idle.length).toBeGreaterThan(0);
+      for (const { socket } of idle) {
+        // Else the system holds it back until the first answer is acknowledged (RFC 1122 §4.2.3.4).
+        socket.setNoDelay(true);
+        await new Promise((sent) => socket.write(POISON, sent));
+      }
+      expect((await exchange(gate, get("x"))).last.body).toBe("fine");
+      await until(() => idle.every(({ socket }) => socket.destroyed));
+    }
+  });
 
   it.each(Object.keys(BROKEN))("answers %s with one 502", async (name) => {
     const { gate } = standing();

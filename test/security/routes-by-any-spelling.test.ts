@@ -13,11 +13,12 @@ import { exchange, request } from "../support/raw-client.ts";
 const get = (wanted: string): string => request([`GET ${wanted} HTTP/1.1`, "Host: localhost"]);
 
 describe("Sallyport with a rewriting route", () => {
-  const rewrite = { stripPrefix: "/@me" };
+  const rewrite = { stripPrefix: "/@me", addPrefix: "/me" };
   const standing = useSallyport(undefined, {
     config: {
       routes: [
         { name: "me", path: "/@me/", auth: "none", upstream: "app", rewrite },
+        { name: "me-itself", path: "/me", auth: "none", upstream: "app" },
         { name: "everything", path: "/", upstream: "app" },
       ],
     },
@@ -28,7 +29,7 @@ describe("Sallyport with a rewriting route", () => {
     async (wanted) => {
       const { gate, backend } = standing();
       expect((await exchange(gate, get(wanted))).last.status).toBe(200);
-      expect(backend.seen()).toEqual(["GET /x"]);
+      expect(backend.seen()).toEqual(["GET /me/x"]);
     },
   );
 });

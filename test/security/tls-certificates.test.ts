@@ -10,8 +10,8 @@ import { basename, join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { generate } from "selfsigned";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isExposed } from "../../src/lib/private-file.ts";
-import { certificateConcerns } from "../../src/server/tls-certificate-concerns.ts";
+import { isExposed } from "../../src/lib/files/private-file.ts";
+import { certificateWarnings } from "../../src/server/tls/certificate-warnings.ts";
 import { command } from "../cli/command.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { clientAuthority } from "../support/client-certificates.ts";
@@ -37,6 +37,7 @@ const chain = (...certificates: readonly string[]): string => certificates.join(
 interface Verdict {
   readonly problems: readonly { readonly file: string; readonly message: string }[];
   readonly warnings: readonly {
+    readonly about: string;
     readonly file: string;
     readonly message: string;
     readonly urgent: boolean;
@@ -59,7 +60,13 @@ async function checked(
   };
   const file = await directory.write("config.yaml", JSON.stringify(configuration));
   const { code, out } = await command(["check", "--format", "json", "--config", file]);
-  return { ...(JSON.parse(out) as Verdict), code };
+  const verdict = JSON.parse(out) as Verdict;
+  return { ...verdict, warnings: ofFiles(verdict), code };
+}
+
+/** There are no users here, and no keys, of which it warns as well. */
+function ofFiles({ warnings }: Partial<Verdict>): Verdict["warnings"] {
+  return (warnings ?? []).filter(({ about }) => about === "files");
 }
 
 async function rsa(bits: 1024 | 2048): Promise<{ key: string; cert: string }> {
@@ -173,10 +180,10 @@ describe("warned of", () => {
 
   it("an intermediate that has ended, and a chain that does not hang together", async () => {
     const ended = await authority.certificate({ days: [-30, -1] });
-    const concerns = certificateConcerns(chain(server.cert, ended.cert), Date.now());
+    const concerns = certificateWarnings(chain(server.cert, ended.cert), Date.now());
     expect(concerns.map(({ urgent }) => urgent)).toEqual([false, true]);
-    expect(certificateConcerns(chain(server.cert, ca), Date.now())).toEqual([]);
-    expect(certificateConcerns(chain(server.cert, ca), Date.now() + 4000 * DAY_MS)).toHaveLength(2);
+    expect(certificateWarnings(chain(server.cert, ca), Date.now())).toEqual([]);
+    expect(certificateWarnings(chain(server.cert, ca), Date.now() + 4000 * DAY_MS)).toHaveLength(2);
   });
 
   it("keys and users that others can read, through links, too", async () => {
@@ -186,7 +193,7 @@ describe("warned of", () => {
       const { out } = await command([
         ...["check", "--format", "json", "--config", join(directory.path, "config.yaml")],
       ]);
-      return (JSON.parse(out) as Verdict).warnings.map(({ file }) => basename(file));
+      return ofFiles(JSON.parse(out) as Verdict).map(({ file }) => basename(file));
     };
     await chmod(key, 0o604);
     expect(await warned()).toEqual(["tls.key"]);

@@ -63,7 +63,6 @@ const withLength = (bytes: Buffer, at: number, length: number): Buffer => {
 const nameAt = hello.indexOf(NAME);
 
 const NONSENSE: readonly (readonly [string, Buffer])[] = [
-  ["plain HTTP", Buffer.from(GET)],
   ["the preface of HTTP/2", Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")],
   ["a line of a PROXY protocol", Buffer.from("PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n")],
   ["noise", Buffer.from("ff".repeat(300), "hex")],

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { byKey, bySecret, compact, unsigned } from "../support/compact-token.ts";
+import type { Gate } from "../support/gate.ts";
 import { signingPair, type SigningPair } from "../support/foreign-keys.ts";
 import { believes, lenient, remembering } from "../support/naive-verifiers.ts";
 import { exchange, request } from "../support/raw-client.ts";
@@ -136,7 +137,7 @@ describe("Sallyport", () => {
     const file = join(gate.directory, "first.json");
     await writeFile(`${file}.next`, setOf(signingPair("2027")));
     await rename(`${file}.next`, file);
-    await until(async () => (await present(gate, token)).status === 401, 10_000);
+    await until(() => isRefused(gate, token), 10_000);
     backend.forget();
     await expectAllRefused(standing(), [token, token]);
   });
@@ -153,6 +154,12 @@ describe("Sallyport", () => {
     expect((await present(gate, long)).status).toBe(200);
   });
 });
+
+/** Whether a token gets 401. A request that is being answered when its key goes is cut, so there may be no answer. */
+async function isRefused(gate: Gate, token: string): Promise<boolean> {
+  const [answer] = await presentAll(gate, [token]);
+  return answer?.status === 401;
+}
 
 describe("Sallyport, on one connection that is kept", () => {
   const standing = useTrustingGate();
@@ -197,7 +204,7 @@ describe("Sallyport, on one connection that is kept", () => {
       const file = join(standing().gate.directory, "second.json");
       await writeFile(`${file}.next`, setOf(signingPair("2027")));
       await rename(`${file}.next`, file);
-      await until(async () => (await present(standing().gate, theirs)).status === 401, 10_000);
+      await until(() => isRefused(standing().gate, theirs), 10_000);
     };
     expect(await statusesOf([theirs, theirs], takeAway, [theirs, theirs])).toEqual([
       ...[200, 200, 401, 401],

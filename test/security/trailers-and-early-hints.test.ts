@@ -1,7 +1,7 @@
 /**
  * Lost trailers. http-proxy-3 drops trailers and 103 answers: a gRPC call loses its status, a checksum behind a stream is
- * gone, and the client takes a failed answer for a good one. Sallyport passes trailers in both directions, without the
- * fields that must not stand in one (RFC 9110 §6.5.1), and 103.
+ * gone, and the client takes a failed answer for a good one. Sallyport passes the backend's trailers, without the fields
+ * that must not stand in one (RFC 9110 §6.5.1), and 103. Those of a request are dropped.
  */
 import { describe, expect, it } from "vitest";
 import { valuesOf } from "../support/http-reader.ts";
@@ -36,25 +36,16 @@ describe("Sallyport", () => {
     expect(last.trailers).toEqual([["grpc-status", "0"]]);
   });
 
-  it("passes the client's trailers to the backend", async () => {
-    const { gate, backend } = standing();
-    await exchange(gate, call);
-    const [seen] = backend.requests();
-    expect(seen?.body.toString()).toBe("body");
-    expect(seen?.trailers.map(([name, value]) => [name.toLowerCase(), value])).toEqual([
-      ["x-sum", "42"],
-    ]);
-  });
-
-  it("does not let a trailer become an identity", async () => {
+  it("drops the client's trailers, so that none becomes an identity", async () => {
     const { gate, backend } = standing();
     const forged = ["X-Auth-Subject: root", "Authorization: Bearer x", "X-Sum: 4"];
     await exchange(gate, request(["POST /public/call HTTP/1.1", ...HEAD], chunked("body", forged)));
     const [seen] = backend.requests();
-    const all = [...(seen?.headers ?? []), ...(seen?.trailers ?? [])];
-    expect(valuesOf(all, "x-sum")).toEqual(["4"]);
-    expect(valuesOf(all, "x-auth-subject")).toEqual([]);
-    expect(valuesOf(all, "authorization")).toEqual([]);
+    expect(seen?.body.toString()).toBe("body");
+    expect(seen?.trailers).toEqual([]);
+    for (const name of ["x-auth-subject", "authorization", "x-sum"]) {
+      expect(valuesOf(seen?.headers ?? [], name)).toEqual([]);
+    }
   });
 
   it("passes 103 on before the answer", async () => {

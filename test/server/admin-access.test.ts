@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { expect, test } from "vitest";
-import { networks } from "../../src/lib/networks.ts";
-import { accessRefusal } from "../../src/server/admin-access.ts";
+import { createNetworks } from "../../src/lib/http/networks.ts";
+import { accessRefusal } from "../../src/server/admin/admin-access.ts";
 
 const NOT_ALLOWED = "This address answers the peers of admin.allow only";
 const OF_A_PAGE = "A web page may not ask for this";
 const BY_NAME = "Ask for this by address or as localhost, not by another name";
 
 const LISTENING = {
-  allow: networks(["127.0.0.0/8", "::1", "10.0.0.0/8"]),
+  allow: createNetworks(["127.0.0.0/8", "::1", "10.0.0.0/8"]),
   host: "Sidecar.Internal",
 };
 

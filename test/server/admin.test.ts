@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { AdminPage } from "../../src/core/admin-page.ts";
 import type { Log } from "../../src/core/log.ts";
-import { networks } from "../../src/lib/networks.ts";
-import { startAdmin, type Admin, type AdminOptions } from "../../src/server/admin.ts";
-import { metricsPage } from "../../src/server/metrics-page.ts";
-import { probePages, type ProbeSources } from "../../src/server/probe-pages.ts";
+import { createResponseIds } from "../../src/lib/http/response-ids.ts";
+import { createNetworks } from "../../src/lib/http/networks.ts";
+import { startAdmin, type Admin, type AdminOptions } from "../../src/server/admin/admin-server.ts";
+import { metricsPage } from "../../src/server/admin/metrics-page.ts";
+import { probePages, type ProbeSources } from "../../src/server/admin/probe-pages.ts";
 import { exchange, openSocket, request } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
@@ -34,11 +35,12 @@ async function admin(changes: Changes = {}): Promise<Admin> {
     port: 0,
     pages: [
       metricsPage(metricsText, "text/plain; version=0.0.4; charset=utf-8"),
-      ...probePages({ started: begun, checks: ready }),
+      ...probePages({ livenessFailures: () => [], started: begun, checks: ready }),
       ...pages,
     ],
-    allow: networks(["127.0.0.0/8", "::1"]),
+    allow: createNetworks(["127.0.0.0/8", "::1"]),
     log: silent,
+    nextId: createResponseIds(0),
     ...rest,
   });
   started.push(one);
@@ -82,6 +84,16 @@ test("scrapes at the same time are one scrape", async () => {
   expect(scrapes).toBe(1);
 });
 
+test("neighbours that scrape one after the other are all answered", async () => {
+  let scrapes = 0;
+  const metricsText = async (): Promise<string> => `scrapes ${(scrapes += 1)}\n`;
+  const one = await admin({ allow: createNetworks(["10.0.0.0/8"]), metricsText });
+  for (let round = 0; round < 3; round += 1) {
+    const { last } = await ask(one, "GET /metrics");
+    expect([last.status, last.body]).toEqual([200, "scrapes 1\n"]);
+  }
+});
+
 test("metrics that cannot be told are a 500, and the listener lives", async () => {
   const peer = await admin({ metricsText: () => Promise.reject(new Error("no")) });
   expect((await ask(peer, "GET /metrics")).last.status).toBe(500);
@@ -118,6 +130,15 @@ test("a check is left out by ?exclude, and only that one", async () => {
   expect([last.status, last.body]).toEqual([200, "ready\nupstreams: excluded\ndraining: no\n"]);
 });
 
+test("a check that is not there is told, and changes nothing", async () => {
+  const peer = await admin();
+  const { last } = await ask(peer, "GET /readyz?exclude=nope&exclude=listener");
+  expect([last.status, last.body]).toEqual([
+    200,
+    'ready\nwarn: some health checks cannot be excluded: no matches for "nope"; there is "listener"\n',
+  ]);
+});
+
 test("the start is over when everything is there", async () => {
   let begun = false;
   const peer = await admin({ begun: () => begun });
@@ -138,10 +159,40 @@ test("a check that throws is a 500 and no crash", async () => {
 
 test("anything else is a 404 in JSON", async () => {
   const peer = await admin();
-  for (const line of ["GET /", "GET /metrics/", "POST /api/authenticate", "GET http://[/metrics"]) {
+  for (const line of ["GET /metrics/", "POST /api/authenticate", "GET http://[/metrics"]) {
     const { last } = await ask(peer, line);
     expect([line, last.status]).toEqual([line, 404]);
-    expect(JSON.parse(last.body)).toMatchObject({ success: false });
+    expect(JSON.parse(last.body)).toMatchObject({ id: expect.any(Number), success: false });
+  }
+});
+
+test("/ lists the pages", async () => {
+  const { last } = await ask(await admin(), "GET /");
+  expect([last.status, last.header("content-type")]).toEqual([200, "application/json"]);
+  const { pages, ...rest }: { pages: object[] } = JSON.parse(last.body);
+  expect(rest).toEqual({ id: expect.any(Number), message: expect.any(String), success: true });
+  expect(pages).toContainEqual({ method: "GET", path: "/metrics", audience: "everybody" });
+});
+
+test.each([
+  ["GET /nothing", 404],
+  ["POST /livez", 405],
+  ["GET /livez\r\nExpect: gold", 417],
+  ["GET /livez HTTP/9.9\r\n\r\n", 400],
+])("%j is refused with the envelope, and its id is like no other", async (line, status) => {
+  const peer = await admin();
+  const bytes = line.includes("Expect")
+    ? line.replace("\r\n", " HTTP/1.1\r\nHost: localhost\r\n") + "\r\n\r\n"
+    : request([`${line} HTTP/1.1`, "Host: localhost"]);
+  const answers = await Promise.all([exchange(peer, bytes), exchange(peer, bytes)]);
+  const envelopes = answers.map(({ last }): { id: number } => {
+    expect(last.status).toBe(status);
+    return JSON.parse(last.body);
+  });
+  expect(new Set(envelopes.map(({ id }) => id)).size).toBe(2);
+  for (const envelope of envelopes) {
+    expect(envelope).toMatchObject({ id: expect.any(Number), message: expect.any(String) });
+    expect(envelope).toMatchObject({ success: false });
   }
 });
 
@@ -195,7 +246,7 @@ describe("what changes or reveals something", () => {
   });
 
   test("answers nobody else, whatever they say of themselves", async () => {
-    const peer = await admin({ pages, allow: networks(["10.0.0.0/8"]) });
+    const peer = await admin({ pages, allow: createNetworks(["10.0.0.0/8"]) });
     const before = asked;
     for (const line of ["GET /-/secret?a=b", "POST /-/secret", "DELETE /-/secret"]) {
       const headers = ["X-Forwarded-For: 10.0.0.1", "Forwarded: for=10.0.0.1"];

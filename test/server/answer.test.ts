@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { errorRow, ERRORS, GateError, type ErrorCode } from "../../src/core/errors.ts";
-import { envelopeAnswer, errorAnswer, send } from "../../src/server/answer.ts";
-import { TrackedResponse } from "../../src/server/tracked-response.ts";
+import { errorRow, ERRORS, GateError, type ErrorCode } from "../../src/core/request/errors.ts";
+import { envelopeAnswer, errorAnswer, send } from "../../src/server/request/write-answer.ts";
+import { TrackedResponse } from "../../src/server/request/tracked-response.ts";
 import { expectEnvelope, expectRefusal } from "../support/envelope.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { exchange, request } from "../support/raw-client.ts";
@@ -35,13 +35,18 @@ describe("an envelope", () => {
 
 describe.each(CODES)("the answer to %s", (code) => {
   const row = errorRow(code);
-  const answer = errorAnswer(new GateError(code, { reason: "secret-reason" }), 7, "r", "realm-1");
+  const answer = errorAnswer(
+    new GateError(code, { reason: "throttled_global" }),
+    7,
+    "r",
+    "realm-1",
+  );
   const headers = headersOf(answer);
 
   test("is the envelope, and does not tell the reason", () => {
     expect(answer.status).toBe(row.status);
     expect(JSON.parse(answer.body)).toEqual({ id: 7, message: row.message, success: false });
-    expect(JSON.stringify(answer)).not.toContain("secret-reason");
+    expect(JSON.stringify(answer)).not.toContain("throttled_global");
   });
 
   test("has the headers that its row asks for, and no others", () => {

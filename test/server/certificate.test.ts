@@ -1,9 +1,10 @@
+import { readFileSync } from "node:fs";
 import { createPrivateKey } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import { notAfter, readCertificate } from "../../src/server/certificate.ts";
-import { developmentCertificate } from "../../src/server/development-certificate.ts";
+import { notAfter, readCertificate } from "../../src/server/tls/certificate.ts";
+import { createDevelopmentCertificate } from "../../src/server/tls/development-certificate.ts";
 import { testCertificates, type TestCertificates } from "../support/certificates.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -34,10 +35,11 @@ beforeAll(async () => {
 afterAll(() => directory.close());
 
 const file = (name: string): string => join(directory.path, name);
+const textOf = (path: string): string => readFileSync(path, "utf8");
 
 function faultsOf(certFile: string, keyFile: string): string[] {
   try {
-    readCertificate(file(certFile), file(keyFile));
+    readCertificate(file(certFile), file(keyFile), textOf);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     expect(error.message).not.toContain("s3cret");
@@ -48,8 +50,8 @@ function faultsOf(certFile: string, keyFile: string): string[] {
 
 describe("a certificate", () => {
   test("is read with its key, a chain too", () => {
-    expect(readCertificate(file("server.crt"), file("server.key"))).toEqual(pairs.server);
-    const { cert } = readCertificate(file("chain.crt"), file("server.key"));
+    expect(readCertificate(file("server.crt"), file("server.key"), textOf)).toEqual(pairs.server);
+    const { cert } = readCertificate(file("chain.crt"), file("server.key"), textOf);
     expect(cert.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
   });
 
@@ -72,7 +74,7 @@ describe("a certificate", () => {
 });
 
 test("the end of a certificate is in whole seconds since the epoch", async () => {
-  const { cert } = await developmentCertificate(["localhost"]);
+  const { cert } = await createDevelopmentCertificate(["localhost"]);
   const thirtyDays = Date.now() / 1000 + 30 * 86_400;
   expect(Number.isInteger(notAfter(cert))).toBe(true);
   expect(Math.abs(notAfter(cert) - thirtyDays)).toBeLessThan(120);

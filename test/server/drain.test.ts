@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Log } from "../../src/core/log.ts";
-import { drain } from "../../src/server/drain.ts";
-import type { Listener } from "../../src/server/listen.ts";
+import { drain } from "../../src/server/listener/draining.ts";
+import type { Listener } from "../../src/server/listener/listen.ts";
 import { until } from "../support/until.ts";
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -20,6 +20,8 @@ function listening() {
       return ended.promise;
     },
     closeIdle: () => void told.push("closeIdle"),
+    requests: () => [],
+    refuseAll: () => void told.push("refuseAll"),
     closeAll() {
       told.push("closeAll");
       ended.resolve();

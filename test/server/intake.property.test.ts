@@ -2,10 +2,11 @@ import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { GateError } from "../../src/core/errors.ts";
-import { GateRequest } from "../../src/core/gate-request.ts";
-import { networks } from "../../src/lib/networks.ts";
-import { createIntake, type Intake } from "../../src/server/intake.ts";
+import { GateError } from "../../src/core/request/errors.ts";
+import { GateRequest } from "../../src/core/request/gate-request.ts";
+import { createNetworks } from "../../src/lib/http/networks.ts";
+import { createIntake, type Intake } from "../../src/server/request/intake.ts";
+import { MAX_HEADER_FIELDS } from "../../src/server/request/request-fields.ts";
 import { valuesIn } from "../support/pairs.ts";
 
 interface Parts {
@@ -82,7 +83,10 @@ const parts: fc.Arbitrary<Parts> = fc.record({
     .map(([hosted, others]) => (hosted ? [["Host", "a.test"] as const, ...others] : others)),
 });
 
-const intake = createIntake(networks([]));
+const intake = createIntake({
+  trustedProxies: createNetworks([]),
+  limits: { headers: MAX_HEADER_FIELDS },
+});
 
 /** What intake makes of a message on a socket: the request, or the word of its refusal. */
 function read(taking: Intake, { method, url, httpVersion, fields }: Parts, socket = new Socket()) {
@@ -133,7 +137,10 @@ test("whatever comes is refused by the table, or can be read in one way only", (
 test("what is remembered of a connection never changes how the next request on it is read", () => {
   fc.assert(
     fc.property(fc.array(parts, { maxLength: 6 }), (requests) => {
-      const remembering = createIntake(networks([]));
+      const remembering = createIntake({
+        trustedProxies: createNetworks([]),
+        limits: { headers: MAX_HEADER_FIELDS },
+      });
       const socket = new Socket();
       for (const given of requests) {
         const [kept, afresh] = [read(remembering, given, socket), read(intake, given)];

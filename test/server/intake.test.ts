@@ -2,18 +2,19 @@ import { once } from "node:events";
 import { createServer, IncomingMessage, type Server } from "node:http";
 import { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { GateError } from "../../src/core/errors.ts";
-import type { GateRequest } from "../../src/core/gate-request.ts";
-import { networks } from "../../src/lib/networks.ts";
-import { createIntake, requestIdOf } from "../../src/server/intake.ts";
-import { MAX_HEADER_FIELDS } from "../../src/server/request-fields.ts";
+import { GateError } from "../../src/core/request/errors.ts";
+import type { GateRequest } from "../../src/core/request/gate-request.ts";
+import { createNetworks } from "../../src/lib/http/networks.ts";
+import { createIntake, requestIdOf } from "../../src/server/request/intake.ts";
+import { MAX_HEADER_FIELDS } from "../../src/server/request/request-fields.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { exchange, request } from "../support/raw-client.ts";
 
 /** What intake made of the requests that the server got. */
 const read: (GateRequest | GateError)[] = [];
 let server: Server;
-const intake = createIntake(networks([]));
+const limits = { headers: MAX_HEADER_FIELDS };
+const intake = createIntake({ trustedProxies: createNetworks([]), limits });
 
 beforeAll(async () => {
   server = createServer({ requireHostHeader: false }, (message, response) => {
@@ -179,7 +180,10 @@ function messageWith(rawHeaders: readonly string[], from = "10.0.0.1"): Incoming
 }
 
 describe("behind trusted proxies, the client", () => {
-  const behind = createIntake(networks(["10.0.0.0/8", "2001:db8::/32"]));
+  const behind = createIntake({
+    trustedProxies: createNetworks(["10.0.0.0/8", "2001:db8::/32"]),
+    limits,
+  });
   const FAR = "203.0.113.7";
 
   test.each<[from: string, lists: string[], client: string]>([
@@ -226,7 +230,10 @@ describe("behind trusted proxies, the client", () => {
 
   test("is told of when it is not named, with the proxy that should have", () => {
     const told: [proxy: string, list: string | undefined][] = [];
-    const telling = createIntake(networks(["10.0.0.0/8"]), 100, (...one) => told.push(one));
+    const telling = createIntake({
+      ...{ trustedProxies: createNetworks(["10.0.0.0/8"]), limits: { headers: 100 } },
+      unknown: (...one) => told.push(one),
+    });
     const from = (list: readonly string[], peer = "10.0.0.1"): void => {
       telling(
         messageWith(

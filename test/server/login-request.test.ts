@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { GateError } from "../../src/core/errors.ts";
-import { parseLoginRequest, requireJson } from "../../src/server/login-request.ts";
+import { GateError } from "../../src/core/request/errors.ts";
+import { checkLoginHead, parseLoginRequest } from "../../src/server/endpoints/authenticate.ts";
+
+function checkHead(headersDistinct: Record<string, string[]>): void {
+  checkLoginHead({ bodyLength: 2 }, { headersDistinct });
+}
 
 function refusalOf(work: () => unknown): GateError {
   try {
@@ -71,7 +75,7 @@ describe("the content type", () => {
     "application/json;charset=utf-8",
     'application/json ; charset = "UTF-8"',
   ])("is JSON: %s", (type) => {
-    expect(() => requireJson({ "content-type": [type] })).not.toThrow();
+    expect(() => checkHead({ "content-type": [type] })).not.toThrow();
   });
 
   test.each([
@@ -80,13 +84,13 @@ describe("the content type", () => {
     ...["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "*/*"],
   ])("is not: %s", (type) => {
     const headers = type === undefined ? {} : { "content-type": [type] };
-    expect(refusalOf(() => requireJson(headers)).code).toBe("login_media_type");
+    expect(refusalOf(() => checkHead(headers)).code).toBe("login_media_type");
   });
 
   test.each<[string, Record<string, string[]>]>([
     ["said twice", { "content-type": ["application/json", "application/json"] }],
     ["encoded", { "content-type": ["application/json"], "content-encoding": ["gzip"] }],
   ])("is not: %s", (_name, headers) => {
-    expect(refusalOf(() => requireJson(headers)).code).toBe("login_media_type");
+    expect(refusalOf(() => checkHead(headers)).code).toBe("login_media_type");
   });
 });

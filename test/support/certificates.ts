@@ -1,4 +1,5 @@
-import { generate } from "selfsigned";
+import { readFileSync } from "node:fs";
+import type { generate } from "selfsigned";
 
 interface KeyPair {
   readonly key: string;
@@ -10,21 +11,34 @@ export interface TestCertificates {
   readonly ca: string;
   /** For 127.0.0.1, ::1 and localhost. */
   readonly server: KeyPair;
+  /** For other.example.com alone. */
+  readonly other: KeyPair;
   /** For client authentication, CN "sallyport-test-client". */
   readonly client: KeyPair;
 }
 
 type Extensions = NonNullable<NonNullable<Parameters<typeof generate>[1]>["extensions"]>;
 
+/** The environment variable by which `made-once.ts` names the file with the certificates of this run. */
+export const CERTIFICATES = "VITEST_CERTIFICATES";
+
 let made: Promise<TestCertificates> | undefined;
 
-/** An authority with one server and one client certificate, made on the first call. */
+/** The certificates of this run, or else new ones on the first call. */
 export function testCertificates(): Promise<TestCertificates> {
-  made ??= make();
+  made ??= readOrMake();
   return made;
 }
 
-async function make(): Promise<TestCertificates> {
+async function readOrMake(): Promise<TestCertificates> {
+  const file = process.env[CERTIFICATES];
+  return file === undefined ? makeCertificates() : JSON.parse(readFileSync(file, "utf8"));
+}
+
+/** An authority with one server and one client certificate. */
+export async function makeCertificates(): Promise<TestCertificates> {
+  // Loaded by few: it takes longer than the certificates.
+  const { generate } = await import("selfsigned");
   const authority = await generate([{ name: "commonName", value: "Sallyport Test CA" }], {
     keyType: "ec",
     algorithm: "sha256",
@@ -58,6 +72,11 @@ async function make(): Promise<TestCertificates> {
       "localhost",
       { name: "extKeyUsage", serverAuth: true },
       { name: "subjectAltName", altNames: [...altNames] },
+    ),
+    other: await issue(
+      "other.example.com",
+      { name: "extKeyUsage", serverAuth: true },
+      { name: "subjectAltName", altNames: [{ type: 2, value: "other.example.com" }] },
     ),
     client: await issue("sallyport-test-client", { name: "extKeyUsage", clientAuth: true }),
   };

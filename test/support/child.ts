@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
@@ -11,28 +11,39 @@ export interface Child {
   /** Resolves with the exit code, or the name of the signal that ended it. */
   readonly exit: Promise<number | NodeJS.Signals>;
   exited(): boolean;
-  /** The first line that `pick` makes something of; throws when the child ends or `timeoutMs` pass before. */
+  /** The first line that `pick` makes something of; throws when the child ends, or is ended since `timeoutMs` have passed. */
   line<T>(pick: (line: string) => T | undefined, timeoutMs?: number): Promise<T>;
+  /** Reads no more of standard output until the child has ended, so that the pipe fills up. */
+  pause(): void;
   signal(name: NodeJS.Signals): void;
   /** Ends it for certain. */
   kill(): Promise<void>;
 }
 
-/** Runs a script with this Node; its environment is ours with `env` put over it, undefined removing a name. */
+const running = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/**
+ * Runs a script with this Node and flags for it; its environment is ours with `env` put over it, undefined removing a name.
+ */
 export function startChild(
   script: string,
   args: readonly string[],
   env: Record<string, string | undefined> = {},
+  flags: readonly string[] = [],
 ): Child {
-  const child = spawn(process.execPath, [script, ...args], {
+  const child = spawn(process.execPath, [...flags, script, ...args], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const lines: string[] = [];
   const watchers = new Set<(line: string) => void>();
   let errors = "";
-  let running = true;
-  createInterface({ input: child.stdout }).on("line", (line) => {
+  let ended = false;
+  running.add(child);
+  const reader = createInterface({ input: child.stdout }).on("line", (line) => {
     lines.push(line);
     for (const watch of watchers) {
       watch(line);
@@ -40,7 +51,8 @@ export function startChild(
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
   const exit = once(child, "close").then(([code, signal]): number | NodeJS.Signals => {
-    running = false;
+    ended = true;
+    running.delete(child);
     return typeof code === "number" ? code : signal;
   });
   return {
@@ -48,7 +60,7 @@ export function startChild(
     lines,
     stderr: () => errors,
     exit,
-    exited: () => !running,
+    exited: () => ended,
     async line(pick, timeoutMs = 25_000) {
       for (const line of lines) {
         const picked = pick(line);
@@ -67,7 +79,11 @@ export function startChild(
       const fail = (why: string): void =>
         reject(new Error(`${why}\n${lines.join("\n")}\n${errors}`));
       watchers.add(watch);
-      const timer = setTimeout(fail, timeoutMs, "the line that was waited for did not come");
+      const timer = setTimeout(() => {
+        // Whoever waited has nothing yet by which to end it.
+        child.kill("SIGKILL");
+        fail("the line that was waited for did not come");
+      }, timeoutMs);
       void exit.then((code) => fail(`the child ended with ${code}`));
       try {
         return await promise;
@@ -75,6 +91,10 @@ export function startChild(
         clearTimeout(timer);
         watchers.delete(watch);
       }
+    },
+    pause() {
+      reader.pause();
+      child.once("exit", () => reader.resume());
     },
     signal: (name) => void child.kill(name),
     async kill() {

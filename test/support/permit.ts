@@ -2,11 +2,15 @@ import {
   mintGateRequest,
   type GateRequest,
   type GateRequestParts,
-} from "../../src/core/gate-request.ts";
-import { mintIdentity, type Identity, type IdentityClaims } from "../../src/core/identity.ts";
-import { mintPermit, type Permit } from "../../src/core/permit.ts";
-import { networkOf } from "../../src/lib/client-network.ts";
-import type { Route } from "../../src/core/route.ts";
+} from "../../src/core/request/gate-request.ts";
+import {
+  mintIdentity,
+  type Identity,
+  type IdentityClaims,
+} from "../../src/core/request/identity.ts";
+import { mintPermit, type Permit } from "../../src/core/request/permit.ts";
+import { clientNetwork } from "../../src/lib/http/client-network.ts";
+import type { Route } from "../../src/core/request/route.ts";
 
 /** The three proofs and a route, for tests of what is built on them; what is not said is harmless. */
 
@@ -28,7 +32,7 @@ export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest 
     peer: "192.0.2.1",
     peerTrusted: false,
     client: "192.0.2.1",
-    network: networkOf(parts.client ?? "192.0.2.1"),
+    network: clientNetwork(parts.client ?? "192.0.2.1"),
     secure: true,
     clientSubject: undefined,
     expectsContinue: false,

@@ -1,10 +1,12 @@
 import { argon2Sync, randomBytes } from "node:crypto";
+import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { json } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { testCertificates } from "./certificates.ts";
 import { startChild, type Child } from "./child.ts";
+import { entry } from "./entry.ts";
 import type { Gate } from "./gate.ts";
+import { imageFlags } from "./image-flags.ts";
 import { leaksIn } from "./leaks.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
@@ -13,6 +15,7 @@ export type LogLine = Readonly<Record<string, unknown>>;
 
 export interface Sallyport extends Gate {
   readonly pid: number;
+  /** Of no use without TLS (`server.tls: off`). */
   readonly ca: string;
   readonly adminPort: number;
   /** The directory that holds config.yaml, users.yaml and the certificate. */
@@ -21,6 +24,8 @@ export interface Sallyport extends Gate {
   readonly token: string;
   /** Log lines so far, those that are JSON. */
   log(): LogLine[];
+  /** Reads no more of the log until the process has ended. */
+  pauseLog(): void;
   stderr(): string;
   login(username: string, password: string): Promise<string>;
   /** SIGTERM; resolves with the exit code (or the name of the signal that ended it). */
@@ -37,6 +42,8 @@ export interface SallyportOptions {
   /** Laid over the default configuration: objects are merged, everything else replaces. */
   readonly config?: ConfigParts;
   readonly env?: Record<string, string>;
+  /** Of Node's, instead of the image's. */
+  readonly flags?: readonly string[];
   /** Further files beside config.yaml. */
   readonly files?: Readonly<Record<string, string>>;
   /** What alice shows to log in when the start is over, where a certificate is required. */
@@ -48,9 +55,9 @@ export interface SallyportOptions {
 export const ALICE = { username: "alice", password: "correct horse battery staple" };
 
 /**
- * Starts the product as people do: `serve --config config.yaml` in a child process, from source or, where the environment
- * variable SALLYPORT_ENTRY names a file, from that (what is shipped is tested the same way). Without other `config` it has
- * the user alice of the group sales, everything below /public/ without a token, and everything else with one.
+ * Starts the product as the image does: `serve --config config.yaml` in a child process, from what `entry()` names, with
+ * the image's flags. Without other `config` it has the user alice of the group sales, everything below /public/ without a
+ * token, and everything else with one.
  */
 export async function startSallyport(options: SallyportOptions): Promise<Sallyport> {
   const { ca, server } = await testCertificates();
@@ -63,17 +70,26 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
   }
   // JSON is YAML, too.
   const config = merge(defaultConfig(options.target), options.config ?? {});
+  const authority = isParts(config["server"]) && config["server"]["tls"] === "off" ? undefined : ca;
   const file = await directory.write("config.yaml", JSON.stringify(config, undefined, 2));
-  const child = startChild(entry(), ["serve", "--config", file], {
-    SALLYPORT_ENTRY: undefined,
-    ...options.env,
-  });
+  const env = { SALLYPORT_ENTRY: undefined, ...options.env };
+  const child = startChild(
+    entry(),
+    ["serve", "--config", file],
+    env,
+    options.flags ?? imageFlags(),
+  );
   try {
     const port = await child.line(portOf("listening"));
     const adminPort = config["admin"] === "off" ? 0 : await child.line(portOf("admin listening"));
     const login = (username: string, password: string): Promise<string> =>
       logIn(
-        { port, ca, ...options.clientCertificate, rejectUnauthorized: options.insecure !== true },
+        {
+          port,
+          ca: authority,
+          ...options.clientCertificate,
+          rejectUnauthorized: options.insecure !== true,
+        },
         username,
         password,
       );
@@ -95,6 +111,7 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
       token,
       directory: directory.path,
       log: () => logLines(child),
+      pauseLog: child.pause,
       stderr: child.stderr,
       login,
       stop() {
@@ -158,12 +175,6 @@ function isParts(value: unknown): value is ConfigParts {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function entry(): string {
-  return (
-    process.env["SALLYPORT_ENTRY"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url))
-  );
-}
-
 function portOf(message: string): (line: string) => number | undefined {
   return (line) => {
     const parsed = parseLine(line);
@@ -185,15 +196,22 @@ function parseLine(line: string): LogLine | undefined {
 }
 
 async function logIn(
-  where: { port: number; ca: string; key?: string; cert?: string; rejectUnauthorized: boolean },
+  where: {
+    port: number;
+    ca: string | undefined;
+    key?: string;
+    cert?: string;
+    rejectUnauthorized: boolean;
+  },
   username: string,
   password: string,
 ): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-  const sent = httpsRequest(
+  const { ca, ...secure } = where;
+  const plain = { host: "127.0.0.1", port: where.port };
+  const sent = (ca === undefined ? httpRequest : httpsRequest)(
     {
-      host: "127.0.0.1",
-      ...where,
+      ...(ca === undefined ? plain : { ...plain, ...secure, ca }),
       method: "POST",
       path: "/api/authenticate",
       headers: { "content-type": "application/json" },

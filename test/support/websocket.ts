@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { WebSocket, WebSocketServer } from "ws";
 import { listeningPort } from "./listening-port.ts";
 import type { Peer } from "./raw-client.ts";
@@ -16,11 +17,18 @@ export interface WebSocketBackend extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Sends every message back. A target that ends in `/refuse` is answered 403 instead of upgraded. */
-export async function startWebSocketBackend(): Promise<WebSocketBackend> {
+/**
+ * Sends every message back. A target that ends in `/refuse` is answered 403 instead of upgraded.
+ * @param tls its certificate; without one it speaks plain HTTP.
+ */
+export async function startWebSocketBackend(tls?: {
+  readonly key: string;
+  readonly cert: string;
+}): Promise<WebSocketBackend> {
   const upgrades: { url: string; rawHeaders: string[] }[] = [];
   const closeCodes: number[] = [];
-  const server = createServer((_request, response) => response.end("no websocket"));
+  const server = tls === undefined ? createServer() : createSecureServer(tls);
+  server.on("request", (_request, response) => response.end("no websocket"));
   const sockets = new WebSocketServer({ noServer: true });
   server.on("upgrade", (request, socket, head) => {
     upgrades.push({ url: request.url ?? "", rawHeaders: request.rawHeaders });
@@ -48,7 +56,7 @@ export async function startWebSocketBackend(): Promise<WebSocketBackend> {
     await once(server, "close");
   };
   return {
-    url: `http://127.0.0.1:${listeningPort(server)}`,
+    url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${listeningPort(server)}`,
     upgrades,
     open: () => sockets.clients.size,
     closeCodes,

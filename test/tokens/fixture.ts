@@ -1,10 +1,20 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
 import { onTestFinished } from "vitest";
+import { Identity } from "../../src/core/request/identity.ts";
+import type {
+  TokenRefusal,
+  TokenVerdict,
+  VerificationNotes,
+} from "../../src/core/request/token-verifier.ts";
+import { andThen } from "../../src/lib/async/and-then.ts";
 import type { Clock } from "../../src/lib/clock.ts";
-import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
-import { loadSigningKeys, type SigningKeys } from "../../src/tokens/signing-keys.ts";
-import { createTokenVerifier, type TokenVerifierOptions } from "../../src/tokens/verifier.ts";
+import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
+import { loadSigningKeys, type SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import {
+  CachingTokenVerifier,
+  type TokenVerifierOptions,
+} from "../../src/tokens/verify/verifier.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 /** When the tests take place: seconds since the epoch. */
@@ -28,23 +38,36 @@ export function setClock(): SetClock {
   };
 }
 
-/** A verifier of tokens for `AUDIENCE`, with what it told to its observer; closed with the test. */
+/** A verifier of tokens for `AUDIENCE` whose verdicts are the caller or the reason, with what it remembered; closed with the test. */
 export function verifierFor(keys: SigningKeys, options: Partial<TokenVerifierOptions> = {}) {
   const clock = setClock();
   const log = recordedLog();
   const cache = { hit: 0, miss: 0 };
-  const verifier = createTokenVerifier({
+  const caching = new CachingTokenVerifier({
     issuer: ISSUER,
     audience: AUDIENCE,
     keys,
-    cacheEntries: 100,
+    ...{ cacheEntries: 100, cacheBytes: 16 * 1024 * 1024, maxBytes: 8192 },
     clock,
     log,
-    observer: { tokenCache: (result) => void (cache[result] += 1) },
     ...options,
   });
-  onTestFinished(() => verifier.close());
+  onTestFinished(() => caching.close());
+  const verifier = {
+    entries: () => caching.entries,
+    close: () => caching.close(),
+    verify(token: string, connection?: object) {
+      const notes: VerificationNotes = { tokenCache: undefined };
+      const verdict = caching.verify(token, connection, notes);
+      if (notes.tokenCache !== undefined) cache[notes.tokenCache] += 1;
+      return andThen(verdict, reasonOf, undefined);
+    },
+  };
   return { verifier, clock, log, cache };
+}
+
+function reasonOf(_: undefined, verdict: TokenVerdict): Identity | TokenRefusal["reason"] {
+  return verdict instanceof Identity ? verdict : verdict.reason;
 }
 
 export function ownKeys(algorithm: SigningAlgorithm = "ES256"): Promise<SigningKeys> {

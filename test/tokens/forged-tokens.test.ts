@@ -1,7 +1,8 @@
 import { createPublicKey, createSecretKey, randomBytes } from "node:crypto";
 import { exportJWK } from "jose";
 import { describe, expect, test } from "vitest";
-import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, encoded, NOW, ownKeys, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
@@ -59,7 +60,7 @@ describe("the algorithm is the key's, not the token's", () => {
     await directory.write("s.jwk", JSON.stringify(secret.export({ format: "jwk" })));
     const shared = await loadSigningKeys({
       algorithm: "HS512",
-      directory: directory.path,
+      files: await readKeyFiles(directory.path),
       log: recordedLog(),
     });
     const weaker = { kid: signerOf(shared).kid, algorithm: "HS256", key: secret };

@@ -1,9 +1,9 @@
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { describe, expect, test } from "vitest";
-import { Identity } from "../../src/core/identity.ts";
-import { ALGORITHMS, isSigningAlgorithm } from "../../src/tokens/algorithms.ts";
+import { Identity } from "../../src/core/request/identity.ts";
+import { ALGORITHMS, isSigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { createTokenIssuer } from "../../src/tokens/issuer.ts";
-import type { SigningKeys } from "../../src/tokens/signing-keys.ts";
+import type { SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { AUDIENCE, ISSUER, NOW, ownKeys, setClock, signerOf, verifierFor } from "./fixture.ts";
 
 function issuerWith(keys: SigningKeys) {

@@ -2,8 +2,9 @@ import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import { calculateJwkThumbprint } from "jose";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
-import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
+import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -21,7 +22,8 @@ export async function loading(files: Files, algorithm: SigningAlgorithm = "ES256
     await chmod(await directory.write(name, content), 0o600);
   }
   const log = recordedLog();
-  return { keys: await loadSigningKeys({ algorithm, directory: directory.path, log }), log };
+  const read = await readKeyFiles(directory.path);
+  return { keys: await loadSigningKeys({ algorithm, files: read, log }), log };
 }
 
 export async function refusal(files: Files, algorithm: SigningAlgorithm = "ES256") {

@@ -3,9 +3,10 @@ import { chmod, mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import { Identity } from "../../src/core/identity.ts";
-import type { SigningAlgorithm } from "../../src/tokens/algorithms.ts";
-import { loadSigningKeys } from "../../src/tokens/signing-keys.ts";
+import { Identity } from "../../src/core/request/identity.ts";
+import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
+import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
@@ -60,7 +61,8 @@ describe("key files", () => {
     await directory.write("..2026/key.pem", pem(ec.privateKey));
     await symlink("..2026", join(directory.path, "..data"));
     await symlink("..data/key.pem", join(directory.path, "key.pem"));
-    const options = { algorithm: "ES256", directory: directory.path, log: recordedLog() } as const;
+    const files = await readKeyFiles(directory.path);
+    const options = { algorithm: "ES256", files, log: recordedLog() } as const;
     expect((await loadSigningKeys(options)).verification).toHaveLength(1);
   });
 
@@ -70,7 +72,8 @@ describe("key files", () => {
     await chmod(await directory.write("b.pem", pem(ecPair().privateKey)), 0o604);
     await chmod(await directory.write("c.pem", pem(ecPair().publicKey)), 0o644);
     const log = recordedLog();
-    await loadSigningKeys({ algorithm: "ES256", directory: directory.path, log });
+    const files = await readKeyFiles(directory.path);
+    await loadSigningKeys({ algorithm: "ES256", files, log });
     const warnings = log.lines.filter(({ level }) => level === "warn");
     expect(warnings.map(({ fields }) => fields?.["files"])).toEqual([
       [join(directory.path, "b.pem"), join(directory.path, "a.pem")],
@@ -141,12 +144,7 @@ describe("refused at start, naming the file and nothing of its content", () => {
   test("an empty directory, a missing one, and one without a key for the algorithm", async () => {
     expect(await refusal({})).toHaveLength(1);
     expect(await refusal({ "rsa.pem": pem(rsa.privateKey) }, "ES256")).toHaveLength(1);
-    const options = {
-      algorithm: "ES256",
-      directory: "/nowhere/at/all",
-      log: recordedLog(),
-    } as const;
-    await expect(loadSigningKeys(options)).rejects.toBeInstanceOf(ConfigError);
+    await expect(readKeyFiles("/nowhere/at/all")).rejects.toBeInstanceOf(ConfigError);
   });
 
   test("a secret that is long enough for another algorithm only", async () => {

@@ -3,8 +3,11 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import { makeKey } from "../../src/tokens/key-making.ts";
-import { openOwnKeys } from "../../src/tokens/watched-keys.ts";
+import type { Change } from "../../src/core/change.ts";
+import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
+import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { makeKey } from "../../src/tokens/keys/key-making.ts";
+import { openOwnKeys, type WatchedKeys } from "../../src/tokens/keys/watched-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
@@ -27,12 +30,23 @@ async function opened(directory: string) {
   const reloads: boolean[] = [];
   const clock = setClock();
   const reloaded = (successful: boolean): void => void reloads.push(successful);
-  const keys = await openOwnKeys({ algorithm: "ES256", directory, clock, log, reloaded });
+  const files = await readKeyFiles(directory);
+  const keys = await openOwnKeys({ algorithm: "ES256", files, clock, log, reloaded });
   onTestFinished(() => keys.close());
   let changes = 0;
   keys.onChange(() => void (changes += 1));
   const errors = () => log.lines.filter(({ level }) => level === "error");
   return { keys, log, errors, reloads, clock, changes: () => changes };
+}
+
+/** As a reload does: with what the directory holds now. */
+async function prepare(
+  keys: WatchedKeys,
+  algorithm: SigningAlgorithm,
+  directory: string | undefined,
+): Promise<Change> {
+  const files = directory === undefined ? undefined : await readKeyFiles(directory);
+  return keys.prepare({ algorithm, files });
 }
 
 async function directoryWith(files: Record<string, string>) {
@@ -135,13 +149,13 @@ describe("a directory of keys", () => {
     clock.advance(20_000);
     expect(keys.signing).toBeUndefined();
     expect(keys.verification).toEqual([]);
-    await (await keys.prepare({ algorithm: "ES256", directory })).commit();
+    await (await prepare(keys, "ES256", directory)).commit();
     expect(errors().map(({ message }) => message)).toEqual([
-      "No key signs at this time, nobody can log in",
+      "no key signs at this time: nobody can log in",
     ]);
     clock.advance(-15_000);
-    await (await keys.prepare({ algorithm: "ES256", directory })).commit();
-    expect(log.lines.at(-1)).toMatchObject({ message: "Another key signs now" });
+    await (await prepare(keys, "ES256", directory)).commit();
+    expect(log.lines.at(-1)).toMatchObject({ message: "another key signs now" });
   });
 
   test.each(["iat", "nbf", "exp"])("a JWK whose %s is no number is none", async (name) => {
@@ -159,21 +173,21 @@ describe("a change of place", () => {
     const second = await directoryWith({ "b.pem": pem(makeKey("ES256")) });
     const { keys } = await opened(first);
     const [a] = keys.ring;
-    await expect(
-      keys.prepare({ algorithm: "ES256", directory: "/nowhere" }),
-    ).rejects.toBeInstanceOf(ConfigError);
-    await expect(keys.prepare({ algorithm: "EdDSA", directory: second })).rejects.toBeInstanceOf(
-      ConfigError,
-    );
+    for (const [algorithm, directory] of [
+      ["ES256", "/nowhere"],
+      ["EdDSA", second],
+    ] as const) {
+      await expect(prepare(keys, algorithm, directory)).rejects.toBeInstanceOf(ConfigError);
+    }
     expect(keys.ring[0]).toBe(a);
-    await (await keys.prepare({ algorithm: "ES256", directory: second })).commit();
+    await (await prepare(keys, "ES256", second)).commit();
     expect(keys.ring.map(({ file }) => file)).toEqual([join(second, "b.pem")]);
     await put(second, "c.jwk", jwk());
     await until(() => keys.ring.length === 2, SOON_MS);
-    await (await keys.prepare({ algorithm: "EdDSA", directory: undefined })).commit();
+    await (await prepare(keys, "EdDSA", undefined)).commit();
     expect(keys.ring.map(({ algorithm }) => algorithm)).toEqual(["EdDSA"]);
     const [made] = keys.ring;
-    await (await keys.prepare({ algorithm: "EdDSA", directory: undefined })).commit();
+    await (await prepare(keys, "EdDSA", undefined)).commit();
     expect(keys.ring[0]).toBe(made);
   });
 });
@@ -183,7 +197,7 @@ test("keys that are taken from elsewhere stay, though the old directory was just
   const old = await directoryWith(Object.fromEntries(names.map((name) => [name, jwk()])));
   const next = await directoryWith({ n: jwk() });
   const { keys } = await opened(old);
-  const place = (directory: string) => keys.prepare({ algorithm: "ES256", directory });
+  const place = (directory: string) => prepare(keys, "ES256", directory);
   /** Of the reading that takes so long, each part is met once or twice. */
   const rounds = 40;
   let readingMs = 0;

@@ -1,18 +1,20 @@
-import { describe, expect, test, vi } from "vitest";
-import { GateError } from "../../src/core/errors.ts";
-import { Identity } from "../../src/core/identity.ts";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { GateError } from "../../src/core/request/errors.ts";
+import { Identity } from "../../src/core/request/identity.ts";
 import { createTokenIssuer } from "../../src/tokens/issuer.ts";
-import { makeKey } from "../../src/tokens/key-making.ts";
-import { type KeyRing, ringOf } from "../../src/tokens/key-ring.ts";
-import type { KeyInState } from "../../src/tokens/key-states.ts";
-import { HeldKeys } from "../../src/tokens/own-keys.ts";
-import { publishedKeys } from "../../src/tokens/published-keys.ts";
-import { endings } from "../../src/tokens/rotation.ts";
-import { isSignedWith } from "../../src/tokens/signature.ts";
+import { makeKey } from "../../src/tokens/keys/key-making.ts";
+import { type KeyRing, createKeyRing } from "../../src/tokens/keys/key-ring.ts";
+import type { KeyInState } from "../../src/tokens/keys/key-states.ts";
+import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
+import { publishedKeys } from "../../src/tokens/keys/published-keys.ts";
+import { expiriesAfterRotation } from "../../src/tokens/keys/rotation.ts";
+import { isSignedWith } from "../../src/tokens/verify/signature.ts";
 import { AUDIENCE, ISSUER, NOW, setClock, verifierFor } from "./fixture.ts";
 
-// Counts the checks and lets them happen.
-vi.mock("../../src/tokens/signature.ts", { spy: true });
+// Counts the checks and lets them happen. Modules that other files of this process have loaded are loaded anew.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => void vi.resetModules());
+vi.mock("../../src/tokens/verify/signature.ts", { spy: true });
 
 /** Seconds from NOW on. */
 interface Times {
@@ -35,7 +37,7 @@ async function ring(keys: Record<string, Times>): Promise<KeyRing> {
       verifiesUntil: (NOW + ends) * 1000,
     };
   });
-  return ringOf(
+  return createKeyRing(
     found.toSorted((a, b) => b.madeAt - a.madeAt),
     "ES256",
   );
@@ -44,7 +46,7 @@ async function ring(keys: Record<string, Times>): Promise<KeyRing> {
 /** Everything that one replica has, by a clock of ours. */
 async function replica(keys: Record<string, Times>) {
   const clock = setClock();
-  const held = new HeldKeys(await ring(keys), clock);
+  const held = new ReplaceableKeys(await ring(keys), clock);
   const { verifier, cache } = verifierFor(held, { clock });
   const issuer = createTokenIssuer({
     ...{ issuer: ISSUER, audience: AUDIENCE, lifetimeMs: 3_600_000, keys: held, clock },
@@ -155,7 +157,7 @@ describe("the published keys", () => {
     }
     const times = { madeAt: 0, signsFrom: 0, verifiesUntil: Infinity };
     const secret = { file: "s", key: makeKey("HS256"), algorithm: "HS256" as const, ...times };
-    const shared = new HeldKeys(await ringOf([secret], "HS256"), clock);
+    const shared = new ReplaceableKeys(await createKeyRing([secret], "HS256"), clock);
     expect(shared.signing?.algorithm).toBe("HS256");
     expect(publishedKeys(shared.verification)).toEqual([]);
   });
@@ -173,7 +175,9 @@ describe("the ends that a rotation gives", () => {
   });
   const given = (...keys: KeyInState[]): Record<string, number> => {
     const times = { nowMs: NOW * 1000, signsFromMs: (NOW + 600) * 1000, lifetimeMs: 3_600_000 };
-    return Object.fromEntries(endings(keys, times).map((end) => [end.found.file, end.exp - NOW]));
+    return Object.fromEntries(
+      expiriesAfterRotation(keys, times).map((end) => [end.found.file, end.exp - NOW]),
+    );
   };
 
   test("are when the last token has ended, and a minute for the clocks", () => {

@@ -5,8 +5,8 @@ import {
   ALGORITHMS,
   isSigningAlgorithm,
   type SigningAlgorithm,
-} from "../../src/tokens/algorithms.ts";
-import { isSignedWith } from "../../src/tokens/signature.ts";
+} from "../../src/tokens/keys/algorithms.ts";
+import { isSignedWith } from "../../src/tokens/verify/signature.ts";
 
 interface Pair {
   readonly signing: KeyObject;

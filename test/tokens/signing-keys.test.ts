@@ -2,9 +2,10 @@ import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { utimes } from "node:fs/promises";
 import { MessageChannel } from "node:worker_threads";
 import { describe, expect, test } from "vitest";
-import { Identity } from "../../src/core/identity.ts";
-import { ALGORITHMS, isSigningAlgorithm } from "../../src/tokens/algorithms.ts";
-import { loadSigningKeys, type SigningKeys } from "../../src/tokens/signing-keys.ts";
+import { Identity } from "../../src/core/request/identity.ts";
+import { ALGORITHMS, isSigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
+import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { loadSigningKeys, type SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, ownKeys, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
@@ -41,7 +42,7 @@ describe("which key signs", () => {
     }
     const keys = await loadSigningKeys({
       algorithm: "ES256",
-      directory: directory.path,
+      files: await readKeyFiles(directory.path),
       log: recordedLog(),
     });
     expect(keys.verification).toHaveLength(Object.keys(files).length);

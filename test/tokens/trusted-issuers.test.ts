@@ -1,6 +1,6 @@
 import { createSecretKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { Identity } from "../../src/core/identity.ts";
+import { Identity } from "../../src/core/request/identity.ts";
 import { NOW, signerOf, tokenOf } from "./fixture.ts";
 import {
   OTHER,

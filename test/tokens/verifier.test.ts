@@ -1,7 +1,7 @@
-import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { Identity } from "../../src/core/identity.ts";
-import { isSignedWith } from "../../src/tokens/signature.ts";
-import type { SigningKeys } from "../../src/tokens/signing-keys.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { Identity } from "../../src/core/request/identity.ts";
+import { isSignedWith } from "../../src/tokens/verify/signature.ts";
+import type { SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import {
   AUDIENCE,
   ecPair,
@@ -19,8 +19,10 @@ beforeAll(async () => {
   keys = await ownKeys();
 });
 
-// Counts the checks and lets them happen.
-vi.mock("../../src/tokens/signature.ts", { spy: true });
+// Counts the checks and lets them happen. Modules that other files of this process have loaded are loaded anew.
+vi.hoisted(() => vi.resetModules());
+afterAll(() => void vi.resetModules());
+vi.mock("../../src/tokens/verify/signature.ts", { spy: true });
 const checks = vi.mocked(isSignedWith);
 afterEach(() => void checks.mockClear());
 
@@ -230,5 +232,35 @@ describe("the cache", () => {
       await verifier.verify(await tokenOf(signerOf(keys), { jti: String(each) }));
     }
     expect(verifier.entries()).toBe(3);
+  });
+
+  test("holds no more bytes than it may: tokens with many groups are fewer", async () => {
+    const { verifier, cache } = verifierFor(keys, { cacheEntries: 10_000, cacheBytes: 100_000 });
+    const groups = Array.from({ length: 200 }, (_, index) => `cn=team-${index},ou=groups`);
+    const tokens = await Promise.all(
+      Array.from({ length: 40 }, (_, each) =>
+        tokenOf(signerOf(keys), { jti: String(each), groups: each < 20 ? ["sales"] : groups }),
+      ),
+    );
+    const verifyAll = async (some: readonly string[]): Promise<number> => {
+      for (const token of some) await verifier.verify(token);
+      return verifier.entries();
+    };
+    expect(await verifyAll(tokens.slice(0, 20))).toBe(20);
+    const large = await verifyAll(tokens.slice(20));
+    // A token with 200 groups of 22 characters takes some 16 KB.
+    expect(large).toBeGreaterThanOrEqual(3);
+    expect(large).toBeLessThanOrEqual(10);
+    const { hit } = cache;
+    await verifier.verify(tokens.at(-1) ?? "");
+    expect(cache.hit).toBe(hit + 1);
+  });
+
+  test("verifies a token that alone takes more bytes than it may", async () => {
+    const { verifier } = verifierFor(keys, { cacheBytes: 1_000 });
+    const groups = Array.from({ length: 200 }, (_, index) => `team-${index}`);
+    const token = await tokenOf(signerOf(keys), { groups });
+    expect(await verifier.verify(token)).toMatchObject({ subject: "alice" });
+    expect(verifier.entries()).toBe(0);
   });
 });

@@ -1,10 +1,12 @@
 import { createServer, type IncomingMessage, ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { Transfer } from "../../src/core/transfer.ts";
+import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
+import { UNMETERED } from "../../src/core/request/client-reading.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createForwarder } from "../../src/upstream/forward.ts";
-import { IDENTITY_PRESETS } from "../../src/upstream/identity-headers.ts";
-import { Upstream } from "../../src/upstream/upstreams.ts";
+import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
+import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
@@ -36,6 +38,8 @@ test.each([2, 100_000])(
       upstreams: new Map([["app", upstream]]),
       identityHeaders: IDENTITY_PRESETS.sallyport,
       bodyBytes: Infinity,
+      buffered: UNLIMITED,
+      reading: UNMETERED,
       clock: systemClock,
       observer: {
         upstreamAnswered: () => undefined,
@@ -52,12 +56,15 @@ test.each([2, 100_000])(
     const server = createServer({ ServerResponse: UntakenResponse }, forward);
     await using front = await listening(server);
     const left = new AbortController();
+    const answers: Promise<unknown>[] = [];
     for (let asked = 1; asked <= 3; asked += 1) {
-      fetch(front.url, { signal: left.signal }).catch(() => undefined);
+      // Kept: `fetch` closes the connection of an answer that is collected as garbage.
+      answers.push(fetch(front.url, { signal: left.signal }).catch(() => undefined));
       await until(() => backend.requests().length === asked);
     }
     expect(ended).toBe(0);
     left.abort();
+    await Promise.all(answers);
     await until(() => ended === 3);
     await upstream.close();
   },

@@ -2,14 +2,14 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { errors } from "undici";
 import { describe, expect, test } from "vitest";
-import { GateError } from "../../src/core/errors.ts";
-import { UPSTREAM_ERROR_REASONS } from "../../src/core/outcome.ts";
+import { GateError } from "../../src/core/request/errors.ts";
+import { UPSTREAM_ERROR_REASONS } from "../../src/core/request/outcome.ts";
 import {
   failure,
   failureReason,
-  isUnsendable,
+  failureOf,
   upstreamReason,
-} from "../../src/upstream/failures.ts";
+} from "../../src/upstream/http/failures.ts";
 import { closedPort } from "../support/dead-ends.ts";
 
 const withCode = (code: string): Error => Object.assign(new Error(code), { code });
@@ -45,7 +45,7 @@ describe("the reason of a failure", () => {
     [new errors.SocketError("bad upgrade"), "invalid_response"],
     [new errors.ConnectTimeoutError(), "connect_timeout"],
     [new errors.HeadersTimeoutError(), "response_timeout"],
-    [new errors.BodyTimeoutError(), "response_timeout"],
+    [new errors.BodyTimeoutError(), "idle_timeout"],
     [new errors.HeadersOverflowError(), "invalid_response"],
     [new errors.ResponseContentLengthMismatchError(), "invalid_response"],
     [new errors.RequestAbortedError(), "aborted"],
@@ -72,9 +72,13 @@ test.each(UPSTREAM_ERROR_REASONS)("%s becomes an error that knows it", (reason) 
   const cause = new Error("why");
   const error = failure(reason, cause);
   expect(error).toBeInstanceOf(GateError);
-  expect([error.code, error.reason, error.cause]).toEqual([
-    ...[reason === "aborted" ? "reset" : reason, reason, cause],
-  ]);
+  // Of these a client is told nothing: it left, or has the head of the answer.
+  const rows: Readonly<Record<string, string>> = {
+    aborted: "reset",
+    idle_timeout: "response_timeout",
+  };
+  const told = rows[reason] ?? reason;
+  expect([error.code, error.reason, error.cause]).toEqual([told, reason, cause]);
   expect(upstreamReason(error)).toBe(reason);
 });
 
@@ -86,6 +90,9 @@ test("an error about something else is none about a backend", () => {
 });
 
 test("what undici refuses to send is told from what a backend does", () => {
-  expect(isUnsendable(new errors.InvalidArgumentError("invalid path"))).toBe(true);
-  expect([withCode("ECONNRESET"), "x", undefined].map(isUnsendable)).toEqual([false, false, false]);
+  const codeOf = (error: unknown): string => failureOf(error).code;
+  expect(codeOf(new errors.InvalidArgumentError("invalid path"))).toBe("bad_request");
+  expect(codeOf(new GateError("body_too_large"))).toBe("body_too_large");
+  const others = ["reset", "invalid_response", "invalid_response"];
+  expect([withCode("ECONNRESET"), "x", undefined].map(codeOf)).toEqual(others);
 });

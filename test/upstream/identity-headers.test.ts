@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Identity } from "../../src/core/identity.ts";
+import type { Identity } from "../../src/core/request/identity.ts";
 import {
   IDENTITY_PRESETS,
   type IdentityHeaderNames,
   IdentityHeaders,
-} from "../../src/upstream/identity-headers.ts";
+} from "../../src/upstream/headers/identity-headers.ts";
 import { identityWith } from "../support/permit.ts";
 import { valuesIn } from "../support/pairs.ts";
 

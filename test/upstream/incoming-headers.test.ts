@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { incomingHeaders, incomingTrailers } from "../../src/upstream/incoming-headers.ts";
+import { responseHeaders, responseTrailers } from "../../src/upstream/headers/incoming-headers.ts";
 import { pairsOf } from "../support/pairs.ts";
 
 describe("the backend's header section", () => {
@@ -11,7 +11,7 @@ describe("the backend's header section", () => {
       "www-authenticate": 'Basic realm="backend"',
       "x-empty": "",
     };
-    expect(pairsOf(incomingHeaders(headers, "id-1", 200))).toEqual([
+    expect(pairsOf(responseHeaders(headers, "id-1", 200))).toEqual([
       ["content-type", "text/plain"],
       ["set-cookie", "a=1"],
       ["set-cookie", "b=2"],
@@ -26,7 +26,7 @@ describe("the backend's header section", () => {
     ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate"],
     ...["proxy-authorization", "proxy-authentication-info", "te", "transfer-encoding", "upgrade"],
   ])("loses %s, which is meant for us", (name) => {
-    const got = incomingHeaders({ [name]: "x", "x-kept": "1" }, "id-1", 200);
+    const got = responseHeaders({ [name]: "x", "x-kept": "1" }, "id-1", 200);
     expect(got).toEqual(["x-kept", "1", "X-Request-Id", "id-1"]);
   });
 
@@ -37,7 +37,7 @@ describe("the backend's header section", () => {
     ["keep-alive", []],
     ["close", []],
   ])("loses what Connection names: %j", (connection, lost) => {
-    const got = incomingHeaders({ connection, "x-private": "1", "x-other": "2" }, "id-1", 200);
+    const got = responseHeaders({ connection, "x-private": "1", "x-other": "2" }, "id-1", 200);
     const names = pairsOf(got).map(([name]) => name);
     expect(names).toEqual(
       ["x-private", "x-other", "X-Request-Id"].filter((name) => !lost.includes(name)),
@@ -45,7 +45,7 @@ describe("the backend's header section", () => {
   });
 
   test("has no other request id", () => {
-    expect(incomingHeaders({ "x-request-id": "theirs" }, "ours", 200)).toEqual([
+    expect(responseHeaders({ "x-request-id": "theirs" }, "ours", 200)).toEqual([
       "X-Request-Id",
       "ours",
     ]);
@@ -66,7 +66,7 @@ test("trailers go on without those that change how the message is read", () => {
     "cache-control": "public",
     location: "/x",
   };
-  expect(incomingTrailers(trailers)).toEqual([
+  expect(responseTrailers(trailers)).toEqual([
     ["grpc-status", "0"],
     ["x-several", "1"],
     ["x-several", "2"],

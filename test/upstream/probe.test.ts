@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { AdminAnswer } from "../../src/core/admin-page.ts";
-import { probePage } from "../../src/upstream/probe.ts";
+import type { AdminResponse } from "../../src/core/admin-page.ts";
+import { probePage } from "../../src/upstream/pool/probe.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { until } from "../support/until.ts";
 
@@ -27,8 +27,8 @@ async function startBroken(bytes: string, limitMs = LONG_MS) {
     },
     limitMs,
   );
-  const question = { query: new URLSearchParams(), headers: {} };
-  const ask = async (): Promise<AdminAnswer> => page.answer(question);
+  const question = { query: new URLSearchParams(), headers: {}, allowed: false };
+  const ask = async (): Promise<AdminResponse> => page.answer(question);
   return { backend, ask };
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalPath, type CanonicalPath } from "../../src/lib/canonical-path.ts";
-import { rewritePath } from "../../src/upstream/rewrite.ts";
+import { canonicalPath, type CanonicalPath } from "../../src/lib/http/canonical-path.ts";
+import { rewritePath } from "../../src/upstream/headers/rewrite.ts";
 import { routeWith } from "../support/permit.ts";
 
 /** As intake hands it on. */

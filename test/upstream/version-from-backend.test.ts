@@ -1,8 +1,8 @@
 /** The version that a backend tells: how often it is asked, and what a stop does not wait for. */
 import { expect, it, onTestFinished } from "vitest";
-import { GateError } from "../../src/core/errors.ts";
+import { GateError } from "../../src/core/request/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { backendVersion } from "../../src/upstream/version-from-backend.ts";
+import { openBackendVersion } from "../../src/upstream/version-from-backend.ts";
 import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
 import { until } from "../support/until.ts";
 
@@ -11,7 +11,7 @@ const LONG_MS = 60_000;
 async function start(script: RawScript) {
   const backend = await startRawBackend(script);
   onTestFinished(() => backend.close());
-  const source = backendVersion({
+  const source = openBackendVersion({
     upstream: {
       name: "app",
       targets: [backend.url],

@@ -1,17 +1,18 @@
-import type { Configuration } from "../../config/schema.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { ExplainedBackend } from "../../core/explanation.ts";
-import type { Permit } from "../../core/permit.ts";
-import { maskText } from "../../observe/redaction.ts";
-import { createOutgoingHeaders } from "../../upstream/outgoing-headers.ts";
-import { rewritePath } from "../../upstream/rewrite.ts";
-import { identityHeadersOf } from "../from-configuration.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import { maskText } from "../../observe/log/redaction.ts";
+import { bodyLimitOf } from "../../upstream/http/client-body.ts";
+import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
+import { rewritePath } from "../../upstream/headers/rewrite.ts";
+import { identityHeadersOf } from "../gate/from-configuration.ts";
 
-/** Written anew for the connection to the backend, and mean the same there. */
+/** Rewritten for the connection to the backend, with the same meaning. */
 const FRAMING = new Set(["host", "content-length", "transfer-encoding"]);
-/** A WebSocket is asked for in the same words. */
+/** Repeated in the request that opens a WebSocket. */
 const SWITCHING = new Set(["connection", "upgrade"]);
 
-/** What would be sent to the backend, and where. */
+/** Explains what would be sent to the backend, and where. */
 export function explainBackend(
   configuration: Configuration,
   permit: Permit,
@@ -21,7 +22,7 @@ export function explainBackend(
   const upstream = configuration.upstreams[route.upstream];
   if (upstream === undefined) return undefined;
   const { targets, connections, queue, timeouts } = upstream;
-  const bodyBytes = route.bodyBytes ?? configuration.server.limits.bodyBytes;
+  const bodyBytes = bodyLimitOf(route, configuration.server.limits.bodyBytes);
   const { rateLimit } = route;
   return {
     upstream: route.upstream,

@@ -1,42 +1,43 @@
 import type { ExplainedToken } from "../../core/explanation.ts";
-import { openGate } from "../gate.ts";
-import { readableParts } from "../../tokens/token-faults.ts";
-import type { ExplainerOptions } from "./explain.ts";
-import { NO_LOGINS, SILENT_LOG, SILENT_OBSERVER } from "./silent.ts";
-import { explainToken, verdictOn } from "./token.ts";
-import { timesOf } from "./token-words.ts";
+import { readableParts } from "../../tokens/verify/token-text.ts";
+import { type ExplainerAloneOptions, type ExplainerOptions, withOwnGate } from "./dry-run.ts";
+import { explainVerdict, verifyToken } from "./explained-token.ts";
+import { dateWords } from "./token-words.ts";
 
-/** A token taken apart, without its signature. Nothing of it is proven unless it is accepted. */
+/** A decoded token without its signature. Nothing of it is proven unless it is accepted. */
 export interface InspectedToken extends Pick<ExplainedToken, "accepted" | "reason" | "steps"> {
   readonly header: Readonly<Record<string, unknown>> | undefined;
   readonly claims: Readonly<Record<string, unknown>> | undefined;
   readonly signatureCharacters: number;
-  /** Its dates against the clock here, in words. */
+  /** Its dates relative to the local clock, in words. */
   readonly clock: readonly string[];
 }
 
-/** Asks the verifier of a gate of its own whether a token is accepted. @throws ConfigError for a broken file. */
-export async function inspectToken(
-  { configuration, keys, clock }: ExplainerOptions,
+/** Decodes a token without verifying it. */
+export function decodeToken(token: string, { now }: Pick<ExplainerOptions["clock"], "now">) {
+  const { header, claims } = readableParts(token);
+  return {
+    ...{ accepted: false, reason: "not_verified", header, claims, steps: [] },
+    signatureCharacters: token.split(".")[2]?.length ?? 0,
+    clock: dateWords(claims ?? {}, now()),
+  } satisfies InspectedToken;
+}
+
+/**
+ * Verifies a token with a gate of its own.
+ *
+ * @throws ConfigError for a broken file.
+ */
+export function inspectToken(
+  options: ExplainerAloneOptions,
   token: string,
 ): Promise<InspectedToken> {
-  const { gate, close } = openGate({
-    ...{ configuration, keys, clock, version: "0.0.0" },
-    ...{ logins: NO_LOGINS, log: SILENT_LOG, observer: SILENT_OBSERVER },
-  });
-  try {
-    const verdict = await verdictOn(token, gate.tokens);
-    const nowMs = clock.now();
-    const surroundings = { configuration, keys, nowMs };
-    const { accepted, reason, steps } = explainToken(token, verdict, surroundings);
-    const { header, claims } = readableParts(token);
+  return withOwnGate(options, async ({ tokens }) => {
+    const verdict = await verifyToken(token, tokens);
+    const { accepted, reason, steps } = explainVerdict(token, verdict, options);
     return {
-      ...{ accepted, reason, header, claims },
-      steps: steps.filter(({ step }) => step !== "bearer"),
-      signatureCharacters: token.split(".")[2]?.length ?? 0,
-      clock: timesOf(claims ?? {}, nowMs),
+      ...decodeToken(token, options.clock),
+      ...{ accepted, reason, steps: steps.filter(({ step }) => step !== "bearer") },
     };
-  } finally {
-    await close();
-  }
+  });
 }

@@ -1,9 +1,9 @@
 import type { ExplainedRoute } from "../../core/explanation.ts";
-import type { GateRequest } from "../../core/gate-request.ts";
-import type { Route } from "../../core/route.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Route } from "../../core/request/route.ts";
 import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
 
-/** Every route in the order in which they are tried, and what became of it. The route table itself says what fits. */
+/** Returns every route in the order of matching, with its result. The route table itself decides what matches. */
 export function explainRoutes(
   routes: readonly Route[],
   request: GateRequest | undefined,
@@ -11,7 +11,7 @@ export function explainRoutes(
   let taken = false;
   return bySpecificity(routes).map((route) => {
     const fits = request !== undefined && !taken && matches(route, request);
-    const misfits = request === undefined || taken || fits ? [] : misfitsOf(route, request);
+    const misfits = request === undefined || taken || fits ? [] : mismatchesOf(route, request);
     const tried = request !== undefined && !taken;
     taken ||= fits;
     return {
@@ -29,8 +29,8 @@ function matches(route: Route, request: GateRequest): boolean {
   return createRouteTable([route])(request) !== undefined;
 }
 
-/** Each condition alone. */
-function misfitsOf(route: Route, request: GateRequest): ExplainedRoute["misfits"] {
+/** Checks each condition alone. */
+function mismatchesOf(route: Route, request: GateRequest): ExplainedRoute["misfits"] {
   const { hosts, methods, path, ...rest } = route;
   const everywhere: Route = { ...rest, path: { prefix: "/" } };
   const alone = {

@@ -1,9 +1,9 @@
-import { codeOrMessage } from "../../lib/error-code.ts";
+import { codeOrMessage } from "../../lib/text/error-code.ts";
 
-/** What one look of the doctor has found. */
+/** The result of one check of the doctor. */
 export interface Finding {
   readonly result: "good" | "warning" | "bad" | "skipped";
-  /** What was looked at and how it is, in one line. */
+  /** What was checked and its state, in one line. */
   readonly message: string;
   /** What to do about it. */
   readonly hint?: string;
@@ -30,7 +30,7 @@ export function skipped(message: string): Finding {
   return { result: "skipped", message };
 }
 
-/** The system's code, or the words of an error. */
+/** Returns the system's code, or the message of an error. */
 export function codeOf(error: unknown): string {
   const late = error instanceof Error && ["TimeoutError", "AbortError"].includes(error.name);
   return late ? "no answer in time" : codeOrMessage(error);

@@ -3,32 +3,32 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import { get as getByHttps } from "node:https";
 import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
-import { get } from "../../lib/node-http.ts";
+import { get } from "../../lib/http/node-http.ts";
 import { codeOf } from "./finding.ts";
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Who has a port: nobody, a Sallyport, another program, or it cannot be had for the reason that the system's code gives. */
+/** Who holds a port: nobody, a Sallyport, or another program; or the system's code if the address is not available. */
 export type Holder =
   | { readonly kind: "nobody" | "sallyport" | "other" }
   | { readonly kind: "none can"; readonly code: string };
 
-/** @param isSallyport asked when the port is taken. */
+/** @param isSallyport called if the port is taken. */
 export async function holderOf(
-  place: Place,
+  address: ListenAddress,
   isSallyport: () => boolean | Promise<boolean>,
 ): Promise<Holder> {
-  const code = await bindingFault(place);
+  const code = await bindError(address);
   if (code === undefined) return { kind: "nobody" };
   if (code !== "EADDRINUSE") return { kind: "none can", code };
   return { kind: (await isSallyport()) ? "sallyport" : "other" };
 }
 
-/** The system's code when the address cannot be had. It is given back at once. */
-async function bindingFault({ host, port }: Place): Promise<string | undefined> {
+/** Returns the system's code if the address is not available. Releases it at once. */
+async function bindError({ host, port }: ListenAddress): Promise<string | undefined> {
   const probe = createServer();
   try {
     probe.listen({ host, port });
@@ -41,19 +41,19 @@ async function bindingFault({ host, port }: Place): Promise<string | undefined> 
   }
 }
 
-/** One of Sallyport's own endpoints, which asks for a token in every configuration. */
+/** One of Sallyport's own endpoints, which requires a token in every configuration. */
 const PROTECTED = "/api/v1/version";
 
-/** Whether a main listener answers as Sallyport's does when no token is shown. */
+/** Reports whether a main listener responds to a request without a token as Sallyport does. */
 export async function servesAsSallyport(
-  place: Place,
+  address: ListenAddress,
   tls: boolean,
   timeoutMs: number,
 ): Promise<boolean> {
   try {
-    // Whose certificate it is does not matter: nothing is sent but the question.
-    const asked = { ...options(place, PROTECTED, timeoutMs), rejectUnauthorized: false };
-    const response = await answer((tls ? getByHttps : get)(asked));
+    // The certificate does not matter: the request holds nothing secret.
+    const requested = { ...options(address, PROTECTED, timeoutMs), rejectUnauthorized: false };
+    const response = await answer((tls ? getByHttps : get)(requested));
     const envelope: unknown = JSON.parse(await text(response));
     const challenge = response.headers["www-authenticate"]?.startsWith("Bearer ") === true;
     return response.statusCode === 401 && challenge && isEnvelope(envelope);
@@ -67,11 +67,14 @@ function isEnvelope(answered: unknown): boolean {
   return "id" in answered && typeof answered.id === "number" && "success" in answered;
 }
 
-/** Status of `/readyz`; a word when nobody answers as Sallyport does. */
-export async function readiness(place: Place, timeoutMs: number): Promise<number | string> {
-  if (place.port === 0) return "not known where";
+/** Returns the status of `/readyz`, or a text if no Sallyport responds. */
+export async function readiness(
+  address: ListenAddress,
+  timeoutMs: number,
+): Promise<number | string> {
+  if (address.port === 0) return "not known where";
   try {
-    const response = await answer(get(options(place, "/readyz?verbose", timeoutMs)));
+    const response = await answer(get(options(address, "/readyz?verbose", timeoutMs)));
     const { statusCode = 0 } = response;
     const ours = /^draining: /m.test(await text(response));
     return ours && (statusCode === 200 || statusCode === 503) ? statusCode : `status ${statusCode}`;
@@ -85,13 +88,13 @@ const LOOPBACK = new Map([
   ["::", "::1"],
 ]);
 
-function options({ host, port }: Place, path: string, timeoutMs: number): RequestOptions {
+function options({ host, port }: ListenAddress, path: string, timeoutMs: number): RequestOptions {
   const signal = AbortSignal.timeout(timeoutMs);
   return { host: LOOPBACK.get(host) ?? host, port, path, agent: false, signal };
 }
 
-async function answer(asked: ReturnType<typeof get>): Promise<IncomingMessage> {
+async function answer(requested: ReturnType<typeof get>): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  asked.on("response", resolve).on("error", reject);
+  requested.on("response", resolve).on("error", reject);
   return promise;
 }

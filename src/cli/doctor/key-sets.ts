@@ -1,12 +1,12 @@
-import type { Configuration } from "../../config/schema.ts";
-import { readJwkSet } from "../../tokens/jwk-set.ts";
-import { originOf } from "../../upstream/target.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { readJwkSet } from "../../tokens/keys/jwk-set.ts";
+import { originOf } from "../../upstream/pool/target.ts";
 import { bad, codeOf, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
-import type { Reaching } from "./waiting.ts";
+import type { ReachOptions } from "./waiting.ts";
 
-/** Found on the way: how far the clock of this machine is behind that of a server, in milliseconds. */
+/** How far the local clock is behind that of a server, in milliseconds; a by-product of the requests. */
 export interface ClockDifference {
   readonly server: string;
   readonly behindMs: number;
@@ -20,10 +20,10 @@ const HINTS: TlsHints = {
   client: "does it ask for a client certificate? None can be shown for a key set",
 };
 
-/** The key set of every trusted issuer, all at the same time. */
-export async function lookAtKeySets(
+/** Checks the key sets of all trusted issuers concurrently. */
+export async function checkKeySets(
   { tokens }: Configuration,
-  reaching: Reaching,
+  reaching: ReachOptions,
 ): Promise<{ group: FindingGroup; differences: readonly ClockDifference[] }> {
   const differences: ClockDifference[] = [];
   const looks = tokens.trusted.map(async (trusted): Promise<Finding[]> => {
@@ -32,7 +32,7 @@ export async function lookAtKeySets(
     const { origin } = new URL(jwks.url);
     const [findings, answered] = await Promise.all([
       reach(issuer, originOf(origin), reaching, HINTS),
-      askForKeys(trusted, jwks.url, reaching),
+      fetchKeys(trusted, jwks.url, reaching),
     ]);
     if (answered.behindMs !== undefined) {
       differences.push({ server: origin, behindMs: answered.behindMs });
@@ -45,10 +45,10 @@ export async function lookAtKeySets(
   return { group, differences };
 }
 
-async function askForKeys(
+async function fetchKeys(
   { issuer, algorithms }: TrustedIssuer,
   url: string,
-  { timeoutMs }: Reaching,
+  { timeoutMs }: ReachOptions,
 ): Promise<{ finding: Finding; behindMs?: number }> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);
@@ -57,18 +57,18 @@ async function askForKeys(
     const date = Date.parse(response.headers.get("date") ?? "");
     const clock = Number.isNaN(date) ? {} : { behindMs: date - Date.now() };
     if (response.status !== 200) {
-      const message = `${issuer}: its key set is answered with ${response.status}`;
+      const message = `${issuer}: its key set returns ${response.status}`;
       return { finding: bad(message, "look at tokens.trusted[].jwks.url"), ...clock };
     }
     const { keys, ignored } = readJwkSet(text, algorithms);
     if (keys.length === 0) {
       const hint = `look at tokens.trusted[].algorithms; ${ignored.length} were left out`;
-      return { finding: bad(`${issuer}: its key set holds no key that fits`, hint), ...clock };
+      return { finding: bad(`${issuer}: its key set has no usable key`, hint), ...clock };
     }
     const message = `${issuer}: ${keys.length} keys, ${ignored.length} left out`;
     return { finding: ignored.length === 0 ? good(message) : warning(message), ...clock };
   } catch (error) {
     const hint = "no token of this issuer can be accepted until that works";
-    return { finding: bad(`${issuer}: its key set cannot be had (${codeOf(error)})`, hint) };
+    return { finding: bad(`${issuer}: its key set is not available (${codeOf(error)})`, hint) };
   }
 }

@@ -1,11 +1,17 @@
-import type { Configuration } from "../../config/schema.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
-import { type Holder, holderOf, type Place, readiness, servesAsSallyport } from "./holder.ts";
+import {
+  type Holder,
+  holderOf,
+  type ListenAddress,
+  readiness,
+  servesAsSallyport,
+} from "./holder.ts";
 
 type Key = "server.listen" | "admin.listen";
 
-/** The ports, whether they are free or the Sallyport of this configuration has them, and whether that is ready. */
-export async function lookAtListeners(
+/** Checks the ports: whether they are free or held by the Sallyport of this configuration, and whether it is ready. */
+export async function checkListeners(
   { server, admin }: Configuration,
   timeoutMs: number,
 ): Promise<FindingGroup> {
@@ -13,7 +19,7 @@ export async function lookAtListeners(
   const adminPlace = admin === "off" ? undefined : admin.listen;
   const ready = adminPlace === undefined ? undefined : await readiness(adminPlace, timeoutMs);
   const runs = typeof ready === "number";
-  // Where a certificate is asked for there is none to show; the admin listener must do.
+  // If a client certificate is required, we have none to present, and rely on the admin listener.
   const closed = tls.mode !== "off" && tls.clientCertificates?.mode === "required";
   const [main, other] = await Promise.all([
     holderUnlessAny(listen, () =>
@@ -31,18 +37,18 @@ export async function lookAtListeners(
   return { name: "listeners", findings };
 }
 
-/** Undefined for port 0, which is any. */
+/** Returns undefined for port 0, which means any port. */
 async function holderUnlessAny(
-  place: Place,
+  address: ListenAddress,
   isSallyport: () => boolean | Promise<boolean>,
 ): Promise<Holder | undefined> {
-  return place.port === 0 ? undefined : holderOf(place, isSallyport);
+  return address.port === 0 ? undefined : holderOf(address, isSallyport);
 }
 
-/** @param beside who has the other port: a Sallyport of this configuration would have both. */
+/** @param beside who holds the other port: a Sallyport of this configuration would hold both. */
 function portFinding(
   key: Key,
-  { host, port }: Place,
+  { host, port }: ListenAddress,
   holder: Holder | undefined,
   beside: Holder | undefined,
 ): Finding {
@@ -50,7 +56,7 @@ function portFinding(
   const elsewhere = `choose another with ${key}`;
   switch (holder?.kind) {
     case undefined:
-      return good(`${where} takes whatever is free`);
+      return good(`${where} uses any free port`);
     case "nobody":
       return good(`${where} is free`);
     case "other":
@@ -74,7 +80,7 @@ function readyFinding(ready: number | string | undefined): Finding {
     case 200:
       return good("a running Sallyport is ready");
     case 503:
-      return warning("a running Sallyport is not ready", "ask its /readyz?verbose");
+      return warning("a running Sallyport is not ready", "see its /readyz?verbose");
     default:
       return skipped(`no Sallyport runs here (${ready})`);
   }

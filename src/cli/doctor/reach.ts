@@ -1,15 +1,18 @@
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type Socket } from "node:net";
-import type { TargetOrigin } from "../../upstream/target.ts";
+import type { TargetOrigin } from "../../upstream/pool/target.ts";
 import { bad, codeOf, type Finding, good } from "./finding.ts";
-import { shakeHands, type TlsHints } from "./tls.ts";
-import { happens, type Reaching, within } from "./waiting.ts";
+import { handshake, type TlsHints } from "./tls.ts";
+import { eventOf, type ReachOptions, within } from "./waiting.ts";
 
-/** Looks a target up, connects, and shakes hands where it is https. One finding for what fails first, or for each success. */
+/**
+ * Resolves a target, connects, and performs the TLS handshake for https. Returns one finding for each success, up to
+ * the first failure.
+ */
 export async function reach(
   label: string,
   origin: TargetOrigin,
-  reaching: Reaching,
+  reaching: ReachOptions,
   hints: TlsHints,
 ): Promise<Finding[]> {
   const { hostname, socketPath } = origin;
@@ -25,10 +28,10 @@ export async function reach(
   }
   const socket = openTcp(origin);
   try {
-    await within(happens(socket, "connect"), reaching.timeoutMs);
-    findings.push(good(`${label}: takes connections`));
+    await within(eventOf(socket, "connect"), reaching.timeoutMs);
+    findings.push(good(`${label}: accepts connections`));
     if (origin.protocol === "http:") return findings;
-    return [...findings, ...(await shakeHands(label, origin, socket, reaching, hints))];
+    return [...findings, ...(await handshake(label, origin, socket, reaching, hints))];
   } catch (error) {
     const hint = "is the backend running, and does a firewall or NetworkPolicy let this through?";
     return [...findings, bad(`${label}: no connection (${codeOf(error)})`, hint)];

@@ -1,49 +1,48 @@
 import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
-import { certificateConcerns } from "../../server/tls-certificate-concerns.ts";
-import type { TargetOrigin } from "../../upstream/target.ts";
+import { certificateWarnings } from "../../server/tls/certificate-warnings.ts";
+import { type TargetOrigin, tlsOptionsOf } from "../../upstream/pool/target.ts";
 import { bad, codeOf, type Finding, good, warning } from "./finding.ts";
-import { happens, type Reaching, within } from "./waiting.ts";
+import { eventOf, type ReachOptions, within } from "./waiting.ts";
 
-/** What can be done about a handshake that failed. */
+/** Advice on a failed handshake. */
 export interface TlsHints {
-  /** When nobody here knows its authority. */
+  /** The authority of the certificate is unknown. */
   readonly authority: string;
-  /** When it is for another name. */
+  /** The certificate is for another name. */
   readonly name: string;
-  /** When the server may want a certificate of the client. */
+  /** The server may require a client certificate. */
   readonly client: string;
 }
 
 /**
- * How long a server is waited for that has more to say, in milliseconds. In TLS 1.3 a client is through before the server
- * has looked at its certificate (RFC 8446 §2): a refusal comes after that. Most servers send a ticket, which ends the wait.
+ * How long to wait for a late refusal by the server, in milliseconds. A TLS 1.3 client completes the handshake before
+ * the server has checked its certificate (RFC 8446 §2), so a refusal comes afterwards. Most servers send a session
+ * ticket, which ends the wait.
  */
-const SECOND_THOUGHTS_MS = 1_000;
+const LATE_REFUSAL_MS = 1_000;
 
 /**
- * Shakes hands on an open connection; nothing is sent, and the connection is used up.
- * @param label what each message begins with.
+ * Performs a TLS handshake on an open connection, without sending data. The connection cannot be used afterwards.
+ *
+ * @param label the beginning of each message.
  */
-export async function shakeHands(
+export async function handshake(
   label: string,
-  { tls, serverName }: TargetOrigin,
+  origin: TargetOrigin,
   socket: Socket,
-  { timeoutMs, nowMs }: Reaching,
+  { timeoutMs, nowMs }: ReachOptions,
   hints: TlsHints,
 ): Promise<Finding[]> {
   const secure = connect({
     socket,
-    // What is wrong with the certificate is told below.
+    // Problems of the certificate are reported below.
     rejectUnauthorized: false,
-    ...(tls?.ca === undefined ? {} : { ca: tls.ca }),
-    ...(tls?.cert === undefined ? {} : { cert: tls.cert }),
-    ...(tls?.key === undefined ? {} : { key: tls.key }),
-    ...(serverName === undefined ? {} : { servername: serverName }),
+    ...tlsOptionsOf(origin),
   });
   const refused = refusal(secure);
   try {
-    await within(happens(secure, "secureConnect"), timeoutMs);
+    await within(eventOf(secure, "secureConnect"), timeoutMs);
     const findings = certificateFindings(label, secure, nowMs, hints);
     const code = await refused;
     if (code === undefined) return findings;
@@ -51,7 +50,7 @@ export async function shakeHands(
     return [...findings, bad(message, hints.client)];
   } catch (error) {
     const code = codeOf(error);
-    // An alert is TLS already (RFC 8446 §6).
+    // An alert is part of TLS (RFC 8446 §6).
     const hint = code.includes("ALERT") ? hints.client : "does this port speak TLS?";
     return [bad(`${label}: no TLS (${code})`, hint)];
   } finally {
@@ -59,12 +58,12 @@ export async function shakeHands(
   }
 }
 
-/** The code with which the server refuses after the handshake; undefined when it does not. Never rejects. */
+/** Returns the code if the server refuses after the handshake, else undefined. Never rejects. */
 async function refusal(secure: TLSSocket): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   secure.once("secureConnect", () => {
     if (secure.getProtocol() !== "TLSv1.3") return resolve(undefined);
-    const timer = setTimeout(() => resolve(undefined), SECOND_THOUGHTS_MS);
+    const timer = setTimeout(() => resolve(undefined), LATE_REFUSAL_MS);
     secure
       .once("session", () => resolve(undefined))
       .once("error", (error) => resolve(codeOf(error)))
@@ -84,13 +83,13 @@ function certificateFindings(
   const error: unknown = secure.authorizationError;
   const code = error instanceof Error ? codeOf(error) : String(error);
   const until = certificate?.validToDate.toISOString().slice(0, "2026-11-20".length);
-  const concerns =
-    certificate === undefined ? [] : certificateConcerns(certificate.toString(), nowMs);
+  const warnings =
+    certificate === undefined ? [] : certificateWarnings(certificate.toString(), nowMs);
   return [
     secure.authorized
       ? good(`${label}: TLS is trusted until ${until}, ${secure.getProtocol()}`)
       : bad(`${label}: its certificate is not trusted (${code})`, trustHint(code, hints)),
-    ...concerns.map(({ urgent, message }) =>
+    ...warnings.map(({ urgent, message }) =>
       (urgent ? bad : warning)(`${label}: ${message}`, RENEW),
     ),
   ];

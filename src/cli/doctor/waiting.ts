@@ -1,19 +1,19 @@
 import type { EventEmitter } from "node:events";
 
-export interface Reaching {
-  /** Milliseconds, for each of looking up, connecting and shaking hands. */
+export interface ReachOptions {
+  /** Milliseconds for each of the look-up, the connection and the handshake. */
   readonly timeoutMs: number;
   readonly nowMs: number;
 }
 
-/** Waits for an event. Rejects with what the `error` event tells. */
-export async function happens(emitter: EventEmitter, event: string): Promise<void> {
+/** Waits for an event. Rejects with the error of an `error` event. */
+export async function eventOf(emitter: EventEmitter, event: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   emitter.once(event, () => resolve()).on("error", reject);
   await promise;
 }
 
-/** @throws TimeoutError when the time is up. */
+/** @throws TimeoutError after `timeoutMs`. */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(

@@ -1,20 +1,20 @@
 import type {
   ExplainedBackend,
-  ExplainedGroups,
   ExplainedRoute,
   ExplainedStep,
   ExplainedToken,
   ExplainedVerdict,
   Explanation,
 } from "../../core/explanation.ts";
-import { formatDuration } from "../../lib/duration.ts";
-import { printableLines } from "../../lib/printable.ts";
-import { formatSize } from "../../lib/size.ts";
-import type { Marks } from "../marks.ts";
+import { formatDuration } from "../../lib/text/duration.ts";
+import { printableLines } from "../../lib/text/printable.ts";
+import { formatSize } from "../../lib/text/size.ts";
+import { requirementLines } from "../../policy/requirements.ts";
+import type { Marks } from "../terminal/marks.ts";
 
-/** An explanation for a person. What the request brought in cannot steer the terminal. */
+/** Renders an explanation for people. Values of the request cannot control the terminal. */
 export function explanationText(found: Explanation, marks: Marks): string {
-  const { verdict, request, routes, token, groups, backend, notes } = found;
+  const { verdict, request, routes, token, backend, notes } = found;
   const sections = [
     [verdictLine(verdict, backend, marks)],
     request === undefined
@@ -27,7 +27,7 @@ export function explanationText(found: Explanation, marks: Marks): string {
         ],
     ["Routes, in the order in which they are tried", ...routeLines(routes, marks)],
     token === undefined ? [] : tokenLines(token, marks),
-    groups === undefined ? [] : groupLines(groups),
+    ...requirementLines(found),
     backend === undefined ? [] : backendLines(backend),
     notes.length === 0 ? [] : ["Notes", ...notes.map((note) => `  ${note}`)],
   ];
@@ -44,7 +44,7 @@ function verdictLine(
     case "forwarded":
       return wouldDeny === undefined
         ? `${marks.good} forwarded to ${backend?.upstream ?? "nobody"} by the route ${route}`
-        : `${marks.warning} forwarded as nobody's, since ${route} is only watched; would be refused: ${wouldDeny}`;
+        : `${marks.warning} forwarded without identity, since ${route} is in monitor mode; would be refused: ${wouldDeny}`;
     case "answered":
       return `${marks.good} answered by Sallyport itself: ${route}`;
     case "refused":
@@ -68,7 +68,7 @@ function routeLines(routes: readonly ExplainedRoute[], marks: Marks): string[] {
   );
 }
 
-/** The verdict on a token, a line for each step. */
+/** Renders the verdict on a token, a line for each step. */
 export function stepLines(steps: readonly ExplainedStep[], marks: Marks): string[] {
   const sign = { ok: marks.good, failed: marks.bad, "not reached": marks.skipped } as const;
   return steps.map(({ step, result, detail }) =>
@@ -81,23 +81,14 @@ function tokenLines({ accepted, reason, steps, ...caller }: ExplainedToken, mark
   const verdict = accepted ? `accepted${left}` : `not accepted: ${reason}`;
   const lines = [`Token, ${verdict}`, ...stepLines(steps, marks)];
   if (caller.subject !== undefined) {
-    lines.push(`    says it is ${caller.subject}, from ${caller.issuer ?? "nobody"}`);
+    lines.push(`    claims to be ${caller.subject}, from ${caller.issuer ?? "nobody"}`);
   }
   return lines;
 }
 
-/** Milliseconds for a person: no fractions of a second. */
+/** Formats milliseconds for people, without fractions of a second. */
 function wholeSeconds(milliseconds: number): string {
   return formatDuration(Math.max(0, Math.floor(milliseconds / 1000) * 1000));
-}
-
-function groupLines({ any, all, held }: ExplainedGroups): string[] {
-  return [
-    "Groups",
-    ...(any === undefined ? [] : [`  one of    ${any.join(", ")}`]),
-    ...(all === undefined ? [] : [`  every of  ${all.join(", ")}`]),
-    `  held      ${held.join(", ") || "none"}`,
-  ];
 }
 
 function backendLines({ targets, path, queryBytes, headers, timeouts, limits }: ExplainedBackend) {

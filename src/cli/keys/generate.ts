@@ -1,19 +1,22 @@
 import { mkdir } from "node:fs/promises";
 import { systemClock } from "../../lib/clock.ts";
-import { keyStates } from "../../tokens/key-states.ts";
+import { keyStates } from "../../tokens/keys/key-states.ts";
 import { parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal } from "../command.ts";
 import { makeKeyFile } from "./make-key-file.ts";
-import { PLACE_FLAGS, placeOf } from "./place.ts";
+import { LOCATION_FLAGS, keyLocation } from "./location.ts";
 
-/** Makes a key that signs at once. Refuses where there is one already: replicas that have not got it would refuse its tokens. */
+/**
+ * Makes a key that signs at once. Refuses if there is one already: replicas without the new key would refuse its
+ * tokens.
+ */
 export async function generate(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {
-    ...PLACE_FLAGS,
+    ...LOCATION_FLAGS,
     name: { type: "string" },
     force: { type: "boolean" },
   });
-  const { directory, algorithm: wanted = "ES256" } = placeOf(flags, terminal);
+  const { directory, algorithm: wanted = "ES256" } = keyLocation(flags, terminal);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const nowMs = systemClock.now();
   const { keys } = await keyStates(directory, wanted, nowMs);

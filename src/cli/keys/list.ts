@@ -1,22 +1,22 @@
 import { systemClock } from "../../lib/clock.ts";
-import { type KeyInState, keyStates } from "../../tokens/key-states.ts";
+import { type KeyInState, keyStates } from "../../tokens/keys/key-states.ts";
 import { parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal } from "../command.ts";
-import { formatFrom } from "../format.ts";
-import { PLACE_FLAGS, placeOf, timeText } from "./place.ts";
+import { formatFrom } from "../terminal/format.ts";
+import { LOCATION_FLAGS, keyLocation, timeText } from "./location.ts";
 
-/** Tells what each key does, newest first. */
+/** Prints the state of each key, newest first. */
 export async function list(args: readonly string[], terminal: Terminal): Promise<number> {
-  const flags = parseFlags(args, { ...PLACE_FLAGS, format: { type: "string" } });
+  const flags = parseFlags(args, { ...LOCATION_FLAGS, format: { type: "string" } });
   const format = formatFrom(flags.format, ["text", "json"]);
-  const { directory, algorithm } = placeOf(flags, terminal);
+  const { directory, algorithm } = keyLocation(flags, terminal);
   const { keys } = await keyStates(directory, algorithm, systemClock.now());
   if (format === "json") terminal.out(`${JSON.stringify(keys.map(asJson), undefined, 2)}\n`);
   else terminal.out(table(keys));
   return EXIT.done;
 }
 
-/** Times as text in ISO 8601; null where there is none. */
+/** Times as text in ISO 8601, or null. */
 function asJson({ kid, algorithm, file, state, madeAt, signsFrom, verifiesUntil }: KeyInState) {
   const time = (at: number): string | null => (at === 0 || at === Infinity ? null : timeText(at));
   return {

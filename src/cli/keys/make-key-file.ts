@@ -1,26 +1,30 @@
 import { join } from "node:path";
-import type { SigningAlgorithm } from "../../tokens/algorithms.ts";
-import { makeNamedKey } from "../../tokens/key-making.ts";
-import { writeNewKey } from "../../tokens/written-key.ts";
+import type { SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
+import { makeNamedKey } from "../../tokens/keys/key-making.ts";
+import { writeNewKey } from "../../tokens/keys/written-key.ts";
 import { UsageError } from "../command.ts";
 
-interface KeyOrder {
+interface NewKeyOptions {
   readonly directory: string;
   readonly algorithm: SigningAlgorithm;
-  /** Of the file, without its ending; left out, the day and the beginning of the key's id. */
+  /** The file name without its ending; by default the date and the beginning of the kid. */
   readonly name: string | undefined;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** When the newest of the keys there was made: the new one is newer, by a second at least. */
+  /** When the newest existing key was made: the new one is newer by at least a second. */
   readonly newestMs: number;
   readonly signsFromMs: number;
 }
 
-/** What a Kubernetes Secret takes as a name, without a dot at the beginning: such files are passed over. */
+/** A valid name in a Kubernetes Secret, without a leading dot: such files are ignored. */
 const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
-/** Makes a key and writes it. @throws UsageError for a name that cannot be one or is taken. */
-export async function makeKeyFile(order: KeyOrder): Promise<{ kid: string; file: string }> {
+/**
+ * Makes a key and writes it.
+ *
+ * @throws UsageError for a name that is invalid or taken.
+ */
+export async function makeKeyFile(order: NewKeyOptions): Promise<{ kid: string; file: string }> {
   const { directory, algorithm, nowMs, newestMs, signsFromMs } = order;
   const { kid, key } = await makeNamedKey(algorithm);
   const name = order.name ?? `${new Date(nowMs).toISOString().slice(0, 10)}-${kid.slice(0, 8)}`;
@@ -33,7 +37,7 @@ export async function makeKeyFile(order: KeyOrder): Promise<{ kid: string; file:
     await writeNewKey(file, { kid, key, alg: algorithm, ...dates });
   } catch (error) {
     const taken = error instanceof Error && "code" in error && error.code === "EEXIST";
-    throw taken ? new UsageError(`${file} is there already; say another --name`) : error;
+    throw taken ? new UsageError(`${file} already exists; choose another --name`) : error;
   }
   return { kid, file };
 }

@@ -1,18 +1,18 @@
 import { rm } from "node:fs/promises";
 import { systemClock } from "../../lib/clock.ts";
-import { type KeyInState, keyStates } from "../../tokens/key-states.ts";
+import { type KeyInState, keyStates } from "../../tokens/keys/key-states.ts";
 import { parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal } from "../command.ts";
-import { PLACE_FLAGS, placeOf, timeText } from "./place.ts";
+import { LOCATION_FLAGS, keyLocation, timeText } from "./location.ts";
 
-/** Removes the files of keys that are over, or those of one key. */
+/** Removes the files of expired keys, or those of one key. */
 export async function retire(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {
-    ...PLACE_FLAGS,
+    ...LOCATION_FLAGS,
     kid: { type: "string" },
     force: { type: "boolean" },
   });
-  const { directory, algorithm } = placeOf(flags, terminal);
+  const { directory, algorithm } = keyLocation(flags, terminal);
   const { keys } = await keyStates(directory, algorithm, systemClock.now());
   const leaving =
     flags.kid === undefined
@@ -26,7 +26,7 @@ export async function retire(args: readonly string[], terminal: Terminal): Promi
   return EXIT.done;
 }
 
-/** @throws Error when there is no such key, or it is still needed. */
+/** @throws Error if there is no such key, or it is still needed. */
 function named(keys: readonly KeyInState[], kid: string, force: boolean): KeyInState[] {
   const leaving = keys.filter((key) => key.kid === kid);
   const living = leaving.find(({ state }) => state !== "over");

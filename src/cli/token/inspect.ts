@@ -1,55 +1,60 @@
+import { existsSync } from "node:fs";
 import { text as textOf } from "node:stream/consumers";
 import { parseArgs } from "node:util";
-import { type InspectedToken, inspectToken } from "../../app/explanation/inspect-token.ts";
-import { SILENT_LOG } from "../../app/explanation/silent.ts";
+import { explainerFrom } from "../../app/explanation/from-snapshot.ts";
+import {
+  type InspectedToken,
+  inspectToken,
+  decodeToken,
+} from "../../app/explanation/inspect-token.ts";
+import { inspect } from "../../app/inspection.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { printableLines } from "../../lib/printable.ts";
-import { maskText } from "../../observe/redaction.ts";
-import { loadSigningKeys } from "../../tokens/signing-keys.ts";
+import { printableLines } from "../../lib/text/printable.ts";
+import { maskText } from "../../observe/log/redaction.ts";
 import { CONFIGURATION_FLAGS, configurationSources, parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal, UsageError } from "../command.ts";
 import { stepLines } from "../explain/text.ts";
-import { formatFrom } from "../format.ts";
-import { inspect } from "../inspect.ts";
-import { type Marks, marksFor } from "../marks.ts";
-import { onOneLine, TOKEN_FLAGS, tokenFrom } from "../token-argument.ts";
+import { formatFrom } from "../terminal/format.ts";
+import { type Marks, marksFor } from "../terminal/marks.ts";
+import { onOneLine, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
 
 const FLAGS = { ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, format: { type: "string" } } as const;
 
-/** `token inspect`. */
+/** Runs `token inspect`. */
 export async function inspectOne(args: readonly string[], terminal: Terminal): Promise<number> {
   const { words, others } = apart(args);
   const flags = parseFlags(others, FLAGS);
   const format = formatFrom(flags.format, ["text", "json"]);
   const named = tokenFrom(flags);
   if (words.length + (named === undefined ? 0 : 1) > 1) {
-    throw new UsageError("one token is wanted, not several");
+    throw new UsageError("give one token, not several");
   }
   const given = named ?? words[0] ?? (await textOf(terminal.input));
   const token = onOneLine(given.trim().replace(/^Bearer\s+/i, ""));
   if (token === "") throw new UsageError("there is no token to inspect");
-  const configuration = await inspect(configurationSources(flags, terminal));
-  const { algorithm, keys: directory } = configuration.tokens;
-  const keys = await loadSigningKeys({
-    algorithm,
-    log: SILENT_LOG,
-    ...(directory && { directory }),
-  });
-  const found = await inspectToken({ configuration, keys, clock: systemClock }, token);
-  if (directory === undefined) {
-    terminal.err(
-      "without tokens.keys the running proxy has a key of its own: ask its /-/explain\n",
+  const sources = configurationSources(flags, terminal);
+  const print = (found: InspectedToken): void =>
+    terminal.out(
+      format === "json"
+        ? `${JSON.stringify(found, undefined, 2)}\n`
+        : inspectedText(found, marksFor(terminal)),
     );
+  const configured = flags.config ?? terminal.env["SALLYPORT_CONFIG"];
+  if (!configured && !existsSync(sources.file)) {
+    terminal.err(`without a configuration nothing is verified: set one with --config\n`);
+    print(decodeToken(token, systemClock));
+    return EXIT.failed;
   }
-  terminal.out(
-    format === "json"
-      ? `${JSON.stringify(found, undefined, 2)}\n`
-      : inspectedText(found, marksFor(terminal)),
-  );
+  const snapshot = await inspect(sources);
+  const found = await inspectToken(await explainerFrom(snapshot), token);
+  if (snapshot.configuration.tokens.keys === undefined) {
+    terminal.err("without tokens.keys, the running proxy has its own key: use its /-/explain\n");
+  }
+  print(found);
   return found.accepted ? EXIT.done : EXIT.failed;
 }
 
-/** Splits words from flags, so that a token is never repeated in a complaint about arguments. */
+/** Splits words from flags, so that an error about arguments never repeats a token. */
 function apart(args: readonly string[]): { words: string[]; others: string[] } {
   const { tokens } = parseArgs({
     args: [...args],
@@ -76,7 +81,7 @@ function inspectedText(found: InspectedToken, marks: Marks): string {
     "Header",
     ...fieldLines(header),
     "",
-    accepted ? "Claims" : "Claims, which nothing proves",
+    accepted ? "Claims" : "Claims, not verified",
     ...fieldLines(claims),
     "",
     "Signature",

@@ -26,3 +26,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "sallyport.image" -}}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end -}}
+
+{{/* The ServiceAccount of the pods, in standalone mode. Empty: that of the namespace. */}}
+{{- define "sallyport.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "sallyport.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}

@@ -55,12 +55,15 @@ fsGroup: 65532
     - { name: admin, containerPort: 9464, protocol: TCP }
   startupProbe:
     httpGet: { path: /startupz, port: admin }
+    initialDelaySeconds: 1
     periodSeconds: 1
     failureThreshold: 30
   livenessProbe:
     httpGet: { path: /livez, port: admin }
     periodSeconds: 10
     timeoutSeconds: 3
+    # A hanging process does not drain, so the pod's whole grace period would be wasted.
+    terminationGracePeriodSeconds: 10
   readinessProbe:
     httpGet: { path: /readyz, port: admin }
     periodSeconds: 5
@@ -84,6 +87,12 @@ fsGroup: 65532
     - { name: sallyport, mountPath: /etc/sallyport, readOnly: true }
     {{- if .Values.secrets.keys }}
     - { name: sallyport-keys, mountPath: /etc/sallyport-keys, readOnly: true }
+    {{- end }}
+    {{- if eq .Values.mode "sidecar" }}
+    # Keeps Kubernetes from mounting the ServiceAccount's token here; the application keeps its own.
+    - name: no-service-account-token
+      mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+      readOnly: true
     {{- end }}
     {{- with .Values.extraVolumeMounts }}
     {{- toYaml . | nindent 4 }}
@@ -124,6 +133,10 @@ fsGroup: 65532
   secret:
     secretName: {{ . }}
     defaultMode: 0440
+{{- end }}
+{{- if eq .Values.mode "sidecar" }}
+- name: no-service-account-token
+  emptyDir: { medium: Memory, sizeLimit: 4Ki }
 {{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}

@@ -1,0 +1,144 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Fault } from "../judge/fault.ts";
+import { HUNG_MS, judgeLap } from "../judge/time.ts";
+import type { Lap } from "../subject/loop-watch.ts";
+import type { StartSubject, Subject } from "../subject/subject.ts";
+import type { Case } from "../wire/converse.ts";
+import { CANARY, type Played, Stage } from "./stage.ts";
+
+/** The most that one case may cost, in milliseconds of processor time… */
+const COST_MS = 5;
+/** …or so many times as much as a plain request, on a machine where that takes longer. */
+const COST_RATIO = 8;
+/** How often the event loop is asked meanwhile, in milliseconds. */
+const ASK_EVERY_MS = 500;
+/** Plain requests that come first: code that has not run yet costs many times as much. */
+const WARMING = 100;
+/** A case costs what it costs at the cheapest of so many times: the collector and the compiler come now and then. */
+const TIMES = 3;
+
+const NOTHING: Lap = { spentMs: 0, longestMs: 0 };
+
+const UNPLAYED: Played = {
+  verdict: () => ({ faults: [], forwarded: 0, refused: 0 }),
+  afterwards: () => [],
+};
+
+interface Measured {
+  readonly played: Played;
+  /** Undefined when the loop hung. */
+  readonly lap: Lap | undefined;
+}
+
+/** A stage on which cases are played one after the other, with nobody else there, and what each costs is measured. */
+export class MeasuredStage implements AsyncDisposable {
+  readonly #start: StartSubject;
+  #stage: Promise<Stage> | undefined;
+  #costMs = COST_MS;
+  /** The last case hung the proxy. What waits behind it is not played, since the next ones may do the same, for seconds each. */
+  #hung = false;
+  #warmed: Subject | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(start: StartSubject) {
+    this.#start = start;
+  }
+
+  play(play: Case): Promise<Played> {
+    return this.#inTurn(async () => {
+      if (this.#hung) return UNPLAYED;
+      const { played, lap } = await this.#measure(play);
+      this.#hung = lap === undefined;
+      const faults = judgeLap(lap, this.#costMs);
+      return {
+        verdict() {
+          const verdict = played.verdict();
+          return { ...verdict, faults: [...verdict.faults, ...faults] };
+        },
+        afterwards: () => played.afterwards(),
+      };
+    });
+  }
+
+  /** What is wrong each time. */
+  playAlone(play: Case): Promise<readonly Fault[]> {
+    return this.#inTurn(async () => {
+      this.#hung = false;
+      const laps: Lap[] = [];
+      for (let time = 0; time < TIMES; time += 1) {
+        const { played, lap } = await this.#measure(play);
+        if (lap === undefined) return judgeLap(lap, this.#costMs);
+        const { faults } = played.verdict();
+        if (faults.length > 0) return faults;
+        laps.push(lap);
+        if (judgeLap(lap, this.#costMs).length === 0) return [];
+      }
+      const spentMs = Math.min(...laps.map((lap) => lap.spentMs));
+      const longestMs = Math.min(...laps.map((lap) => lap.longestMs));
+      return judgeLap({ spentMs, longestMs }, this.#costMs);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#last.catch(() => undefined);
+    await (await this.#stage)?.[Symbol.asyncDispose]();
+  }
+
+  #inTurn<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(step);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #measure(play: Case): Promise<Measured> {
+    return playMeasured(await this.ready(), play);
+  }
+
+  /** Also learns what a plain request costs here. */
+  async #warm(stage: Stage): Promise<void> {
+    this.#warmed = stage.subject;
+    const costs: number[] = [];
+    for (let i = 0; i < WARMING; i += 1) {
+      const { lap } = await playMeasured(stage, CANARY);
+      costs.push(lap?.spentMs ?? 0);
+    }
+    const [usual = 0] = costs.toSorted((a, b) => a - b).slice(WARMING / 10);
+    this.#costMs = Math.max(COST_MS, COST_RATIO * usual);
+  }
+
+  /** A proxy that runs, and has run for a while. */
+  async ready(): Promise<Stage> {
+    this.#stage ??= Stage.open(this.#start);
+    const stage = await this.#stage;
+    if (stage.subject.exited()) await stage.revive();
+    if (this.#warmed !== stage.subject) await this.#warm(stage);
+    return stage;
+  }
+}
+
+async function playMeasured(stage: Stage, play: Case): Promise<Measured> {
+  const { subject } = stage;
+  await subject.loop?.lap(HUNG_MS);
+  const playing = stage.play(play);
+  const lap = await lapOf(playing, subject);
+  // Ends the conversation, too.
+  if (lap === undefined) await subject[Symbol.asyncDispose]();
+  return { played: await playing, lap };
+}
+
+/** What the event loop does until a case is over; undefined when it hangs. A subject that does not tell does nothing. */
+async function lapOf(playing: Promise<unknown>, { loop }: Subject): Promise<Lap | undefined> {
+  let spentMs = 0;
+  let longestMs = 0;
+  for (;;) {
+    const over = await Promise.race([
+      playing.then(() => true),
+      delay(ASK_EVERY_MS, false, { ref: false }),
+    ]);
+    const lap = loop === undefined ? NOTHING : await loop.lap(HUNG_MS);
+    if (lap === undefined) return undefined;
+    spentMs += lap.spentMs;
+    longestMs = Math.max(longestMs, lap.longestMs);
+    if (over) return { spentMs, longestMs };
+  }
+}

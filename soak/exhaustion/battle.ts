@@ -1,0 +1,96 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Attack, Battlefield } from "./attacks/attack.ts";
+import { type Counts, startCrowd, together } from "./crowd.ts";
+import { type Demands, type Evidence, judge, type Judged } from "./verdict.ts";
+import { watchMemory } from "./victim/memory.ts";
+import { shippedLimits } from "./victim/shipped-limits.ts";
+import { largeTokens, tokenFor } from "./victim/tokens.ts";
+import { startBare } from "./victim/bare.ts";
+import { startVictim } from "./victim/victim.ts";
+import { startWitness } from "./witness/witness.ts";
+
+export interface BattleOptions extends Demands {
+  /** The script that is Sallyport. */
+  readonly entry: string;
+  /** Attacks a bare server of Node's in its place. */
+  readonly bare: boolean;
+  readonly tls: boolean;
+  readonly workers: number;
+  /** Of Node's, besides those of the image. */
+  readonly flags: readonly string[];
+  /** How long the attack goes on. */
+  readonly seconds: number;
+}
+
+/** Runs one attack against a Sallyport of its own. Rejects when there is nothing to attack. */
+export async function battle(attack: Attack, options: BattleOptions): Promise<Judged> {
+  const limits = shippedLimits();
+  await using victim = options.bare
+    ? await startBare(options)
+    : await startVictim({ ...options, limits });
+  const { port, adminPort, ca, pid } = victim;
+  const { tls, workers, seconds } = options;
+  const [token, witnessToken] = await Promise.all([tokenFor("mallory"), tokenFor("carol")]);
+  const field: Battlefield = {
+    ...{ port, adminPort, tls, token, largeTokens },
+    connections: Number(limits["connections"]),
+  };
+  const orders = await attack.orders(field);
+  await using witness = await startWitness({
+    ...{
+      port,
+      adminPort,
+      calmPort: victim.calmPort,
+      token: witnessToken,
+      ca: tls ? ca : undefined,
+    },
+    path: attack.slowBackend === true ? "/calm/ok" : "/app/ok",
+  });
+
+  const end = new AbortController();
+  const watched = watchMemory(pid, end.signal);
+  await using crowds = new AsyncDisposableStack();
+  const attackers = orders.map((order) => crowds.use(startCrowd(order)));
+  await delay((attack.lead ?? 0) * 1_000);
+  await lasting(
+    seconds * 1_000,
+    () => together(attackers),
+    (counts) => attack.bites(counts, field),
+  );
+  const testimony = await witness.hear();
+  end.abort();
+  const memory = await watched;
+  const counts = together(attackers);
+  const evidence: Evidence = {
+    ...{ name: attack.name, tls, workers, memory, testimony, counts },
+    fills: attack.fills ?? false,
+    bit: attack.bites(counts, field),
+    ended: victim.ended(),
+  };
+  return judge(evidence, options);
+}
+
+/** How often the attackers' progress is looked at, in milliseconds. */
+const LOOK_MS = 500;
+
+/**
+ * Waits for `ms`; on a slow machine longer: until the attack has done its work, for four times as long at most, and while
+ * it still makes progress for twice as long.
+ */
+async function lasting(
+  ms: number,
+  counts: () => Counts,
+  bites: (counts: Counts) => boolean,
+): Promise<void> {
+  const began = performance.now();
+  let before = counts();
+  for (;;) {
+    await delay(LOOK_MS);
+    const elapsed = performance.now() - began;
+    const now = counts();
+    const stands = now.sent === before.sent && now.opened === before.opened;
+    before = now;
+    if (elapsed < ms) continue;
+    if (elapsed >= ms * 4 || (bites(now) && (stands || elapsed >= ms * 2))) return;
+  }
+}

@@ -1,0 +1,48 @@
+import type { Judged } from "./verdict.ts";
+import { MIB } from "./verdict.ts";
+
+const COLUMNS = [
+  ["attack", 24],
+  ["over", 6],
+  ["workers", 8],
+  ["peak MiB", 9],
+  ["end MiB", 8],
+  ["opened", 7],
+  ["sent MB", 8],
+  ["kept ms", 14],
+  ["new ms", 14],
+  ["livez ms", 14],
+  ["calm ms", 14],
+  ["failed", 7],
+  ["verdict", 8],
+] as const;
+
+/** The heading of the table. Times are medians, 99th percentiles and the slowest. */
+export function heading(): string {
+  return COLUMNS.map(([title, width]) => title.padEnd(width))
+    .join("")
+    .trimEnd();
+}
+
+/** One line for an attack, and one for each of its faults. */
+export function row(judged: Judged): string {
+  const { name, tls, workers, memory, testimony, counts, faults } = judged;
+  const { kept, fresh, livez, calm } = testimony;
+  const whole = (value: number): string => String(Math.round(value));
+  const cells = [
+    name,
+    tls ? "TLS" : "plain",
+    String(workers),
+    whole(memory.peak / MIB),
+    whole(memory.last / MIB),
+    String(counts.opened),
+    (counts.sent / 1e6).toFixed(1),
+    ...[kept, fresh, livez, calm].map((seen) =>
+      [seen.medianMs, seen.p99Ms, seen.slowestMs].map((ms) => whole(ms)).join("/"),
+    ),
+    [kept, fresh, livez].map(({ failed }) => failed).join("/"),
+    faults.length === 0 ? "PASS" : "FAIL",
+  ];
+  const line = cells.map((cell, index) => cell.padEnd(COLUMNS[index]?.[1] ?? 0)).join("");
+  return [line.trimEnd(), ...faults.map((fault) => `    ${fault}`)].join("\n");
+}

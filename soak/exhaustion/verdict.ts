@@ -1,0 +1,75 @@
+import type { Counts } from "./crowd.ts";
+import type { Memory } from "./victim/memory.ts";
+import type { Seen, Testimony } from "./witness/witness.ts";
+
+/** What came of one attack. */
+export interface Evidence {
+  readonly name: string;
+  readonly tls: boolean;
+  readonly workers: number;
+  readonly memory: Memory;
+  readonly testimony: Testimony;
+  readonly counts: Counts;
+  /** Whether the attackers did what they were told to. */
+  readonly bit: boolean;
+  /** Every connection that strangers can have is taken: no new one can be had. */
+  readonly fills: boolean;
+  /** How the process ended by itself. */
+  readonly ended: string | undefined;
+}
+
+export interface Judged extends Evidence {
+  /** Why it failed; empty when it passed. */
+  readonly faults: readonly string[];
+}
+
+export const MIB = 1024 * 1024;
+
+/** The most resident memory, in bytes. */
+const MOST_RESIDENT = 256 * MIB;
+
+export interface Demands {
+  /** The longest that a well-behaved client may wait for an answer, in milliseconds. */
+  readonly slowestMs: number;
+  /** A late or missing answer is no fault, as long as there were answers. */
+  readonly memoryOnly: boolean;
+}
+
+/** Holds what came of an attack against what must hold. */
+export function judge(evidence: Evidence, { slowestMs, memoryOnly }: Demands): Judged {
+  const faultOf = (what: string, seen: Seen): string | undefined => faultIn(what, seen, slowestMs);
+  const { memory, testimony, bit, fills, ended } = evidence;
+  const { kept, fresh, livez } = testimony;
+  const faults = [
+    ended === undefined ? undefined : `the process ended: ${ended}`,
+    bit ? undefined : "the attack did not do its work",
+    memory.peak <= MOST_RESIDENT
+      ? undefined
+      : `${mib(memory.peak)} of memory, and not ${mib(MOST_RESIDENT)}`,
+    ...(memoryOnly ? [unanswered("a kept connection", kept), unanswered("/livez", livez)] : []),
+    ...(memoryOnly ? [] : [faultOf("a kept connection", kept), faultOf("/livez", livez)]),
+    memoryOnly || fills ? undefined : faultOf("a new connection", fresh),
+  ].filter((fault) => fault !== undefined);
+  return { ...evidence, faults };
+}
+
+function unanswered(what: string, { answers }: Seen): string | undefined {
+  return answers === 0 ? `${what}: no answer at all` : undefined;
+}
+
+function faultIn(
+  what: string,
+  { answers, slowestMs, failed, failures }: Seen,
+  longestMs: number,
+): string | undefined {
+  if (failed > 0)
+    return `${what}: ${failed} of ${answers + failed} failed (${failures.join(", ")})`;
+  if (answers === 0) return `${what}: not asked`;
+  if (slowestMs > longestMs) return `${what}: an answer after ${Math.round(slowestMs)} ms`;
+  return undefined;
+}
+
+/** In whole MiB. */
+function mib(bytes: number): string {
+  return `${Math.round(bytes / MIB)} MiB`;
+}

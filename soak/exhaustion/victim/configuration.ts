@@ -1,0 +1,58 @@
+import type { Limits } from "./shipped-limits.ts";
+
+export const USER = { username: "alice", password: "correct horse battery staple" };
+export const ISSUER = "https://id.exhaustion.example";
+export const AUDIENCE = "exhaustion";
+
+/** The admin page that a slow backend answers. */
+export const PROBE = "/probes/app";
+
+export interface ConfigurationOptions {
+  readonly tls: boolean;
+  readonly workers: number;
+  readonly limits: Limits;
+  /** Of the backend that attacks use, and of one that they leave alone. */
+  readonly backendPorts: { readonly app: number; readonly calm: number };
+}
+
+/** What the shipped manifests say, with a public route, a trusted issuer and a slow probe for those attacks. */
+export function configurationFor(options: ConfigurationOptions): object {
+  const { tls, workers, limits, backendPorts } = options;
+  return {
+    server: {
+      listen: "127.0.0.1:0",
+      tls: tls ? { certFile: "tls.crt", keyFile: "tls.key" } : "off",
+      workers,
+      limits,
+      drain: { delay: "0s", timeout: "1s" },
+    },
+    admin: {
+      listen: "127.0.0.1:0",
+      // All other addresses of the loopback are neighbours.
+      allow: ["127.0.0.1/32"],
+      probes: [{ path: PROBE, upstream: "app", target: "/slow?ms=9000" }],
+    },
+    users: [{ kind: "file", path: "users.yaml" }],
+    tokens: {
+      keys: "keys",
+      trusted: [
+        {
+          issuer: ISSUER,
+          audience: AUDIENCE,
+          jwks: { file: "trusted.json" },
+          algorithms: ["ES256"],
+        },
+      ],
+    },
+    routes: [
+      { name: "public", path: "/public", auth: "none", upstream: "app" },
+      { name: "app", path: "/app", upstream: "app" },
+      { name: "calm", path: "/calm", upstream: "calm" },
+    ],
+    upstreams: {
+      app: { targets: [`http://127.0.0.1:${backendPorts.app}`] },
+      calm: { targets: [`http://127.0.0.1:${backendPorts.calm}`] },
+    },
+    log: { format: "json", level: "info" },
+  };
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Resident memory over some time, in bytes. */
+export interface Memory {
+  readonly first: number;
+  /** By `VmHWM`, the peak that Linux itself keeps, which no sampling can miss. */
+  readonly peak: number;
+  readonly last: number;
+  /** Milliseconds from the beginning until the greatest value that was seen. */
+  readonly peakAfterMs: number;
+}
+
+const EVERY_MS = 50;
+
+/** Looks at `/proc/<pid>/status` (proc(5)) until `stop` is aborted. A process that has ended keeps its last figures. */
+export async function watchMemory(pid: number, stop: AbortSignal): Promise<Memory> {
+  const began = performance.now();
+  const first = residentOf(pid).now ?? 0;
+  let memory: Memory = { first, peak: first, last: first, peakAfterMs: 0 };
+  let greatest = first;
+  while (!stop.aborted) {
+    const { now, peak } = residentOf(pid);
+    if (now === undefined || peak === undefined) break;
+    const higher = now > greatest;
+    greatest = Math.max(greatest, now);
+    const peakAfterMs = higher ? performance.now() - began : memory.peakAfterMs;
+    memory = { first, peak, last: now, peakAfterMs };
+    await delay(EVERY_MS);
+  }
+  return memory;
+}
+
+function residentOf(pid: number): { readonly now?: number; readonly peak?: number } {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "latin1");
+    return bytesOf(status);
+  } catch {
+    return {};
+  }
+}
+
+/** A process that has ended and was not waited for yet has no such lines. */
+function bytesOf(status: string): { readonly now?: number; readonly peak?: number } {
+  const [now, peak] = ["VmRSS", "VmHWM"].map(
+    (name) => new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1],
+  );
+  if (now === undefined || peak === undefined) return {};
+  return { now: Number(now) * 1024, peak: Number(peak) * 1024 };
+}

@@ -1,0 +1,111 @@
+/**
+ * A well-behaved client and a kubelet, in a program of their own, from addresses of their own: the client asks with a
+ * token at a steady rate over kept and over new connections, the kubelet asks for /livez. Takes what to ask as JSON in the
+ * first argument, prints "asking" when the first answers have come, and after SIGTERM what it has seen, as JSON.
+ */
+import { Agent as HttpAgent, request as httpRequest } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Seen, Testimony, WitnessOptions } from "./witness.ts";
+
+const options: WitnessOptions = JSON.parse(process.argv[2] ?? "{}");
+const { port, adminPort, calmPort, ca, token, path } = options;
+const CLIENT = "127.0.0.2";
+const KUBELET = "127.0.0.3";
+/** How often each kind of question is asked, in milliseconds. */
+const EVERY = { kept: 100, fresh: 400, livez: 400, calm: 200 };
+/** No answer after this time is a failure. */
+const PATIENCE_MS = 5_000;
+
+type Kind = keyof typeof EVERY;
+
+const KINDS = ["kept", "fresh", "livez", "calm"] as const;
+const observed = { kept: nothing(), fresh: nothing(), livez: nothing(), calm: nothing() };
+const agent =
+  ca === undefined ? new HttpAgent({ keepAlive: true }) : new HttpsAgent({ keepAlive: true, ca });
+const calmAgent = new HttpAgent({ keepAlive: true });
+const underWay = new Set<Promise<void>>();
+const stopping = new AbortController();
+
+/** What came of the questions of one kind: how long each right answer took, and why the others were none. */
+interface Observed {
+  readonly times: number[];
+  readonly failures: string[];
+}
+
+function nothing(): Observed {
+  return { times: [], failures: [] };
+}
+
+function summed({ times, failures }: Observed): Seen {
+  const ordered = times.toSorted((one, other) => one - other);
+  const at = (part: number): number => ordered[Math.ceil(ordered.length * part) - 1] ?? 0;
+  return {
+    ...{ answers: ordered.length, medianMs: at(0.5), p99Ms: at(0.99), slowestMs: at(1) },
+    ...{ failed: failures.length, failures: failures.slice(0, 3) },
+  };
+}
+
+function exchange(kind: Kind): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const main = kind === "kept" || kind === "fresh";
+  const secure = main && ca !== undefined;
+  const sent = (secure ? httpsRequest : httpRequest)({
+    host: "127.0.0.1",
+    localAddress: kind === "livez" ? KUBELET : CLIENT,
+    port: { kept: port, fresh: port, livez: adminPort, calm: calmPort }[kind],
+    path: { kept: path, fresh: path, livez: "/livez", calm: "/ok" }[kind],
+    agent: { kept: agent, fresh: false, livez: false, calm: calmAgent }[kind],
+    headers: main ? { authorization: `Bearer ${token}` } : {},
+    ...(secure && { ca }),
+  });
+  const timer = setTimeout(() => sent.destroy(new Error("no answer")), PATIENCE_MS);
+  sent.on("response", (response) => {
+    response.on("error", reject).on("end", () => resolve(response.statusCode ?? 0));
+    response.resume();
+  });
+  sent.on("error", reject).end();
+  return promise.finally(() => clearTimeout(timer));
+}
+
+async function ask(kind: Kind): Promise<void> {
+  const { times, failures } = observed[kind];
+  const began = performance.now();
+  try {
+    const status = await exchange(kind);
+    if (status !== 200) throw new Error(`status ${status}`);
+    times.push(performance.now() - began);
+  } catch (error) {
+    failures.push(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function askAll(kind: Kind): Promise<void> {
+  while (!stopping.signal.aborted) {
+    const asked = ask(kind);
+    underWay.add(asked);
+    void asked.finally(() => underWay.delete(asked));
+    await delay(EVERY[kind]);
+  }
+}
+
+/** Compiled code and kept connections first. */
+async function warmUp(): Promise<void> {
+  for (let i = 0; i < 20; i++) for (const kind of KINDS) await ask(kind);
+  for (const kind of KINDS) {
+    if (observed[kind].failures.length > 0) throw new Error(observed[kind].failures.join(", "));
+    observed[kind] = nothing();
+  }
+}
+
+process.on("SIGTERM", () => stopping.abort());
+await warmUp();
+console.log("asking");
+await Promise.all(KINDS.map((kind) => askAll(kind)));
+await Promise.all(underWay);
+const { kept, fresh, livez, calm } = observed;
+const result: Testimony = {
+  ...{ kept: summed(kept), fresh: summed(fresh), livez: summed(livez), calm: summed(calm) },
+};
+console.log(JSON.stringify(result));
+process.exit(0);

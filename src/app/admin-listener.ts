@@ -1,0 +1,63 @@
+import type { AdminPage } from "../core/admin-page.ts";
+import { createNetworks } from "../lib/http/networks.ts";
+import { type Admin, startAdmin } from "../server/admin/admin-server.ts";
+import { configPage } from "../server/admin/config-page.ts";
+import { drainPages } from "../server/admin/drain-pages.ts";
+import { explainPage } from "../server/admin/explain-page.ts";
+import { keySetPage } from "../server/endpoints/key-set-endpoint.ts";
+import { metricsPage } from "../server/admin/metrics-page.ts";
+import { probePages } from "../server/admin/probe-pages.ts";
+import { reloadPage } from "../server/admin/reload-page.ts";
+import { revokePage } from "../server/admin/revoke-page.ts";
+import { publishedKeys } from "../tokens/keys/published-keys.ts";
+import type { Reloader } from "./reload/reloader.ts";
+import type { Service } from "./service.ts";
+
+/** What the pages report on. */
+export interface AdminSubject {
+  readonly service: Service;
+  /** Undefined if the configuration never changes. */
+  readonly reloading: Reloader | undefined;
+  /** Reports whether everything has started. */
+  readonly started: () => boolean;
+  readonly drain: () => void;
+}
+
+/** Opens the admin listener; resolves with undefined if it is off. Rejects if the address is not available. */
+export async function openAdmin(subject: AdminSubject): Promise<Admin | undefined> {
+  const { service } = subject;
+  const { admin } = service.configuration;
+  if (admin === "off") return undefined;
+  const { log, nextId, buffered } = service.options;
+  const pages = pagesAbout(subject);
+  const opened = await startAdmin({
+    ...admin.listen,
+    allow: createNetworks(admin.allow),
+    get pages() {
+      return [...pages, ...service.probing.probePages()];
+    },
+    ...{ log, nextId, buffered },
+  });
+  log.info("admin listening", { address: opened.address, port: opened.port });
+  return opened;
+}
+
+function pagesAbout({ service, reloading, started, drain }: AdminSubject): AdminPage[] {
+  const { keys, probing, traffic, options, metrics } = service;
+  const { clock } = options;
+  return [
+    ...(reloading === undefined
+      ? []
+      : [reloadPage(() => reloading.now()), configPage(() => reloading.inForce())]),
+    metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
+    keySetPage(() => publishedKeys(keys.verification)),
+    explainPage(async (request) => {
+      const { explain } = await import("./explanation/dry-run.ts");
+      const { configuration } = service;
+      return traffic.query((gate) => explain({ configuration, keys, clock }, gate, request));
+    }),
+    revokePage((query) => service.revoke(query)),
+    ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
+    ...drainPages({ state: () => service.state, begin: drain }),
+  ];
+}

@@ -1,0 +1,110 @@
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../config/snapshot.ts";
+import type { Log } from "../core/log.ts";
+import { systemClock } from "../lib/clock.ts";
+import { createLog } from "../observe/log/application-log.ts";
+import type { LogSink } from "../observe/log/log-sink.ts";
+import { createMetrics } from "../observe/metrics/metrics.ts";
+import { createObserver } from "../observe/create-observer.ts";
+import { warnUnsupported } from "../observe/tracing/open-tracing.ts";
+import { openAdmin } from "./admin-listener.ts";
+import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
+import { seriesOf } from "./gate/from-configuration.ts";
+import { ReloadStates } from "./reload/reload-states.ts";
+import { Reloader, type ReloadOptions } from "./reload/reloader.ts";
+import { type Observation, openService } from "./service.ts";
+
+export interface AppOptions {
+  /** The configuration, and the contents of the files that it names. */
+  readonly snapshot: Snapshot;
+  /** Sallyport's own version, `<major>.<minor>.<patch>`. */
+  readonly version: string;
+  readonly sink: LogSink;
+  /** Takes further snapshots; without it, the configuration never changes. */
+  readonly read?: ReloadOptions["read"];
+}
+
+/** A running Sallyport. */
+export interface App {
+  readonly address: string;
+  readonly port: number;
+  /** Undefined if there is no admin listener. */
+  readonly adminPort: number | undefined;
+  readonly log: Log;
+  /** The served certificate as PEM; undefined without TLS. */
+  readonly certificate: string | undefined;
+  /** Reloads the configuration, if it has a source. Never rejects: errors are logged. */
+  reload(): Promise<unknown>;
+  /** The maximum duration of a drain by the configuration in force, in milliseconds. */
+  drainMs(): number;
+  /** Shuts down gracefully; resolves with whether everything finished by itself. A second call joins the first. */
+  stop(): Promise<boolean>;
+}
+
+const clock = systemClock;
+
+/**
+ * Starts everything that the configuration describes.
+ *
+ * @throws ConfigError if a file that it names is not usable, or the system's error if an address is not available.
+ */
+export async function startApp({ snapshot, version, sink, read }: AppOptions): Promise<App> {
+  const observation = createObservation(snapshot.configuration, version, sink);
+  const { log, reloads } = observation;
+  logStartupWarnings(snapshot.configuration, await startupWarnings(snapshot, clock.now()), log);
+  warnUnsupported({ env: process.env, log });
+  const service = await openService(snapshot, version, observation);
+  const { certificate } = service;
+  const reloading =
+    read &&
+    new Reloader({
+      ...{ start: snapshot, read, apply: (next) => service.apply(next), log },
+      reloaded: reloads.add().reloaded,
+    });
+  let started = false;
+  /** Drains the traffic only: metrics and health stay available. */
+  const drain = (): Promise<boolean> => {
+    reloading?.close();
+    return service.drain();
+  };
+  const about = { service, reloading, started: () => started, drain: () => void drain() };
+  const admin = await openAdmin(about).catch(async (error: unknown) => {
+    await service.abandon();
+    throw error;
+  });
+  service.prepareLogins();
+  started = true;
+
+  async function end(): Promise<boolean> {
+    const finished = await drain();
+    await Promise.all([service.close(), admin?.close()]);
+    log.info("stopped", { finished });
+    return finished;
+  }
+  let ending: Promise<boolean> | undefined;
+  const { address, port } = service.traffic;
+  return {
+    ...{ address, port, log, certificate },
+    adminPort: admin?.port,
+    reload: async () => reloading?.now(),
+    drainMs: () => service.drainMs,
+    stop: () => (ending ??= end()),
+  };
+}
+
+/** Creates the log, the metrics and the observer. */
+function createObservation(
+  configuration: Configuration,
+  version: string,
+  sink: LogSink,
+): Observation {
+  const { level, access } = configuration.log;
+  const log = createLog({ sink, level, clock });
+  const logLinesDropped = (): number => sink.dropped();
+  const metrics = createMetrics({ ...seriesOf(configuration), version, clock, logLinesDropped });
+  const observer = createObserver({ metrics, sink, clock, level, access });
+  const reloads = new ReloadStates((successful) => {
+    metrics.configReloaded(successful, clock.now());
+  });
+  return { sink, log, metrics, observer, reloads, clock };
+}

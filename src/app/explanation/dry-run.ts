@@ -1,0 +1,178 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Decision } from "../../core/request/decision.ts";
+import { errorRow, GateError } from "../../core/request/errors.ts";
+import type { DryRunRequest, ExplainedVerdict, Explanation } from "../../core/explanation.ts";
+import type { Gate } from "../../core/request/gate.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import { Permit } from "../../core/request/permit.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { createNetworks } from "../../lib/http/networks.ts";
+import { explainRequirements } from "../../policy/requirements.ts";
+import { decide } from "../../server/request/decide.ts";
+import { createIntake } from "../../server/request/intake.ts";
+import { type ReadHead, readHead } from "../../server/admin/read-head.ts";
+import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { refuseLargeBody } from "../../upstream/http/client-body.ts";
+import { routesOf } from "../gate/from-configuration.ts";
+import { type GateOptions, openGate } from "../gate/open-gate.ts";
+import { explainBackend } from "./backend.ts";
+import { refusalDetail } from "./refusal-detail.ts";
+import { explainRoutes } from "./routes.ts";
+import { NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
+import { explainToken } from "./explained-token.ts";
+
+export interface ExplainerOptions {
+  readonly configuration: Configuration;
+  readonly keys: SigningKeys;
+  readonly clock: Clock;
+}
+
+/** The options of an explainer with a gate of its own. */
+export type ExplainerAloneOptions = ExplainerOptions &
+  Pick<GateOptions, "upstreams" | "revocations">;
+
+/**
+ * Explains what a gate decides about a request, and why. Sends nothing to a backend and counts nothing.
+ *
+ * @param gate built from the configuration.
+ */
+export async function explain(
+  options: ExplainerOptions,
+  gate: Gate,
+  dryRun: DryRunRequest,
+): Promise<Explanation> {
+  const { configuration } = options;
+  try {
+    const read = await readRequest(configuration, dryRun);
+    const switching = read.upgrade ? read.message : undefined;
+    const decision = await decide(read.request, { gate, switching, counted: false });
+    return explained(options, dryRun, read, decision);
+  } catch (error) {
+    if (!(error instanceof GateError)) throw error;
+    return {
+      verdict: { ...refused(error, dryRun, configuration), route: "none", wouldDeny: undefined },
+      ...{ request: undefined, token: undefined, backend: undefined },
+      routes: explainRoutes(routesOf(configuration), undefined),
+      notes: connectionNotes(configuration, dryRun),
+    };
+  }
+}
+
+/**
+ * Explains a request with a gate of its own.
+ *
+ * @throws ConfigError if a file that the configuration names is broken.
+ */
+export function explainAlone(
+  options: ExplainerAloneOptions,
+  dryRun: DryRunRequest,
+): Promise<Explanation> {
+  return withOwnGate(options, (gate) => explain(options, gate, dryRun));
+}
+
+/** Runs a function with a gate of its own, which fetches the keys of trusted issuers anew. */
+export async function withOwnGate<T>(
+  { configuration, upstreams, keys, revocations, clock }: ExplainerAloneOptions,
+  ask: (gate: Gate) => Promise<T>,
+): Promise<T> {
+  const opened = openGate({
+    ...{ configuration, upstreams, keys, revocations, clock, version: "0.0.0" },
+    ...{ logins: NO_LOGINS, logOut: NO_LOGOUT, log: NOOP_LOG, observer: NOOP_OBSERVER },
+  });
+  try {
+    return await ask(opened.value.gate);
+  } finally {
+    await opened.retire();
+  }
+}
+
+interface ReadRequest extends ReadHead {
+  readonly request: GateRequest;
+}
+
+/** @throws GateError for a request that can be read in more than one way. */
+async function readRequest({ server }: Configuration, dryRun: DryRunRequest): Promise<ReadRequest> {
+  const { limits } = server;
+  const head = await readHead(dryRun, limits.headerBytes);
+  const intake = createIntake({ trustedProxies: createNetworks(server.trustedProxies), limits });
+  return { ...head, request: intake(head.message, 1) };
+}
+
+function explained(
+  options: ExplainerOptions,
+  dryRun: DryRunRequest,
+  read: ReadRequest,
+  decision: Decision,
+): Explanation {
+  const { configuration } = options;
+  const { request, upgrade } = read;
+  const { endpoint, route, identity, action } = decision;
+  const refusal = refusalIn(decision, read, configuration);
+  const { method, host, path, matchPath, client, peer, peerTrusted, secure } = request;
+  return {
+    verdict: {
+      ...(refusal === undefined ? letThrough(action) : refused(refusal, dryRun, configuration)),
+      route: (endpoint ?? route)?.name ?? "none",
+      wouldDeny: decision.auth === "would_deny" ? decision.reason : undefined,
+    },
+    request: {
+      ...{ method, host, path, matchPath, client, peer, peerTrusted, secure },
+      protocol: upgrade ? "websocket" : "http",
+    },
+    routes: explainRoutes(routesOf(configuration), decision.routed ? request : undefined),
+    token: explainToken(decision, options),
+    ...explainRequirements(route?.require ?? {}, identity),
+    backend: action instanceof Permit ? explainBackend(configuration, action, upgrade) : undefined,
+    notes: [...connectionNotes(configuration, dryRun), ...decisionNotes(decision, refusal)],
+  };
+}
+
+/** Returns the refusal of a request: by the decision, or later by its head alone. */
+function refusalIn(
+  { action }: Decision,
+  { request, message }: ReadRequest,
+  { server }: Configuration,
+): GateError | undefined {
+  try {
+    if (action instanceof GateError) return action;
+    if (action instanceof Permit) refuseLargeBody(action, server.limits.bodyBytes);
+    else action.checkHead?.(request, message);
+    return undefined;
+  } catch (error) {
+    if (error instanceof GateError) return error;
+    throw error;
+  }
+}
+
+type Conclusion = Omit<ExplainedVerdict, "route" | "wouldDeny">;
+
+function letThrough(action: Decision["action"]): Conclusion {
+  const outcome = action instanceof Permit ? "forwarded" : "answered";
+  return { outcome, status: undefined, reason: undefined, detail: undefined };
+}
+
+function refused(error: GateError, dryRun: DryRunRequest, { server }: Configuration): Conclusion {
+  const { status } = errorRow(error.code);
+  const detail = refusalDetail(error, dryRun, server.limits);
+  return { outcome: "refused", status, reason: error.reason ?? error.code, detail };
+}
+
+/** Notes on what prevents a request from arriving at all. */
+function connectionNotes({ server: { tls } }: Configuration, { secure }: DryRunRequest): string[] {
+  if (tls.mode === "off") return [];
+  if (!secure) return ["the listener speaks TLS: over plain http there is no answer"];
+  return tls.clientCertificates?.mode === "required"
+    ? ["without a client certificate there is no connection, and the client gets no answer"]
+    : [];
+}
+
+/** Notes on what the explanation does not cover. */
+function decisionNotes({ route, action }: Decision, refusal: GateError | undefined): string[] {
+  const notes: string[] = [];
+  if (route?.rateLimit !== undefined) notes.push("the rate limit is not counted here");
+  if (route?.mode === "monitor") notes.push("the route is in monitor mode: nobody is refused");
+  if (refusal === undefined && "checkHead" in action) {
+    notes.push("the body decides, and is not checked here: the name, the password");
+  }
+  return notes;
+}

@@ -1,0 +1,25 @@
+import type { Snapshot } from "../../config/snapshot.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { ownKeysOf, upstreamsOf } from "../from-files.ts";
+import { revokedBy } from "../revoking.ts";
+import type { ExplainerAloneOptions } from "./dry-run.ts";
+import { NOOP_LOG } from "./no-op.ts";
+
+/**
+ * Returns what a command needs to explain requests.
+ *
+ * @throws ConfigError if the files of the snapshot cannot be used.
+ */
+export async function explainerFrom({
+  configuration,
+  files,
+}: Snapshot): Promise<ExplainerAloneOptions> {
+  return {
+    configuration,
+    upstreams: upstreamsOf(configuration, files.text),
+    revocations: revokedBy(configuration, files),
+    keys: await loadSigningKeys({ ...ownKeysOf(configuration, files), log: NOOP_LOG }),
+    clock: systemClock,
+  };
+}

@@ -1,0 +1,159 @@
+import type { Snapshot } from "../config/snapshot.ts";
+import type { SnapshotFiles } from "../config/snapshot-files.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import { createAll, ConfigError } from "../core/config-problem.ts";
+import type { Log } from "../core/log.ts";
+import type { FileReader } from "../credentials/stores/user-store.ts";
+import type { FileContent } from "../lib/files/file-content.ts";
+import { readAuthorities, readCertificate, type ReadText } from "../server/tls/certificate.ts";
+import { createDevelopmentCertificate } from "../server/tls/development-certificate.ts";
+import { validateContext } from "../server/tls/tls-listener.ts";
+import type { SigningKeyOptions } from "../tokens/keys/signing-keys.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
+import type { ServerTls } from "./gate/from-configuration.ts";
+
+/** Builds what each feature needs from the files of one snapshot. */
+
+type Tls = Configuration["server"]["tls"];
+
+/** @throws ConfigError if the certificate cannot be read or the key does not match it. */
+export async function tlsOf(
+  { server }: Configuration,
+  textOf: ReadText,
+  log: Log,
+): Promise<ServerTls> {
+  const { tls } = server;
+  if (tls.mode !== "selfSigned") return tlsFromFiles(tls, textOf);
+  log.warn("the certificate is self-signed: for development only");
+  const pair = await createDevelopmentCertificate(["localhost", "127.0.0.1", "::1"]);
+  return { ...pair, minVersion: "TLSv1.2", clientCertificates: clientCertificatesOf(tls, textOf) };
+}
+
+/**
+ * The same for certificates in files.
+ *
+ * @throws ConfigError with all problems of the files.
+ */
+export function tlsFromFiles(
+  tls: Exclude<Tls, { readonly mode: "selfSigned" }>,
+  textOf: ReadText,
+): ServerTls {
+  if (tls.mode === "off") return undefined;
+  const { certFile, keyFile, minVersion } = tls;
+  const [pair, clientCertificates] = createAll([
+    () => readCertificate(certFile, keyFile, textOf),
+    () => clientCertificatesOf(tls, textOf),
+  ]);
+  return validated({ ...pair, minVersion, clientCertificates }, certFile);
+}
+
+/**
+ * Returns the TLS settings that are served from now on.
+ *
+ * @param served the settings served until now.
+ * @throws ConfigError if they cannot be used.
+ */
+export function nextTls({ written, configuration, files }: Snapshot, served: ServerTls): ServerTls {
+  const { tls } = configuration.server;
+  try {
+    if (tls.mode !== "selfSigned") return tlsFromFiles(tls, files.text);
+    // A self-signed certificate was made for this process, and clients may have pinned it.
+    return served && { ...served, clientCertificates: clientCertificatesOf(tls, files.text) };
+  } catch (error) {
+    if (written.server.tls.mode === tls.mode) throw error;
+    return served; // until the restart; its files may be gone with the keys that named them
+  }
+}
+
+/**
+ * Checks all settings together with OpenSSL.
+ *
+ * @throws ConfigError with OpenSSL's code only.
+ */
+function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
+  try {
+    validateContext(tls);
+    return tls;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    throw new ConfigError([{ file, message: `cannot be served (${code})` }]);
+  }
+}
+
+/**
+ * Returns the settings of client certificates.
+ *
+ * @throws ConfigError if the authorities cannot be read.
+ */
+export function clientCertificatesOf(
+  { clientCertificates }: Exclude<Tls, { readonly mode: "off" }>,
+  textOf: ReadText,
+): NonNullable<ServerTls>["clientCertificates"] {
+  if (clientCertificates === undefined) return undefined;
+  const { mode, caFile } = clientCertificates;
+  return { authorities: readAuthorities(caFile, textOf), required: mode === "required" };
+}
+
+/**
+ * Returns the upstreams with the contents of their PEM files.
+ *
+ * @throws ConfigError with all problems of these files.
+ */
+export function upstreamsOf({ upstreams }: Configuration, textOf: ReadText): UpstreamOptions[] {
+  return createAll(
+    Object.entries(upstreams).map(([name, { tls, ...rest }]) => () => ({
+      name,
+      ...rest,
+      tls: tls && upstreamTlsOf(tls, textOf),
+    })),
+  );
+}
+
+type WrittenUpstreamTls = NonNullable<Configuration["upstreams"][string]["tls"]>;
+
+function upstreamTlsOf(
+  { caFile, certFile, keyFile, serverName }: WrittenUpstreamTls,
+  textOf: ReadText,
+): UpstreamOptions["tls"] {
+  const [ca, pair] = createAll([
+    () => (caFile === undefined ? undefined : readAuthorities(caFile, textOf)),
+    () =>
+      certFile === undefined || keyFile === undefined
+        ? undefined
+        : readCertificate(certFile, keyFile, textOf),
+  ]);
+  return { ca, cert: pair?.cert, key: pair?.key, serverName };
+}
+
+/** Returns a reader for the users files of a snapshot. */
+export function usersFilesIn(files: SnapshotFiles): FileReader {
+  return (path) => files.content(path, (why) => `the users file cannot be read: ${why}`);
+}
+
+/** What the revocation file of a snapshot holds; undefined where there is none. @throws ConfigError */
+export function revocationFileIn(
+  { tokens }: Configuration,
+  files: SnapshotFiles,
+): FileContent | undefined {
+  const { file } = tokens.revocation;
+  return file === undefined
+    ? undefined
+    : files.content(file, (why) => `the revocation file cannot be read: ${why}`);
+}
+
+/**
+ * Returns the options of our own keys.
+ *
+ * @throws ConfigError if their directory cannot be read.
+ */
+export function ownKeysOf(
+  { tokens, users }: Configuration,
+  files: SnapshotFiles,
+): Pick<SigningKeyOptions, "algorithm" | "files" | "issues"> {
+  const { algorithm, keys } = tokens;
+  return {
+    algorithm,
+    files: keys === undefined ? undefined : files.directory(keys),
+    issues: users.length > 0,
+  };
+}

@@ -1,0 +1,81 @@
+import { availableParallelism } from "node:os";
+import { routeRow } from "../../config/effective/route-row.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { RateLimit } from "../../core/request/rate-limit.ts";
+import type { Route } from "../../core/request/route.ts";
+import { systemClock } from "../../lib/clock.ts";
+import type { ListenOptions } from "../../server/listener/listen.ts";
+import { createRateLimit } from "../../policy/rate-limiter.ts";
+import {
+  type IdentityHeaderNames,
+  IDENTITY_PRESETS,
+} from "../../upstream/headers/identity-headers.ts";
+
+/** Translates the configuration into the options of each feature. */
+
+export type ServerTls = ListenOptions["tls"];
+
+/** The names used as labels of metrics. */
+export function seriesOf({ routes, upstreams }: Configuration): {
+  routes: string[];
+  upstreams: string[];
+} {
+  return { routes: routes.map(({ name }) => name), upstreams: Object.keys(upstreams) };
+}
+
+/**
+ * The time for which a connection may carry a request without a byte in either direction: the longest of the other timeouts
+ * plus a margin, so that the more specific timeout fires first.
+ */
+export function stallOf({ server, upstreams }: Configuration): number {
+  const backends = Object.values(upstreams).flatMap(({ queue, timeouts }) => [
+    queue.timeout + timeouts.connect + timeouts.response,
+    timeouts.idle,
+  ]);
+  return Math.min(Math.max(server.timeouts.request, ...backends) + STALL_MARGIN_MS, LONGEST_MS);
+}
+
+const STALL_MARGIN_MS = 2_000;
+/** The longest delay of a Node timer. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** The number of threads that accept connections. */
+export function workersOf({ server }: Configuration): number {
+  return server.workers === 0 ? availableParallelism() : server.workers;
+}
+
+/** The `realm` in challenges (RFC 9110 §11.5), without characters that would need escaping. */
+export function realmOf({ tokens }: Configuration): string {
+  return tokens.issuer.replaceAll(/[^ !#-[\]-~]/g, "");
+}
+
+export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNames {
+  const { headers } = identity;
+  return typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
+}
+
+/** Creates the rate limit of a route, or reuses the existing one. */
+type RateLimitSource = (route: string, settings: Omit<RateLimit, "take">) => RateLimit;
+
+const newRateLimit: RateLimitSource = (_route, settings) => createRateLimit(settings, systemClock);
+
+export function routesOf(
+  { routes }: Configuration,
+  rateLimitFor: RateLimitSource = newRateLimit,
+): Route[] {
+  return routes.map((row) => ({
+    ...routeRow(row),
+    ...(row.rateLimit === undefined
+      ? {}
+      : { rateLimit: rateLimitFor(row.name, rateLimitOf(row, row.rateLimit)) }),
+  }));
+}
+
+function rateLimitOf(
+  { auth }: Pick<Route, "auth">,
+  written: NonNullable<Configuration["routes"][number]["rateLimit"]>,
+): Omit<RateLimit, "take"> {
+  const { requests, within, burst = requests } = written;
+  const { by = auth === "none" ? "address" : "subject" } = written;
+  return { by, requests, withinMs: within, burst };
+}

@@ -1,0 +1,35 @@
+import { type Reusable, reuseOrLease } from "../../lib/async/reuse.ts";
+import type { Leased } from "../../lib/async/leased.ts";
+import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
+import { workersOf } from "./from-configuration.ts";
+import type { GateOptions } from "./open-gate.ts";
+
+/** Reuses the previous verifier with its cache if the settings are the same. */
+export function verifierFor(
+  { configuration, keys, trustedKeys, revocations, clock, log, keysChanged }: GateOptions,
+  before: Reusable<Leased<CachingTokenVerifier>> | undefined,
+): Reusable<Leased<CachingTokenVerifier>> {
+  // Without the settings that only issuing needs, so that changing them keeps the cache.
+  const {
+    lifetime: _ours,
+    algorithm: _signs,
+    keys: _sign,
+    jwks: _published,
+    revocation: _revoked,
+    streams: _ended,
+    ...verifying
+  } = configuration.tokens;
+  const { cache, trusted, ...rest } = verifying;
+  const settings = {
+    ...{ ...rest, cacheEntries: cache.entries },
+    // Each thread has its own cache.
+    cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
+    trusted: trusted.map(({ clockSkew, ...each }) => ({ ...each, clockSkewMs: clockSkew })),
+  };
+  const outside = { keys, trustedKeys, revocations, clock, log, keysChanged };
+  return reuseOrLease(
+    before,
+    settings,
+    () => new CachingTokenVerifier({ ...settings, ...outside }),
+  );
+}

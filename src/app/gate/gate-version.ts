@@ -1,0 +1,45 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { VersionSource } from "../../core/version-source.ts";
+import { fileVersion, fixedVersion } from "../../server/endpoints/version-sources.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import { openBackendVersion } from "../../upstream/version-from-backend.ts";
+import type { GateOptions } from "./open-gate.ts";
+
+/** A version source that must be closed after use. */
+export interface OpenVersionSource {
+  readonly source: VersionSource;
+  close(): Promise<void>;
+}
+
+/** The upstream that provides the version, if any. */
+export function askedForVersion(
+  { version }: Configuration,
+  upstreams: readonly UpstreamOptions[],
+): UpstreamOptions | undefined {
+  if (version === undefined || !("upstream" in version)) return undefined;
+  return upstreams.find(({ name }) => name === version.upstream);
+}
+
+/** @param upstream the result of `askedForVersion`. */
+export function versionSourceOf(
+  { configuration, version: own, clock }: GateOptions,
+  upstream: UpstreamOptions | undefined,
+): OpenVersionSource {
+  const { version = { text: own } } = configuration;
+  if ("upstream" in version) {
+    const { path, field } = version;
+    if (upstream === undefined) throw new Error(`there is no upstream ${version.upstream}`);
+    const source = openBackendVersion({ upstream, path, field, clock });
+    return { source, close: () => source.close() };
+  }
+  return { source: localVersion(version), close: () => Promise.resolve() };
+}
+
+function localVersion(
+  version: { readonly text: string } | { readonly env: string } | { readonly file: string },
+): VersionSource {
+  if ("text" in version) return fixedVersion(version.text);
+  return "file" in version
+    ? fileVersion(version.file)
+    : fixedVersion(process.env[version.env] ?? "");
+}

@@ -1,0 +1,202 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { SnapshotFiles } from "../../config/snapshot-files.ts";
+import type { Change } from "../../core/change.ts";
+import type { Log } from "../../core/log.ts";
+import type { LoginService } from "../../core/login.ts";
+import type { Observer } from "../../core/observer.ts";
+import { createCredentialCheck } from "../../credentials/login-service.ts";
+import { HashingPool, type PasswordVerifier } from "../../credentials/hashing/hashing-pool.ts";
+import { createLoginService } from "../../credentials/login-service.ts";
+import { openUserStore } from "../../credentials/stores/store-kinds.ts";
+import type { FileReader, OpenUserStore } from "../../credentials/stores/user-store.ts";
+import {
+  FailureThrottle,
+  type LoginThrottle,
+  type LoginThrottleLimits,
+} from "../../credentials/throttle/login-throttle.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { reuseOrCreate, reuseOrCreateAsync, type Reusable } from "../../lib/async/reuse.ts";
+import { KeyedSemaphore } from "../../lib/async/keyed-semaphore.ts";
+import { Leased } from "../../lib/async/leased.ts";
+import { createTokenIssuer } from "../../tokens/issuer.ts";
+import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { usersFilesIn } from "../from-files.ts";
+import { DepartedUsers } from "./departed-users.ts";
+import type { ReloadState, ReloadStates } from "../reload/reload-states.ts";
+
+export interface LoginsOptions {
+  readonly configuration: Configuration;
+  /** The content of the files that the configuration names. */
+  readonly files: SnapshotFiles;
+  readonly keys: SigningKeys;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Pick<Observer, "tokenIssued">;
+  /** Takes the reload state of each user store. */
+  readonly reloads: ReloadStates;
+  /** Told of users who are gone: at the start of those who are disabled, then of those who could log in before. */
+  readonly departed: (names: readonly string[], atStart: boolean) => void;
+}
+
+/** The logins of the whole process, whatever the number of threads. */
+export interface Logins {
+  readonly service: LoginService;
+  /**
+   * Prepares another configuration. Counts of failed attempts are kept, and running logins finish with the stores that they
+   * began with. @throws ConfigError if a user store cannot be used.
+   */
+  prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
+  /** The number of logins that wait for a hashing thread. */
+  readonly waiting: () => number;
+  /** Prepares what the first login would otherwise wait for. */
+  start(): void;
+  close(): Promise<void>;
+}
+
+/** A store and the state of its last reload. */
+interface FollowedStore {
+  readonly store: OpenUserStore;
+  readonly state: ReloadState;
+}
+
+type Stores = Leased<readonly FollowedStore[]>;
+
+/** The parts that one configuration determines. */
+interface LoginParts {
+  readonly stores: Reusable<Stores>;
+  readonly service: Reusable<LoginService>;
+}
+
+/** The parts that live as long as the process. */
+interface Queues {
+  readonly throttle: LoginThrottle;
+  readonly turns: KeyedSemaphore;
+  readonly hashing: HashingPool;
+}
+
+/** @throws ConfigError if a user store cannot be used. */
+export async function openLogins(options: LoginsOptions): Promise<Logins> {
+  const { configuration, clock } = options;
+  const { hashing: hashingLimits } = configuration.login;
+  const throttle = new FailureThrottle(throttleLimitsOf(configuration), clock);
+  const turns = new KeyedSemaphore(hashingLimits.queue);
+  const hashing = new HashingPool(hashingLimits);
+  const queues = { throttle, turns, hashing };
+  const departed = new DepartedUsers(options.departed);
+  const opening = { ...options, usersChanged: departed.look };
+  let parts = await openParts(opening, queues, undefined);
+  departed.begin(() => parts.stores.value.value.map(({ store }) => store));
+  warnOfNobody(options);
+
+  return {
+    service: {
+      logIn(...attempt) {
+        const { stores, service } = parts;
+        return stores.value.use(() => service.value.logIn(...attempt));
+      },
+    },
+    async prepare({ configuration: changed, files }) {
+      const before = parts;
+      const next = await openParts({ ...opening, configuration: changed, files }, queues, before);
+      return {
+        async commit() {
+          parts = next;
+          throttle.change(throttleLimitsOf(changed));
+          turns.setMaxWaiting(changed.login.hashing.queue);
+          hashing.change(changed.login.hashing);
+          warnOfNobody({ configuration: changed, log: options.log });
+          if (next.stores !== before.stores) void before.stores.value.retire();
+          else await reloadAll(next.stores.value.value, usersFilesIn(files));
+          departed.look();
+        },
+        rollback() {
+          if (next.stores !== before.stores) void next.stores.value.retire();
+        },
+      };
+    },
+    waiting: () => hashing.pending,
+    start: () => hashing.start(),
+    async close() {
+      await Promise.all([parts.stores.value.retire(), hashing.close()]);
+    },
+  };
+}
+
+function warnOfNobody({ configuration, log }: Pick<LoginsOptions, "configuration" | "log">): void {
+  if (configuration.users.length === 0) log.warn("there are no users: nobody can log in");
+}
+
+interface OpeningOptions extends LoginsOptions {
+  /** Called when a store has other users. */
+  readonly usersChanged: () => void;
+}
+
+async function openParts(
+  options: OpeningOptions,
+  { throttle, turns, hashing }: Queues,
+  before: LoginParts | undefined,
+): Promise<LoginParts> {
+  const { configuration, keys, clock, observer } = options;
+  const stores = await reuseOrCreateAsync(before?.stores, configuration.users, () =>
+    openStores(options, hashing),
+  );
+  const { issuer, audience, lifetime: lifetimeMs } = configuration.tokens;
+  const issued = { issuer, audience, lifetimeMs };
+  const service = reuseOrCreate(before?.service, [stores.inputs, issued], () =>
+    createLoginService({
+      credentials: createCredentialCheck(
+        stores.value.value.map(({ store }) => store),
+        hashing,
+      ),
+      throttle,
+      turns,
+      issuer: createTokenIssuer({ ...issued, keys, clock, observer }),
+    }),
+  );
+  return { stores, service };
+}
+
+/** Opens all stores, or none. */
+async function openStores(
+  { configuration, files, log, clock, reloads, usersChanged }: OpeningOptions,
+  verifier: PasswordVerifier,
+): Promise<Stores> {
+  const opened: FollowedStore[] = [];
+  try {
+    for (const settings of configuration.users) {
+      const state = reloads.add();
+      const reloaded = (successful: boolean): void => {
+        state.reloaded(successful);
+        if (successful) usersChanged();
+      };
+      const store = await openUserStore(settings, {
+        ...{ contentOf: usersFilesIn(files), log, clock, verifier },
+        ...{ queue: configuration.login.hashing.queue, reloaded },
+      });
+      opened.push({ store, state });
+    }
+    return new Leased<readonly FollowedStore[]>(opened, closeAll);
+  } catch (error) {
+    await closeAll(opened);
+    throw error;
+  }
+}
+
+async function reloadAll(stores: readonly FollowedStore[], contentOf: FileReader): Promise<void> {
+  await Promise.all(stores.map(({ store }) => store.reload(contentOf)));
+}
+
+async function closeAll(stores: readonly FollowedStore[]): Promise<void> {
+  for (const { state } of stores) state.removed();
+  await Promise.all(stores.map(({ store }) => store.close()));
+}
+
+function throttleLimitsOf({ login }: Configuration): LoginThrottleLimits {
+  const { attempts, within, ban, address, account, global } = login.throttle;
+  return {
+    pair: { attempts, withinMs: within, banMs: ban },
+    address: { attempts: address.attempts, withinMs: address.within, banMs: address.ban },
+    account: { attempts: account.attempts, withinMs: account.within },
+    global: { attempts: global.attempts, withinMs: global.within },
+  };
+}

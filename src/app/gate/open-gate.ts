@@ -1,0 +1,176 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { type BufferedBytes, UNLIMITED } from "../../core/buffered-bytes.ts";
+import { type ClientReading, UNMETERED } from "../../core/request/client-reading.ts";
+import type { Forwarder } from "../../core/request/forwarder.ts";
+import type { Gate } from "../../core/request/gate.ts";
+import type { Identity } from "../../core/request/identity.ts";
+import type { Revocations } from "../../core/revocation.ts";
+import type { Log } from "../../core/log.ts";
+import type { LoginService } from "../../core/login.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { RateLimit } from "../../core/request/rate-limit.ts";
+import type { Route } from "../../core/request/route.ts";
+import type { Tracing } from "../../core/tracing.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { reuseOrCreate, reuseOrLease, type Reusable } from "../../lib/async/reuse.ts";
+import { Leased } from "../../lib/async/leased.ts";
+import { authorize, letPass } from "../../policy/authorize.ts";
+import { createRouteTable } from "../../policy/route-table.ts";
+import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
+import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
+import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
+import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-endpoint.ts";
+import { createRateLimit } from "../../policy/rate-limiter.ts";
+import { publishedKeys } from "../../tokens/keys/published-keys.ts";
+import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
+import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
+import { createForwarder } from "../../upstream/forward.ts";
+import { Upstream, type UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import { identityHeadersOf, routesOf } from "./from-configuration.ts";
+import { verifierFor } from "./gate-verifier.ts";
+import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
+
+export interface GateOptions {
+  readonly configuration: Configuration;
+  /** The upstreams of the configuration, with the content of their files. */
+  readonly upstreams: readonly UpstreamOptions[];
+  /** Sallyport's own version, `<major>.<minor>.<patch>`. */
+  readonly version: string;
+  readonly keys: SigningKeys;
+  /** Keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
+  readonly trustedKeys?: TrustedKeys | undefined;
+  readonly logins: LoginService;
+  /** What is revoked; left out, nothing is. */
+  readonly revocations?: Revocations | undefined;
+  /** Ends the token of a caller who logs out. */
+  readonly logOut: (caller: Identity) => Promise<void>;
+  /** Counts the bytes that wait for clients. Left out where there are no clients. */
+  readonly buffered?: BufferedBytes | undefined;
+  /** Divides reading time fairly among clients. Left out where there are no clients. */
+  readonly reading?: ClientReading | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+  /** Undefined if tracing is off. */
+  readonly tracing?: Tracing | undefined;
+  /** Called when keys that verify tokens have changed. */
+  readonly keysChanged?: (() => void) | undefined;
+}
+
+/** A gate and its parts. */
+export interface OpenGate {
+  readonly gate: Gate;
+  /** The number of cached tokens. */
+  readonly tokenCacheEntries: () => number;
+  /** The parts that the next gate may reuse. */
+  readonly kept: KeptParts;
+  /** The parts that it leases, alone or together with other gates. */
+  readonly parts: readonly Pick<Leased<unknown>, "release" | "close">[];
+}
+
+type KeptByName<Value> = ReadonlyMap<string, Reusable<Value>>;
+
+interface KeptParts {
+  /** With its cache of tokens. */
+  readonly verifier: Reusable<Leased<CachingTokenVerifier>>;
+  /** With their connections to the backends. */
+  readonly upstreams: KeptByName<Leased<Upstream>>;
+  /** With its WebSockets. */
+  readonly forwarder: Reusable<Forwarder>;
+  /** With its cached answer. */
+  readonly version: Reusable<Leased<OpenVersionSource>>;
+  /** With their counts, by route. */
+  readonly rateLimits: KeptByName<RateLimit>;
+}
+
+/**
+ * Builds the gate that the configuration describes. @throws ConfigError when a file that it names is broken.
+ *
+ * @param before the previous gate, whose parts are reused where their settings are the same.
+ * @returns the gate. Retire it when it is replaced: its parts are released after its last request.
+ */
+export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGate> {
+  const { configuration, clock, observer } = options;
+  // First, because it is the only part that can fail.
+  const verifier = verifierFor(options, before?.kept.verifier);
+  const { routes, rateLimits } = routesFor(options, before?.kept.rateLimits);
+  const kept: KeptParts = { ...connectionsFor(options, before?.kept), rateLimits, verifier };
+  const tokens = verifier.value.value;
+  const forwarder = kept.forwarder.value;
+  const version = versionEndpoint(kept.version.value.value.source);
+  const parts = [verifier, kept.version, ...kept.upstreams.values()].map(({ value }) => value);
+  const authenticate = authenticateEndpoint({ logins: options.logins, observer, clock });
+  const keySet = keySetEndpoint(() => publishedKeys(options.keys.verification));
+  const { issuer, revocation } = configuration.tokens;
+  const logout = logoutEndpoint({ issuer, revoke: options.logOut });
+  const gate: Gate = {
+    acquire: () => leased.acquire(),
+    release: () => leased.release(),
+    endpoints: new Map([
+      [AUTHENTICATE_PATH, authenticate],
+      ...VERSION_PATHS.map((path) => [path, version] as const),
+      ...(revocation.logout ? [[LOGOUT_PATH, logout] as const] : []),
+      ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
+    ]),
+    tokens,
+    findRoute: createRouteTable(routes),
+    authorize,
+    letPass,
+    forwarder,
+  };
+  const opened: OpenGate = {
+    gate,
+    tokenCacheEntries: () => tokens.entries,
+    kept,
+    parts,
+  };
+  const leased = new Leased(opened, () => {
+    for (const part of parts) part.release();
+  });
+  return leased;
+}
+
+/** The routes, each with its own rate limit if it has one. */
+function routesFor(
+  { configuration, clock }: GateOptions,
+  before: KeptByName<RateLimit> | undefined,
+): { readonly routes: Route[]; readonly rateLimits: KeptByName<RateLimit> } {
+  const rateLimits = new Map<string, Reusable<RateLimit>>();
+  const routes = routesOf(configuration, (route, settings) => {
+    const kept = reuseOrCreate(before?.get(route), settings, () =>
+      createRateLimit(settings, clock),
+    );
+    rateLimits.set(route, kept);
+    return kept.value;
+  });
+  return { routes, rateLimits };
+}
+
+function connectionsFor(
+  options: GateOptions,
+  before: KeptParts | undefined,
+): Pick<KeptParts, "upstreams" | "forwarder" | "version"> {
+  const { configuration, clock, observer, tracing } = options;
+  const { buffered = UNLIMITED, reading = UNMETERED } = options;
+  const upstreams = new Map(
+    options.upstreams.map((each) => [
+      each.name,
+      reuseOrLease(before?.upstreams.get(each.name), each, () => new Upstream(each, clock)),
+    ]),
+  );
+  const identityHeaders = identityHeadersOf(configuration);
+  const { bodyBytes } = configuration.server.limits;
+  const forwarding = [options.upstreams, identityHeaders, bodyBytes];
+  const forwarder = reuseOrCreate(before?.forwarder, forwarding, () =>
+    createForwarder({
+      upstreams: new Map([...upstreams].map(([name, { value }]) => [name, value.value])),
+      ...{ identityHeaders, bodyBytes, buffered, reading, clock, observer, tracing },
+    }),
+  );
+  const asked = askedForVersion(configuration, options.upstreams);
+  const version = reuseOrLease(before?.version, [configuration.version, asked], () =>
+    versionSourceOf(options, asked),
+  );
+  return { upstreams, forwarder, version };
+}

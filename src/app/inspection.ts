@@ -1,0 +1,77 @@
+import type { ConfigurationSources } from "../config/load.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts";
+import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
+import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
+import { loadSigningKeys } from "../tokens/keys/signing-keys.ts";
+import { readTrustedKeys } from "../tokens/trusted/trusted-key-file.ts";
+import { checkJournal } from "../tokens/revocation/journal-file.ts";
+import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
+import { NOOP_LOG } from "./explanation/no-op.ts";
+import {
+  clientCertificatesOf,
+  ownKeysOf,
+  revocationFileIn,
+  tlsFromFiles,
+  upstreamsOf,
+  usersFilesIn,
+} from "./from-files.ts";
+
+/**
+ * Takes a snapshot, and builds from its files what a start would build.
+ *
+ * @throws ConfigError with all problems of the configuration; if it is valid, with all problems of the files that it
+ * names.
+ */
+export async function inspect(sources: ConfigurationSources, inForce?: InForce): Promise<Snapshot> {
+  const snapshot = await takeSnapshot(sources, inForce);
+  // A missing file is reported by each of its users, with the same problem.
+  const problems = new Set(snapshot.missing);
+  for (const use of uses(snapshot, inForce?.configuration)) {
+    for (const problem of await problemsOf(use)) problems.add(problem);
+  }
+  if (problems.size > 0) throw new ConfigError(Array.from(problems));
+  return snapshot;
+}
+
+async function problemsOf(use: () => unknown): Promise<readonly ConfigProblem[]> {
+  try {
+    await use();
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+/** The uses of the files. Each throws `ConfigError` if they cannot be used. */
+function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unknown)[] {
+  const { server, users, tokens } = written;
+  const { tls } = server;
+  const { trusted } = tokens;
+  return [
+    () =>
+      tls.mode === "selfSigned"
+        ? clientCertificatesOf(tls, files.text)
+        : tlsFromFiles(tls, files.text),
+    ...users.map((store) => () => inspectUserStore(store, usersFilesIn(files))),
+    () =>
+      tokens.keys !== undefined && loadSigningKeys({ ...ownKeysOf(written, files), log: NOOP_LOG }),
+    ...trusted.map(({ jwks, algorithms }) => () => {
+      if (!("file" in jwks)) return;
+      const unread = (why: string): string => `the file cannot be read: ${why}`;
+      readTrustedKeys(files.content(jwks.file, unread), algorithms);
+    }),
+    () => {
+      const file = revocationFileIn(written, files);
+      if (file !== undefined) readRevocationFile(file);
+    },
+    () => {
+      const { journal } = tokens.revocation;
+      // The one in force is being written.
+      const same = journal === inForce?.tokens.revocation.journal;
+      if (journal !== undefined && !same) checkJournal(journal);
+    },
+    () => upstreamsOf(written, files.text),
+  ];
+}

@@ -1,0 +1,118 @@
+import type { Forwarder, OpenStream, UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { Gate } from "../../core/request/gate.ts";
+import type { ListenChanges } from "../../server/listener/listen.ts";
+import { createIntake, type Intake } from "../../server/request/intake.ts";
+import type { Leased } from "../../lib/async/leased.ts";
+import { createNetworks, type Networks } from "../../lib/http/networks.ts";
+import { realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
+import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts";
+import { tracedIntake } from "../traced.ts";
+import { warnUnknownClients } from "../unknown-clients.ts";
+
+/** All that one configuration makes of connections and requests. A reload replaces it as a whole. */
+export interface Generation {
+  readonly opened: Leased<OpenGate>;
+  readonly intake: Intake;
+  readonly realm: string;
+  readonly trustedProxies: Networks;
+  readonly listening: ListenChanges;
+}
+
+/**
+ * @param before the generation whose verified tokens and connections are reused where their settings are the same.
+ * @throws ConfigError when a file that the configuration names is broken; then `before` is unchanged.
+ */
+export function openGeneration(
+  options: GateOptions & { readonly tls: ServerTls },
+  before?: Generation,
+): Generation {
+  const { configuration, tls, log, clock } = options;
+  const { server } = configuration;
+  const trustedProxies = createNetworks(server.trustedProxies);
+  const unknown = warnUnknownClients(log, clock);
+  const intake = createIntake({ trustedProxies, limits: server.limits, unknown });
+  return {
+    opened: openGate(options, before?.opened.value),
+    intake: tracedIntake(intake, options.tracing),
+    realm: realmOf(configuration),
+    trustedProxies,
+    listening: {
+      tls,
+      limits: server.limits,
+      timeouts: { ...server.timeouts, stall: stallOf(configuration) },
+    },
+  };
+}
+
+/** The generation in force, and the earlier gates that still serve requests. Gates share the parts they have in common. */
+export class Generations {
+  readonly #all = new Set<Leased<OpenGate>>();
+  #current: Generation;
+
+  constructor(first: Generation) {
+    this.#current = first;
+    this.#all.add(first.opened);
+  }
+
+  get current(): Generation {
+    return this.#current;
+  }
+
+  get gate(): Gate {
+    return this.#current.opened.value.gate;
+  }
+
+  /** The trusted proxies of whichever generation is in force. */
+  get trustedProxies(): Networks {
+    const current = (): Networks => this.#current.trustedProxies;
+    return {
+      get empty() {
+        return current().empty;
+      },
+      has: (address) => current().has(address),
+    };
+  }
+
+  /** Puts another generation in force. The gate before it is closed when its last request is through. */
+  replace(next: Generation): void {
+    const { opened } = this.#current;
+    this.#current = next;
+    this.#all.add(next.opened);
+    void opened.retire().then(() => this.#all.delete(opened));
+  }
+
+  /** The load of an upstream's targets, earlier gates included. */
+  load(name: string): UpstreamLoad {
+    const upstreams = new Set(
+      this.#opened().map(({ kept }) => kept.upstreams.get(name)?.value.value),
+    );
+    const loads = [...upstreams].flatMap((upstream) => upstream?.load ?? []);
+    return {
+      inFlight: loads.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      waiting: loads.reduce((sum, { waiting }) => sum + waiting, 0),
+    };
+  }
+
+  /** The open WebSockets, those of earlier gates included. */
+  openWebSockets(): OpenStream[] {
+    return this.#forwarders().flatMap((forwarder) => [...forwarder.openWebSockets()]);
+  }
+
+  closeWebSockets(): void {
+    for (const forwarder of this.#forwarders()) forwarder.closeWebSockets();
+  }
+
+  /** Closes everything, whoever still uses it. */
+  async close(): Promise<void> {
+    const parts = new Set(this.#opened().flatMap((opened) => opened.parts));
+    await Promise.all([...parts].map((part) => part.close()));
+  }
+
+  #forwarders(): Forwarder[] {
+    return [...new Set(this.#opened().map(({ gate }) => gate.forwarder))];
+  }
+
+  #opened(): OpenGate[] {
+    return Array.from(this.#all, ({ value }) => value);
+  }
+}

@@ -1,0 +1,137 @@
+import { changedKeys, restartKeys } from "../../config/effective/changes.ts";
+import { type ConfigurationInForce, inForce } from "../../config/effective/in-force.ts";
+import type { InForce, Snapshot } from "../../config/snapshot.ts";
+import { ConfigError, firstProblems, withoutSource } from "../../core/config-problem.ts";
+import type { Log } from "../../core/log.ts";
+import type { ReloadResult } from "../../core/reload-result.ts";
+import { FollowedFiles } from "./followed-files.ts";
+
+export interface ReloadOptions {
+  /** The snapshot that the process was started with. */
+  readonly start: Snapshot;
+  /** Takes another snapshot and checks whether it can be used. Rejects with a `ConfigError`. */
+  readonly read: (inForce: InForce) => Promise<Snapshot>;
+  /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
+  readonly apply: (snapshot: Snapshot) => Promise<void>;
+  /** Called after every attempt. */
+  readonly reloaded: (successful: boolean) => void;
+  readonly log: Log;
+}
+
+/** Wait after a change, in milliseconds: certificate and key are often written one after the other. */
+const SETTLE_MS = 200;
+/**
+ * Interval of retries after a failure, in milliseconds: what the configuration names may appear later, where nobody
+ * watches.
+ */
+const RETRY_MS = 1_500;
+
+/** What is kept of a snapshot: not the contents of its files, which may hold private keys. */
+interface Remembered extends Omit<Snapshot, "files" | "missing">, InForce {}
+
+function remember({ written, configuration, followed, effective, files }: Snapshot): Remembered {
+  return { written, configuration, followed, effective, seen: files.seen() };
+}
+
+/** Reloads the configuration whenever its file, or one that is read with it, changes. */
+export class Reloader {
+  readonly #options: Omit<ReloadOptions, "start">;
+  readonly #following: FollowedFiles;
+  readonly #start: Remembered;
+  #last: Remembered;
+  #running: Promise<unknown> = Promise.resolve();
+  /** The reload that starts when the running one ends. */
+  #next: Promise<ReloadResult> | undefined;
+  #settling: NodeJS.Timeout | undefined;
+  #retrying: NodeJS.Timeout | undefined;
+  #closed = false;
+  /** The error logged last, so that retries do not repeat it. */
+  #loggedError: string | undefined;
+
+  constructor({ start, ...options }: ReloadOptions) {
+    this.#options = options;
+    this.#start = remember(start);
+    this.#last = this.#start;
+    this.#following = new FollowedFiles(() => {
+      clearTimeout(this.#settling);
+      this.#settling = setTimeout(() => void this.now(), SETTLE_MS).unref();
+    });
+    this.#following.follow(start.followed);
+  }
+
+  /** Reads and applies the configuration. Calls during a reload share the one that follows it. Never rejects. */
+  now(): Promise<ReloadResult> {
+    this.#loggedError = undefined;
+    return this.#again();
+  }
+
+  /** The configuration in force, without secrets, and the keys that wait for a restart. */
+  inForce(): ConfigurationInForce & { readonly needRestart: readonly string[] } {
+    const [start, last] = [this.#start, this.#last];
+    const needRestart = restartKeys(changedKeys(start.written, last.written));
+    return { ...inForce(start.effective(), last.effective(), needRestart), needRestart };
+  }
+
+  /** Stops watching files. */
+  close(): void {
+    this.#closed = true;
+    this.#clearTimers();
+    this.#following.close();
+  }
+
+  #again(): Promise<ReloadResult> {
+    this.#next ??= this.#running.then(() => this.#reload());
+    this.#running = this.#next;
+    return this.#next;
+  }
+
+  async #reload(): Promise<ReloadResult> {
+    this.#clearTimers();
+    this.#next = undefined;
+    try {
+      const snapshot = await this.#options.read(this.#last);
+      await this.#options.apply(snapshot);
+      return this.#succeeded(remember(snapshot));
+    } catch (error) {
+      return this.#failed(error);
+    }
+  }
+
+  #succeeded(latest: Remembered): ReloadResult {
+    const { log, reloaded } = this.#options;
+    const before = this.#last;
+    const changed = changedKeys(before.written, latest.written);
+    const files = [...latest.followed.keys()].filter(
+      (file) => before.followed.get(file) !== latest.followed.get(file),
+    );
+    const atRestart = restartKeys(changedKeys(this.#start.written, latest.written));
+    this.#last = latest;
+    this.#loggedError = undefined;
+    if (!this.#closed) this.#following.follow(latest.followed);
+    reloaded(true);
+    log.info("the configuration was reloaded", { changed, files });
+    if (atRestart.length > 0) log.warn("changed keys need a restart", { changed: atRestart });
+    return { successful: true, changed, files, atRestart };
+  }
+
+  #failed(error: unknown): ReloadResult {
+    const { log, reloaded } = this.#options;
+    reloaded(false);
+    const problems = error instanceof ConfigError ? firstProblems(error.problems) : [];
+    const before = this.#loggedError;
+    this.#loggedError = String(error);
+    if (this.#loggedError !== before) {
+      for (const problem of problems.map(withoutSource)) {
+        log.error("the configuration was not reloaded", { ...problem });
+      }
+      if (problems.length === 0) log.error("the configuration was not reloaded", { error });
+    }
+    if (!this.#closed) this.#retrying = setTimeout(() => void this.#again(), RETRY_MS).unref();
+    return { successful: false, problems };
+  }
+
+  #clearTimers(): void {
+    clearTimeout(this.#settling);
+    clearTimeout(this.#retrying);
+  }
+}

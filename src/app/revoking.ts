@@ -1,0 +1,139 @@
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../config/snapshot.ts";
+import type { SnapshotFiles } from "../config/snapshot-files.ts";
+import { Identity } from "../core/request/identity.ts";
+import type { TokenVerifier } from "../core/request/token-verifier.ts";
+import type { PublishRevocations, Revocation } from "../core/revocation.ts";
+import type { Log } from "../core/log.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
+import { readJournal } from "../tokens/revocation/journal-file.ts";
+import { isName, TIME_EXPECTED, timeFrom } from "../tokens/revocation/revocation-kind.ts";
+import { RevocationService } from "../tokens/revocation/revocation-service.ts";
+import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
+import { RevocationList } from "../tokens/revocation/revocation-list.ts";
+import { longestEnd, subjectUntilNow, tokenOf } from "../tokens/revocation/revocation-of.ts";
+import { revocationFileIn } from "./from-files.ts";
+import { verifyToken } from "./explanation/explained-token.ts";
+
+/** Opens what a snapshot says of revocations. @throws ConfigError when the journal or the file cannot be used. */
+export function openRevocations(
+  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  reloaded: (successful: boolean) => void,
+): Promise<RevocationService> {
+  const { journal } = configuration.tokens.revocation;
+  const file = revocationFileIn(configuration, files);
+  return RevocationService.open({ journal, file, reloaded, clock, log });
+}
+
+/** What a process that starts now would take as revoked. @throws ConfigError when file or journal cannot be used. */
+export function revokedBy(configuration: Configuration, files: SnapshotFiles): RevocationList {
+  const list = new RevocationList();
+  const file = revocationFileIn(configuration, files);
+  const { journal } = configuration.tokens.revocation;
+  if (file !== undefined) list.take({ listed: readRevocationFile(file) });
+  if (journal !== undefined) list.take({ added: readJournal(journal).revocations });
+  return list;
+}
+
+interface Revoking {
+  readonly revocations: RevocationList;
+  readonly publish: PublishRevocations;
+  readonly clock: Clock;
+}
+
+/** Ends the token of a caller who logs out. */
+export function logoutWith({
+  revocations: list,
+  publish,
+  clock,
+}: Revoking): (caller: Identity) => Promise<void> {
+  return async (caller) => {
+    // Once is enough, however often it is asked.
+    if (list.covering(caller) !== undefined) return;
+    await publish([tokenOf(caller, list.full, clock.now())]);
+  };
+}
+
+/**
+ * Ends the tokens of users who are gone, as `Logins` tells of them. Those who are disabled at the start are found again at
+ * every start, so they need no place in the journal.
+ */
+export function departedUsers(
+  configuration: () => Configuration,
+  service: Pick<RevocationService, "publish" | "arrived">,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): (names: readonly string[], atStart: boolean) => void {
+  return (names, atStart) => {
+    const { issuer, revocation } = configuration().tokens;
+    if (!revocation.users) return;
+    const now = clock.now();
+    const revocations = names.map((name) => subjectUntilNow(name, issuer, now));
+    if (atStart) {
+      service.arrived(revocations);
+      return;
+    }
+    void service.publish(revocations).then((kept) => {
+      log.info("the tokens of users who are gone were revoked", { users: names.length, kept });
+    });
+  };
+}
+
+/** Ends what an operator names. */
+export async function revokeNamed(
+  { revocations: list, publish, clock }: Revoking,
+  tokens: TokenVerifier,
+  query: RevocationQuery,
+): Promise<RevocationResult> {
+  const named = await revocationsIn(query, tokens, list, clock.now());
+  if (typeof named === "string") return { refused: named };
+  return { revoked: named, kept: await publish(named) };
+}
+
+/** @returns what to revoke, or what is wrong. */
+async function revocationsIn(
+  { jti, subject, issuer, before: written, token }: RevocationQuery,
+  tokens: TokenVerifier,
+  list: RevocationList,
+  nowMs: number,
+): Promise<readonly Revocation[] | string> {
+  const before = timeFrom(written);
+  if (written !== undefined && before === undefined) return `before ${TIME_EXPECTED}`;
+  const ways = [token !== undefined, jti.length > 0, subject !== undefined].filter(Boolean).length;
+  if (ways > 1) return "name a token, a jti or a subject, and only one of them";
+  if (issuer !== undefined && subject === undefined) return "issuer goes with subject alone";
+  if (before !== undefined && (token !== undefined || jti.length > 0)) {
+    return "before goes with subject, or stands by itself";
+  }
+  if (token !== undefined) return revocationOf(token, tokens, list, nowMs);
+  if (jti.length > 0) {
+    if (!jti.every(isName)) return "a jti must be text without control characters";
+    const until = longestEnd(nowMs, nowMs);
+    return jti.map((name) => ({ kind: "token", name, until }));
+  }
+  if (subject !== undefined) {
+    if (!isName(subject)) return "a subject must be text without control characters";
+    const untilNow = subjectUntilNow(subject, issuer, nowMs);
+    return [
+      before === undefined ? untilNow : { ...untilNow, before, until: longestEnd(before, nowMs) },
+    ];
+  }
+  if (before === undefined) return "name a token, a jti, a subject, or a time with before";
+  return [{ kind: "everything", name: "", before, until: longestEnd(before, nowMs) }];
+}
+
+async function revocationOf(
+  token: string,
+  tokens: TokenVerifier,
+  list: RevocationList,
+  nowMs: number,
+): Promise<readonly Revocation[] | string> {
+  const verdict = await verifyToken(token, tokens);
+  if (verdict instanceof Identity) {
+    if (verdict.tokenId === undefined) return "the token has no jti: revoke its subject";
+    return [tokenOf(verdict, list.full, nowMs)];
+  }
+  if (verdict.reason === "revoked") return [];
+  return `the token is not accepted anyway (${verdict.reason})`;
+}

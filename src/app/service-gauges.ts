@@ -1,0 +1,32 @@
+import type { Metrics } from "../observe/metrics/metrics.ts";
+import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
+import { workersOf } from "./gate/from-configuration.ts";
+import type { Logins } from "./gate/logins.ts";
+import type { Service } from "./service.ts";
+import type { Traffic, TrafficOptions } from "./traffic.ts";
+
+/** Has the gauges read what the parts of a service keep. */
+export function feedGauges(
+  { gauges }: Metrics,
+  {
+    keys,
+    logins,
+    traffic,
+    options,
+  }: {
+    readonly keys: WatchedKeys;
+    readonly logins: Logins;
+    readonly traffic: Traffic;
+    readonly options: TrafficOptions;
+  },
+  service: Service,
+): void {
+  const count = workersOf(options.configuration);
+  gauges.loginQueueLength = logins.waiting;
+  gauges.signingKey = () => keys.signer;
+  gauges.draining = () => service.state !== "serving";
+  gauges.bufferedBytes = () => options.buffered.bytes;
+  gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });
+  gauges.tokenCacheEntries = traffic.tokenCacheEntries;
+  gauges.upstreamLoad = traffic.upstreamLoad;
+}

@@ -1,0 +1,244 @@
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../config/snapshot.ts";
+import type { Log } from "../core/log.ts";
+import type { Observer } from "../core/observer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createResponseIds } from "../lib/http/response-ids.ts";
+import { allocateCounters } from "../lib/async/shared-byte-counters.ts";
+import type { LogSink } from "../observe/log/log-sink.ts";
+import type { Metrics } from "../observe/metrics/metrics.ts";
+import { createLocalCounts } from "../server/listener/connection-counts.ts";
+import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
+import type { DrainState } from "../server/admin/drain-pages.ts";
+import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
+import { openOwnKeys, type WatchedKeys } from "../tokens/keys/watched-keys.ts";
+import { openLedger } from "./byte-ledger.ts";
+import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
+import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
+import { nextTls, ownKeysOf, revocationFileIn, tlsOf, upstreamsOf } from "./from-files.ts";
+import { type Logins, openLogins } from "./gate/logins.ts";
+import { prepareAll } from "./reload/two-phase-commit.ts";
+import { createProbing, type Probing } from "./readiness.ts";
+import type { ReloadStates } from "./reload/reload-states.ts";
+import { departedUsers, openRevocations, revokeNamed } from "./revoking.ts";
+import { feedGauges } from "./service-gauges.ts";
+import { ServedCertificate } from "./served-certificate.ts";
+import { startThreads, type Threads } from "./threads/threads.ts";
+import { startTraffic, type Traffic, type TrafficOptions } from "./traffic.ts";
+
+/** The log, the metrics and the observer, one each per process. */
+export interface Observation {
+  readonly sink: LogSink;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly observer: Observer;
+  /** Where each file that is reread on its own reports its state. */
+  readonly reloads: ReloadStates;
+  readonly clock: Clock;
+}
+
+/** The parts of a service that a reload changes. */
+interface Parts {
+  readonly observation: Observation;
+  readonly keys: WatchedKeys;
+  readonly logins: Logins;
+  readonly revoking: RevocationService;
+  readonly traffic: Traffic;
+  /** Undefined if the main thread alone serves clients. */
+  readonly threads: Threads | undefined;
+  /** The options that all of them share. */
+  readonly options: TrafficOptions;
+}
+
+/**
+ * Starts everything that serves clients. Rejects if the address is not available, and with a `ConfigError` if a file of
+ * the snapshot is not usable.
+ */
+export async function openService(
+  snapshot: Snapshot,
+  version: string,
+  observation: Observation,
+): Promise<Service> {
+  const { configuration, files } = snapshot;
+  const { log, metrics, observer, reloads, clock } = observation;
+  const tls = await tlsOf(configuration, files.text, log);
+  const { reloaded } = reloads.add();
+  let service: Service | undefined;
+  const keys = await openOwnKeys({ ...ownKeysOf(configuration, files), reloaded, clock, log });
+  const inForce = (): Configuration => service?.configuration ?? configuration;
+  const revoking = await openRevocations(snapshot, { clock, log }, reloads.add().reloaded);
+  const departed = departedUsers(inForce, revoking, { clock, log });
+  const logins = await openLogins({
+    ...{ configuration, files, keys, clock, log, observer, reloads, departed },
+  });
+  const workers = workersOf(configuration);
+  // The main thread has the first row. With several threads, its only listener is the admin listener.
+  const shared = { memory: allocateCounters(workers + 1), row: 0 };
+  const options: TrafficOptions = {
+    ...{ configuration, version, keys, tls, clock, log, observer, reloads },
+    upstreams: upstreamsOf(configuration, files.text),
+    logins: logins.service,
+    ...{ revocations: revoking.list, publish: revoking.publish },
+    buffered: openLedger({ configuration, observer, clock, log, shared }),
+    port: configuration.server.listen.port,
+    shared: false,
+    connections: createLocalCounts(),
+    // Disjoint from the threads, which have the lower offsets.
+    nextId:
+      workers === 1
+        ? createResponseIds(clock.now())
+        : createResponseIds(clock.now(), workers, workers + 1),
+  };
+  const threads =
+    workers === 1 ? undefined : await startThreads(options, workers, observation.sink);
+  const traffic = threads ?? (await startTraffic(options));
+  const { address, port } = traffic;
+  log.info("listening", { address, port, tls: tls !== undefined, workers });
+  service = new Service({ observation, keys, logins, revoking, traffic, threads, options });
+  feedGauges(metrics, { keys, logins, traffic, options }, service);
+  return service;
+}
+
+/** Everything that serves clients under the configuration in force. */
+export class Service {
+  readonly #parts: Parts;
+  readonly #probing: Probing;
+  readonly #certificate: ServedCertificate;
+  #configuration: Configuration;
+  #tls: ServerTls;
+  #state: DrainState = "serving";
+  #drained: Promise<boolean> | undefined;
+
+  constructor(parts: Parts) {
+    const { observation, keys, traffic, options } = parts;
+    this.#parts = parts;
+    this.#configuration = options.configuration;
+    this.#tls = options.tls;
+    this.#certificate = new ServedCertificate(options.tls?.cert, observation);
+    this.#probing = createProbing(options, {
+      draining: () => this.#state !== "serving",
+      issuers: () => traffic.issuers(),
+      ownKeys: () => keys.verification.length > 0,
+      workersAlive: () => this.workersAlive(),
+      clock: observation.clock,
+    });
+  }
+
+  /** The configuration in force. */
+  get configuration(): Configuration {
+    return this.#configuration;
+  }
+
+  /** The served certificate; undefined without TLS. */
+  get certificate(): string | undefined {
+    return this.#tls?.cert;
+  }
+
+  get metrics(): Metrics {
+    return this.#parts.observation.metrics;
+  }
+
+  /** Options for listeners. */
+  get options(): Pick<TrafficOptions, "log" | "nextId" | "buffered" | "clock"> {
+    return this.#parts.options;
+  }
+
+  get keys(): WatchedKeys {
+    return this.#parts.keys;
+  }
+
+  get traffic(): Traffic {
+    return this.#parts.traffic;
+  }
+
+  get probing(): Probing {
+    return this.#probing;
+  }
+
+  /** The state of the drain. */
+  get state(): DrainState {
+    return this.#state;
+  }
+
+  /** The maximum duration of a drain, in milliseconds. */
+  get drainMs(): number {
+    const { delay, timeout } = this.#configuration.server.drain;
+    return delay + timeout;
+  }
+
+  /** The number of threads that serve clients; undefined if the main thread does. */
+  workersAlive(): number | undefined {
+    return this.#parts.threads?.alive();
+  }
+
+  /** Permanent failures of threads. */
+  failures(): readonly string[] {
+    return this.#parts.threads?.failures() ?? [];
+  }
+
+  /** The exposition of the metrics of all threads. */
+  metricsText(): Promise<string> {
+    const { threads, observation } = this.#parts;
+    const { metrics } = observation;
+    return threads === undefined ? metrics.text() : threads.metricsText(metrics);
+  }
+
+  /** Revokes what an operator names. */
+  revoke(query: RevocationQuery): Promise<RevocationResult> {
+    const { traffic, options } = this.#parts;
+    return traffic.query(({ tokens }) => revokeNamed(options, tokens, query));
+  }
+
+  /** Starts what the first login would wait for. */
+  prepareLogins(): void {
+    this.#parts.logins.start();
+  }
+
+  /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
+  async apply(snapshot: Snapshot): Promise<void> {
+    const { observation, keys, logins, revoking, traffic, options } = this.#parts;
+    const { log, metrics, clock } = observation;
+    const { configuration, files } = snapshot;
+    const tls = nextTls(snapshot, this.#tls);
+    const warnings = await startupWarnings(snapshot, clock.now());
+    const upstreams = upstreamsOf(configuration, files.text);
+    const change = await prepareAll([
+      () => keys.prepare(ownKeysOf(configuration, files)),
+      async () => revoking.prepare(revocationFileIn(configuration, files)),
+      () => logins.prepare({ configuration, files }),
+      () => this.#probing.prepare({ configuration, upstreams }),
+      () => traffic.prepare({ configuration, upstreams, tls }),
+    ]);
+    // Nothing fails from here on.
+    metrics.add(seriesOf(configuration));
+    this.#configuration = configuration;
+    this.#tls = tls;
+    options.buffered.setLimit(configuration.server.limits.bufferedBytes);
+    await change.commit();
+    this.#certificate.serve(tls?.cert);
+    logStartupWarnings(configuration, warnings, log);
+  }
+
+  /**
+   * Drains the traffic only: metrics and health stay available. Resolves with whether everything finished by itself; a
+   * second call joins the first.
+   */
+  drain(): Promise<boolean> {
+    if (this.#drained === undefined) {
+      this.#state = "draining";
+      this.#drained = this.#parts.traffic.drain().finally(() => (this.#state = "drained"));
+    }
+    return this.#drained;
+  }
+
+  /** Releases what is left after the drain. */
+  async close(): Promise<void> {
+    this.#parts.keys.close();
+    await Promise.all([this.#parts.logins.close(), this.#parts.revoking.close()]);
+  }
+
+  /** Terminates at once, whatever runs. */
+  async abandon(): Promise<void> {
+    await Promise.all([this.#parts.traffic.abandon(), this.close()]);
+  }
+}

@@ -1,0 +1,192 @@
+import { namedFiles } from "../config/named-files.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../config/snapshot.ts";
+import type { Log } from "../core/log.ts";
+import type { Route } from "../core/request/route.ts";
+import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
+import type { FileContent } from "../lib/files/file-content.ts";
+import { exposures } from "../lib/process-hardening.ts";
+import { openFileLimit } from "../lib/files/open-file-limit.ts";
+import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
+import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
+import { certificateWarnings } from "../server/tls/certificate-warnings.ts";
+import { exposedKeys } from "../tokens/keys/signing-keys.ts";
+import { identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
+import { usersFilesIn } from "./from-files.ts";
+
+/** A condition that does not prevent the start but needs attention. */
+export interface StartupWarning {
+  readonly about: "files" | "configuration" | "routes";
+  /** The file concerned. */
+  readonly file?: string;
+  readonly urgent: boolean;
+  readonly message: string;
+  /** What to do about it. */
+  readonly hint?: string;
+  /** Whether a running Sallyport logs it elsewhere, where it is detected again at run time. */
+  readonly loggedElsewhere?: true;
+}
+
+/**
+ * Returns all warnings of `check`, `doctor` and `serve`: certificates, files and directories that others can read or
+ * change, a configuration that admits nobody, and gaps between routes.
+ *
+ * @param nowMs wall clock.
+ * @throws ConfigError for a file that `inspect` would refuse, too.
+ */
+export async function startupWarnings(
+  snapshot: Snapshot,
+  nowMs: number,
+): Promise<StartupWarning[]> {
+  const { written } = snapshot;
+  return [
+    ...certificateWarningsOf(snapshot, nowMs),
+    ...secretFileWarnings(snapshot),
+    ...(await callerWarnings(snapshot)),
+    ...identityWarnings(written),
+    ...gapWarnings(routesOf(written)),
+  ];
+}
+
+function certificateWarningsOf({ written, files }: Snapshot, nowMs: number): StartupWarning[] {
+  const { tls } = written.server;
+  if (tls.mode !== "files") return [];
+  const { certFile } = tls;
+  return certificateWarnings(files.text(certFile), nowMs).map((warning) => ({
+    about: "files",
+    file: certFile,
+    ...warning,
+  }));
+}
+
+/** Checks private keys and the users' password hashes: who else can read or replace them? */
+function secretFileWarnings({ written, files }: Snapshot): StartupWarning[] {
+  const secrets = namedFiles(written).filter(({ use }) => use.secret);
+  const { keys, algorithm } = written.tokens;
+  const exposed = keys === undefined ? [] : exposedKeys(files.directory(keys), algorithm);
+  return [
+    ...[...new Set(secrets.map(({ path }) => path))].flatMap((path) =>
+      fileWarnings(files.content(path)),
+    ),
+    ...exposed.map((file): StartupWarning => ({ ...about(file, READABLE), loggedElsewhere: true })),
+  ];
+}
+
+const READABLE = "can be read by other users";
+
+function fileWarnings({ path: file, stats }: FileContent): StartupWarning[] {
+  const found: StartupWarning[] = [];
+  if (isOpenToAll(file, stats))
+    found.push({ ...about(file, "can be changed by every user"), urgent: true });
+  else if (isExposed(stats)) found.push(about(file, READABLE));
+  if (isReplaceable(file)) {
+    found.push(about(file, "can be replaced: every user can write to its directory"));
+  }
+  return found;
+}
+
+function about(file: string, message: string): StartupWarning {
+  return { about: "files", file, urgent: false, message };
+}
+
+/** Checks whether anybody can get a token at all, and for how long. */
+async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarning[]> {
+  const { users, tokens } = written;
+  const found: StartupWarning[] = [];
+  const add = (message: string, more: Partial<StartupWarning>): void =>
+    void found.push({ about: "configuration", urgent: false, message, ...more });
+  if (users.length === 0 && tokens.trusted.length === 0) {
+    const hint = "name a users file, or an issuer in tokens.trusted";
+    add("there are no users and no trusted issuers: nobody gets a token", {
+      hint,
+      loggedElsewhere: true,
+    });
+  }
+  for (const store of users) {
+    const count = await inspectUserStore(store, usersFilesIn(files));
+    const file = "path" in store ? { file: store.path } : {};
+    if (count === 0) add("holds no users: nobody can log in", file);
+  }
+  if (tokens.keys === undefined) {
+    const message = "each process generates its own signing key, and its tokens end with it";
+    add(message, { hint: "set tokens.keys, see sallyport keys --help", loggedElsewhere: true });
+  }
+  const { logout, journal } = tokens.revocation;
+  if (logout && journal === undefined && tokens.keys !== undefined) {
+    const message = "a restart forgets who has logged out: their tokens are accepted again";
+    add(message, { hint: "set tokens.revocation.journal" });
+  }
+  return found;
+}
+
+function identityWarnings(configuration: Configuration): StartupWarning[] {
+  const { tokens, users } = configuration;
+  // Without users, nobody gets a token here.
+  const own = users.length === 0 ? [] : [tokens.issuer];
+  const issuers = [...own, ...tokens.trusted.map(({ issuer }) => issuer)];
+  const found = issuerWarning(issuers, identityHeadersOf(configuration).issuer);
+  return found === undefined ? [] : [{ about: "configuration", urgent: false, ...found }];
+}
+
+function gapWarnings(routes: readonly Route[]): StartupWarning[] {
+  const gaps = routeWarnings(routes).map(({ route, message, hint }): StartupWarning => ({
+    ...{ about: "routes", urgent: false, hint },
+    message: `${route}: ${message}`,
+  }));
+  return [...gaps, ...routes.filter(({ mode }) => mode === "monitor").map(monitorWarning)];
+}
+
+function monitorWarning({ name, path }: Route): StartupWarning {
+  const message = `${name}: in monitor mode nothing is refused`;
+  const warning = { about: "routes", urgent: false, loggedElsewhere: true } as const;
+  if (!("prefix" in path) || path.prefix !== "/") {
+    return { ...warning, message, hint: "set mode: enforce" };
+  }
+  const hint =
+    "name what must stay closed meanwhile, the backend's own /metrics or /admin say, in routes without mode: monitor";
+  return { ...warning, message: `${message}, on any path that no other route takes`, hint };
+}
+
+/** Logs the warnings that are not logged elsewhere, and those about the process itself. */
+export function logStartupWarnings(
+  configuration: Configuration,
+  warnings: readonly StartupWarning[],
+  log: Log,
+): void {
+  for (const { file, urgent, message, hint, loggedElsewhere } of warnings) {
+    if (loggedElsewhere) continue;
+    if (file === undefined)
+      log.warn("the configuration needs attention", { concern: message, hint });
+    else log[urgent ? "error" : "warn"](`a file needs attention: ${message}`, { file });
+  }
+  const files = fewOpenFiles(configuration);
+  if (files !== undefined)
+    log.warn("the open-file limit is too low for server.limits.connections", files);
+  const watched = configuration.routes.filter(({ mode }) => mode === "monitor");
+  if (watched.length > 0) {
+    const routes = watched.map(({ name }) => name);
+    log.warn("NOBODY IS REFUSED on routes with mode: monitor", { routes });
+  }
+  const open = exposures();
+  if (open.length > 0)
+    log.warn("the memory of this process can be read from outside", { by: open });
+}
+
+/** File descriptors for the log, the admin listener, key sets, and Node itself, which has about 40 open when idle. */
+const OTHER_FILES = 200;
+
+/**
+ * Checks whether `server.limits.connections` can be reached: each connection takes a file descriptor, and another one
+ * while it talks to a backend. Beyond the limit of the process, neither clients nor backends nor the admin port get a
+ * connection.
+ *
+ * @returns undefined if there are enough, or if the limit is unknown.
+ */
+function fewOpenFiles(
+  configuration: Configuration,
+): { readonly allowed: number; readonly needed: number } | undefined {
+  const allowed = openFileLimit();
+  const connections = configuration.server.limits.connections;
+  const needed = 2 * connections + OTHER_FILES;
+  return allowed === undefined || allowed >= needed ? undefined : { allowed, needed };
+}

@@ -1,0 +1,218 @@
+import { Worker } from "node:worker_threads";
+import { GateError } from "../../core/request/errors.ts";
+import type { IssuerState } from "../../core/issuer-state.ts";
+import { ERROR_CODEC } from "../../core/error-codec.ts";
+import { SharedByteCounters } from "../../lib/async/shared-byte-counters.ts";
+import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
+import { workerFile } from "../../lib/async/worker-file.ts";
+import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
+import { releaseThread, type SharedCounts } from "../../server/listener/connection-counts.ts";
+import { LogBacklog } from "./log-backlog.ts";
+import { createPulse, PulseWatch } from "./pulse.ts";
+import type { ReloadState } from "../reload/reload-states.ts";
+import type { MainApi, ThreadApi, ThreadData } from "./thread.ts";
+import type { TrafficChange, TrafficOptions } from "../traffic.ts";
+
+/**
+ * For calls to a thread that turns but makes no progress. A thread that hangs is terminated after `HUNG_LOOKS`, with
+ * all its calls.
+ */
+const LIMITS = { timeoutMs: 60_000, maxPending: () => 1_000 };
+
+/** The index of the thread, and where it accepts connections. */
+export interface ThreadPlacement {
+  readonly index: number;
+  readonly count: number;
+  readonly port: number;
+  /** Where all threads count their connections. */
+  readonly connections: SharedCounts;
+  /** Where all threads count the log lines that wait for the main thread. */
+  readonly backlog: SharedArrayBuffer;
+}
+
+/**
+ * One life of a traffic thread, from the start of its worker until it has terminated. All calls to and from it belong
+ * to this life: the result of a login that it began never goes to its successor.
+ */
+export class ThreadLife {
+  #listens = false;
+  #terminated = false;
+  #hasExited = false;
+  /** The state of the trusted issuers as last reported. */
+  #issuers: readonly IssuerState[] = [];
+  readonly #worker: Worker;
+  readonly #options: TrafficOptions;
+  readonly #sink: LogSink;
+  readonly #backlog: LogBacklog;
+  readonly #state: ReloadState;
+  readonly #watch: PulseWatch;
+  readonly #listening = Promise.withResolvers<{ address: string; port: number }>();
+  readonly #exited = Promise.withResolvers<void>();
+  readonly #calls: RpcClient<ThreadApi>;
+
+  constructor(
+    options: TrafficOptions,
+    placement: ThreadPlacement,
+    sink: LogSink,
+    state: ReloadState,
+  ) {
+    const { configuration, upstreams, version, keys, revocations, tls, log } = options;
+    this.#options = options;
+    this.#sink = sink;
+    this.#backlog = new LogBacklog(placement.backlog, placement.index, MAX_WAITING);
+    this.#state = state;
+    const pulse = createPulse();
+    this.#watch = new PulseWatch(pulse);
+    const { memory: weights } = options.buffered;
+    const held = { ring: keys.ring, revoked: revocations.news(), pulse, weights };
+    const own = { configuration, upstreams, version, tls, ...held };
+    const workerData: ThreadData = { ...own, ...placement };
+    const worker = new Worker(workerFile("thread", import.meta.url), { workerData });
+    this.#worker = worker;
+    this.#calls = new RpcClient<ThreadApi>(worker, ERROR_CODEC, LIMITS);
+    expose(worker, this.#mainApi(), ERROR_CODEC);
+    const forget = keys.onChange(() => this.#calls.notify("keys", keys.ring));
+    const unlisten = revocations.onChange((news) => this.#calls.notify("revoked", news));
+    worker.on("error", (error) => {
+      log.error("a traffic thread failed", { thread: placement.index, error });
+      this.#listening.reject(error);
+    });
+    worker.on("exit", () => {
+      this.#hasExited = true;
+      new SharedByteCounters(weights, placement.index + 1).clear();
+      releaseThread(placement.connections, placement.index);
+      this.#countLostLines();
+      this.#backlog.clear();
+      forget();
+      unlisten();
+      state.removed();
+      this.#listening.reject(new Error("the thread ended before it listened"));
+      this.#calls.close();
+      this.#exited.resolve();
+    });
+    // Not every user awaits it.
+    this.#listening.promise.catch(() => undefined);
+  }
+
+  /** Rejects if it terminates before. */
+  get listening(): Promise<{ readonly address: string; readonly port: number }> {
+    return this.#listening.promise;
+  }
+
+  /** Whether it accepts clients and answers calls. */
+  get serves(): boolean {
+    return this.#listens && !this.#terminated && !this.#hasExited;
+  }
+
+  /** Whether it was terminated because it did not answer for too long. */
+  get terminated(): boolean {
+    return this.#terminated;
+  }
+
+  /** Whether it has terminated. */
+  get hasExited(): boolean {
+    return this.#hasExited;
+  }
+
+  /** Resolves when it has terminated. */
+  get exited(): Promise<void> {
+    return this.#exited.promise;
+  }
+
+  /** All trusted issuers as last reported; empty for a thread that does not serve. */
+  get issuers(): readonly IssuerState[] {
+    return this.serves ? this.#issuers : [];
+  }
+
+  /** Reports whether its event loop has turned since the last call. */
+  turned(): boolean {
+    return this.#watch.hasBeaten();
+  }
+
+  /**
+   * Calls a function of the thread; resolves with undefined if it will not answer any more. Rejects with what the
+   * function throws.
+   */
+  async call<Name extends keyof ThreadApi>(
+    name: Name,
+    ...args: Parameters<ThreadApi[Name]>
+  ): Promise<Awaited<ReturnType<ThreadApi[Name]>> | undefined> {
+    const answer = await this.#calls.call(name, ...args).catch(noReply);
+    this.#countLostLines();
+    return answer;
+  }
+
+  /** Rejects with the problem; resolves when the change is prepared, or when the thread will not answer any more. */
+  prepare(changed: TrafficChange): Promise<void> {
+    return this.#change("prepare", changed);
+  }
+
+  /** Resolves when the change is in force, or when the thread will not answer any more. */
+  commit(): Promise<void> {
+    return this.#change("commit");
+  }
+
+  rollback(): void {
+    this.#calls.notify("rollback");
+  }
+
+  /** Resolves with undefined if it will not answer any more, or not within the limit, in milliseconds. */
+  async drain(limitMs: number) {
+    return this.#calls.callWithTimeout(limitMs, "drain").catch(noReply);
+  }
+
+  /** Terminates it at once, with its connections, and ends all calls to it. */
+  terminate(): void {
+    this.#terminated = true;
+    void this.#worker.terminate();
+    this.#calls.close();
+  }
+
+  /** A thread that is late with a change is terminated; its successor starts with the change. */
+  async #change<Name extends "prepare" | "commit">(
+    name: Name,
+    ...args: Parameters<ThreadApi[Name]>
+  ): Promise<void> {
+    try {
+      await this.#calls.call(name, ...args);
+    } catch (error) {
+      noReply(error);
+      if (error instanceof NoReplyError && error.reason === "late") this.terminate();
+    }
+  }
+
+  /** What the main thread does for it. */
+  #mainApi(): MainApi {
+    return {
+      logIn: (...attempt) => this.#options.logins.logIn(...attempt).catch(notLoggedIn),
+      publish: (revocations) => this.#options.publish(revocations),
+      listening: (address, port) => {
+        this.#listens = true;
+        this.#listening.resolve({ address, port });
+      },
+      reloaded: (successful) => this.#state.reloaded(successful),
+      issuers: (states) => {
+        this.#issuers = states;
+      },
+      log: (lines, bytes) => {
+        for (const line of lines) this.#sink.write(line);
+        this.#backlog.received(bytes);
+        this.#countLostLines();
+      },
+    };
+  }
+
+  #countLostLines(): void {
+    const lines = this.#backlog.collectLost();
+    if (lines > 0) this.#sink.countLost(lines);
+  }
+}
+
+function noReply(error: unknown): undefined {
+  if (!(error instanceof NoReplyError)) throw error;
+}
+
+/** Other errors are not passed on in detail. */
+function notLoggedIn(error: unknown): never {
+  throw error instanceof GateError ? error : new GateError("internal", { reason: "login" });
+}

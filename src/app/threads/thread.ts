@@ -1,0 +1,172 @@
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { IssuerState } from "../../core/issuer-state.ts";
+import type { LoginService } from "../../core/login.ts";
+import { ERROR_CODEC } from "../../core/error-codec.ts";
+import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { createResponseIds } from "../../lib/http/response-ids.ts";
+import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
+import { createLog } from "../../observe/log/application-log.ts";
+import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
+import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
+import { createObserver } from "../../observe/create-observer.ts";
+import { type SharedCounts, attachSharedCounts } from "../../server/listener/connection-counts.ts";
+import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
+import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
+import { startForgetting } from "../../tokens/revocation/revocation-service.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import { openLedger } from "../byte-ledger.ts";
+import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
+import { LogBacklog } from "./log-backlog.ts";
+import { postedSink } from "./posted-sink.ts";
+import { beat, type SharedPulse } from "./pulse.ts";
+import { ReloadStates } from "../reload/reload-states.ts";
+import { PreparedChange } from "./thread-change.ts";
+import { collectStart } from "./thread-memory.ts";
+import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
+
+/** What a traffic thread is started with. */
+export interface ThreadData {
+  readonly configuration: Configuration;
+  readonly upstreams: readonly UpstreamOptions[];
+  readonly version: string;
+  readonly ring: KeyRing;
+  /** What is revoked when it starts. */
+  readonly revoked: readonly RevocationNews[];
+  readonly tls: ServerTls;
+  readonly port: number;
+  readonly index: number;
+  readonly count: number;
+  readonly pulse: SharedPulse;
+  /** Where the threads count the bytes that wait for clients; this thread's row is `index + 1`. */
+  readonly weights: SharedArrayBuffer;
+  readonly connections: SharedCounts;
+  /** Where the threads count the log lines that wait for the main thread. */
+  readonly backlog: SharedArrayBuffer;
+}
+
+/** What the main thread does for a traffic thread. */
+export type MainApi = {
+  readonly logIn: LoginService["logIn"];
+  readonly publish: PublishRevocations;
+  /** It accepts clients from now on. */
+  readonly listening: (address: string, port: number) => void;
+  /** Whether none of the files that it rereads on its own is broken. */
+  readonly reloaded: (successful: boolean) => void;
+  /** All trusted issuers, whenever the keys of one have changed. */
+  readonly issuers: (states: readonly IssuerState[]) => void;
+  /** Lines of the log, and their bytes. */
+  readonly log: (lines: readonly string[], bytes: number) => void;
+};
+
+/** The functions of a traffic thread. */
+export type ThreadApi = ReturnType<typeof threadApi>;
+
+/** Timeout of a login in the main thread, in milliseconds. */
+const LOGIN_MS = 300_000;
+/** Logins on their way to and from the main thread, in addition to those that may wait there. */
+const POSTED_LOGINS = 256;
+
+/**
+ * Returns the number of logins that the main thread may have waiting: in its two groups of queues per name, and for a
+ * hashing thread.
+ */
+function maxLogins({ login }: Configuration): number {
+  return login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
+}
+
+/** Logins run in the main thread, which has the throttle and the hashing threads. */
+function remoteLogins(main: RpcClient<MainApi>): LoginService {
+  return {
+    logIn: (...attempt) =>
+      main.call("logIn", ...attempt).catch((error: unknown) => {
+        if (!(error instanceof NoReplyError)) throw error;
+        throw new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
+      }),
+  };
+}
+
+interface ThreadParts {
+  readonly traffic: Promise<Traffic>;
+  readonly changes: PreparedChange;
+  readonly metrics: Metrics;
+  readonly sink: LogSink;
+  readonly keys: ReplaceableKeys;
+  readonly revocations: RevocationList;
+  close(): void;
+}
+
+function threadApi({ traffic, changes, metrics, sink, keys, revocations, close }: ThreadParts) {
+  return {
+    prepare: (changed: TrafficChange) => changes.prepare(changed),
+    commit: () => changes.commit(),
+    rollback: () => changes.rollback(),
+    keys: (ring: KeyRing) => keys.replace(ring),
+    revoked: (news: RevocationNews) => revocations.take(news),
+    scrape: (): Promise<readonly object[]> => metrics.json(),
+    /** The last call. Returns the counts as well, which cannot be fetched afterwards. */
+    async drain(): Promise<{ readonly finished: boolean; readonly metrics: readonly object[] }> {
+      const finished = await (await traffic).drain();
+      const counted = await metrics.json();
+      sink.flush();
+      setImmediate(close);
+      return { finished, metrics: counted };
+    },
+  };
+}
+
+async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
+  const { upstreams, version, ring, tls, index, count, pulse, weights } = data;
+  let { configuration } = data;
+  beat(pulse);
+  const clock = systemClock;
+  const keys = new ReplaceableKeys(ring, clock);
+  const revocations = new RevocationList();
+  for (const news of data.revoked) revocations.take(news);
+  startForgetting(revocations, clock);
+  const { level, access } = configuration.log;
+  const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxLogins(configuration) };
+  const main = new RpcClient<MainApi>(port, ERROR_CODEC, limits);
+  const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
+  const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
+  const log = createLog({ sink, level, clock });
+  const metrics = createMetrics({ ...seriesOf(configuration), version, clock, process: false });
+  const observer = createObserver({ metrics, sink, clock, level, access });
+  const reloads = new ReloadStates((successful) => main.notify("reloaded", successful));
+  const shared = { memory: weights, row: index + 1 };
+  const buffered = openLedger({ configuration, shared, observer, clock, log });
+  metrics.gauges.bufferedBytes = () => buffered.bytes;
+  const starting = startTraffic({
+    ...{ configuration, upstreams, version, keys, tls, reloads },
+    ...{ clock, log, observer, buffered },
+    port: data.port,
+    logins: remoteLogins(main),
+    revocations,
+    publish: (each) => main.call("publish", each),
+    shared: true,
+    issuersChanged: (states) => main.notify("issuers", states),
+    connections: attachSharedCounts(data.connections, index),
+    nextId: createResponseIds(clock.now(), index, count + 1),
+  });
+  const changes = new PreparedChange(starting, (changed) => {
+    ({ configuration } = changed);
+    metrics.add(seriesOf(configuration));
+  });
+  const close = (): void => port.close();
+  const parts = { traffic: starting, changes, metrics, sink, keys, revocations, close };
+  expose(port, threadApi(parts), ERROR_CODEC);
+  const traffic = await starting;
+  // Only now: a thread that fails to start must terminate.
+  const survive = (error: unknown): void => log.error("uncaught error", { error });
+  process.on("uncaughtException", survive).on("unhandledRejection", survive);
+  metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;
+  metrics.gauges.upstreamLoad = traffic.upstreamLoad;
+  main.notify("listening", traffic.address, traffic.port);
+  collectStart();
+}
+
+const data: ThreadData = workerData;
+if (parentPort !== null) await runThread(data, parentPort);

@@ -1,0 +1,109 @@
+import type { Change } from "../../core/change.ts";
+import type { IssuerState } from "../../core/issuer-state.ts";
+import type { LogSink } from "../../observe/log/log-sink.ts";
+import type { Metrics } from "../../observe/metrics/metrics.ts";
+import { createSharedCounts } from "../../server/listener/connection-counts.ts";
+import { openDryRunGate } from "../explanation/dry-run-gate.ts";
+import { logBacklogMemory } from "./log-backlog.ts";
+import { prepareAll } from "../reload/two-phase-commit.ts";
+import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
+import { TrafficThread } from "./traffic-thread.ts";
+import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
+
+/** Several threads that accept connections on one port, with common metrics and common logins. */
+export interface Threads extends Traffic {
+  /** The exposition of this thread and all others together. Threads that do not answer count as last reported. */
+  metricsText(own: Metrics): Promise<string>;
+  /** The number of threads that serve clients. */
+  alive(): number;
+  /** Permanent failures of threads. */
+  failures(): readonly string[];
+}
+
+/** Interval of the health checks, in milliseconds. */
+const CHECK_EVERY_MS = 1_000;
+/** Delay after which the start is certainly over and the main thread has little to do, in milliseconds. */
+const COLLECT_AFTER_MS = 1_000;
+
+/** Starts `count` threads. Rejects if the first cannot listen on the address. */
+export async function startThreads(
+  options: TrafficOptions,
+  count: number,
+  sink: LogSink,
+): Promise<Threads> {
+  keepThreadsSmall(count);
+  const connections = createSharedCounts(count);
+  const backlog = logBacklogMemory(count);
+  const placement = { index: 0, count, port: options.port, connections, backlog };
+  const first = new TrafficThread(options, sink, placement);
+  const { address, port } = await first.listening;
+  const others = Array.from(
+    { length: count - 1 },
+    (_, other) => new TrafficThread(options, sink, { ...placement, index: other + 1, port }),
+  );
+  const threads = [first, ...others];
+  await Promise.all(threads.map((thread) => thread.listening));
+  setTimeout(collectStart, COLLECT_AFTER_MS).unref();
+  const checks = setInterval(() => {
+    for (const thread of threads) thread.check();
+  }, CHECK_EVERY_MS).unref();
+  const dryRunGate = openDryRunGate(options);
+  return {
+    address,
+    port,
+    // Each thread counts its own; the metrics add them up.
+    tokenCacheEntries: () => 0,
+    upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
+    issuers: () => inAll(threads.map(({ issuers }) => issuers)),
+    query: dryRunGate.query,
+    prepare: (changed) =>
+      prepareAll([() => dryRunGate.prepare(changed), () => prepareAllThreads(threads, changed)]),
+    async drain() {
+      const finished = await Promise.all(threads.map((thread) => thread.drain()));
+      clearInterval(checks);
+      // Dry runs and reloads are answered as long as the process lives.
+      return finished.every(Boolean);
+    },
+    async abandon() {
+      clearInterval(checks);
+      await Promise.all([dryRunGate.close(), ...threads.map((thread) => thread.abandon())]);
+    },
+    async metricsText(own) {
+      const counted = await Promise.all(threads.map((thread) => thread.metrics()));
+      return own.textWith(counted.flat());
+    },
+    alive: () => threads.filter(({ alive }) => alive).length,
+    failures: () => threads.flatMap(({ failure }) => failure ?? []),
+  };
+}
+
+/** Returns each issuer once: usable if no thread lacks its keys. */
+function inAll(ofThreads: readonly (readonly IssuerState[])[]): IssuerState[] {
+  const usable = new Map<string, boolean>();
+  for (const state of ofThreads.flat()) {
+    usable.set(state.issuer, state.usable && (usable.get(state.issuer) ?? true));
+  }
+  return Array.from(usable, ([issuer, each]) => ({ issuer, usable: each }));
+}
+
+/** Prepares all threads, or none. */
+async function prepareAllThreads(
+  threads: readonly TrafficThread[],
+  changed: TrafficChange,
+): Promise<Change> {
+  const prepared = await Promise.allSettled(threads.map((thread) => thread.prepare(changed)));
+  const rollback = (): void => {
+    for (const thread of threads) thread.rollback();
+  };
+  const refused = prepared.find(({ status }) => status === "rejected");
+  if (refused?.status === "rejected") {
+    rollback();
+    throw refused.reason;
+  }
+  return {
+    async commit() {
+      await Promise.all(threads.map((thread) => thread.commit(changed)));
+    },
+    rollback,
+  };
+}

@@ -1,0 +1,197 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { IssuerState } from "../../core/issuer-state.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
+import type { LogSink } from "../../observe/log/log-sink.ts";
+import { type MetricObjects, summedCounts } from "../../observe/metrics/summed-counts.ts";
+import type { ReloadState } from "../reload/reload-states.ts";
+import type { ThreadApi } from "./thread.ts";
+import { HUNG_CHECKS, ThreadHealth } from "./thread-health.ts";
+import { type ThreadPlacement, ThreadLife } from "./thread-life.ts";
+import type { TrafficChange, TrafficOptions } from "../traffic.ts";
+
+/** Interval at which the counts of a thread are fetched, in checks: later counts are lost with the thread. */
+const COUNT_CHECKS = 15;
+/** A thread that has not terminated this many checks after the order to is stuck in a system call. */
+const STUCK_CHECKS = 5;
+/** How long a scrape waits for a thread, in milliseconds. */
+const SCRAPE_MS = 1_000;
+/** Grace period of a drain beyond its time limits, for the last responses and for closing, in milliseconds. */
+const DRAIN_GRACE_MS = 1_000;
+
+/** One traffic thread as the main thread sees it. A thread that hangs is terminated; a terminated one is replaced. */
+export class TrafficThread {
+  readonly #index: number;
+  readonly #placement: Omit<ThreadPlacement, "port">;
+  #options: TrafficOptions;
+  readonly #sink: LogSink;
+  readonly #state: ReloadState;
+  readonly #health = new ThreadHealth();
+  #life: ThreadLife;
+  #drains = false;
+  #drained = false;
+  /** The life that has prepared the next change. */
+  #prepared: ThreadLife | undefined;
+  /** The counts of this life as last fetched. */
+  #counted: MetricObjects = [];
+  #countedAgo = 0;
+  /** The counts of the lives before. */
+  #before: Promise<MetricObjects> = Promise.resolve([]);
+  #counting: Promise<void> | undefined;
+  #terminatedAgo = 0;
+
+  constructor(options: TrafficOptions, sink: LogSink, placement: ThreadPlacement) {
+    this.#options = options;
+    this.#sink = sink;
+    this.#index = placement.index;
+    this.#placement = placement;
+    this.#state = options.reloads.add();
+    this.#life = this.#begin(placement.port);
+    // A failure of the first start fails the whole start; `listening` rejects.
+    this.#life.listening.then(
+      ({ port }) => void this.#outlive(this.#life, port),
+      () => undefined,
+    );
+  }
+
+  /** Of its first life. Rejects if that cannot listen. */
+  get listening(): Promise<{ readonly address: string; readonly port: number }> {
+    return this.#life.listening;
+  }
+
+  /** Whether it serves clients. */
+  get alive(): boolean {
+    return this.#life.serves;
+  }
+
+  get issuers(): readonly IssuerState[] {
+    return this.#life.issuers;
+  }
+
+  /** A permanent failure; undefined if there is none. */
+  get failure(): string | undefined {
+    const { failure: fault } = this.#health;
+    return fault === undefined || this.#drained ? undefined : `worker ${this.#index} ${fault}`;
+  }
+
+  /** Must be called once a second. */
+  check(): void {
+    const life = this.#life;
+    if (this.#drained) return;
+    const hangs = this.#health.check({ turned: life.turned(), listens: life.serves });
+    this.#countedAgo += 1;
+    if (life.terminated) this.#checkTermination();
+    else if (hangs && !life.hasExited) this.#terminate(life);
+    else if (life.serves && this.#countedAgo >= COUNT_CHECKS) void this.#fetchCounts();
+  }
+
+  /** Rejects with the problem. If the thread cannot answer, its successor will start with the change. */
+  async prepare(changed: TrafficChange): Promise<void> {
+    this.#prepared = undefined;
+    if (this.#drains || !this.#life.serves) return;
+    this.#prepared = this.#life;
+    await this.#life.prepare(changed);
+  }
+
+  /** Applies to the successors of this thread, too. */
+  async commit(changed: TrafficChange): Promise<void> {
+    if (this.#drains) return;
+    this.#options = { ...this.#options, ...changed };
+    const life = this.#life;
+    if (life.hasExited) return;
+    if (this.#prepared === life) await life.commit();
+    else void this.#catchUp(life, changed);
+  }
+
+  rollback(): void {
+    if (!this.#life.hasExited) this.#life.rollback();
+  }
+
+  async drain(): Promise<boolean> {
+    this.#drains = true;
+    const life = this.#life;
+    const { delay: delayMs, timeout } = this.#options.configuration.server.drain;
+    const drained = await life.drain(delayMs + timeout + DRAIN_GRACE_MS);
+    if (drained === undefined) life.terminate();
+    else this.#counted = drained.metrics;
+    this.#drained = true;
+    return drained?.finished ?? false;
+  }
+
+  async abandon(): Promise<void> {
+    this.#drains = true;
+    this.#life.terminate();
+    await this.#life.exited;
+  }
+
+  /** Returns its counts, including earlier lives. If it does not answer in time, the last known counts. */
+  async metrics(): Promise<readonly MetricObjects[]> {
+    await withTimeout(this.#fetchCounts(), SCRAPE_MS, undefined);
+    const [before, counted] = [this.#before, this.#counted];
+    return [await before, counted];
+  }
+
+  /** Calls a function of the thread; resolves with undefined if it does not serve, or terminates meanwhile. */
+  async call<Name extends keyof ThreadApi>(
+    name: Name,
+    ...args: Parameters<ThreadApi[Name]>
+  ): Promise<Awaited<ReturnType<ThreadApi[Name]>> | undefined> {
+    return this.#life.serves ? this.#life.call(name, ...args) : undefined;
+  }
+
+  #begin(port: number): ThreadLife {
+    this.#health.started();
+    return new ThreadLife(this.#options, { ...this.#placement, port }, this.#sink, this.#state);
+  }
+
+  /** Begins another life whenever one has ended. */
+  async #outlive(life: ThreadLife, port: number): Promise<void> {
+    await life.exited;
+    const last = this.#counted;
+    this.#counted = [];
+    this.#before = this.#before.then((before) => summedCounts([before, last]));
+    if (this.#drains) return;
+    const restMs = this.#health.ended();
+    this.#options.log.error("a traffic thread ended", { thread: this.#index, again_ms: restMs });
+    if (restMs > 0) await delay(restMs);
+    if (this.#drains) return;
+    this.#life = this.#begin(port);
+    void this.#outlive(this.#life, port);
+  }
+
+  #terminate(life: ThreadLife): void {
+    const { log } = this.#options;
+    log.error("a traffic thread does not respond", { thread: this.#index, seconds: HUNG_CHECKS });
+    this.#terminatedAgo = 0;
+    life.terminate();
+  }
+
+  #checkTermination(): void {
+    this.#terminatedAgo += 1;
+    if (this.#life.hasExited || this.#terminatedAgo !== STUCK_CHECKS) return;
+    this.#options.log.error("a traffic thread cannot be terminated", { thread: this.#index });
+  }
+
+  /** For a life that was still starting when the others prepared the change. */
+  async #catchUp(life: ThreadLife, changed: TrafficChange): Promise<void> {
+    try {
+      await life.prepare(changed);
+      await life.commit();
+    } catch (error) {
+      this.#options.log.error("a traffic thread failed", { thread: this.#index, error });
+      life.terminate();
+    }
+  }
+
+  #fetchCounts(): Promise<void> {
+    this.#counting ??= this.#readCounts().finally(() => (this.#counting = undefined));
+    return this.#counting;
+  }
+
+  async #readCounts(): Promise<void> {
+    const life = this.#life;
+    const counted = await this.call("scrape");
+    if (counted === undefined || life.hasExited) return;
+    this.#counted = counted;
+    this.#countedAgo = 0;
+  }
+}

@@ -1,0 +1,39 @@
+import { statSync } from "node:fs";
+import { formatDuration } from "../../lib/text/duration.ts";
+import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
+import type { ClockDifference } from "./key-sets.ts";
+
+/** The `Date` of a response has whole seconds, and is slightly old. */
+const TOLERATED_MS = 5_000;
+/** Tolerance for `iat` between replicas, and the default for trusted issuers. */
+const TOO_MUCH_MS = 60_000;
+
+/** Checks the clock of this machine against the files that it has written and against other machines. */
+export function checkClock(
+  file: string,
+  nowMs: number,
+  differences: readonly ClockDifference[],
+): FindingGroup {
+  const ahead = statSync(file).mtimeMs - nowMs;
+  const findings: Finding[] = [
+    ahead > TOO_MUCH_MS
+      ? bad(`the configuration was written ${words(ahead)} in the future`, HINT)
+      : good("not before the configuration was written"),
+    ...differences.map(difference),
+  ];
+  if (differences.length === 0) findings.push(skipped("no other clock was reachable"));
+  return { name: "clock", findings };
+}
+
+function difference({ server, behindMs }: ClockDifference): Finding {
+  const apart = Math.abs(behindMs);
+  const message = `${words(apart)} ${behindMs > 0 ? "behind" : "ahead of"} ${server}`;
+  if (apart <= TOLERATED_MS) return good(`agrees with ${server}`);
+  return (apart > TOO_MUCH_MS ? bad : warning)(message, HINT);
+}
+
+const HINT = "tokens are accepted too long, or refused: set the clock by NTP";
+
+function words(milliseconds: number): string {
+  return formatDuration(Math.floor(milliseconds / 1000) * 1000);
+}

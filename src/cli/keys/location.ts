@@ -1,0 +1,61 @@
+import { loadConfiguration } from "../../config/load.ts";
+import { isSigningAlgorithm, type SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
+import { CONFIGURATION_FLAGS, configurationSources } from "../arguments.ts";
+import { type Terminal, UsageError } from "../command.ts";
+
+/** The flags of every command on keys. */
+export const LOCATION_FLAGS = {
+  ...CONFIGURATION_FLAGS,
+  directory: { type: "string", short: "d" },
+  algorithm: { type: "string" },
+} as const;
+
+interface LocationFlagValues {
+  readonly config?: string | undefined;
+  readonly set?: readonly string[] | undefined;
+  readonly directory?: string | undefined;
+  readonly algorithm?: string | undefined;
+}
+
+/** Where keys are, and what is known about their tokens. */
+export interface KeyLocation {
+  readonly directory: string;
+  /** Undefined if neither the flags nor a configuration say. */
+  readonly algorithm: SigningAlgorithm | undefined;
+  /** Lifetime of tokens, in milliseconds. */
+  readonly lifetimeMs: number | undefined;
+}
+
+/**
+ * Returns the directory that the flags name. With `--directory`, a configuration is read only if `--config` or `--set`
+ * is given.
+ *
+ * @throws UsageError if there is none, ConfigError if the configuration is invalid.
+ */
+export function keyLocation(flags: LocationFlagValues, terminal: Terminal): KeyLocation {
+  const named = algorithmIn(flags.algorithm);
+  const configured = flags.config !== undefined || flags.set !== undefined;
+  if (flags.directory !== undefined && !configured) {
+    return { directory: flags.directory, algorithm: named, lifetimeMs: undefined };
+  }
+  const { tokens } = loadConfiguration(configurationSources(flags, terminal)).configuration;
+  if (named !== undefined && named !== tokens.algorithm) {
+    throw new UsageError(`--algorithm is ${named}, but tokens.algorithm is ${tokens.algorithm}`);
+  }
+  const directory = flags.directory ?? tokens.keys;
+  if (directory === undefined) {
+    throw new UsageError("the configuration does not set tokens.keys; use --directory");
+  }
+  return { directory, algorithm: tokens.algorithm, lifetimeMs: tokens.lifetime };
+}
+
+function algorithmIn(name: string | undefined): SigningAlgorithm | undefined {
+  if (name === undefined || isSigningAlgorithm(name)) return name;
+  throw new UsageError(`--algorithm needs one such as ES256, not ${name}`);
+}
+
+/** Formats a time to the second, in UTC. */
+export function timeText(milliseconds: number): string {
+  if (milliseconds === Infinity) return "no end";
+  return new Date(milliseconds).toISOString().replace(/\.\d+Z$/, "Z");
+}

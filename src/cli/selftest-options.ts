@@ -1,0 +1,154 @@
+import { createPublicKey, type KeyObject, type webcrypto } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isIP, type ListenOptions } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+import { listen } from "../config/schema/fields.ts";
+import { durationFlag, parseFlags } from "./arguments.ts";
+import { UsageError } from "./command.ts";
+import { formatFrom } from "./terminal/format.ts";
+import type { Peer } from "../selftest/raw-exchange.ts";
+
+/** The options of the command line. */
+export interface SelftestOptions {
+  readonly peer: Peer;
+  /** Value of `Host`. */
+  readonly host: string;
+  readonly token: string;
+  readonly format: "text" | "json";
+  /** Where the recording backend listens. */
+  readonly backend: ListenOptions | undefined;
+  readonly echo: boolean;
+  /** Ends with a slash, like `publicPath`. */
+  readonly protectedPath: string;
+  readonly publicPath: string | undefined;
+  readonly publicKeys: readonly KeyObject[];
+}
+
+const text = { type: "string" } as const;
+const FLAGS = {
+  url: text,
+  token: text,
+  "token-file": text,
+  ca: text,
+  insecure: { type: "boolean" },
+  backend: text,
+  echo: text,
+  protected: text,
+  public: text,
+  jwks: text,
+  timeout: text,
+  format: text,
+} as const;
+
+/** @throws UsageError for invalid options; it never reveals the token. */
+export function readOptions(args: readonly string[]): SelftestOptions {
+  const flags = parseFlags(args, FLAGS);
+  const { backend, echo } = flags;
+  const format = formatFrom(flags.format, ["text", "json"]);
+  if (backend !== undefined && echo !== undefined) {
+    throw new UsageError("--backend and --echo exclude each other");
+  }
+  const url = urlOf(flags.url);
+  return {
+    peer: {
+      host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: Number(url.port || (url.protocol === "https:" ? 443 : 80)),
+      tls: tlsOf(url, flags),
+      timeoutMs: durationFlag("timeout", flags.timeout ?? "5s", 1),
+    },
+    host: url.host,
+    token: tokenOf(flags),
+    format,
+    backend: backend === undefined ? undefined : listenOptionsOf(backend),
+    echo: echo !== undefined,
+    protectedPath: folder("--protected", flags.protected ?? echo ?? "/"),
+    publicPath: flags.public === undefined ? undefined : folder("--public", flags.public),
+    publicKeys: flags.jwks === undefined ? [] : keysIn(flags.jwks),
+  };
+}
+
+function urlOf(given: string | undefined): URL {
+  const url = given === undefined ? null : URL.parse(given);
+  const bare = url !== null && url.pathname === "/" && `${url.search}${url.hash}` === "";
+  if (!bare || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "") {
+    throw new UsageError("--url needs an http or https URL without a path: https://host:8443");
+  }
+  return url;
+}
+
+function tlsOf(
+  url: URL,
+  { ca, insecure = false }: { readonly ca?: string; readonly insecure?: boolean },
+): ConnectionOptions | undefined {
+  if (ca !== undefined && insecure) throw new UsageError("--ca and --insecure exclude each other");
+  if (url.protocol === "http:") {
+    if (ca === undefined && !insecure) return undefined;
+    throw new UsageError("--ca and --insecure are for https");
+  }
+  // An IP address is not a server name (RFC 6066 §3).
+  const named = isIP(url.hostname.replace(/^\[(.*)\]$/, "$1")) === 0;
+  return {
+    ...(named ? { servername: url.hostname } : {}),
+    ...(ca === undefined ? {} : { ca: contentOf("--ca", ca) }),
+    rejectUnauthorized: !insecure,
+  };
+}
+
+function tokenOf(flags: { readonly token?: string; readonly "token-file"?: string }): string {
+  const { token, "token-file": file } = flags;
+  if ((token === undefined) === (file === undefined)) {
+    throw new UsageError("one of --token and --token-file is needed");
+  }
+  const given = token ?? contentOf("--token-file", file ?? "").trim();
+  if (given === "") throw new UsageError("the token is empty: did the login fail?");
+  if (!/^[\x21-\x7e]+$/.test(given)) throw new UsageError("the token is not one word of ASCII");
+  return given;
+}
+
+function listenOptionsOf(given: string): ListenOptions {
+  if (given.startsWith("unix:")) return { path: given.slice("unix:".length) };
+  const parsed = listen().safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw new UsageError("--backend needs HOST:PORT or unix:PATH");
+}
+
+/** Returns a path to which names can be appended. */
+function folder(flag: string, path: string): string {
+  if (!/^\/(?:[A-Za-z0-9._~-]+\/?)*$/.test(path))
+    throw new UsageError(`${flag} needs a plain path`);
+  return path.endsWith("/") ? path : `${path}/`;
+}
+
+/** Returns the readable keys; a set may hold keys that are not for signatures. */
+function keysIn(file: string): KeyObject[] {
+  const found = jwksIn(contentOf("--jwks", file)).flatMap((key) => {
+    try {
+      return [createPublicKey({ key, format: "jwk" })];
+    } catch {
+      return [];
+    }
+  });
+  if (found.length === 0) throw new UsageError("--jwks holds no public key");
+  return found;
+}
+
+function jwksIn(content: string): webcrypto.JsonWebKey[] {
+  try {
+    const set: unknown = JSON.parse(content);
+    if (typeof set === "object" && set !== null && "keys" in set && Array.isArray(set.keys)) {
+      return set.keys;
+    }
+  } catch {
+    // Reported below, without the content.
+  }
+  throw new UsageError("--jwks needs a file with a JSON Web Key Set");
+}
+
+function contentOf(flag: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    throw new UsageError(`${flag} ${file}: ${reason}`);
+  }
+}

@@ -1,0 +1,63 @@
+import type { App } from "../../app/app.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
+import type { LogSink } from "../../observe/log/log-sink.ts";
+import { EXIT } from "../command.ts";
+import type { LastExit } from "./last-exit.ts";
+import { startWatchdog } from "./watchdog.ts";
+
+/**
+ * Milliseconds after the time limits of the drain: until everything else is closed, until the last log lines are
+ * written, and until the process is gone in any case.
+ */
+const CLOSED_MS = 1_300;
+const WRITTEN_MS = 1_600;
+const GONE_MS = 1_900;
+/** Maximum wait for a stalled reader of the log, in milliseconds. */
+const LAST_LINES_MS = 1_000;
+/** Maximum wait for the last threads, in milliseconds. */
+const LAST_THREADS_MS = 200;
+
+/**
+ * Waits for a signal, then drains; a second signal ends the process at once. Uncaught errors are logged and do not end
+ * the process. Two seconds after the time limits of the drain the process is gone, whatever hangs.
+ *
+ * @returns the exit code of an orderly shutdown.
+ */
+export async function runUntilStopped(
+  app: App,
+  sink: LogSink,
+  exit: LastExit,
+  signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"],
+): Promise<number> {
+  const survive = (error: unknown): void => app.log.error("uncaught error", { error });
+  process.on("uncaughtException", survive).on("unhandledRejection", survive);
+  process.once("exit", () => sink.flush());
+  await new Promise<void>((resolve) => {
+    let stopping = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (stopping) {
+        app.log.warn("second signal: exiting now", { signal });
+        sink.flush();
+        void exit.clear(LAST_THREADS_MS).then(() => process.exit(EXIT.failed));
+        return;
+      }
+      stopping = true;
+      app.log.info("asked to stop", { signal });
+      resolve();
+    };
+    for (const signal of signals) process.on(signal, onSignal);
+  });
+  const drainMs = app.drainMs();
+  const stoppedAt = performance.now();
+  startWatchdog(drainMs + GONE_MS);
+  const stopped = await withTimeout(
+    app.stop().then(() => true),
+    drainMs + CLOSED_MS,
+    false,
+  );
+  if (!stopped) app.log.warn("something did not close in time");
+  const leftMs = drainMs + WRITTEN_MS - (performance.now() - stoppedAt);
+  await sink.drain(Math.max(0, Math.min(LAST_LINES_MS, leftMs)));
+  await exit.clear(LAST_THREADS_MS);
+  return EXIT.done;
+}

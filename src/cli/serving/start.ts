@@ -1,0 +1,32 @@
+import { type App, type AppOptions, startApp } from "../../app/app.ts";
+
+const BIND_ERRORS = new Map<unknown, string>([
+  ["EADDRINUSE", "is taken by another program"],
+  ["EADDRNOTAVAIL", "is not an address of this machine"],
+  ["EACCES", "cannot be listened on by this user"],
+]);
+
+/**
+ * Starts the proxy.
+ *
+ * @param advice what to do about an address that is not available.
+ * @throws Error with a readable line if an address is not available, else whatever `startApp` throws.
+ */
+export async function start(options: AppOptions, advice: string): Promise<App> {
+  try {
+    return await startApp(options);
+  } catch (error) {
+    const address = describeBindError(error);
+    throw address === undefined ? error : new Error(`${address}; ${advice}`, { cause: error });
+  }
+}
+
+function describeBindError(error: unknown): string | undefined {
+  if (!(error instanceof Error && "code" in error && "address" in error && "port" in error)) {
+    return undefined;
+  }
+  const trouble = BIND_ERRORS.get(error.code);
+  if (trouble === undefined) return undefined;
+  const host = String(error.address);
+  return `${host.includes(":") ? `[${host}]` : host}:${String(error.port)} ${trouble}`;
+}

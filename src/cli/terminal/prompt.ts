@@ -1,0 +1,49 @@
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import type { Terminal } from "../command.ts";
+
+/** A person at a terminal who answers questions. */
+export interface Prompt {
+  /** @returns the line that was typed. @throws Error if the input ends first. */
+  ask(question: string): Promise<string>;
+  close(): void;
+}
+
+/**
+ * Opens a line editor on the terminal. Close it, or the process does not end.
+ *
+ * @param hidden shows nothing of what is typed.
+ */
+export function openPrompt(terminal: Terminal, { hidden = false } = {}): Prompt {
+  // The line editor switches off the terminal's own echo. What it would show instead goes nowhere if hidden.
+  const output = new Writable({
+    write(shown: Buffer, _encoding, done) {
+      if (!hidden) terminal.err(shown.toString("utf8"));
+      done();
+    },
+  });
+  const editor = createInterface({ input: terminal.input, output, terminal: true, historySize: 0 });
+  const lines = editor[Symbol.asyncIterator]();
+  return {
+    async ask(question) {
+      terminal.err(question);
+      const { done, value } = await lines.next();
+      if (hidden) terminal.err("\n");
+      if (done === true) throw new Error(`no answer to "${question.trim()}"`);
+      return value;
+    },
+    close: () => editor.close(),
+  };
+}
+
+/** Asks twice for a password without showing it. @throws Error if the two differ or nothing is typed. */
+export async function askPasswordTwice(terminal: Terminal): Promise<string> {
+  const prompt = openPrompt(terminal, { hidden: true });
+  try {
+    const password = await prompt.ask("Password: ");
+    if ((await prompt.ask("Again: ")) !== password) throw new Error("the two passwords differ");
+    return password;
+  } finally {
+    prompt.close();
+  }
+}

@@ -1,0 +1,80 @@
+import { text as textOf } from "node:stream/consumers";
+import { request } from "../../lib/http/node-http.ts";
+import { printable } from "../../lib/text/printable.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { configuredAddress, givenAddress } from "../admin-address.ts";
+import { CONFIGURATION_FLAGS, parseFlags } from "../arguments.ts";
+import { EXIT, type Terminal, UsageError } from "../command.ts";
+import { onOneLine, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
+
+const PATH = "/-/revoke";
+/** In milliseconds. */
+const ANSWER_MS = 5_000;
+
+const text = { type: "string" } as const;
+const FLAGS = {
+  ...{ ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, url: text },
+  jti: { type: "string", multiple: true },
+  ...{ subject: text, issuer: text, before: text },
+} as const;
+
+/** `token revoke`: has a running proxy end tokens before their time. */
+export async function revoke(args: readonly string[], terminal: Terminal): Promise<number> {
+  const flags = parseFlags(args, FLAGS);
+  const { url: given, jti = [], subject, issuer, before } = flags;
+  const address =
+    given === undefined
+      ? await configuredAddress(flags, terminal, PATH)
+      : givenAddress(given, PATH);
+  const { url } = address;
+  for (const each of jti) url.searchParams.append("jti", each);
+  for (const [name, value] of Object.entries({ subject, issuer, before })) {
+    if (value !== undefined) url.searchParams.set(name, value);
+  }
+  const named = [...url.searchParams.keys()].length > 0;
+  const token = tokenFrom(flags) ?? (named ? undefined : await piped(terminal));
+  const { status, message } = await ask(url, token);
+  if (status !== 200) throw new Error(message);
+  terminal.out(`${message}\n`);
+  return EXIT.done;
+}
+
+async function piped({ input }: Terminal): Promise<string> {
+  if (input.isTTY === true) {
+    throw new UsageError("name a token, --jti, --subject or --before");
+  }
+  const token = onOneLine((await textOf(input)).trim().replace(/^Bearer\s+/i, ""));
+  if (token === "") throw new UsageError("there is no token to revoke");
+  return token;
+}
+
+/** @throws the system's error when nobody answers, or an error with what was answered instead of JSON. */
+async function ask(
+  url: URL,
+  token: string | undefined,
+): Promise<{ status: number; message: string }> {
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; message: string }>();
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const asked = request(url, { method: "POST", agent: false, signal, headers }, (response) => {
+    const { statusCode: status = 0 } = response;
+    textOf(response).then((body) => resolve({ status, message: messageIn(body, status) }), reject);
+  });
+  asked.on("error", (error) => {
+    reject(signal.aborted ? new Error(`no answer within ${ANSWER_MS} ms`) : error);
+  });
+  asked.end();
+  return promise;
+}
+
+function messageIn(body: string, status: number): string {
+  try {
+    const answer: unknown = JSON.parse(body);
+    if (isJsonObject(answer) && typeof answer["message"] === "string") {
+      return printable(answer["message"]);
+    }
+  } catch {
+    // Something else listens there.
+  }
+  return `the admin listener says ${status}`;
+}

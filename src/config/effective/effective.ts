@@ -1,0 +1,160 @@
+import { DURATION, formatDuration } from "../../lib/text/duration.ts";
+import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { mentionsSecret } from "../../observe/log/redaction.ts";
+import { jsonSchema, type JsonSchema } from "../schema/json-schema.ts";
+import type { LoadedConfiguration } from "../load.ts";
+import { valueAt } from "../schema/schema-problems.ts";
+import { MASKED, maskSecrets } from "./secret-lines.ts";
+
+/** One value of the effective configuration: a scalar, or a list of scalars. */
+interface EffectiveValue {
+  readonly path: YamlPath;
+  /** As written in a file, with secrets masked. */
+  readonly value: unknown;
+  /** `default`, or the source of the value. */
+  readonly origin: string;
+}
+
+export interface Effective {
+  /** The whole configuration in the syntax of the file, including defaults. */
+  readonly value: unknown;
+  /** In the order of the schema. */
+  readonly values: readonly EffectiveValue[];
+}
+
+const DEFAULT = "default";
+/** The name in a reference, and its default. */
+const REFERENCE = /\$\{([^}:]*)(:-)?([^}]*)\}/g;
+
+/** Returns the effective configuration with the origin of each value, without anything that may be secret. */
+export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {
+  const root = loaded.written ?? {};
+  const { routes } = loaded.configuration;
+  const whole = isJsonObject(root) && root["routes"] === undefined ? { ...root, routes } : root;
+  const walk = new EffectiveWalk(loaded);
+  return { value: walk.through(jsonSchema(), whole, []), values: walk.values };
+}
+
+/** Goes through everything that is written, and the schema beside it. */
+class EffectiveWalk {
+  readonly values: EffectiveValue[] = [];
+  readonly #loaded: LoadedConfiguration;
+
+  constructor(loaded: LoadedConfiguration) {
+    this.#loaded = loaded;
+  }
+
+  through(schema: JsonSchema, value: unknown, path: YamlPath): unknown {
+    const schemas = alternativesOf(schema);
+    if (Array.isArray(value) && value.some(isJsonObject)) {
+      const items = schemas.map((each) => each.items).find(isSchema) ?? {};
+      return value.map((entry, index) => this.through(items, entry, [...path, index]));
+    }
+    if (!isJsonObject(value)) return this.#leaf(schemas, value, path);
+    const fields = fieldsOf(schemas, value);
+    const named = Object.entries(fields).flatMap(([key, field]): [string, unknown][] => {
+      const inner = Object.hasOwn(value, key)
+        ? value[key]
+        : (field.default ?? this.#derived(field, [...path, key]));
+      return inner === undefined ? [] : [[key, this.through(field, inner, [...path, key])]];
+    });
+    return Object.fromEntries(named);
+  }
+
+  #leaf(schemas: readonly JsonSchema[], value: unknown, path: YamlPath): unknown {
+    const shown = Array.isArray(value)
+      ? value.map((entry: unknown, index) => this.#shownAt([...path, index], entry))
+      : schemas.some(({ writeOnly }) => writeOnly === true)
+        ? this.#secretAt(path)
+        : this.#shownAt(path, inItsType(schemas, value));
+    this.values.push({ path, value: shown, origin: this.#originOf(path, value) });
+    return shown;
+  }
+
+  /** A key that is secret whatever its value. */
+  #secretAt(path: YamlPath): string {
+    const reference = this.#loaded.sourceOf(path)?.reference;
+    return reference === undefined ? MASKED : withoutDefaults(reference);
+  }
+
+  /** A secret is shown as its reference. */
+  #shownAt(path: YamlPath, value: unknown): unknown {
+    const reference = this.#loaded.sourceOf(path)?.reference;
+    if (reference !== undefined && isSecret(reference)) return withoutDefaults(reference);
+    return typeof value === "string" ? maskSecrets(value) : value;
+  }
+
+  #originOf(path: YamlPath, value: unknown): string {
+    const source = this.#loaded.sourceOf(path);
+    if (source === undefined) return DEFAULT;
+    const places = Array.isArray(value) ? value.map((_, index) => [...path, index]) : [path];
+    const saidThrough = places
+      .flatMap((place) => this.#loaded.sourceOf(place)?.reference ?? [])
+      .filter((reference) => !isSecret(reference))
+      .map(maskSecrets)
+      .join(", ");
+    const through = saidThrough === "" ? "" : ` from ${saidThrough}`;
+    return `${source.origin}${through}`;
+  }
+
+  /** A value that is neither written nor a default of the schema, but derived from others. */
+  #derived(field: JsonSchema, path: YamlPath): unknown {
+    const value = valueAt(this.#loaded.configuration, path);
+    if (typeof value !== "number") return typeof value === "string" ? value : undefined;
+    const isDuration = alternativesOf(field).some(({ pattern }) => pattern === DURATION.source);
+    return isDuration ? formatDuration(value) : value;
+  }
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function alternativesOf(schema: JsonSchema): JsonSchema[] {
+  return [schema, ...(schema.anyOf ?? []).filter(isSchema).flatMap(alternativesOf)];
+}
+
+/**
+ * Returns the fields of the alternative that matches a mapping, in the order of the schema; user-defined names
+ * (upstreams) in their own order.
+ */
+function fieldsOf(
+  schemas: readonly JsonSchema[],
+  value: Readonly<Record<string, unknown>>,
+): Record<string, JsonSchema> {
+  const keys = Object.keys(value);
+  const open = schemas.map((each) => each.additionalProperties).find(isSchema);
+  if (open !== undefined) return Object.fromEntries(keys.map((key) => [key, open]));
+  const fitting = schemas.find(
+    ({ properties }) =>
+      properties !== undefined && keys.every((key) => Object.hasOwn(properties, key)),
+  );
+  return Object.fromEntries(
+    Object.entries(fitting?.properties ?? {}).flatMap(([key, field]) =>
+      isSchema(field) ? [[key, field] as const] : [],
+    ),
+  );
+}
+
+/** Converts the text of a variable or flag if the schema expects a number or a boolean. */
+function inItsType(schemas: readonly JsonSchema[], value: unknown): unknown {
+  const types = schemas.map(({ type }) => type);
+  if (typeof value !== "string") return value;
+  if (types.includes("integer") && /^\d+$/.test(value)) return Number(value);
+  return types.includes("boolean") && /^(?:true|false)$/.test(value) ? value === "true" : value;
+}
+
+function isSecret(reference: string): boolean {
+  return [...reference.matchAll(REFERENCE)].some(
+    ([, name = ""]) => name === "file" || mentionsSecret(name),
+  );
+}
+
+/** The default of a reference is a secret, too. */
+function withoutDefaults(reference: string): string {
+  const masked = maskSecrets(reference);
+  return masked.replaceAll(REFERENCE, (all, name: string, form: string | undefined, rest: string) =>
+    form === undefined || rest === "" ? all : `\${${name}:-${MASKED}}`,
+  );
+}

@@ -1,0 +1,45 @@
+import { fingerprint } from "../../lib/files/fingerprint.ts";
+import { restartSections } from "./changes.ts";
+import type { Effective } from "./effective.ts";
+import { pathName } from "../path-problem.ts";
+
+/** One value in force. */
+interface ValueInForce {
+  readonly key: string;
+  /** As written in a file, with secrets masked. */
+  readonly value: unknown;
+  /** `default`, or who entries it. */
+  readonly origin: string;
+}
+
+export interface ConfigurationInForce {
+  readonly values: readonly ValueInForce[];
+  /** SHA-256 of keys and values in base64url, equal in all pods with the same configuration. Origins do not count. */
+  readonly hash: string;
+}
+
+/**
+ * Returns what a running process uses: the latest configuration, except for the sections that wait for a restart, which
+ * stay as they were at start.
+ *
+ * @param pending the keys that wait for a restart.
+ */
+export function inForce(
+  start: Effective,
+  latest: Effective,
+  pending: readonly string[],
+): ConfigurationInForce {
+  const waiting = restartSections(pending);
+  const waits = ({ key }: ValueInForce): boolean =>
+    waiting.some((section) => key === section || key.startsWith(`${section}.`));
+  const values = [
+    ...valuesOf(latest).filter((value) => !waits(value)),
+    ...valuesOf(start).filter(waits),
+  ];
+  const entries = values.map(({ key, value }) => [key, value]);
+  return { values, hash: fingerprint(JSON.stringify(entries)) };
+}
+
+function valuesOf({ values }: Effective): ValueInForce[] {
+  return values.map(({ path, value, origin }) => ({ key: pathName(path), value, origin }));
+}

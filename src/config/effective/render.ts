@@ -1,0 +1,54 @@
+import { styleText } from "node:util";
+import { describeProblem, firstProblems } from "../../core/config-problem.ts";
+import type { ConfigProblem } from "../../core/config-problem.ts";
+
+/**
+ * Renders problems for people: position and message, the source line, a caret under the column, the hint. Of very many
+ * problems, only the first are rendered.
+ *
+ * @returns lines joined by line breaks, without one at the end.
+ */
+export function renderProblems(
+  problems: readonly ConfigProblem[],
+  options: { color: boolean },
+): string {
+  const paint = (format: "red" | "dim" | "bold", text: string): string =>
+    options.color ? styleText(format, text, { validateStream: false }) : text;
+
+  const rendered = (problem: ConfigProblem): string => {
+    const { hint, source, related: _next, ...rest } = problem;
+    const head = paint("bold", printable(describeProblem(rest)));
+    const { line, column } = rest;
+    if (source === undefined || line === undefined || column === undefined) {
+      return hint === undefined ? head : `${head}\n  ${printable(hint)}`;
+    }
+    const number = ` ${line} `;
+    const bar = paint("dim", `${" ".repeat(number.length)}|`);
+    const [before, after] = excerpt(source, column);
+    // Tabs stay, so that the caret lines up whatever their width.
+    const caret = paint("red", `${before.replaceAll(/[^\t]/gu, " ")}^`);
+    const tail = hint === undefined ? caret : `${caret} ${printable(hint)}`;
+    return `${head}\n${paint("dim", `${number}|`)} ${printable(before + after)}\n${bar} ${tail}`;
+  };
+  return firstProblems(problems)
+    .flatMap((problem) => [problem, ...(problem.related === undefined ? [] : [problem.related])])
+    .map(rendered)
+    .join("\n");
+}
+
+const LONGEST_EXCERPT = 100;
+
+/** Returns the text of a line before and from a column, truncated: a file may be one endless line. */
+function excerpt(source: string, column: number): [string, string] {
+  const before = source.slice(0, column - 1);
+  const after = source.slice(column - 1);
+  return [
+    before.length > LONGEST_EXCERPT ? `…${before.slice(-LONGEST_EXCERPT)}` : before,
+    after.length > LONGEST_EXCERPT ? `${after.slice(0, LONGEST_EXCERPT)}…` : after,
+  ];
+}
+
+/** Replaces control characters: a file must not write control sequences to a terminal. */
+function printable(text: string): string {
+  return text.replaceAll(/(?!\t)[\p{C}\p{Zl}\p{Zp}]/gu, "\uFFFD");
+}

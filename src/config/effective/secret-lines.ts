@@ -1,0 +1,28 @@
+import { maskText, namesSecret, PASSWORD_HASH } from "../../observe/log/redaction.ts";
+
+/** `name: value` or `name=value`; a name after a slash is part of a URL. */
+const NAMED = /(?<![/\w.-])([\w.-]+)["']?\s*([:=])(?=\s*[^\s&,}\]])/g;
+/** Our own keys that are named like secrets but hold none. */
+const OWN_KEYS = new Set(["auth", "endWithToken", "forwardAuthorization", "tokens", "keys"]);
+/** Credentials in a URL, tokens, PEM. */
+const SECRET_VALUE = /:\/\/\S*@|eyJ[A-Za-z0-9_-]|-----BEGIN/;
+/** Text that is masked already, with the name or separator that would make it look like a secret. */
+const REDACTED = /(?:[\w.-]+=|:)?\[redacted\]@?/g;
+const REFERENCE = /\$\{[^}]*\}/g;
+
+/** Reports whether a line of a file may hold a secret and must not be quoted. */
+export function mayHoldSecret(line: string): boolean {
+  const isNamed = [...line.matchAll(NAMED)].some(
+    ([, name = "", sign]) => namesSecret(name) && !(sign === ":" && OWN_KEYS.has(name)),
+  );
+  return isNamed || SECRET_VALUE.test(line) || line.search(PASSWORD_HASH) >= 0;
+}
+
+/** Masks what looks like a secret: in place if possible, else the whole text. */
+export function maskSecrets(text: string): string {
+  const masked = maskText(text);
+  const rest = masked.replaceAll(REDACTED, "").replaceAll(REFERENCE, "");
+  return mayHoldSecret(rest) ? MASKED : masked;
+}
+
+export const MASKED = "[masked]";

@@ -1,0 +1,61 @@
+import { BlockList, isIP, isIPv6 } from "node:net";
+import { networkInterfaces } from "node:os";
+import type { PathProblem } from "../path-problem.ts";
+import type { Configuration } from "../schema/configuration-schema.ts";
+import { addressOf } from "./target-address.ts";
+
+/**
+ * Reports targets that are a listener of this process: each request would loop until the connections are used up. Names
+ * other than `localhost` are not resolved; loops through them end with 508.
+ */
+export function ownListenerProblems({ server, admin, upstreams }: Configuration): PathProblem[] {
+  const listeners = [
+    { key: "server.listen", ...server.listen },
+    ...(admin === "off" ? [] : [{ key: "admin.listen", ...admin.listen }]),
+  ].map((listener) => ({ ...listener, addresses: addressesOf(listener.host) }));
+  return Object.entries(upstreams).flatMap(([name, { targets }]) =>
+    targets.flatMap((target, index): PathProblem[] => {
+      const address = addressOf(target);
+      if (typeof address === "string") return [];
+      const own = listeners.find(
+        ({ port, addresses }) => port === address.port && isAmong(addresses, address.host),
+      );
+      if (own === undefined) return [];
+      const message = `is Sallyport itself, which listens there by ${own.key}: name the backend`;
+      return [{ path: ["upstreams", name, "targets", index], message }];
+    }),
+  );
+}
+
+/** Returns the addresses that reach a listener: for `0.0.0.0` and `::` those of every interface. */
+function addressesOf(host: string): BlockList {
+  const addresses = new BlockList();
+  const add = (address: string): void =>
+    addresses.addAddress(address, isIPv6(address) ? "ipv6" : "ipv4");
+  if (host === "0.0.0.0" || host === "::") {
+    addresses.addSubnet("127.0.0.0", 8, "ipv4");
+    for (const address of ["::1", ...UNSPECIFIED]) add(address);
+    for (const { address } of Object.values(networkInterfaces()).flatMap((list) => list ?? [])) {
+      add(address);
+    }
+  } else {
+    for (const address of meanings(host)) add(address);
+    // Connecting to an unspecified address reaches the loopback.
+    if (isAmong(addresses, "localhost")) for (const address of UNSPECIFIED) add(address);
+  }
+  return addresses;
+}
+
+const UNSPECIFIED = ["0.0.0.0", "::"];
+
+function isAmong(addresses: BlockList, host: string): boolean {
+  return meanings(host).some((address) =>
+    addresses.check(address, isIPv6(address) ? "ipv6" : "ipv4"),
+  );
+}
+
+/** Returns the addresses of a host without a DNS look-up. */
+function meanings(host: string): string[] {
+  if (isIP(host) !== 0) return [host];
+  return host.toLowerCase() === "localhost" ? ["127.0.0.1", "::1"] : [];
+}

@@ -1,0 +1,107 @@
+import { OWN_ROUTES } from "../../observe/metrics/label-words.ts";
+import { withSuggestion } from "../path-problem.ts";
+import type { PathProblem } from "../path-problem.ts";
+import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
+import { withoutEscapes } from "../schema/url-path.ts";
+
+/** Checks rules that involve several keys of a route, or several routes, on the unvalidated value. */
+export function routeProblems(written: unknown, upstreams: readonly string[]): PathProblem[] {
+  if (written === undefined) {
+    if (upstreams.length < 2) return [];
+    return [
+      { path: ["routes"], message: "is missing: there is more than one upstream to choose from" },
+    ];
+  }
+  const routes = listAt(written).map(mappingAt);
+  return [
+    ...routes.flatMap((route, index) => singleRouteProblems(route, index, upstreams)),
+    ...nameProblems(routes),
+    ...overlapProblems(routes),
+  ];
+}
+
+type WrittenRoute = Readonly<Record<string, unknown>>;
+
+function singleRouteProblems(
+  route: WrittenRoute,
+  index: number,
+  upstreams: readonly string[],
+): PathProblem[] {
+  const problems: PathProblem[] = [];
+  const upstream = textAt(route["upstream"]);
+  if (upstream !== undefined && !upstreams.includes(upstream)) {
+    const problem = {
+      path: ["routes", index, "upstream"],
+      message: "names an upstream that does not exist",
+    };
+    problems.push(withSuggestion(problem, upstream, upstreams));
+  }
+  if (route["path"] !== undefined && route["exact"] !== undefined) {
+    const message = "and path exclude each other";
+    problems.push({ path: ["routes", index, "exact"], of: "key", message });
+  }
+  if (route["auth"] === "none" && route["require"] !== undefined) {
+    const message = "has no effect with auth: none, where the caller is unknown";
+    problems.push({ path: ["routes", index, "require"], of: "key", message });
+  }
+  if (route["auth"] === "none" && route["mode"] === "monitor") {
+    const message = "has no effect with auth: none, which refuses nobody";
+    problems.push({ path: ["routes", index, "mode"], of: "key", message });
+  }
+  if (route["auth"] === "none" && mappingAt(route["rateLimit"])["by"] === "subject") {
+    const message = "must not be subject with auth: none, where callers are unknown";
+    problems.push({ path: ["routes", index, "rateLimit", "by"], message });
+  }
+  const stripped = textAt(mappingAt(route["rewrite"])["stripPrefix"]);
+  if (stripped !== undefined && !isWithin(pathOf(route), withoutEscapes(stripped))) {
+    const message = "must be the beginning of the route's path, up to a slash or its end";
+    problems.push({ path: ["routes", index, "rewrite", "stripPrefix"], message });
+  }
+  return problems;
+}
+
+function pathOf(route: WrittenRoute): string {
+  return withoutEscapes(textAt(route["exact"]) ?? textAt(route["path"]) ?? "/");
+}
+
+function isWithin(path: string, prefix: string): boolean {
+  return path === prefix || path.startsWith(prefix.endsWith("/") ? prefix : `${prefix}/`);
+}
+
+function nameProblems(routes: readonly WrittenRoute[]): PathProblem[] {
+  const seen = new Set<string>();
+  return routes.flatMap((route, index) => {
+    const name = textAt(route["name"]);
+    if (name === undefined) return [];
+    const path = ["routes", index, "name"];
+    if (OWN_ROUTES.includes(name)) return [{ path, message: "is reserved: choose another" }];
+    if (seen.has(name)) return [{ path, message: "is the name of another route already" }];
+    seen.add(name);
+    return [];
+  });
+}
+
+/** Reports routes that match the same requests as an earlier one, neither being more specific. */
+function overlapProblems(routes: readonly WrittenRoute[]): PathProblem[] {
+  const seen = new Map<string, number>();
+  return routes.flatMap((route, index) => {
+    const keys = requestsOf(route);
+    const earlier = keys.map((key) => seen.get(key)).find((found) => found !== undefined);
+    for (const key of keys) seen.set(key, seen.get(key) ?? index);
+    if (earlier === undefined) return [];
+    const message = `answers the same requests as routes[${earlier}]`;
+    return [{ path: ["routes", index], message }];
+  });
+}
+
+/** Returns one string for every combination of host, path and method that a route names. */
+function requestsOf(route: WrittenRoute): string[] {
+  const kind = route["exact"] === undefined ? "prefix" : "exact";
+  const words = (key: string): string[] =>
+    route[key] === undefined ? ["any"] : listAt(route[key]).map((word) => textAt(word) ?? "");
+  const hosts = new Set(words("hosts").map((host) => host.toLowerCase()));
+  const methods = new Set(words("methods"));
+  return [...hosts].flatMap((host) =>
+    [...methods].map((method) => `${host} ${method} ${kind} ${pathOf(route)}`),
+  );
+}

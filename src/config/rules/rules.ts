@@ -1,0 +1,135 @@
+import { VERSION_FORM } from "../../core/version-source.ts";
+import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
+import { withSuggestion } from "../path-problem.ts";
+import type { PathProblem } from "../path-problem.ts";
+import { probeProblems } from "./probe-rules.ts";
+import { routeProblems } from "./route-rules.ts";
+import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
+
+/**
+ * Checks rules that involve several keys: references, duplicates, keys that exclude each other. Works on the
+ * unvalidated value, so that these problems are reported together with others.
+ */
+export function ruleProblems(
+  written: unknown,
+  env: Readonly<Record<string, string | undefined>>,
+): PathProblem[] {
+  const configuration = mappingAt(written);
+  const upstreams = Object.keys(mappingAt(configuration["upstreams"]));
+  return [
+    ...listenerProblems(configuration),
+    ...probeProblems(configuration["admin"], upstreams),
+    ...duplicates(
+      configuration["users"],
+      "path",
+      ["users"],
+      "is the same file as that of another entry",
+    ),
+    ...issuerProblems(configuration["tokens"]),
+    ...versionProblems(configuration["version"], upstreams, env),
+    ...identityProblems(configuration["identity"]),
+    ...routeProblems(configuration["routes"], upstreams),
+    ...certificateProblems(configuration["upstreams"]),
+  ];
+}
+
+/** With SO_REUSEPORT, two listeners on one port do not collide: they would share its connections. */
+function listenerProblems(configuration: Readonly<Record<string, unknown>>): PathProblem[] {
+  const [host, port] = hostAndPort(mappingAt(configuration["server"])["listen"] ?? "0.0.0.0:8443");
+  const [adminHost, adminPort] = adminListen(configuration["admin"]);
+  const everywhere = ["0.0.0.0", "[::]"];
+  const shared = host === adminHost || everywhere.includes(host) || everywhere.includes(adminHost);
+  if (port === "" || port === "0" || port !== adminPort || !shared) return [];
+  return [
+    { path: ["admin", "listen"], message: "takes the port of server.listen: choose another" },
+  ];
+}
+
+function adminListen(admin: unknown): [string, string] {
+  return admin === "off" || admin === false
+    ? ["", ""]
+    : hostAndPort(mappingAt(admin)["listen"] ?? "0.0.0.0:9464");
+}
+
+function hostAndPort(listen: unknown): [string, string] {
+  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(textAt(listen) ?? "") ?? [];
+  return [host, port];
+}
+
+/** Reports every entry of a list whose text under `key` occurred before. */
+function duplicates(list: unknown, key: string, path: YamlPath, message: string): PathProblem[] {
+  const seen = new Set<string>();
+  return listAt(list).flatMap((entry, index) => {
+    const text = textAt(mappingAt(entry)[key]);
+    const known = text !== undefined && seen.has(text);
+    if (text !== undefined) seen.add(text);
+    return known ? [{ path: [...path, index, key], message }] : [];
+  });
+}
+
+function issuerProblems(written: unknown): PathProblem[] {
+  const tokens = mappingAt(written);
+  const own = textAt(tokens["issuer"]) ?? "sallyport";
+  const ownAgain = listAt(tokens["trusted"]).flatMap((entry, index) =>
+    mappingAt(entry)["issuer"] === own
+      ? [{ path: ["tokens", "trusted", index, "issuer"], message: "is Sallyport's own issuer" }]
+      : [],
+  );
+  const path = ["tokens", "trusted"];
+  return [...ownAgain, ...duplicates(tokens["trusted"], "issuer", path, "is there twice")];
+}
+
+function versionProblems(
+  written: unknown,
+  upstreams: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): PathProblem[] {
+  const version = mappingAt(written);
+  const problems: PathProblem[] = [];
+  const variable = textAt(version["env"]);
+  if (variable !== undefined) {
+    const path = ["version", "env"];
+    const value = env[variable];
+    if (value === undefined) {
+      problems.push({ path, message: "names an environment variable that is not set" });
+    } else if (!VERSION_FORM.test(value)) {
+      problems.push({
+        path,
+        message: "names an environment variable that is not major.minor.patch",
+      });
+    }
+  }
+  const upstream = textAt(version["upstream"]);
+  if (upstream !== undefined && !upstreams.includes(upstream)) {
+    const problem = {
+      path: ["version", "upstream"],
+      message: "names an upstream that does not exist",
+    };
+    problems.push(withSuggestion(problem, upstream, upstreams));
+  }
+  return problems;
+}
+
+function identityProblems(written: unknown): PathProblem[] {
+  const seen = new Set<string>();
+  return Object.entries(mappingAt(mappingAt(written)["headers"])).flatMap(([key, value]) => {
+    const header = (textAt(value) ?? "").toLowerCase().replaceAll("_", "-");
+    if (header === "") return [];
+    if (!seen.has(header)) {
+      seen.add(header);
+      return [];
+    }
+    return [
+      { path: ["identity", "headers", key], message: "is the same header as another one here" },
+    ];
+  });
+}
+
+function certificateProblems(written: unknown): PathProblem[] {
+  return Object.entries(mappingAt(written)).flatMap(([name, upstream]) => {
+    const tls = mappingAt(mappingAt(upstream)["tls"]);
+    if (Object.hasOwn(tls, "certFile") === Object.hasOwn(tls, "keyFile")) return [];
+    const message = "needs certFile and keyFile together, or neither";
+    return [{ path: ["upstreams", name, "tls"], of: "key" as const, message }];
+  });
+}

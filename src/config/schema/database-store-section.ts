@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { filePath, text } from "./fields.ts";
+import { asking, caFile, query, store, timeout } from "./store-fields.ts";
+
+/** Entries of `users` that look hashes up in a database. */
+
+export function sqliteStore(directory: string) {
+  return store("sqlite", {
+    path: filePath(directory, { readAgainBy: "request" }).describe(
+      "The database file, opened for reading for each login",
+    ),
+    query: query(),
+    timeout: timeout(),
+  });
+}
+
+const URL_MESSAGE =
+  "must be a URL such as postgres://user:password@host:5432/database, without a query";
+
+export function postgresStore(directory: string) {
+  return store("postgres", {
+    url: text()
+      .refine(isDatabaseUrl, URL_MESSAGE)
+      .describe("Address of the database, with credentials"),
+    query: query(),
+    tls: z
+      .boolean()
+      .default(true)
+      .describe(
+        "Whether the connection is TLS with a certificate that is verified; false: clear text",
+      ),
+    caFile: caFile(directory),
+    ...asking(),
+  });
+}
+
+function isDatabaseUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname, username, pathname, search, hash } = new URL(value);
+  const named = hostname !== "" && username !== "" && pathname.length > 1;
+  return /^postgres(?:ql)?:$/.test(protocol) && named && search === "" && hash === "";
+}

@@ -1,0 +1,146 @@
+import { isIP, isIPv4, isIPv6 } from "node:net";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { DURATION, formatDuration, parseDuration } from "../../lib/text/duration.ts";
+import { formatSize, parseSize, SIZE } from "../../lib/text/size.ts";
+
+/** The types of values in the configuration. Messages continue the name of the key: "must be …". */
+
+/** The longest delay of `setTimeout` in milliseconds, about 24.8 days; beyond it, the timer fires at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+const DURATION_UNIT_MISSING = "has no unit: write ms, s, m or h behind the number, as in 30s";
+const SIZE_UNIT_MISSING = "has no unit: write B, KiB, MiB or GiB behind the number, as in 16KiB";
+
+/** @returns a field for a duration such as `1h30m`, parsed to milliseconds; `min` and `max` are in milliseconds. */
+export function duration({ min = 1, max = LONGEST_TIMER } = {}) {
+  const wrong = (issue: { input?: unknown }): string =>
+    isNumeric(issue.input)
+      ? DURATION_UNIT_MISSING
+      : "must be a duration such as 500ms, 30s, 5m or 1h30m";
+  return z
+    .string({ error: wrong })
+    .regex(DURATION, { error: wrong })
+    .transform((text, context) => {
+      const milliseconds = parseDuration(text) ?? Number.NaN;
+      if (milliseconds >= min && milliseconds <= max) return milliseconds;
+      const message = `must be from ${formatDuration(min)} to ${formatDuration(max)}`;
+      context.issues.push({ code: "custom", message, input: text });
+      return z.NEVER;
+    });
+}
+
+/** @returns a field for a size such as `16KiB`, parsed to bytes; `min` and `max` are in bytes. */
+export function size({ min = 1, max = 2 ** 40 } = {}) {
+  return z
+    .string({ error: wrongSize })
+    .regex(SIZE, { error: wrongSize })
+    .transform((text, context) => sizeWithin(text, min, max, context));
+}
+
+/** @returns a field like `size` that also accepts `unlimited`, parsed to Infinity. */
+export function sizeOrUnlimited({ min = 1, max = 2 ** 40 } = {}) {
+  return z
+    .string({ error: wrongSize })
+    .regex(new RegExp(`${SIZE.source}|^unlimited$`), { error: wrongSize })
+    .transform((text, context) =>
+      text === "unlimited" ? Infinity : sizeWithin(text, min, max, context),
+    );
+}
+
+function wrongSize(issue: { input?: unknown }): string {
+  return isNumeric(issue.input) ? SIZE_UNIT_MISSING : "must be a size such as 512B, 16KiB or 10MiB";
+}
+
+function sizeWithin(text: string, min: number, max: number, context: z.RefinementCtx): number {
+  const bytes = parseSize(text) ?? Number.NaN;
+  if (bytes >= min && bytes <= max) return bytes;
+  const message = `must be from ${formatSize(min)} to ${formatSize(max)}`;
+  context.issues.push({ code: "custom", message, input: text });
+  return z.NEVER;
+}
+
+function isNumeric(value: unknown): boolean {
+  return typeof value === "number" || (typeof value === "string" && /^\d+(?:\.\d+)?$/.test(value));
+}
+
+/** Text on one line, not empty. */
+export function text() {
+  return z
+    .string()
+    .min(1, "must not be empty")
+    .refine((value) => !/\p{Cc}/u.test(value), "must not hold control characters");
+}
+
+/** How Sallyport uses a file that a key names. */
+export interface FileUse {
+  readonly kind: "file" | "directory";
+  /**
+   * Who reads it again. `reload`: a change triggers a reload of the configuration. `reader`: it is read with the
+   * configuration and then followed by its user. `request`: it is read when needed, never in advance.
+   */
+  readonly readAgainBy: "reload" | "reader" | "request";
+  /** Whether other users must not be able to read it. */
+  readonly secret: boolean;
+  /** In bytes; by default the limit of `readRegularFile`. */
+  readonly maxBytes?: number;
+}
+
+/** The use of the file that each field names. */
+export const FILE_USES = z.registry<FileUse>();
+
+/**
+ * @returns a field for the path of a file, parsed to an absolute path; relative ones start at `directory`. The field is
+ * all that a file needs to be read, checked and followed: `namedFiles` finds it.
+ */
+export function filePath(directory: string, use: Partial<FileUse> = {}) {
+  const field = text().transform((path) => resolve(directory, path));
+  FILE_USES.add(field, { kind: "file", readAgainBy: "reload", secret: false, ...use });
+  return field;
+}
+
+const ADDRESS_AND_PORT = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/;
+const HOST_NAME =
+  /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+/** An address to listen on: `0.0.0.0:8443` or `[::]:8443`. */
+export function listen() {
+  const message = "must be an address and a port, such as 0.0.0.0:8443 or [::]:8443";
+  return z
+    .string({ error: message })
+    .regex(ADDRESS_AND_PORT, message)
+    .transform((value, context) => {
+      const [, v6, name, digits] = ADDRESS_AND_PORT.exec(value) ?? [];
+      const host = v6 ?? name ?? "";
+      const port = Number(digits);
+      const sound = v6 === undefined ? isHost(host) : isIPv6(host);
+      if (sound && port <= 65_535) return { host, port };
+      context.issues.push({ code: "custom", message, input: value });
+      return z.NEVER;
+    });
+}
+
+/** A host name or an IPv4 address; `1.2.3` and `300.1.1.1` are neither. */
+export function isHost(host: string): boolean {
+  return /^[\d.]+$/.test(host) ? isIPv4(host) : HOST_NAME.test(host);
+}
+
+/** An address or a CIDR range. */
+export function network() {
+  return z.string().refine((value) => {
+    const [address = "", prefix, ...more] = value.split("/");
+    const family = address.includes("%") ? 0 : isIP(address);
+    if (family === 0 || more.length > 0) return false;
+    return (
+      prefix === undefined ||
+      (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128))
+    );
+  }, "must be an address or a network, such as 10.0.0.0/8");
+}
+
+/** The name of a route or an upstream: a label in metrics. */
+export function name() {
+  return z.string().regex(NAME, "must be 1 to 64 of a-z, 0-9, _ and -");
+}
+
+export const NAME = /^[a-z0-9_-]{1,64}$/;

@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { POINTER } from "../../credentials/stores/http/json-pointer.ts";
+import { text } from "./fields.ts";
+import { asking, caFile, store } from "./store-fields.ts";
+
+const URL_MESSAGE = "must be an http or https URL without credentials and fragment";
+
+/** An entry of `users` of the kind `http`. */
+export function httpStore(directory: string) {
+  return store("http", {
+    url: text()
+      .refine(isLoginUrl, URL_MESSAGE)
+      .describe("Address of the login; POST with the name and the password"),
+    format: z
+      .enum(["json", "form", "basic"])
+      .default("json")
+      .describe("How name and password are sent: in the body, or in the Authorization header"),
+    fields: z
+      .strictObject({
+        username: text().default("username").describe("Field of the name"),
+        password: text().default("password").describe("Field of the password"),
+      })
+      .refine(({ username, password }) => username !== password, "must be two different names")
+      .prefault({})
+      .describe("Names of the two fields in the body"),
+    status: z
+      .strictObject({
+        success: statuses([200]).describe("The password is right"),
+        wrong: statuses([401, 403]).describe(
+          "Name or password is wrong; no further store is asked",
+        ),
+        unknown: statuses([]).describe("Nobody has the name; the next store is asked"),
+      })
+      .prefault({})
+      .describe(
+        "What the status of the answer means; any other is a fault, and the login gets 503",
+      ),
+    subject: pointer("/subject").describe(
+      "JSON Pointer to the user's name in the answer; without it there, the name that was typed",
+    ),
+    groups: pointer("/groups").describe("JSON Pointer to the list of groups in the answer"),
+    caFile: caFile(directory),
+    ...asking(),
+  });
+}
+
+function statuses(preset: number[]) {
+  return z.array(z.int().min(200).max(599)).default(preset);
+}
+
+function pointer(preset: string) {
+  return z
+    .string()
+    .regex(POINTER, "must be a JSON Pointer (RFC 6901), such as /user/name")
+    .default(preset);
+}
+
+function isLoginUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, username, password } = new URL(value);
+  const credentials = username !== "" || password !== "";
+  return /^https?:$/.test(protocol) && !credentials && !value.includes("#");
+}

@@ -1,0 +1,199 @@
+import { z } from "zod";
+import { VERSION_FORM } from "../../core/version-source.ts";
+import { ASYMMETRIC_ALGORITHMS, SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
+import { duration, filePath, size, text } from "./fields.ts";
+import { revocationSection, streamsSection } from "./token-end-sections.ts";
+import { urlPath } from "./url-path.ts";
+
+/** The sections about identity: `tokens`, `version`, `identity`. */
+
+const ONE_YEAR = 366 * 24 * 3_600_000;
+
+type JwksSource = { readonly url: string } | { readonly file: string };
+
+function jwks(directory: string) {
+  return z
+    .strictObject({
+      url: text()
+        .refine(isKeySetUrl, KEY_SET_URL)
+        .refine(
+          (url) => !url.includes("#"),
+          "must have no fragment: what is behind # is never sent",
+        )
+        .exactOptional()
+        .describe("Address of the key set"),
+      file: filePath(directory, { readAgainBy: "reader" })
+        .exactOptional()
+        .describe("File with the key set"),
+    })
+    .transform(({ url, file }, context): JwksSource => {
+      if (url !== undefined && file === undefined) return { url };
+      if (file !== undefined && url === undefined) return { file };
+      context.issues.push({ code: "custom", message: "needs one of url and file", input: {} });
+      return z.NEVER;
+    });
+}
+
+const KEY_SET_URL = "must be an https URL without credentials (http is for loopback alone)";
+
+/** Whoever can change the response can sign tokens, so plain HTTP is for the loopback only. */
+function isKeySetUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname, username, password } = new URL(value);
+  const loopback = /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
+  const safe = protocol === "https:" || (protocol === "http:" && loopback);
+  return safe && username === "" && password === "";
+}
+
+function trusted(directory: string) {
+  return z.strictObject({
+    issuer: text().describe("Expected iss of the tokens, exactly"),
+    audience: text().describe("Expected aud of the tokens"),
+    jwks: jwks(directory).describe("Their key set: { url } or { file }"),
+    algorithms: z
+      .array(z.enum(ASYMMETRIC_ALGORITHMS))
+      .min(1)
+      .describe("Accepted signature algorithms; none with a shared secret"),
+    clockSkew: duration({ min: 0, max: 600_000 })
+      .prefault("60s")
+      .describe("Tolerated difference of the issuer's clock"),
+  });
+}
+
+function tokenCache() {
+  return z
+    .strictObject({
+      entries: z
+        .int()
+        .min(1)
+        .max(10_000_000)
+        .default(10_000)
+        .describe("Cached tokens in each thread"),
+      bytes: size({ min: 1024 })
+        .prefault("16MiB")
+        .describe(
+          "Memory for cached tokens, all threads together; a token with 200 groups takes 17 KB",
+        ),
+    })
+    .prefault({})
+    .describe("Cache of verified tokens");
+}
+
+export function tokensSection(directory: string) {
+  return z
+    .strictObject({
+      issuer: text().default("sallyport").describe("iss of the tokens that Sallyport signs"),
+      audience: text().default("sallyport").describe("aud of the tokens that Sallyport signs"),
+      lifetime: duration({ min: 1_000, max: ONE_YEAR })
+        .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
+        .prefault("5h")
+        .describe("Time from iat to exp; nothing extends a token"),
+      algorithm: z
+        .enum(SIGNING_ALGORITHMS)
+        .default("ES256")
+        .describe("Signature algorithm of issued tokens"),
+      keys: filePath(directory, { kind: "directory", readAgainBy: "reader" })
+        .exactOptional()
+        .describe(
+          "Directory of PEM or JWK files; without it, Sallyport makes a key at start and warns",
+        ),
+      cache: tokenCache(),
+      jwks: z
+        .strictObject({
+          publish: z
+            .boolean()
+            .default(false)
+            .describe("Whether the main listener serves it, without a token"),
+        })
+        .prefault({})
+        .describe(
+          "The public keys at /.well-known/jwks.json; the admin listener always serves them",
+        ),
+      revocation: revocationSection(directory),
+      streams: streamsSection(),
+      trusted: z
+        .array(trusted(directory))
+        .default([])
+        .describe("Other issuers whose tokens are accepted"),
+      maxBytes: size({ min: 256, max: 1024 ** 2 })
+        .prefault("8KiB")
+        .describe("Longest accepted token"),
+    })
+    .prefault({})
+    .describe("Signing of tokens, and which tokens are accepted");
+}
+
+type VersionSource =
+  | { readonly text: string }
+  | { readonly env: string }
+  | { readonly file: string }
+  | { readonly upstream: string; readonly path: string; readonly field: string };
+
+export function versionSection(directory: string) {
+  return z
+    .strictObject({
+      text: z
+        .string()
+        .regex(VERSION_FORM, "must have the form major.minor.patch, such as 2.3.1")
+        .exactOptional()
+        .describe("The version itself"),
+      env: text().exactOptional().describe("Name of an environment variable with the version"),
+      file: filePath(directory, { readAgainBy: "request" })
+        .exactOptional()
+        .describe("File with the version, read for every request"),
+      upstream: text().exactOptional().describe("Name of the upstream that provides it"),
+      path: urlPath("plain").exactOptional().describe("Path at the upstream"),
+      field: text().exactOptional().describe("JSON field of its response; default: version"),
+    })
+    .transform(({ text: fixed, env, file, upstream, path, field }, context): VersionSource => {
+      const fromUpstream = upstream ?? path ?? field;
+      const given = [fixed, env, file, fromUpstream].filter((source) => source !== undefined);
+      if (given.length === 1) {
+        if (fixed !== undefined) return { text: fixed };
+        if (env !== undefined) return { env };
+        if (file !== undefined) return { file };
+        if (upstream !== undefined && path !== undefined)
+          return { upstream, path, field: field ?? "version" };
+      }
+      const message = "needs one of { text }, { env }, { file } and { upstream, path, field }";
+      context.issues.push({ code: "custom", message, input: {} });
+      return z.NEVER;
+    })
+    .describe("The version of your API; default: Sallyport's own version");
+}
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Headers with a meaning of their own to the backend: framing, routing, credentials, forwarding. */
+const TAKEN =
+  /^(?:accept|authorization|connection|content-.*|cookie|date|expect|forwarded|host|http2-settings|keep-alive|max-forwards|origin|proxy-.*|range|referer|sec-.*|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|user-agent|via|x-auth-client-subject|x-forwarded-(?:for|host|port|proto)|x-real-ip|x-request-id)$/;
+
+function headerName() {
+  return z
+    .string()
+    .regex(TOKEN, "must be the name of a header")
+    .refine(
+      (name) => !TAKEN.test(name.toLowerCase().replaceAll("_", "-")),
+      "must not be a header with a meaning of its own",
+    );
+}
+
+export function identitySection() {
+  const names = z.strictObject({
+    subject: headerName().describe("Header for the subject"),
+    groups: headerName().exactOptional().describe("Header for the groups, separated by commas"),
+    issuer: headerName().exactOptional().describe("Header for the issuer"),
+  });
+  const presets = z.enum(["sallyport", "oauth2-proxy", "kube-rbac-proxy"]);
+  return z
+    .strictObject({
+      headers: z
+        .union([presets, names], {
+          error: "must be sallyport, oauth2-proxy, kube-rbac-proxy or { subject, groups, issuer }",
+        })
+        .default("sallyport")
+        .describe("Headers that tell the backend who is calling"),
+    })
+    .prefault({})
+    .describe("How the backend learns who is calling");
+}

@@ -1,0 +1,51 @@
+import { jsonSchema } from "./json-schema.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
+
+/** The keys that the schema knows at a path, over all alternatives. */
+export interface KnownKeys {
+  /** The names that the schema itself defines. */
+  readonly names: readonly string[];
+  /** Whether users define the names (upstreams). */
+  readonly open: boolean;
+  /** Returns what is known below a key; undefined if there is no such key. */
+  below(key: string | number): KnownKeys | undefined;
+}
+
+export function knownKeys(): KnownKeys {
+  return keysOf([jsonSchema()]);
+}
+
+/** Returns the keys known at a path; empty if the schema has none. */
+export function knownKeysAt(path: YamlPath): readonly string[] {
+  let known: KnownKeys | undefined = knownKeys();
+  for (const segment of path) known = known?.below(segment);
+  return known?.names ?? [];
+}
+
+function keysOf(schemas: readonly JsonSchema[]): KnownKeys {
+  const alternatives = schemas.flatMap(withAlternatives);
+  return {
+    names: [...new Set(alternatives.flatMap(({ properties }) => Object.keys(properties ?? {})))],
+    open: alternatives.some(({ additionalProperties }) => typeof additionalProperties === "object"),
+    below(key) {
+      const found = alternatives.flatMap((schema) => childOf(schema, key));
+      return found.length === 0 ? undefined : keysOf(found);
+    },
+  };
+}
+
+function withAlternatives(schema: JsonSchema): JsonSchema[] {
+  return [schema, ...(schema.anyOf ?? []).flatMap(withAlternatives)];
+}
+
+function childOf(schema: JsonSchema, key: string | number): JsonSchema[] {
+  const { properties = {}, additionalProperties, items } = schema;
+  const child =
+    typeof key === "number"
+      ? items
+      : Object.hasOwn(properties, key)
+        ? properties[key]
+        : additionalProperties;
+  return typeof child === "object" && !Array.isArray(child) ? [child] : [];
+}

@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { text } from "./fields.ts";
+import { asking, caFile, store } from "./store-fields.ts";
+
+/** An entry of `users` of the kind `ldap`. */
+export function ldapStore(directory: string) {
+  return store("ldap", {
+    url: text()
+      .refine(isDirectoryUrl, "must be ldap://HOST or ldaps://HOST, with a port if need be")
+      .describe("Address of the directory"),
+    startTls: z
+      .boolean()
+      .exactOptional()
+      .describe(
+        "For ldap://, required: whether TLS begins by StartTLS; false sends passwords in clear text",
+      ),
+    caFile: caFile(directory),
+    bind: z
+      .strictObject({
+        dn: text().describe("Distinguished name"),
+        password: text().meta({ writeOnly: true }).describe("Its password"),
+      })
+      .exactOptional()
+      .describe("Who searches; without it the search is anonymous"),
+    search: z
+      .strictObject({
+        base: text().describe("Where users are, at any depth"),
+        filter: text()
+          .regex(/^\(.*=\{username\}.*\)$/, "must be an LDAP filter such as (uid={username})")
+          .describe("Filter for one user, with {username}, which is escaped"),
+      })
+      .describe("How a user is found"),
+    groups: z
+      .strictObject({
+        base: text().describe("Where groups are, at any depth"),
+        filter: text()
+          .regex(/^\(.*=\{(?:dn|username)\}.*\)$/, "must be an LDAP filter such as (member={dn})")
+          .describe("Filter for the groups of a user, with {dn} or {username}, which are escaped"),
+        attribute: text().default("cn").describe("Attribute with the name of the group"),
+      })
+      .exactOptional()
+      .describe("How groups are found; without it users have none"),
+    ...asking(),
+  }).refine(({ url, startTls }) => url.startsWith("ldap:") === (startTls !== undefined), {
+    path: ["startTls"],
+    message:
+      "belongs to ldap://, and must be said there: true, or false to send passwords in clear text",
+  });
+}
+
+function isDirectoryUrl(value: string): boolean {
+  return /^ldaps?:\/\/(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?\/?$/.test(value);
+}

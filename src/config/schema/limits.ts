@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { MAX_HEADER_FIELDS } from "../../server/request/request-fields.ts";
+import { duration, size, sizeOrUnlimited } from "./fields.ts";
+
+/** The limits on the cost of a client or a backend: parts of the sections `server`, `routes` and `upstreams`. */
+
+/** A tenth of all connections, so that at least ten clients are needed to take all; a browser opens six. */
+function defaultPerAddress(connections: number): number {
+  return Math.max(10, Math.ceil(connections / 10));
+}
+
+export function serverLimits() {
+  return z
+    .strictObject({
+      headerBytes: size({ min: 1024, max: 1024 ** 2 })
+        .prefault("16KiB")
+        .describe("Maximum size of a request's head"),
+      headers: z
+        .int()
+        .min(1)
+        .max(MAX_HEADER_FIELDS)
+        .default(100)
+        .describe("Maximum number of header fields"),
+      bodyBytes: sizeOrUnlimited()
+        .prefault("10MiB")
+        .describe("Maximum size of a request's body, or unlimited"),
+      bufferedBytes: size({ min: 1024 ** 2 })
+        .prefault("64MiB")
+        .describe("Memory for all data that waits for clients, all threads together"),
+      connections: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(10_000)
+        .describe("Maximum number of open connections"),
+      connectionsPerAddress: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .exactOptional()
+        .describe(
+          "Maximum per address, or /64 of IPv6; trusted proxies are exempt. Default: a tenth of connections, at least 10",
+        ),
+    })
+    .transform((limits) => ({
+      ...limits,
+      connectionsPerAddress: limits.connectionsPerAddress ?? defaultPerAddress(limits.connections),
+    }))
+    .prefault({})
+    .describe("Limits for clients");
+}
+
+export function routeLimits() {
+  return z.strictObject({
+    bodyBytes: sizeOrUnlimited()
+      .exactOptional()
+      .describe("Maximum size of a request's body, or unlimited; default: that of server.limits"),
+  });
+}
+
+export function rateLimit() {
+  const count = () => z.int().min(1).max(1_000_000);
+  return z.strictObject({
+    requests: count().describe("Sustained rate: requests allowed per within"),
+    within: duration({ min: 1_000 })
+      .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
+      .prefault("1s")
+      .describe("Period of the rate"),
+    burst: count().exactOptional().describe("Requests allowed at once; default: requests"),
+    by: z
+      .enum(["subject", "address"])
+      .exactOptional()
+      .describe("What counts as one caller; default: the subject, on a public route the address"),
+  });
+}
+
+export function queue() {
+  return z
+    .strictObject({
+      length: z
+        .int()
+        .min(0)
+        .max(100_000)
+        .default(64)
+        .describe("Requests that may wait for a connection; further ones get 503"),
+      timeout: duration().prefault("1s").describe("Longest wait before a request gets 503"),
+    })
+    .prefault({})
+    .describe("Queue for requests that arrive while all connections are in use");
+}

@@ -1,0 +1,143 @@
+import type { z } from "zod";
+import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { withSuggestion } from "../path-problem.ts";
+import type { PathProblem } from "../path-problem.ts";
+import { knownKeysAt } from "./known-keys.ts";
+import { textAt } from "./untyped.ts";
+
+type Issue = z.core.$ZodIssue;
+type RawIssue = z.core.$ZodRawIssue;
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  array: "a list",
+  boolean: "true or false",
+  int: "a whole number",
+  number: "a whole number",
+  object: "a mapping of keys to values",
+  record: "a mapping of keys to values",
+  string: "text",
+};
+
+/** Returns our message for an issue of the schema. Each continues the name of the key, and none repeats a value. */
+export function issueMessage(issue: RawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type":
+      if (issue.input === undefined) return "is missing";
+      if (issue.input === null) return "is empty: give it a value or leave it out";
+      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      if (issue.input === undefined) return "is missing";
+      return issue.values.length === 1
+        ? `must be ${String(issue.values[0])}`
+        : `must be one of ${issue.values.join(", ")}`;
+    case "too_small":
+      return issue.origin === "array" ? "must not be empty" : `must be at least ${issue.minimum}`;
+    case "too_big":
+      return `must be at most ${issue.maximum}`;
+    case "unrecognized_keys":
+      return "is not a known key";
+    case "invalid_union":
+      return kindMessage(issue);
+    default:
+      return undefined;
+  }
+}
+
+/** If the kind of a mapping is unknown, its other keys cannot be checked. */
+function kindMessage(issue: Extract<RawIssue, { code: "invalid_union" }>): string | undefined {
+  if (issue.discriminator === undefined) return undefined;
+  const kind = isJsonObject(issue.input) ? issue.input[issue.discriminator] : undefined;
+  return kind === undefined ? "is missing" : `must be one of ${kindsOf(issue).join(", ")}`;
+}
+
+function kindsOf(issue: object): unknown[] {
+  return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
+}
+
+/** Converts the schema's issues to problems, with suggestions of similar keys. */
+export function schemaProblems(issues: readonly Issue[], value: unknown): PathProblem[] {
+  const plain = flattenIssues(issues);
+  const problems = plain
+    .filter((issue) => issue.code !== "custom" || !hasUnknownKeys(issue.path, plain))
+    .flatMap((issue) => problemsOf(issue, value));
+  return problems.filter((problem) => !isMisspelt(problem, problems));
+}
+
+/** Rules about keys that go together cannot be checked while some of the keys are misspelt. */
+function hasUnknownKeys(path: Issue["path"], issues: readonly Issue[]): boolean {
+  const name = JSON.stringify(path);
+  return issues.some(
+    (issue) => issue.code === "unrecognized_keys" && JSON.stringify(issue.path) === name,
+  );
+}
+
+/** Flattens issues: those of a union become the issues of the alternative that was meant. */
+export function flattenIssues(issues: readonly Issue[], parent: Issue["path"] = []): Issue[] {
+  return issues.flatMap((issue) => {
+    const path = [...parent, ...issue.path];
+    const meant = issue.code === "invalid_union" ? issue.errors.find(isMeant) : undefined;
+    return meant === undefined ? [{ ...issue, path }] : flattenIssues(meant, path);
+  });
+}
+
+/** An alternative was meant if the value has its type and the issue is deeper. */
+function isMeant(issues: readonly Issue[]): boolean {
+  return !issues.some(
+    ({ code, path }) => path.length === 0 && (code === "invalid_type" || code === "invalid_value"),
+  );
+}
+
+function problemsOf(issue: Issue, value: unknown): PathProblem[] {
+  const path = issue.path.filter((segment) => typeof segment !== "symbol");
+  const written = textAt(valueAt(value, path)) ?? "";
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.keys.map((key) => {
+        const problem = { path: [...path, key], of: "key" as const, message: issue.message };
+        return withSuggestion(problem, key, knownKeysAt(path));
+      });
+    case "invalid_key":
+      return [{ path, of: "key", message: issue.issues[0]?.message ?? issue.message }];
+    case "invalid_value":
+      return [withSuggestion({ path, message: issue.message }, written, issue.values.map(String))];
+    case "invalid_union": {
+      const words = issue.errors
+        .flat()
+        .flatMap((inner) => (inner.code === "invalid_value" ? inner.values : []));
+      const known = [...words, ...kindsOf(issue)].map(String);
+      return [withSuggestion({ path, message: issue.message }, written, known)];
+    }
+    case "invalid_type": {
+      const isNumber = issue.expected === "string" && typeof valueAt(value, path) === "number";
+      const hint = isNumber && issue.message === "must be text" ? { hint: "put it in quotes" } : {};
+      return [{ path, message: issue.message, ...hint }];
+    }
+    case "custom": {
+      const hint: unknown = issue.params?.["hint"];
+      return [{ path, message: issue.message, ...(typeof hint === "string" ? { hint } : {}) }];
+    }
+    default:
+      return [{ path, message: issue.message }];
+  }
+}
+
+/** Reports whether a missing key is already explained by a misspelt one beside it. */
+function isMisspelt(problem: PathProblem, problems: readonly PathProblem[]): boolean {
+  if (!problem.message.startsWith("is missing")) return false;
+  const key = String(problem.path.at(-1));
+  return problems.some(
+    (other) =>
+      other.of === "key" &&
+      other.hint === `did you mean ${key}?` &&
+      JSON.stringify(other.path.slice(0, -1)) === JSON.stringify(problem.path.slice(0, -1)),
+  );
+}
+
+/** Returns the value at a path, or undefined if there is none. */
+export function valueAt(value: unknown, path: YamlPath): unknown {
+  return path.reduce<unknown>((parent, segment) => {
+    if (Array.isArray(parent)) return typeof segment === "number" ? parent[segment] : undefined;
+    return isJsonObject(parent) && Object.hasOwn(parent, segment) ? parent[segment] : undefined;
+  }, value);
+}

@@ -1,0 +1,249 @@
+import { z } from "zod";
+import { duration, filePath, listen, network } from "./fields.ts";
+import { serverLimits } from "./limits.ts";
+
+/** The sections about Sallyport itself: `server`, `login`, `log`. */
+
+const TLS_CHOICES =
+  "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that does TLS";
+
+/** Whether clients present certificates of their own. */
+interface ClientCertificates {
+  readonly mode: "optional" | "required";
+  readonly caFile: string;
+}
+
+type ServerTls =
+  | {
+      readonly mode: "files";
+      readonly certFile: string;
+      readonly keyFile: string;
+      readonly minVersion: "TLSv1.2" | "TLSv1.3";
+      readonly clientCertificates?: ClientCertificates;
+    }
+  | { readonly mode: "selfSigned"; readonly clientCertificates?: ClientCertificates }
+  | { readonly mode: "off" };
+
+function clientCertificates(directory: string) {
+  return z
+    .strictObject({
+      mode: z
+        .enum(["optional", "required"])
+        .describe(
+          "required refuses clients without a certificate; an invalid certificate is always refused",
+        ),
+      caFile: filePath(directory).describe(
+        "Authorities of the clients' certificates, PEM; reloaded when it changes",
+      ),
+    })
+    .describe("Requests certificates from clients; the subject goes to the backend");
+}
+
+function serverTls(directory: string) {
+  const mapping = z
+    .strictObject({
+      certFile: filePath(directory)
+        .exactOptional()
+        .describe("Certificate chain, PEM; reloaded when it changes"),
+      keyFile: filePath(directory, { secret: true })
+        .exactOptional()
+        .describe("Private key, PEM; reloaded together with the certificate"),
+      minVersion: z
+        .enum(["TLSv1.2", "TLSv1.3"])
+        .exactOptional()
+        .describe("Oldest accepted TLS version; default: TLSv1.2"),
+      selfSigned: z
+        .boolean()
+        .exactOptional()
+        .describe("Makes a certificate at start, for development only"),
+      clientCertificates: clientCertificates(directory).exactOptional(),
+    })
+    .transform((tls, context): ServerTls => {
+      const { certFile, keyFile, minVersion = "TLSv1.2", selfSigned = false } = tls;
+      const named = certFile ?? keyFile ?? tls.minVersion;
+      const client = tls.clientCertificates && { clientCertificates: tls.clientCertificates };
+      if (selfSigned && named === undefined) return { mode: "selfSigned", ...client };
+      if (!selfSigned && certFile !== undefined && keyFile !== undefined) {
+        return { mode: "files", certFile, keyFile, minVersion, ...client };
+      }
+      const message = selfSigned
+        ? "has files or a version beside selfSigned: choose one"
+        : `is not complete: ${TLS_CHOICES}`;
+      context.issues.push({ code: "custom", message, input: tls });
+      return z.NEVER;
+    });
+  // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.
+  const off = z.literal(["off", false]).transform((): ServerTls => ({ mode: "off" }));
+  return z.union([mapping, off], {
+    error: ({ input }) =>
+      input === undefined ? `is missing: ${TLS_CHOICES}` : `is not valid: ${TLS_CHOICES}`,
+  });
+}
+
+function clientTimeouts() {
+  return z
+    .strictObject({
+      header: duration().prefault("10s").describe("Time for the head of a request"),
+      request: duration().prefault("5m").describe("Time for the whole request, including its head"),
+      keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
+    })
+    .prefault({})
+    .describe("Time limits for clients");
+}
+
+function drain() {
+  return z
+    .strictObject({
+      delay: duration({ min: 0 })
+        .prefault("5s")
+        .describe("Time during which new requests are still served after readiness has failed"),
+      timeout: duration({ min: 0 })
+        .prefault("20s")
+        .describe("Time for running requests after that"),
+    })
+    .prefault({})
+    .describe("How Sallyport stops");
+}
+
+export function serverSection(directory: string) {
+  return z
+    .strictObject(
+      {
+        listen: listen()
+          .prefault("0.0.0.0:8443")
+          .describe("Address and port for clients; port 0 means any free port"),
+        tls: serverTls(directory).describe(
+          "Certificate and key, or { selfSigned: true } for development, or off behind a mesh that does TLS",
+        ),
+        workers: z
+          .int()
+          .min(0)
+          .max(512)
+          .default(1)
+          .describe("Threads that serve the port; 0 means one per core"),
+        trustedProxies: z
+          .array(network())
+          .default([])
+          .describe(
+            "Networks whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
+          ),
+        limits: serverLimits(),
+        timeouts: clientTimeouts(),
+        drain: drain(),
+      },
+      {
+        error: ({ code, input }) =>
+          code === "invalid_type" && input === undefined
+            ? `is missing, and server.tls has no default: ${TLS_CHOICES}`
+            : undefined,
+      },
+    )
+    .describe("The listener for clients");
+}
+
+function failures() {
+  return z.int().min(1).max(1_000_000);
+}
+
+/** Default ratio of the failures of an address to those of a name: people behind one gateway share an address. */
+const NAMES_BEHIND_AN_ADDRESS = 10;
+
+function throttle() {
+  return z
+    .strictObject({
+      attempts: failures()
+        .default(5)
+        .describe("Failures of one name from one address that lead to a ban"),
+      within: duration().prefault("2m").describe("Period in which failures count"),
+      ban: duration().prefault("5m").describe("Length of the ban"),
+      ...sharedLimits(),
+    })
+    .transform(({ address, ...throttle }) => ({
+      ...throttle,
+      address: {
+        attempts: address.attempts ?? throttle.attempts * NAMES_BEHIND_AN_ADDRESS,
+        within: address.within ?? throttle.within,
+        ban: address.ban ?? throttle.ban,
+      },
+    }))
+    .prefault({})
+    .describe("Slows down password guessing");
+}
+
+/** The limits that count several names or addresses together. */
+function sharedLimits() {
+  return {
+    address: z
+      .strictObject({
+        attempts: failures()
+          .exactOptional()
+          .describe("Failures that lead to a ban; default: ten times throttle.attempts"),
+        within: duration()
+          .exactOptional()
+          .describe("Period in which failures count; default: throttle.within"),
+        ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
+      })
+      .prefault({})
+      .describe("One address, or /64 of IPv6, over all names"),
+    account: z
+      .strictObject({
+        attempts: failures()
+          .default(100)
+          .describe(
+            "Consecutive failures, from any address, after which an unknown address gets three attempts",
+          ),
+        within: duration().prefault("24h").describe("Time without a failure that resets the count"),
+      })
+      .prefault({})
+      .describe("One name over all addresses"),
+    global: z
+      .strictObject({
+        attempts: failures()
+          .default(300)
+          .describe("Failures of all names from addresses new to them"),
+        within: duration()
+          .prefault("1m")
+          .describe("Period in which failures count; further attempts are refused for a moment"),
+      })
+      .prefault({})
+      .describe("All names and addresses together"),
+  };
+}
+
+export function loginSection() {
+  return z
+    .strictObject({
+      throttle: throttle(),
+      hashing: z
+        .strictObject({
+          concurrency: z.int().min(1).max(64).default(2).describe("Threads that hash passwords"),
+          queue: z
+            .int()
+            .min(0)
+            .max(100_000)
+            .default(32)
+            .describe("Logins that may wait for a thread"),
+        })
+        .prefault({})
+        .describe("Resources for checking passwords"),
+    })
+    .prefault({})
+    .describe("POST /api/authenticate");
+}
+
+export function logSection() {
+  return z
+    .strictObject({
+      level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),
+      format: z
+        .enum(["json", "pretty", "auto"])
+        .default("auto")
+        .describe("auto means pretty on a terminal, json elsewhere"),
+      access: z
+        .enum(["all", "errors", "none"])
+        .default("all")
+        .describe("Which requests get an access line; errors means a status of 400 and more"),
+    })
+    .prefault({})
+    .describe("The log on standard output");
+}

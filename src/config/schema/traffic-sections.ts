@@ -1,0 +1,182 @@
+import { isIPv6 } from "node:net";
+import { z } from "zod";
+import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
+import { queue, rateLimit, routeLimits } from "./limits.ts";
+import { urlPath } from "./url-path.ts";
+
+/** The sections about routing: `routes` and `upstreams`. */
+
+const HOST_PATTERN = "must be a host name without a port, such as api.example.com or *.example.com";
+
+/** Which requests a route is for. */
+function matching() {
+  return {
+    hosts: z
+      .array(
+        z
+          .string()
+          .refine((host) => isHost(host.replace(/^\*\./, "")), HOST_PATTERN)
+          .transform((host) => host.toLowerCase()),
+      )
+      .min(1)
+      .exactOptional()
+      .describe("Host names; *.example.com matches one label. Default: every host"),
+    path: urlPath("prefix")
+      .exactOptional()
+      .describe("Path prefix, on segment boundaries; default: /"),
+    exact: urlPath("exact").exactOptional().describe("One exact path"),
+    methods: z
+      .array(z.string().superRefine(checkMethod))
+      .min(1)
+      .exactOptional()
+      .describe("Methods in upper case. Default: every method"),
+  };
+}
+
+function requirements() {
+  const groups = z.strictObject(
+    {
+      any: z.array(text()).min(1).exactOptional().describe("The caller needs one of these"),
+      all: z.array(text()).min(1).exactOptional().describe("The caller needs all of these"),
+    },
+    {
+      error: ({ code, input }) =>
+        code === "invalid_type" && (Array.isArray(input) || typeof input === "string")
+          ? "must say whether one or every group is needed: write { any: [admin] } or { all: [admin] }"
+          : undefined,
+    },
+  );
+  return z.strictObject({
+    groups: groups
+      .refine(({ any, all }) => any !== undefined || all !== undefined, "needs any or all")
+      .describe("Groups of the caller"),
+  });
+}
+
+function route() {
+  const prefix = () =>
+    urlPath("plain")
+      .refine((path) => !path.endsWith("/"), "must not end with a slash")
+      .exactOptional();
+  return z
+    .strictObject({
+      name: name().describe("Name of the route in metrics and logs"),
+      ...matching(),
+      auth: z
+        .enum(["required", "none"])
+        .default("required")
+        .describe("Whether a token is required; none makes the route public"),
+      mode: z
+        .enum(["enforce", "monitor"])
+        .default("enforce")
+        .describe(
+          "With monitor, requests that would be refused are forwarded without identity headers and counted",
+        ),
+      require: requirements().exactOptional().describe("Further requirements on the caller (403)"),
+      upstream: text().describe("Name of the upstream"),
+      forwardAuthorization: z
+        .enum(["strip", "keep"])
+        .default("strip")
+        .describe("Whether the backend gets the Authorization header: strip removes it"),
+      limits: routeLimits().exactOptional().describe("Overrides server.limits for this route"),
+      rateLimit: rateLimit()
+        .exactOptional()
+        .describe("Limits the requests of one caller (429); each thread counts separately"),
+      rewrite: z
+        .strictObject({
+          stripPrefix: prefix().describe("Removed from the path first"),
+          addPrefix: prefix().describe("Then prepended to the path"),
+        })
+        .exactOptional()
+        .describe("Rewrites the path for the backend"),
+    })
+    .transform(({ path, exact, ...rest }) =>
+      exact === undefined ? { ...rest, path: path ?? "/" } : { ...rest, exact },
+    );
+}
+
+function checkMethod(method: string, context: z.RefinementCtx<string>): void {
+  if (method === "CONNECT" || method === "TRACE") {
+    context.addIssue({ code: "custom", message: "must not be CONNECT or TRACE", input: method });
+  } else if (!/^[A-Z]+(?:-[A-Z]+)*$/.test(method)) {
+    const upper = method.toUpperCase();
+    const hint = /^[A-Z]+$/.test(upper) ? { params: { hint: `did you mean ${upper}?` } } : {};
+    context.addIssue({
+      code: "custom",
+      message: "must be a method in upper case",
+      input: method,
+      ...hint,
+    });
+  }
+}
+
+export function routesSection() {
+  return z
+    .array(route())
+    .min(1, "must not be empty: leave it out to send everything to the only upstream")
+    .exactOptional()
+    .describe("Which requests go where; default: everything goes to the only upstream");
+}
+
+const TARGET = "must be http://host:port, https://host:port or unix:/path/of/socket";
+
+/** Accepts an origin only: routes define paths, and credentials do not belong in a configuration. */
+function isTarget(target: string): boolean {
+  if (/^unix:(?:\/\/)?\/[^/\s\p{Cc}][^\p{Cc}]*$/u.test(target)) return true;
+  const [, v6, host, port = "1"] =
+    /^https?:\/\/(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(target) ?? [];
+  if (Number(port) < 1 || Number(port) > 65_535) return false;
+  return v6 === undefined ? host !== undefined && isHost(host.replaceAll("_", "-")) : isIPv6(v6);
+}
+
+function upstreamTls(directory: string) {
+  return z.strictObject({
+    caFile: filePath(directory)
+      .exactOptional()
+      .describe("Trusted authorities, instead of the system's"),
+    certFile: filePath(directory).exactOptional().describe("Client certificate, PEM"),
+    keyFile: filePath(directory, { secret: true }).exactOptional().describe("Its private key, PEM"),
+    serverName: z
+      .string()
+      .refine(isHost, "must be a host name")
+      .exactOptional()
+      .describe("Name that the certificate must have; default: the target's host"),
+  });
+}
+
+export function upstreamsSection(directory: string) {
+  const upstream = z.strictObject({
+    targets: z
+      .array(z.string().refine(isTarget, TARGET))
+      .min(1)
+      .describe("http://host:port, https://host:port or unix:/path/of/socket, used in turn"),
+    tls: upstreamTls(directory).exactOptional().describe("TLS for https targets"),
+    connections: z
+      .int()
+      .min(1)
+      .max(65_535)
+      .default(256)
+      .describe("Maximum connections to each target"),
+    queue: queue(),
+    timeouts: z
+      .strictObject({
+        connect: duration().prefault("5s").describe("Time to connect"),
+        response: duration().prefault("60s").describe("Time until the response head arrives"),
+        idle: duration().prefault("5m").describe("Longest silence within a body"),
+      })
+      .prefault({})
+      .describe("Time limits for the backend"),
+    websocket: z
+      .strictObject({
+        handshake: duration().prefault("10s").describe("Time until the backend switches protocols"),
+        idle: duration().prefault("5m").describe("Longest silence on an open WebSocket"),
+      })
+      .prefault({})
+      .describe("Time limits for WebSockets"),
+  });
+  const names = z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -");
+  return z
+    .record(names, upstream)
+    .refine((upstreams) => Object.keys(upstreams).length > 0, "must name at least one upstream")
+    .describe("The backends, by name");
+}

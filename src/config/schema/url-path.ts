@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { canonicalPath } from "../../lib/http/canonical-path.ts";
+
+/** How a field uses its path: as a prefix that it matches, as the only path that it matches, or as text. */
+export type PathUse = "prefix" | "exact" | "plain";
+
+/**
+ * A path in the canonical form that requests are matched on. Rejects what looks like a pattern; `%2A`, `%3A`, `%24` and
+ * `%2B` stand for the literal characters.
+ */
+export function urlPath(use: PathUse) {
+  return z.string().transform((path, context) => {
+    const problem = patternProblem(path, use) ?? spellingProblem(path);
+    if (problem === undefined) return withoutEscapes(path);
+    const { message, hint } = problem;
+    const params = hint === undefined ? {} : { params: { hint } };
+    context.issues.push({ code: "custom", message, input: path, ...params });
+    return z.NEVER;
+  });
+}
+
+interface SyntaxProblem {
+  readonly message: string;
+  readonly hint?: string | undefined;
+}
+
+/** Decodes the escapes that keep a character from being read as a pattern. */
+export function withoutEscapes(path: string): string {
+  return path.replaceAll(/%(?:2A|2B|3A|24)/gi, decodeURIComponent);
+}
+
+/** The beginnings of wildcards, parameters and regular expressions, each with a message in familiar terms. */
+const PATTERNS: readonly (readonly [found: RegExp, what: string])[] = [
+  [/^\s*(?:\^|~\*?\s|=\s|\^~\s)/, "is a plain path, not a regular expression"],
+  [/\.[*+]|[[\]|\\^]|\(\?|\$$/, "is a plain path, not a regular expression"],
+  [/\*/, "is a plain path, without wildcards"],
+  [/\/:|[{}]/, "is a plain path, without parameters"],
+  [/\?/, "is a path without a query, and a ? stands for nothing else"],
+];
+
+/** Signs before a path in other configuration languages: `^/api`, nginx's `~ ^/api` and `= /api`. */
+const SIGNS = /^[\s^~=*]+/;
+const FIRST_MARK = /\.[*+]|[*?{}[\]|\\^()$]|\/:/;
+
+function patternProblem(path: string, use: PathUse): SyntaxProblem | undefined {
+  const what = PATTERNS.find(([found]) => found.test(path))?.[1];
+  if (what === undefined) return undefined;
+  const bare = path.replace(SIGNS, "");
+  const mark = bare.search(FIRST_MARK);
+  const ends = bare.endsWith("$") && mark === bare.length - 1;
+  // The segment before any other mark may be incomplete.
+  const stem =
+    mark === -1 || ends ? bare.replace(/\$$/, "") : bare.slice(0, bare.lastIndexOf("/", mark) + 1);
+  return { message: what, hint: stem.startsWith("/") ? adviceFor(use, stem, ends) : undefined };
+}
+
+function adviceFor(use: PathUse, stem: string, ends: boolean): string {
+  const literal = "%2A, %3A, %24 and %2B stand for *, :, $ and + themselves";
+  if (use === "plain") return `write ${stem === "/" ? stem : stem.replace(/\/$/, "")}; ${literal}`;
+  if (ends) return `for this one path write exact: ${stem}; ${literal}`;
+  return use === "exact"
+    ? `exact takes one path; for all below it write path: ${stem}; ${literal}`
+    : `a path is a prefix already: write ${stem}; ${literal}`;
+}
+
+function spellingProblem(path: string): SyntaxProblem | undefined {
+  if (!path.startsWith("/")) return { message: "must begin with a slash" };
+  const matched = canonicalPath(path)?.matchPath;
+  if (matched === withoutEscapes(path)) return undefined;
+  return {
+    message: "must be a plain path: no //, no dot segments, no query, nothing encoded without need",
+    hint: matched === undefined ? undefined : `did you mean ${matched}?`,
+  };
+}

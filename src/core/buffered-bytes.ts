@@ -1,0 +1,27 @@
+import type { Socket } from "node:net";
+
+/** Something that buffers bytes in memory for a client's connection. */
+export interface BufferHolder {
+  /** The memory in use, in bytes. */
+  readonly bufferedBytes: number;
+}
+
+/** The budget for all data buffered for clients, or because of them (`server.limits.bufferedBytes`). */
+export interface BufferedBytes {
+  /** Whether half of the budget is used. Nobody should then buffer more than one chunk for a connection. */
+  readonly scarce: boolean;
+  /** Counts the bytes of a holder towards a connection until the connection closes. */
+  track(connection: Socket, holder: BufferHolder): void;
+  /**
+   * Measures the bytes buffered for a connection. Call it after buffering much; everything else is measured within a
+   * quarter of a second. Over the budget, it closes connections of the client with the most bytes, possibly this one.
+   */
+  measure(connection: Socket): void;
+}
+
+/** An unlimited budget, for exchanges without a client. */
+export const UNLIMITED: BufferedBytes = {
+  scarce: false,
+  track: () => undefined,
+  measure: () => undefined,
+};

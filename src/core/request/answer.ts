@@ -1,0 +1,9 @@
+/** A complete response of Sallyport's own. */
+export interface Answer {
+  readonly status: number;
+  /** Names and values, alternating. */
+  readonly headers: readonly string[];
+  readonly body: string;
+  /** Whether to close the connection after this response. */
+  readonly close: boolean;
+}

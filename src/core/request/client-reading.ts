@@ -1,0 +1,17 @@
+import type { Socket } from "node:net";
+
+/** Shares the time of a thread's event loop among clients, for reading from them and for writing to them. */
+export interface ClientReading {
+  /**
+   * Charges a client for one unit: a request, a part of a request or response body, WebSocket frames.
+   *
+   * @param connection the client's connection.
+   * @param backend the backend's connection, if the unit was read from it: it counts as the client's until `release`.
+   */
+  charge(connection: Socket, backend?: Socket): void;
+  /** Detaches the backend's connection from the client. */
+  release(backend: Socket): void;
+}
+
+/** For exchanges without a client. */
+export const UNMETERED: ClientReading = { charge: () => undefined, release: () => undefined };

@@ -1,0 +1,32 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Answer } from "./answer.ts";
+import type { GateRequest } from "./gate-request.ts";
+import type { Identity } from "./identity.ts";
+import type { Transfer } from "./transfer.ts";
+
+/** The arguments of an endpoint. */
+export interface EndpointCall {
+  readonly request: GateRequest;
+  readonly incoming: IncomingMessage;
+  readonly response: ServerResponse;
+  /** The caller; undefined if the endpoint requires no token. */
+  readonly identity: Identity | undefined;
+  readonly transfer: Transfer;
+}
+
+/** An endpoint of Sallyport itself. */
+export interface Endpoint {
+  /** The label in metrics and logs. */
+  readonly name: string;
+  readonly methods: readonly string[];
+  readonly auth: "required" | "none";
+  /** Whether it answers callers with a revoked token, too. */
+  readonly acceptsRevoked?: true;
+  /**
+   * Throws the `GateError` for a request that `answer` would refuse whatever its body. Left out if the head alone
+   * decides.
+   */
+  checkHead?(request: GateRequest, incoming: IncomingMessage): void;
+  /** Returns the response, or throws the `GateError` to respond with. */
+  answer(call: EndpointCall): Promise<Answer>;
+}

@@ -1,0 +1,179 @@
+import type { AuthReason, UpstreamErrorReason } from "./outcome.ts";
+
+/**
+ * The table of all error responses of Sallyport itself. `server/request/write-answer.ts` turns a row into a response.
+ */
+
+/** An error as a client sees it. `close` ends the connection, whose further content cannot be trusted. */
+interface ErrorRow {
+  readonly status: number;
+  readonly message: string;
+  readonly close?: true;
+  /** The `error` parameter of `Proxy-Status` (RFC 9209 §2.3) for errors about the backend. */
+  readonly proxyStatus?: string;
+  /** The `error` parameter of `WWW-Authenticate` (RFC 6750 §3.1). */
+  readonly bearerError?: "invalid_token" | "insufficient_scope";
+  readonly challenge?: true;
+}
+
+const AUTHENTICATION_REQUIRED = "Full authentication is required to access this resource";
+
+export const ERRORS = {
+  // Authentication and authorization.
+  unauthenticated: { status: 401, message: AUTHENTICATION_REQUIRED, challenge: true },
+  invalid_token: {
+    status: 401,
+    message: AUTHENTICATION_REQUIRED,
+    challenge: true,
+    bearerError: "invalid_token",
+  },
+  forbidden: {
+    status: 403,
+    message: "Access to this resource is not allowed",
+    challenge: true,
+    bearerError: "insufficient_scope",
+  },
+  keys_unusable: { status: 503, message: "Authentication is not possible at the moment" },
+
+  // Login.
+  bad_credentials: { status: 401, message: "Invalid username or password" },
+  login_malformed: { status: 400, message: "The request body is not valid" },
+  login_media_type: { status: 415, message: "The request body must be application/json" },
+  login_too_large: { status: 413, message: "The request body is too large", close: true },
+  login_throttled: { status: 429, message: "Too many login attempts, try again later" },
+  users_unavailable: { status: 503, message: "Logging in is not possible at the moment" },
+  login_queue_full: { status: 503, message: "Too many logins at the moment, try again later" },
+
+  // The request itself.
+  bad_request: { status: 400, message: "The request is not valid", close: true },
+  plain_http: { status: 400, message: "This port speaks HTTPS: ask with https://", close: true },
+  upgrade_unsupported: {
+    status: 400,
+    message: "Only WebSocket upgrades are supported",
+    close: true,
+  },
+  no_route: { status: 404, message: "There is nothing at this address" },
+  method_not_allowed: { status: 405, message: "This method is not allowed here" },
+  rate_limited: { status: 429, message: "Too many requests, try again later" },
+  request_timeout: { status: 408, message: "The request took too long to arrive", close: true },
+  body_too_large: { status: 413, message: "The request body is too large", close: true },
+  expectation_failed: { status: 417, message: "The expectation cannot be met", close: true },
+  header_too_large: { status: 431, message: "The request header is too large", close: true },
+
+  // The backend.
+  connect_refused: {
+    status: 502,
+    message: "The service behind this address cannot be reached",
+    proxyStatus: "connection_refused",
+  },
+  dns: {
+    status: 502,
+    message: "The service behind this address cannot be reached",
+    proxyStatus: "dns_error",
+  },
+  tls: {
+    status: 502,
+    message: "The service behind this address cannot be reached",
+    proxyStatus: "tls_protocol_error",
+  },
+  reset: {
+    status: 502,
+    message: "The service behind this address broke the connection",
+    proxyStatus: "connection_terminated",
+  },
+  invalid_response: {
+    status: 502,
+    message: "The service behind this address gave an answer that is not valid",
+    proxyStatus: "http_protocol_error",
+  },
+  connect_timeout: {
+    status: 504,
+    message: "The service behind this address does not answer",
+    proxyStatus: "connection_timeout",
+  },
+  response_timeout: {
+    status: 504,
+    message: "The service behind this address does not answer",
+    proxyStatus: "http_response_timeout",
+  },
+  upstream_busy: {
+    status: 503,
+    message: "The service behind this address is too busy",
+    proxyStatus: "connection_limit_reached",
+  },
+  loop_detected: {
+    status: 508,
+    message: "This request has come back to the proxy",
+    proxyStatus: "proxy_loop_detected",
+  },
+  version_unavailable: { status: 503, message: "The version is not known at the moment" },
+
+  // Everything else.
+  drain_timeout: { status: 503, message: "The proxy is stopping, try again", close: true },
+  internal: { status: 500, message: "Something went wrong inside the proxy", close: true },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** Returns the row of a code, with its optional columns typed. */
+export function errorRow(code: ErrorCode): ErrorRow {
+  return ERRORS[code];
+}
+
+/** The specific cause of an error, for the log and the metrics. */
+export type Reason =
+  | ErrorCode
+  | AuthReason
+  | UpstreamErrorReason
+  | `ambiguous_${Ambiguity}`
+  | ParserReason
+  | ("login" | "login_misspelt" | "not_json" | "not_utf8" | "hashing" | "queue_full")
+  | ("throttled" | `throttled_${"address" | "account" | "global"}`)
+  | `version_${"malformed" | "unreadable" | "unreachable"}`
+  | ("upstream_queue_timeout" | "slow_client" | "client_gone")
+  | ("no_upstream" | "not_monitored" | "explained_only");
+
+/** The part of a request head that two readers could interpret differently. */
+export type Ambiguity = "version" | "host" | "target" | "path" | "framing" | "length";
+
+/** The causes for which Node's parser refuses a request. */
+export type ParserReason =
+  | `invalid_${"method" | "target" | "version" | "header" | "line_end" | "length"}`
+  | `invalid_${"transfer_encoding" | "chunk"}`
+  | ("incomplete" | "after_close");
+
+export interface ErrorDetails {
+  /** Replaces the message of the row. A fixed text, never a value from the client. */
+  readonly message?: string;
+  /** Seconds; becomes `Retry-After`. */
+  readonly retryAfter?: number;
+  /** The allowed methods; becomes `Allow`. */
+  readonly allow?: string;
+  /** The cause, for the log and the metrics only; never sent to the client. */
+  readonly reason?: Reason;
+  readonly cause?: unknown;
+}
+
+/** The error type of the request path: a row of the table and the details of one occurrence. */
+export class GateError extends Error {
+  readonly code: ErrorCode;
+  readonly retryAfter: number | undefined;
+  readonly allow: string | undefined;
+  readonly reason: Reason | undefined;
+
+  constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    const { stackTraceLimit } = Error;
+    // Refusals are normal responses. Nobody reads their stack trace, which takes 2.7 of their 3.0 µs.
+    if (code !== "internal") Error.stackTraceLimit = 0;
+    super(
+      details.message ?? ERRORS[code].message,
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
+    Error.stackTraceLimit = stackTraceLimit;
+    this.name = "GateError";
+    this.code = code;
+    this.retryAfter = details.retryAfter;
+    this.allow = details.allow;
+    this.reason = details.reason;
+  }
+}

@@ -1,0 +1,62 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { StreamEnd } from "./outcome.ts";
+import type { Permit } from "./permit.ts";
+import type { Transfer } from "./transfer.ts";
+
+/** The current load of an upstream. */
+export interface UpstreamLoad {
+  /** Requests in flight at its targets. */
+  readonly inFlight: number;
+  /** Requests in its queue. */
+  readonly waiting: number;
+}
+
+/** An open WebSocket. */
+export interface OpenStream {
+  /** The permit under which it is open. */
+  readonly permit: Permit;
+  /** Replaces the permit after a reload. */
+  renew(permit: Permit): void;
+  /** Closes the WebSocket, unless it is closing. Returns whether it did. */
+  end(reason: StreamEnd): boolean;
+}
+
+/** Forwards requests to the backends. It requires a permit, so a forgotten check does not compile. */
+export interface Forwarder {
+  /**
+   * Streams the request to the backend and the response to the client, both with back-pressure.
+   *
+   * Resolves when the response is complete or the client is gone. If the backend aborts the response midway, it
+   * destroys the client's connection, sets `transfer.abortReason` and resolves. Throws or rejects with a GateError
+   * about the backend (502, 503, 504) or the body (413) as long as nothing has been sent to the client.
+   */
+  forward(
+    permit: Permit,
+    request: IncomingMessage,
+    response: ServerResponse,
+    transfer: Transfer,
+  ): Promise<void>;
+
+  /**
+   * Tunnels a WebSocket. Resolves when both sides are closed, with the status sent to the client: 101, or the status
+   * of the backend's refusal, which goes out through `response`.
+   *
+   * @throws GateError about the backend as long as nothing has been sent to the client.
+   */
+  upgrade(
+    permit: Permit,
+    request: IncomingMessage,
+    head: Buffer,
+    response: ServerResponse,
+    transfer: Transfer,
+  ): Promise<number>;
+
+  /** The number of open WebSockets. */
+  webSockets(): number;
+
+  /** The open WebSockets. */
+  openWebSockets(): Iterable<OpenStream>;
+
+  /** Closes every WebSocket with 1001, going away (RFC 6455 §7.4.1). */
+  closeWebSockets(): void;
+}

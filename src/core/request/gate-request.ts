@@ -1,0 +1,86 @@
+/** The parts of a request that `intake` has found unambiguous. */
+export type GateRequestParts = Pick<GateRequest, keyof GateRequest>;
+
+let mint: (parts: GateRequestParts) => GateRequest;
+
+/**
+ * An unambiguous request. Only `mintGateRequest` creates one, and only `server/request/intake.ts` may import that (a
+ * lint rule).
+ */
+export class GateRequest {
+  readonly #unambiguous = true;
+  /** Identifies the response, also in the access log: a safe integer, unique in the pod. */
+  readonly id: number;
+  /** The client's `X-Request-Id` if it is well-formed, else a generated one. */
+  readonly requestId: string;
+  readonly method: string;
+  /** The canonical path: authorized, and forwarded byte for byte unless rewritten. */
+  readonly path: string;
+  /** The canonical path with all encodings of allowed characters decoded: routes are matched against it. */
+  readonly matchPath: string;
+  /** The query as sent, including its `?`; empty if there is none. */
+  readonly query: string;
+  /** The `Host` header as sent: host and optional port. */
+  readonly authority: string;
+  /** The host in lower case, without port. */
+  readonly host: string;
+  /** The first `Authorization` header, or undefined. */
+  readonly authorization: string | undefined;
+  /** The number of `Authorization` headers: with two, it is unclear which one counts. */
+  readonly authorizations: number;
+  /** Names and values as received, alternating. */
+  readonly rawHeaders: readonly string[];
+  /** `Content-Length` in bytes; -1 for a chunked body; 0 for none. */
+  readonly bodyLength: number;
+  /** A key for the connection: the same object for all of its requests. */
+  readonly connection: object;
+  /** Address of the TCP peer. */
+  readonly peer: string;
+  /** Whether the peer is a trusted proxy, whose forwarded headers are used. */
+  readonly peerTrusted: boolean;
+  /** Address of the client: the peer, or what a trusted proxy reports. */
+  readonly client: string;
+  /** The key of the client in limits: its IPv4 address or its IPv6 /64. */
+  readonly network: string;
+  readonly secure: boolean;
+  /** Subject of the client's certificate (RFC 4514); undefined without a certificate. */
+  readonly clientSubject: string | undefined;
+  /** Whether the client waits for 100 Continue before it sends the body (RFC 9110 §10.1.1). */
+  readonly expectsContinue: boolean;
+  static {
+    mint = (parts) => new GateRequest(parts);
+  }
+
+  private constructor(parts: GateRequestParts) {
+    this.id = parts.id;
+    this.requestId = parts.requestId;
+    this.method = parts.method;
+    this.path = parts.path;
+    this.matchPath = parts.matchPath;
+    this.query = parts.query;
+    this.authority = parts.authority;
+    this.host = parts.host;
+    this.authorization = parts.authorization;
+    this.authorizations = parts.authorizations;
+    this.rawHeaders = parts.rawHeaders;
+    this.bodyLength = parts.bodyLength;
+    this.connection = parts.connection;
+    this.peer = parts.peer;
+    this.peerTrusted = parts.peerTrusted;
+    this.client = parts.client;
+    this.network = parts.network;
+    this.secure = parts.secure;
+    this.clientSubject = parts.clientSubject;
+    this.expectsContinue = parts.expectsContinue;
+  }
+
+  /** Whether a value is a genuine `GateRequest`. */
+  static is(value: unknown): value is GateRequest {
+    return typeof value === "object" && value !== null && #unambiguous in value;
+  }
+}
+
+/** Creates a request from parts that `intake` has checked. */
+export function mintGateRequest(parts: GateRequestParts): GateRequest {
+  return mint(parts);
+}

@@ -1,0 +1,26 @@
+import type { Endpoint } from "./endpoint.ts";
+import type { Forwarder } from "./forwarder.ts";
+import type { GateRequest } from "./gate-request.ts";
+import type { Identity } from "./identity.ts";
+import type { Permit } from "./permit.ts";
+import type { Route } from "./route.ts";
+import type { TokenVerifier } from "./token-verifier.ts";
+
+/**
+ * Everything that decides about a request, built as a whole from one configuration. A request finishes on the gate on
+ * which it started, unless a newer gate would refuse it.
+ */
+export interface Gate {
+  /** Sallyport's own endpoints by canonical path. */
+  readonly endpoints: ReadonlyMap<string, Endpoint>;
+  readonly tokens: TokenVerifier;
+  findRoute(request: GateRequest): Route | undefined;
+  /** @throws GateError `unauthenticated`, `no_route` or `forbidden`. */
+  authorize(request: GateRequest, route: Route | undefined, identity: Identity | undefined): Permit;
+  /** Permits, as anonymous, a request that would be refused, on a route in monitor mode. Throws for any other route. */
+  letPass(request: GateRequest, route: Route): Permit;
+  readonly forwarder: Forwarder;
+  /** Keeps its parts open until `release`: a request holds its gate while it waits for anything. */
+  acquire(): void;
+  release(): void;
+}

@@ -1,0 +1,53 @@
+/** The claims of a verified token. */
+export interface IdentityClaims {
+  readonly subject: string;
+  readonly groups: readonly string[];
+  readonly issuer: string;
+  /** `exp` of the token, in seconds since the epoch. */
+  readonly expiresAt: number;
+  /** When the identity ends, in milliseconds since the epoch: `exp` plus the allowed clock skew of the issuer. */
+  readonly acceptedUntil: number;
+  /** `jti` of the token. */
+  readonly tokenId?: string | undefined;
+  /** `iat` of the token, in seconds since the epoch. */
+  readonly issuedAt?: number | undefined;
+}
+
+let mint: (claims: IdentityClaims) => Identity;
+
+/**
+ * Proof that a token was verified. Only `mintIdentity` creates one, and only `tokens/` may import that (a lint rule).
+ */
+export class Identity implements IdentityClaims {
+  readonly #verified = true;
+  readonly subject: string;
+  readonly groups: readonly string[];
+  readonly issuer: string;
+  readonly expiresAt: number;
+  readonly acceptedUntil: number;
+  readonly tokenId: string | undefined;
+  readonly issuedAt: number | undefined;
+  static {
+    mint = (claims) => new Identity(claims);
+  }
+
+  private constructor(claims: IdentityClaims) {
+    this.subject = claims.subject;
+    this.groups = claims.groups;
+    this.issuer = claims.issuer;
+    this.expiresAt = claims.expiresAt;
+    this.acceptedUntil = claims.acceptedUntil;
+    this.tokenId = claims.tokenId;
+    this.issuedAt = claims.issuedAt;
+  }
+
+  /** Whether a value is a genuine identity rather than a look-alike. */
+  static is(value: unknown): value is Identity {
+    return typeof value === "object" && value !== null && #verified in value;
+  }
+}
+
+/** Creates an identity from the claims of a token that was just verified. */
+export function mintIdentity(claims: IdentityClaims): Identity {
+  return mint(claims);
+}

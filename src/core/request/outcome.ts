@@ -1,0 +1,106 @@
+import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
+
+/** The `reason` of `auth_decisions_total`; the last two only with `would_deny`. */
+export const AUTH_REASONS = [
+  ...(["ok", "missing", "multiple", "forbidden"] as const),
+  ...TOKEN_REFUSAL_REASONS,
+  ...(["rate_limited", "keys_unusable"] as const),
+] as const;
+export type AuthReason = (typeof AUTH_REASONS)[number];
+export const isAuthReason = oneOf(AUTH_REASONS);
+
+export type AuthResult = "allowed" | "denied" | "skipped" | "would_deny";
+
+/** The `result` of `logins_total`. */
+export const LOGIN_RESULTS = [
+  "success",
+  "bad_credentials",
+  "throttled",
+  "queue_full",
+  "unavailable",
+  "malformed",
+  "error",
+] as const;
+export type LoginResult = (typeof LOGIN_RESULTS)[number];
+
+/** The `reason` of `upstream_errors_total`. */
+export const UPSTREAM_ERROR_REASONS = [
+  "connect_refused",
+  "connect_timeout",
+  "response_timeout",
+  "idle_timeout",
+  "reset",
+  "tls",
+  "dns",
+  "aborted",
+  "invalid_response",
+] as const;
+export type UpstreamErrorReason = (typeof UPSTREAM_ERROR_REASONS)[number];
+export const isUpstreamErrorReason = oneOf(UPSTREAM_ERROR_REASONS);
+
+/** The `reason` of `requests_rejected_total`: requests that never became a `GateRequest`, or that were cut off. */
+export const REFUSAL_REASONS = [
+  "bad_request",
+  "header_too_large",
+  "request_timeout",
+  "body_too_large",
+  "expectation_failed",
+  "rate_limited",
+  "upstream_busy",
+  "keys_unusable",
+  "connections",
+  "connections_per_address",
+  "pipelined",
+  "buffered_bytes",
+  "tls_handshake",
+  "plain_http",
+  "drain_timeout",
+  "stalled",
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+export const isRefusalReason = oneOf(REFUSAL_REASONS);
+
+/** Why something that runs is ended: the `reason` of `streams_ended_total`, and of the log line. */
+export const STREAM_ENDS = ["token_expired", "revoked", "no_longer_allowed"] as const;
+export type StreamEnd = (typeof STREAM_ENDS)[number];
+
+/** The record of one finished request: one access line and one observation of the metrics. */
+export interface Outcome {
+  readonly id: number;
+  readonly requestId: string;
+  readonly client: string;
+  readonly method: string;
+  readonly host: string;
+  /** Without the query. */
+  readonly path: string;
+  /** The name of the route; `authenticate` or `version` for Sallyport's own endpoints; `none` if no route matched. */
+  readonly route: string;
+  readonly upstream: string | undefined;
+  readonly target: string | undefined;
+  /** The status sent to the client; 499 if the client closed the connection first. */
+  readonly status: number;
+  readonly source: "self" | "upstream";
+  readonly auth: AuthResult | undefined;
+  /** The auth reason, or the reason of the error that ended the request. */
+  readonly reason: string | undefined;
+  readonly subject: string | undefined;
+  /** Body bytes received from and sent to the client. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** From the request's head to the end of the response, in milliseconds. */
+  readonly durationMs: number;
+  /** From dispatch to the first byte of the backend's response, in milliseconds. */
+  readonly upstreamMs: number | undefined;
+  /** `HTTP/1.1`, `HTTP/1.0` or `websocket`. */
+  readonly protocol: string;
+  /** 32 hexadecimal digits; left out if tracing is off. */
+  readonly traceId?: string;
+}
+
+/** Returns a type guard for the words of a closed set. */
+function oneOf<Word extends string>(
+  words: readonly Word[],
+): (word: string | undefined) => word is Word {
+  const set: ReadonlySet<string | undefined> = new Set(words);
+  return (word): word is Word => set.has(word);
+}

@@ -1,0 +1,76 @@
+import type { RevocationKindName } from "../revocation.ts";
+import type { Identity } from "./identity.ts";
+
+/** Why a token was refused: for the log and the metrics, never for the client. */
+export const TOKEN_REFUSAL_REASONS = [
+  "malformed",
+  "too_large",
+  "algorithm",
+  "unknown_key",
+  "signature",
+  "expired",
+  "not_yet_valid",
+  "issuer",
+  "audience",
+  "no_expiry",
+  "revoked",
+] as const;
+export type TokenRefusalReason = (typeof TOKEN_REFUSAL_REASONS)[number];
+
+/** The steps of a verification, in order. */
+export const TOKEN_STEPS = [
+  "bearer",
+  "size",
+  "form",
+  "issuer",
+  "claims",
+  "key",
+  "signature",
+  "revocation",
+] as const;
+export type TokenStep = (typeof TOKEN_STEPS)[number];
+
+/** What the tokens of one issuer must satisfy. */
+export interface Expectations {
+  readonly audience: string;
+  /** The allowed clock skew for the start and end of a token, in milliseconds. */
+  readonly skewMs: number;
+  /** How far `iat` may lie in the future, in milliseconds. */
+  readonly issuedAheadMs: number;
+}
+
+/** Why a request has no verified caller, and the step that refused it. */
+export interface TokenRefusal {
+  readonly step: TokenStep;
+  readonly reason: TokenRefusalReason | "missing" | "multiple" | "keys_unusable";
+  /** What is wrong with its form, in words for operators. */
+  readonly detail?: string;
+  /** What its claims were checked against. */
+  readonly expected?: Expectations;
+  /** Whose token was good until it was revoked, and by which kind of revocation. */
+  readonly revoked?: { readonly caller: Identity; readonly by: RevocationKindName };
+}
+
+/** The verified caller, or the refusal. */
+export type TokenVerdict = Identity | TokenRefusal;
+
+/** Facts about a verification to count. */
+export interface VerificationNotes {
+  /** The result of the cache lookup; left unchanged if there was none. */
+  tokenCache: "hit" | "miss" | undefined;
+}
+
+/** Verifies bearer tokens. A refusal is an ordinary result; throws `GateError("keys_unusable")` if it cannot decide. */
+export interface TokenVerifier {
+  /**
+   * Returns an identity at once if the token is cached, else a verdict or its promise.
+   *
+   * @param token the compact serialization, without the scheme.
+   * @param connection a key for the connection, if any: it usually sends the same token again.
+   */
+  verify(
+    token: string,
+    connection?: object,
+    notes?: VerificationNotes,
+  ): TokenVerdict | Promise<TokenVerdict>;
+}

@@ -1,0 +1,20 @@
+import type { BufferHolder } from "../buffered-bytes.ts";
+
+/**
+ * The progress of forwarding one request. The pipeline creates it, `upstream/` updates it, and the access line
+ * reports it.
+ */
+export class Transfer {
+  upstream: string | undefined;
+  target: string | undefined;
+  /** Body bytes from the client to the backend. */
+  bytesIn = 0;
+  /** Body bytes from the backend to the client. */
+  bytesOut = 0;
+  /** From dispatch to the head of the backend's response, in milliseconds. */
+  upstreamHeaderMs: number | undefined;
+  /** Why the response was aborted midway; undefined if it is complete. Set it before ending a response early. */
+  abortReason: string | undefined;
+  /** The buffers of the request; undefined until it is forwarded. */
+  holder: BufferHolder | undefined;
+}

@@ -1,5 +1,0 @@
-/** Somebody whose password was right. */
-export interface User {
-  readonly name: string;
-  readonly groups: readonly string[];
-}

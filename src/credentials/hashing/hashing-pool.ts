@@ -1,0 +1,136 @@
+import { GateError } from "../../core/request/errors.ts";
+import type { AttemptOrigin } from "../throttle/login-throttle.ts";
+import { HashingQueue } from "./hashing-queue.ts";
+import { type HashingThread, startHashingThread } from "./hashing-thread.ts";
+
+/** Verifies passwords away from the thread that serves requests. */
+export interface PasswordVerifier {
+  /**
+   * @param hash a string that `readPasswordHash` accepts.
+   * @param origin decides the order in the queue, and which job is displaced when it is full.
+   * @throws GateError `login_queue_full` if the queue is full, `internal` if the hash could not be computed.
+   */
+  verify(password: string, hash: string, origin: AttemptOrigin): Promise<boolean>;
+}
+
+export interface HashingLimits {
+  /** Maximum number of passwords verified at the same time, each on its own thread. */
+  readonly concurrency: number;
+  /** Maximum number of verifications that wait for a thread. */
+  readonly queue: number;
+}
+
+interface Waiting {
+  readonly password: string;
+  readonly hash: string;
+  readonly done: PromiseWithResolvers<boolean>;
+}
+
+/**
+ * Dedicated threads that verify passwords. libuv's pool will not do: 64 hashes in flight there delayed the verification
+ * of a token from 0.2 ms to 717 ms (measured), and file and DNS look-ups share it.
+ */
+export class HashingPool implements PasswordVerifier {
+  readonly #threads = new Set<HashingThread>();
+  readonly #idle: HashingThread[] = [];
+  readonly #waiting: HashingQueue<Waiting>;
+  #concurrency: number;
+  #closed = false;
+
+  constructor({ concurrency, queue }: HashingLimits) {
+    this.#concurrency = concurrency;
+    this.#waiting = new HashingQueue<Waiting>(queue);
+  }
+
+  /** Starts one thread, so that the first login does not wait for it. Others start on demand and take 9 MB each. */
+  start(): void {
+    if (!this.#closed && this.#threads.size === 0) this.#startThread();
+  }
+
+  async verify(password: string, hash: string, origin: AttemptOrigin): Promise<boolean> {
+    if (this.#closed) throw new GateError("internal", { reason: "hashing" });
+    const job = { password, hash, done: Promise.withResolvers<boolean>() };
+    const thread = this.#freeThread();
+    if (thread === undefined) this.#waiting.add(job, origin)?.done.reject(queueFull());
+    else void this.#run(thread, job);
+    return job.done.promise;
+  }
+
+  /** The number of verifications that wait for a thread. */
+  get pending(): number {
+    return this.#waiting.length;
+  }
+
+  /** Applies new limits. Waiting and running verifications continue. */
+  change({ concurrency, queue }: HashingLimits): void {
+    this.#concurrency = concurrency;
+    this.#waiting.change(queue);
+    this.#endSurplus();
+    this.#assign();
+  }
+
+  /** Terminates all threads and rejects waiting and running verifications. Later calls of `verify` are rejected. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (let job = this.#waiting.next(); job !== undefined; job = this.#waiting.next()) {
+      job.done.reject(new GateError("internal", { reason: "hashing" }));
+    }
+    await Promise.all([...this.#threads].map((thread) => thread.end()));
+  }
+
+  #startThread(): void {
+    const thread = startHashingThread((dead) => this.#replace(dead));
+    this.#threads.add(thread);
+    this.#idle.push(thread);
+  }
+
+  /**
+   * Replaces a dead thread only when there is a job for it, so that a thread that dies at once is not restarted in a
+   * loop.
+   */
+  #replace(dead: HashingThread): void {
+    this.#threads.delete(dead);
+    const index = this.#idle.indexOf(dead);
+    if (index >= 0) this.#idle.splice(index, 1);
+    this.#assign();
+  }
+
+  #freeThread(): HashingThread | undefined {
+    if (this.#idle.length === 0 && this.#threads.size < this.#concurrency) this.#startThread();
+    return this.#idle.pop();
+  }
+
+  #assign(): void {
+    if (this.#closed) return;
+    while (this.#waiting.length > 0) {
+      const thread = this.#freeThread();
+      if (thread === undefined) return;
+      const job = this.#waiting.next();
+      if (job !== undefined) void this.#run(thread, job);
+    }
+  }
+
+  async #run(thread: HashingThread, { password, hash, done }: Waiting): Promise<void> {
+    try {
+      done.resolve(await thread.verify(password, hash));
+    } catch (cause) {
+      done.reject(new GateError("internal", { reason: "hashing", cause }));
+    }
+    if (this.#threads.has(thread)) this.#idle.push(thread);
+    this.#endSurplus();
+    this.#assign();
+  }
+
+  #endSurplus(): void {
+    while (this.#threads.size > this.#concurrency) {
+      const thread = this.#idle.pop();
+      if (thread === undefined) return;
+      this.#threads.delete(thread);
+      void thread.end();
+    }
+  }
+}
+
+function queueFull(): GateError {
+  return new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
+}

@@ -1,0 +1,131 @@
+import { ConfigError, describeProblem } from "../../core/config-problem.ts";
+import type { FileContent } from "../../lib/files/file-content.ts";
+import { followFile } from "../../lib/files/watched-file.ts";
+import { type HashSource, hashStore, type UserRecord } from "./hash-store.ts";
+import { type FileReader, LARGEST_USERS_FILE } from "./user-store.ts";
+import type { StoreContext, StoreKind } from "./user-store.ts";
+import { usersUnreadable } from "./users-reading.ts";
+
+/** Parses the content of a file. Rejects with a `ConfigError`. */
+export type UsersReader = (content: FileContent) => Promise<ReadonlyMap<string, UserRecord>>;
+
+/** The kind of store that reads users and their hashes from one file, and follows its changes. */
+export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: string }> {
+  return {
+    async open({ path }, context) {
+      const users = await followUsers(context.contentOf(path), read, context);
+      return {
+        ...hashStore(users, context.verifier),
+        users: users.all,
+        reload: users.reload,
+        close: users.close,
+      };
+    },
+    async inspect({ path }, contentOf) {
+      const users = await read(contentOf(path));
+      return users.size;
+    },
+  };
+}
+
+/** The users of a file as last read. */
+export interface FollowedUsers extends HashSource {
+  find(username: string): UserRecord | undefined;
+  all(): Iterable<UserRecord>;
+  /**
+   * Takes the content of a new snapshot without waiting for the watch. A broken file keeps the old users. Resolves when
+   * done; never rejects.
+   */
+  reload(contentOf: FileReader): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Reads the users of a file and follows its changes. Later problems are logged once, with their position, and the old
+ * users stay in force.
+ *
+ * @throws ConfigError if the content is invalid.
+ */
+export async function followUsers(
+  first: FileContent,
+  readUsers: UsersReader,
+  { log, reloaded }: Pick<StoreContext, "log" | "reloaded">,
+): Promise<FollowedUsers> {
+  const { path } = first;
+  let closed = false;
+  let users = withPasswords(await readUsers(first));
+  const readings = latestOf(async (content) => {
+    try {
+      const next = withPasswords(await readUsers(content));
+      if (closed) return;
+      users = next;
+      log.info("the users file was reloaded", { file: path, users: users.byName.size });
+      reloaded?.(true);
+    } catch (error) {
+      unusable(error);
+    }
+  });
+  const followed = followFile(path, first.fingerprint, {
+    onChange: readings.add,
+    onUnreadable: (error) => unusable(usersUnreadable(path, error)),
+    maxBytes: LARGEST_USERS_FILE,
+  });
+
+  function unusable(error: unknown): void {
+    if (closed) return;
+    const problems = describe(error, path);
+    log.error("the users file cannot be used: the old users stay in use", { file: path, problems });
+    reloaded?.(false);
+  }
+
+  return {
+    find: (username) => users.byName.get(username),
+    all: () => users.byName.values(),
+    passwords: () => users.passwords,
+    async reload(contentOf) {
+      try {
+        followed.accept(contentOf(path));
+      } catch (error) {
+        unusable(error);
+      }
+      await readings.all();
+    },
+    async close() {
+      closed = true;
+      followed.close();
+    },
+  };
+}
+
+/**
+ * Reads contents one after the other, since reading a large one takes time and the file may change meanwhile. Of the
+ * contents that arrive during a reading, only the last is read.
+ *
+ * @param read must not reject.
+ */
+function latestOf(read: (content: FileContent) => Promise<void>) {
+  let next: FileContent | undefined;
+  let readings = Promise.resolve();
+  return {
+    add(content: FileContent): void {
+      next = content;
+      readings = readings.then(async () => {
+        const latest = next;
+        next = undefined;
+        if (latest !== undefined) await read(latest);
+      });
+    },
+    all: (): Promise<void> => readings,
+  };
+}
+
+/** Collects the passwords once per reading, not once per login. */
+function withPasswords(byName: ReadonlyMap<string, UserRecord>) {
+  return { byName, passwords: Array.from(byName.values(), ({ password }) => password) };
+}
+
+/** The message of an unexpected error may quote the file, so only its name is reported. */
+function describe(error: unknown, file: string): string[] {
+  if (error instanceof ConfigError) return error.problems.map(describeProblem);
+  return [`${file}: ${error instanceof Error ? error.name : "unknown error"}`];
+}

@@ -1,0 +1,73 @@
+import { MAX_PASSWORD_BYTES } from "../hashing/new-hash.ts";
+import { outdatedHash } from "../hashing/password-hash.ts";
+import type { PasswordVerifier } from "../hashing/hashing-pool.ts";
+import type { AttemptOrigin } from "../throttle/login-throttle.ts";
+import { StoreUnavailable } from "./remote/store-unavailable.ts";
+import type { UserStore, VerifyResult } from "./user-store.ts";
+
+/** One user of a store of password hashes. */
+export interface UserRecord {
+  readonly name: string;
+  /** A string that `readPasswordHash` accepts. */
+  readonly password: string;
+  readonly groups: readonly string[];
+  readonly disabled: boolean;
+}
+
+/** Where the hashes come from. */
+export interface HashSource {
+  /** Returns undefined for an unknown name. Rejects with `StoreUnavailable`, or as `UserStore.verify` does. */
+  find(
+    username: string,
+    origin: AttemptOrigin,
+  ): UserRecord | undefined | Promise<UserRecord | undefined>;
+  /** Hashes of users. They determine what a login with an unknown name costs. */
+  passwords(): readonly string[];
+}
+
+/** A store of password hashes. A known name costs exactly one verification, whatever the result. */
+export function hashStore(source: HashSource, verifier: PasswordVerifier): UserStore {
+  return {
+    async verify(username, password, origin) {
+      const record = await findIn(source, username, origin);
+      if ("result" in record) return record;
+      const { name, groups, disabled } = record;
+      const matches = await verifyBounded(verifier, password, record.password, origin);
+      if (!matches || disabled) return { result: "wrong" };
+      const outdated = outdatedHash(record.password);
+      return { result: "found", user: { name, groups }, ...(outdated && { outdated }) };
+    },
+    decoys: {
+      count: () => source.passwords().length,
+      async verify(index, password, origin) {
+        const hash = source.passwords()[index];
+        if (hash !== undefined) await verifyBounded(verifier, password, hash, origin);
+      },
+    },
+  };
+}
+
+async function findIn(
+  source: HashSource,
+  username: string,
+  origin: AttemptOrigin,
+): Promise<UserRecord | Extract<VerifyResult, { readonly result: "unknown" | "unavailable" }>> {
+  try {
+    return (await source.find(username, origin)) ?? { result: "unknown" };
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return { result: "unavailable" };
+    throw error;
+  }
+}
+
+/** Verifies one hash whatever the length of the password. A password that is too long is always wrong. */
+export async function verifyBounded(
+  verifier: PasswordVerifier,
+  password: string,
+  hash: string,
+  origin: AttemptOrigin,
+): Promise<boolean> {
+  const tooLong = Buffer.byteLength(password) > MAX_PASSWORD_BYTES;
+  const matches = await verifier.verify(tooLong ? "" : password, hash, origin);
+  return matches && !tooLong;
+}

@@ -1,0 +1,174 @@
+import type { Agent as HttpAgent } from "node:http";
+import type { AgentOptions } from "node:https";
+import type { User } from "../../../core/login.ts";
+import { Agent } from "../../../lib/http/node-http.ts";
+import { parseStrictJson } from "../../../lib/text/strict-json.ts";
+import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
+import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
+import { isAskable } from "../remote/askable-name.ts";
+import { RecentTimes } from "../remote/recent-times.ts";
+import { soundGroups } from "../remote/sound-groups.ts";
+import { StoreAccess } from "../remote/store-access.ts";
+import { reasonOf, StoreUnavailable } from "../remote/store-unavailable.ts";
+import { authoritiesIn, Trust } from "../remote/trust.ts";
+import type {
+  FileReader,
+  OpenUserStore,
+  StoreContext,
+  StoreKind,
+  VerifyResult,
+} from "../user-store.ts";
+import { askLogin, type HttpAnswer } from "./http-login.ts";
+import { pointedAt } from "./json-pointer.ts";
+
+export interface HttpSettings {
+  readonly url: string;
+  readonly format: "json" | "form" | "basic";
+  /** How the two are called in a body. */
+  readonly fields: { readonly username: string; readonly password: string };
+  /** What each status of an answer means; any other is a fault. */
+  readonly status: {
+    readonly success: readonly number[];
+    readonly wrong: readonly number[];
+    readonly unknown: readonly number[];
+  };
+  /** JSON Pointers into the answer. */
+  readonly subject: string;
+  readonly groups: string;
+  readonly caFile?: string;
+  readonly connections: number;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
+
+/** The kind of store that asks a login that exists already. */
+export const http: StoreKind<HttpSettings> = {
+  open: async (settings, context) => new HttpStore(settings, context),
+  async inspect({ caFile }, contentOf) {
+    authoritiesIn(caFile, contentOf);
+    return undefined;
+  },
+};
+
+/** How long a connection may be idle: shorter than what servers allow, Node's 5 s among them. */
+const IDLE_MS = 4_000;
+
+class HttpStore implements OpenUserStore {
+  readonly #settings: HttpSettings;
+  readonly #context: StoreContext;
+  readonly #access: StoreAccess;
+  readonly #trust: Trust;
+  readonly #times = new RecentTimes();
+  #agent: HttpAgent;
+
+  constructor(settings: HttpSettings, context: StoreContext) {
+    const { connections, timeout } = settings;
+    const { log, clock, queue, contentOf } = context;
+    this.#settings = settings;
+    this.#context = context;
+    this.#access = new StoreAccess({ store: "http", connections, timeout, queue, log, clock });
+    this.#trust = new Trust(settings.caFile, contentOf);
+    this.#agent = agentFor(settings, this.#trust.authorities);
+  }
+
+  async verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult> {
+    // As the Basic scheme would cut a name at its colon (RFC 7617 §2).
+    const colon = this.#settings.format === "basic" && username.includes(":");
+    if (!isAskable(username) || colon) return { result: "unknown" };
+    const tooLong = Buffer.byteLength(password) > MAX_PASSWORD_BYTES;
+    const shown = tooLong || !password.isWellFormed() ? "" : password;
+    try {
+      const verdict = await this.#access.run(origin, (leftMs) =>
+        this.#ask(username, shown, AbortSignal.timeout(leftMs)),
+      );
+      // What nobody may have as a password is wrong, whatever an odd login says of none.
+      return verdict.result === "found" && shown === "" ? { result: "wrong" } : verdict;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return { result: "unavailable" };
+      throw error;
+    }
+  }
+
+  get decoys(): OpenUserStore["decoys"] {
+    return this.#times.decoys;
+  }
+
+  readonly connections = (): number => {
+    const { sockets, freeSockets } = this.#agent;
+    return [...Object.values(sockets), ...Object.values(freeSockets)].flat().length;
+  };
+
+  /** Asks for a name that nobody has: any answer that has a meaning will do. */
+  readonly examine = async (timeoutMs: number): Promise<string | undefined> => {
+    try {
+      await this.#ask("sallyport-doctor", "no password", AbortSignal.timeout(timeoutMs));
+      return undefined;
+    } catch (error) {
+      return reasonOf(error);
+    }
+  };
+
+  async reload(contentOf: FileReader): Promise<void> {
+    if (!this.#trust.follow(contentOf, "http", this.#context.log)) return;
+    // The connections of the agent before end when they have been idle.
+    this.#agent = agentFor(this.#settings, this.#trust.authorities);
+  }
+
+  async close(): Promise<void> {
+    this.#agent.destroy();
+  }
+
+  async #ask(username: string, password: string, signal: AbortSignal): Promise<VerifyResult> {
+    const { status } = this.#settings;
+    const began = this.#context.clock.monotonic();
+    const answer = await askLogin(
+      this.#settings,
+      { username, password },
+      this.#agent,
+      signal,
+      (code) => status.success.includes(code),
+    );
+    if (status.unknown.includes(answer.status)) return { result: "unknown" };
+    const found = status.success.includes(answer.status);
+    if (!found && !status.wrong.includes(answer.status)) {
+      throw new StoreUnavailable(`status ${answer.status}`);
+    }
+    this.#times.record(this.#context.clock.monotonic() - began);
+    return found ? { result: "found", user: this.#userIn(answer, username) } : { result: "wrong" };
+  }
+
+  #userIn({ body }: HttpAnswer, username: string): User {
+    const { subject, groups } = this.#settings;
+    const value = body.trim() === "" ? undefined : parsed(body);
+    const name = pointedAt(value, subject) ?? username;
+    if (typeof name !== "string" || !isAskable(name)) {
+      throw new StoreUnavailable("the subject of the answer is no name");
+    }
+    const listed = pointedAt(value, groups) ?? [];
+    if (!Array.isArray(listed)) throw new StoreUnavailable("the groups of the answer are no list");
+    const { groups: sound, leftOut } = soundGroups(listed);
+    if (leftOut > 0) {
+      const fields = { store: "http", user: name, groups: leftOut };
+      this.#context.log.warn("groups of a user were left out: they cannot be sent", fields);
+    }
+    return { name, groups: sound };
+  }
+}
+
+function parsed(body: string): unknown {
+  try {
+    return parseStrictJson(body);
+  } catch {
+    throw new StoreUnavailable("the answer is no JSON");
+  }
+}
+
+function agentFor({ url, connections }: HttpSettings, authorities: string | undefined): HttpAgent {
+  const options: AgentOptions = {
+    ...{ keepAlive: true, maxSockets: connections, maxFreeSockets: connections },
+    timeout: IDLE_MS,
+    ...(authorities === undefined ? {} : { ca: authorities }),
+  };
+  if (!url.startsWith("https:")) return new Agent(options);
+  return new (process.getBuiltinModule("node:https").Agent)(options);
+}

@@ -1,0 +1,22 @@
+import { isJsonObject } from "../../../lib/text/strict-json.ts";
+
+const POSITION = /^(?:0|[1-9]\d*)$/;
+
+/**
+ * What a JSON Pointer (RFC 6901) points at; undefined when it is not there. `-` and positions that do not exist are not there.
+ *
+ * @param pointer empty for the whole value, else it begins with a slash.
+ */
+export function pointedAt(value: unknown, pointer: string): unknown {
+  const [, ...tokens] = pointer.split("/");
+  let at: unknown = value;
+  for (const token of tokens) {
+    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (Array.isArray(at)) at = POSITION.test(name) ? at[Number(name)] : undefined;
+    else at = isJsonObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  }
+  return at;
+}
+
+/** What a JSON Pointer is written like. */
+export const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/;

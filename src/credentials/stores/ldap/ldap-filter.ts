@@ -1,0 +1,24 @@
+/** What is ASCII and not plainly a part of a name becomes `\xx`; the rest may stand as it is (RFC 4515 §3). */
+export function escapeFilterValue(value: string): string {
+  return value.replaceAll(/(?![A-Za-z0-9@._ -])[\0-\x7f]/g, (character) => {
+    const code = character.charCodeAt(0).toString(16);
+    return `\\${code.padStart(2, "0")}`;
+  });
+}
+
+/** A filter with its places, `{username}` and `{dn}`, filled in. What is filled in stays a value, whatever it is. */
+export function filledFilter(
+  template: string,
+  values: Readonly<Record<"username" | "dn", string>>,
+): string {
+  return template.replaceAll(/\{(username|dn)\}/g, (_all, name: "username" | "dn") =>
+    escapeFilterValue(values[name]),
+  );
+}
+
+/** The attributes that a filter compares with the user name. */
+export function nameAttributes(template: string): string[] {
+  return [...template.matchAll(/([A-Za-z][A-Za-z0-9.;-]*)=\{username\}/g)].map(
+    ([, attribute = ""]) => attribute,
+  );
+}

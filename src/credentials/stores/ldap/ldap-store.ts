@@ -1,0 +1,216 @@
+import type { Entry } from "ldapts";
+import { ConfigError } from "../../../core/config-problem.ts";
+import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
+import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
+import { isAskable } from "../remote/askable-name.ts";
+import { RecentTimes } from "../remote/recent-times.ts";
+import { soundGroups } from "../remote/sound-groups.ts";
+import { StoreAccess } from "../remote/store-access.ts";
+import { reasonOf, StoreUnavailable } from "../remote/store-unavailable.ts";
+import { authoritiesIn, Trust } from "../remote/trust.ts";
+import type {
+  FileReader,
+  OpenUserStore,
+  StoreContext,
+  StoreKind,
+  VerifyResult,
+} from "../user-store.ts";
+import { BindRefused, LdapConnection, type PolicyWord } from "./ldap-connection.ts";
+import { LdapConnections } from "./ldap-connections.ts";
+import { filledFilter, nameAttributes } from "./ldap-filter.ts";
+import { forbids, policyFields } from "./password-policy.ts";
+
+export interface LdapSettings {
+  readonly url: string;
+  readonly startTls?: boolean;
+  readonly caFile?: string;
+  /** Who searches; left out, nobody in particular. */
+  readonly bind?: { readonly dn: string; readonly password: string };
+  readonly search: { readonly base: string; readonly filter: string };
+  readonly groups?: { readonly base: string; readonly filter: string; readonly attribute: string };
+  readonly connections: number;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
+
+/** The kind of store that searches a user in a directory, and binds as the user. */
+export const ldap: StoreKind<LdapSettings> = {
+  open: async (settings, context) => new LdapStore(settings, context),
+  async inspect({ url, caFile, search, groups }, contentOf) {
+    authoritiesIn(caFile, contentOf);
+    const { FilterParser } = await import("ldapts");
+    for (const { filter } of [search, ...(groups === undefined ? [] : [groups])]) {
+      try {
+        FilterParser.parseString(filledFilter(filter, { username: "a", dn: "cn=a" }));
+      } catch {
+        throw new ConfigError([
+          { file: url, message: `the filter ${filter} of a directory cannot be read` },
+        ]);
+      }
+    }
+    return undefined;
+  },
+};
+
+const STORE = "ldap";
+const MOST_GROUPS = 1_000;
+
+class LdapStore implements OpenUserStore {
+  readonly #settings: LdapSettings;
+  readonly #context: StoreContext;
+  readonly #access: StoreAccess;
+  readonly #trust: Trust;
+  readonly #times = new RecentTimes();
+  /** These search, bound as the settings say; the others bind as users. */
+  readonly #searching: LdapConnections;
+  readonly #binding: LdapConnections;
+
+  constructor(settings: LdapSettings, context: StoreContext) {
+    const { connections, timeout } = settings;
+    const { log, clock, queue, contentOf } = context;
+    this.#settings = settings;
+    this.#context = context;
+    this.#access = new StoreAccess({ store: STORE, connections, timeout, queue, log, clock });
+    this.#trust = new Trust(settings.caFile, contentOf);
+    const open = () => LdapConnection.open(settings, this.#trust.authorities, timeout);
+    this.#searching = new LdapConnections(async () => this.#boundToSearch(await open()));
+    this.#binding = new LdapConnections(open);
+  }
+
+  async verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult> {
+    if (!isAskable(username)) return { result: "unknown" };
+    try {
+      return await this.#access.run(origin, (leftMs) =>
+        this.#verified(username, password, performance.now() + leftMs),
+      );
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return { result: "unavailable" };
+      throw error;
+    }
+  }
+
+  get decoys(): OpenUserStore["decoys"] {
+    return this.#times.decoys;
+  }
+
+  readonly connections = (): number => this.#searching.size + this.#binding.size;
+
+  readonly examine = async (timeoutMs: number): Promise<string | undefined> => {
+    try {
+      await this.#find("sallyport-doctor", performance.now() + timeoutMs);
+      return undefined;
+    } catch (error) {
+      return reasonOf(error);
+    }
+  };
+
+  async reload(contentOf: FileReader): Promise<void> {
+    if (!this.#trust.follow(contentOf, STORE, this.#context.log)) return;
+    this.#searching.closeIdle();
+    this.#binding.closeIdle();
+  }
+
+  async close(): Promise<void> {
+    this.#searching.close();
+    this.#binding.close();
+  }
+
+  async #verified(username: string, password: string, end: number): Promise<VerifyResult> {
+    const found = await this.#find(username, end);
+    if (found === undefined) return { result: "unknown" };
+    const fits = password.isWellFormed() && Buffer.byteLength(password) <= MAX_PASSWORD_BYTES;
+    const right = fits && password !== "" && (await this.#bindsAs(found, password, end));
+    if (!right) return { result: "wrong" };
+    return { result: "found", user: { name: found.name, groups: await this.#groups(found, end) } };
+  }
+
+  /** @throws StoreUnavailable when several entries have the name. */
+  async #find(username: string, end: number): Promise<Found | undefined> {
+    const { base, filter } = this.#settings.search;
+    const attributes = nameAttributes(filter);
+    const entries = await this.#searching.use(end, (connection) =>
+      connection.search(base, {
+        ...{ filter: filledFilter(filter, { username, dn: "" }), attributes, sizeLimit: 2 },
+      }),
+    );
+    // A directory compares without case and spaces: to a throttle and a backend these would be several users.
+    const exact = entries.filter((entry) => namesIn(entry, attributes).includes(username));
+    const [entry, another] = exact;
+    if (entry === undefined) return undefined;
+    if (another !== undefined || entries.length > 1) {
+      throw new StoreUnavailable("several entries fit the filter for a name");
+    }
+    const [first = username, ...others] = namesIn(entry, attributes.slice(0, 1));
+    const name = [first, ...others].includes(username) ? username : first;
+    return { dn: entry.dn, name };
+  }
+
+  async #bindsAs({ dn, name }: Found, password: string, end: number): Promise<boolean> {
+    const began = performance.now();
+    try {
+      const word = await this.#binding.use(end, (connection) => connection.bind(dn, password));
+      this.#tell(name, word);
+      return !forbids(word);
+    } catch (error) {
+      if (!(error instanceof BindRefused)) throw error;
+      this.#tell(name, error.policy);
+      return false;
+    } finally {
+      this.#times.record(performance.now() - began);
+    }
+  }
+
+  async #groups({ dn, name }: Found, end: number): Promise<readonly string[]> {
+    const { groups } = this.#settings;
+    if (groups === undefined) return [];
+    const { base, filter, attribute } = groups;
+    const entries = await this.#searching.use(end, (connection) =>
+      connection.search(base, {
+        filter: filledFilter(filter, { username: name, dn }),
+        ...{ attributes: [attribute], sizeLimit: MOST_GROUPS + 1 },
+      }),
+    );
+    const sound = soundGroups(entries.flatMap((entry) => namesIn(entry, [attribute])));
+    if (sound.leftOut > 0) {
+      const fields = { store: STORE, user: name, groups: sound.leftOut };
+      this.#context.log.warn("groups of a user were left out: they cannot be sent", fields);
+    }
+    return sound.groups;
+  }
+
+  async #boundToSearch(connection: LdapConnection): Promise<LdapConnection> {
+    const { bind } = this.#settings;
+    if (bind === undefined) return connection;
+    const began = performance.now();
+    try {
+      await connection.bind(bind.dn, bind.password);
+    } catch (error) {
+      connection.close();
+      if (!(error instanceof BindRefused)) throw error;
+      throw new StoreUnavailable("the directory refuses the credentials of `bind`");
+    }
+    this.#times.record(performance.now() - began);
+    return connection;
+  }
+
+  /** Logged for the operator only: a client that guesses passwords must not learn that one has expired. */
+  #tell(user: string, word: PolicyWord | undefined): void {
+    const fields = policyFields(word);
+    if (fields === undefined) return;
+    this.#context.log.info("a password policy says something of a user", { user, ...fields });
+  }
+}
+
+interface Found {
+  readonly dn: string;
+  readonly name: string;
+}
+
+/** The texts of these attributes, whose names a directory may write in another case. */
+function namesIn(entry: Entry, attributes: readonly string[]): string[] {
+  return attributes.flatMap((attribute) => {
+    const key = Object.keys(entry).find((name) => name.toLowerCase() === attribute.toLowerCase());
+    const value = key === undefined ? [] : (entry[key] ?? []);
+    return [value].flat().filter((each) => typeof each === "string");
+  });
+}

@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { UserStore } from "../user-store.ts";
+
+const REMEMBERED = 32;
+/** How many users a store is taken to have that nobody can count. */
+const ASSUMED_USERS = 1_000;
+
+/**
+ * How long a store has lately taken for names that it knows, which an unknown name has to take as well. The times come from
+ * the store itself: it does the work of verifying a password, and nobody else can do the same.
+ */
+export class RecentTimes {
+  readonly #ms: number[] = [];
+  #at = 0;
+
+  record(ms: number): void {
+    this.#ms[this.#at] = ms;
+    this.#at = (this.#at + 1) % REMEMBERED;
+  }
+
+  /** Takes as long as one of them, drawn by lot; no time before there is any. */
+  async spend(): Promise<void> {
+    const ms = this.#ms[Math.floor(Math.random() * this.#ms.length)];
+    if (ms !== undefined) await sleep(ms);
+  }
+
+  readonly decoys: UserStore["decoys"] = {
+    count: () => ASSUMED_USERS,
+    verify: () => this.spend(),
+  };
+}

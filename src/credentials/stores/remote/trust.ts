@@ -1,0 +1,58 @@
+import { X509Certificate } from "node:crypto";
+import { ConfigError } from "../../../core/config-problem.ts";
+import type { Log } from "../../../core/log.ts";
+import { reasonOf } from "./store-unavailable.ts";
+import type { FileReader } from "../user-store.ts";
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * The authorities that a store's certificate may come from.
+ *
+ * @param caFile left out, those of Node.
+ * @returns PEM. @throws ConfigError when the file holds none.
+ */
+export function authoritiesIn(
+  caFile: string | undefined,
+  contentOf: FileReader,
+): string | undefined {
+  if (caFile === undefined) return undefined;
+  const pem = contentOf(caFile).bytes.toString("utf8");
+  const certificates = pem.match(CERTIFICATE) ?? [];
+  try {
+    for (const certificate of certificates) new X509Certificate(certificate);
+  } catch {
+    throw new ConfigError([{ file: caFile, message: "holds a certificate that cannot be read" }]);
+  }
+  if (certificates.length > 0) return pem;
+  throw new ConfigError([{ file: caFile, message: "holds no certificate" }]);
+}
+
+/** Authorities that a reload may bring anew. A file that is broken by then leaves the old ones in force. */
+export class Trust {
+  readonly #caFile: string | undefined;
+  #authorities: string | undefined;
+
+  /** @throws ConfigError when the file cannot be used. */
+  constructor(caFile: string | undefined, contentOf: FileReader) {
+    this.#caFile = caFile;
+    this.#authorities = authoritiesIn(caFile, contentOf);
+  }
+
+  get authorities(): string | undefined {
+    return this.#authorities;
+  }
+
+  /** Takes what a reload has read; a file that is broken is told. @returns whether they are others than before. */
+  follow(contentOf: FileReader, store: string, log: Log): boolean {
+    const before = this.#authorities;
+    try {
+      this.#authorities = authoritiesIn(this.#caFile, contentOf);
+    } catch (error) {
+      log.error("the authorities of a user store cannot be used, the old ones stay", {
+        ...{ store, reason: reasonOf(error) },
+      });
+    }
+    return this.#authorities !== before;
+  }
+}

@@ -1,0 +1,115 @@
+import type { Pool, PoolClient, PoolConfig } from "pg";
+import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import type { PostgresSettings } from "./postgres-store.ts";
+import type { Row } from "./sql-users.ts";
+
+/** How long a connection may be idle. */
+const IDLE_MS = 60_000;
+
+/** Connections to PostgreSQL, opened when they are needed. */
+export class PostgresPool {
+  readonly #settings: PostgresSettings;
+  readonly #authorities: () => string | undefined;
+  #pool: Promise<Pool> | undefined;
+  #connections = 0;
+  #closed = false;
+
+  constructor(settings: PostgresSettings, authorities: () => string | undefined) {
+    this.#settings = settings;
+    this.#authorities = authorities;
+  }
+
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /** Two rows at most. @throws StoreUnavailable, or what the library or the server says. */
+  async rows(username: string, leftMs: number): Promise<readonly Row[]> {
+    const result = await this.#query(
+      `SELECT * FROM (${this.#inner()}\n) AS one LIMIT 2`,
+      [username],
+      leftMs,
+    );
+    return result.rows;
+  }
+
+  /** The names of the columns that the query gives. */
+  async columns(leftMs: number): Promise<readonly string[]> {
+    const result = await this.#query(
+      `SELECT * FROM (${this.#inner()}\n) AS one LIMIT 0`,
+      [""],
+      leftMs,
+    );
+    return result.fields;
+  }
+
+  /** Forgets the connections that are idle; others take their place with the authorities that are in force then. */
+  async renew(): Promise<void> {
+    const before = this.#pool;
+    this.#pool = undefined;
+    await (await before)?.end();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.renew();
+  }
+
+  #inner(): string {
+    return this.#settings.query.replace(/;\s*$/, "");
+  }
+
+  async #query(
+    text: string,
+    values: readonly string[],
+    leftMs: number,
+  ): Promise<{ readonly rows: readonly Row[]; readonly fields: readonly string[] }> {
+    if (this.#closed) throw new StoreUnavailable("the store is closed");
+    this.#pool ??= this.#open();
+    const client = await (await this.#pool).connect();
+    try {
+      const { rows, fields } = await client.query<Row>({
+        ...{ text, values: [...values], query_timeout: leftMs },
+      });
+      client.release();
+      return { rows, fields: fields.map(({ name }) => name) };
+    } catch (error) {
+      // What the server has said leaves the connection usable.
+      release(client, error);
+      throw error;
+    }
+  }
+
+  async #open(): Promise<Pool> {
+    const { default: pg } = await import("pg");
+    const pool = new pg.Pool(configOf(this.#settings, this.#authorities()));
+    pool.on("connect", () => (this.#connections += 1));
+    pool.on("remove", () => (this.#connections -= 1));
+    // An idle connection that the server closes: the pool has forgotten it already.
+    pool.on("error", () => undefined);
+    return pool;
+  }
+}
+
+function release(client: PoolClient, error: unknown): void {
+  const said = error instanceof Error && "severity" in error && error.severity === "ERROR";
+  client.release(!said);
+}
+
+/** Everything is said: what is not, the library takes from the environment. */
+function configOf(
+  { url, tls, connections, timeout }: PostgresSettings,
+  authorities: string | undefined,
+): PoolConfig {
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const user = decodeURIComponent(username);
+  return {
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: port === "" ? 5432 : Number(port),
+    ...{ user, password: decodeURIComponent(password) },
+    database: decodeURIComponent(pathname.slice(1)),
+    ssl: tls && { rejectUnauthorized: true, ...(authorities !== undefined && { ca: authorities }) },
+    ...{ max: connections, connectionTimeoutMillis: timeout, idleTimeoutMillis: IDLE_MS },
+    ...{ keepAlive: true, application_name: "sallyport", allowExitOnIdle: true },
+  };
+}

@@ -1,0 +1,52 @@
+import { hashStore } from "../hash-store.ts";
+import { StoreAccess } from "../remote/store-access.ts";
+import { reasonOf } from "../remote/store-unavailable.ts";
+import { authoritiesIn, Trust } from "../remote/trust.ts";
+import type { StoreKind } from "../user-store.ts";
+import { PostgresPool } from "./postgres-pool.ts";
+import { columnsFault, sqlUsers } from "./sql-users.ts";
+
+export interface PostgresSettings {
+  readonly url: string;
+  readonly query: string;
+  readonly tls: boolean;
+  readonly caFile?: string;
+  readonly connections: number;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
+
+/** The kind of store that looks password hashes up in PostgreSQL. */
+export const postgres: StoreKind<PostgresSettings> = {
+  async open(settings, { contentOf, log, clock, verifier, queue }) {
+    const store = "postgres";
+    const { connections, timeout } = settings;
+    const trust = new Trust(settings.caFile, contentOf);
+    const pool = new PostgresPool(settings, () => trust.authorities);
+    const access = new StoreAccess({ store, connections, timeout, queue, log, clock });
+    const users = sqlUsers({
+      ...{ store, access, log },
+      rows: (username, leftMs) => pool.rows(username, leftMs),
+    });
+    return {
+      ...hashStore(users, verifier),
+      async reload(latest) {
+        if (trust.follow(latest, store, log)) await pool.renew();
+      },
+      connections: () => pool.connections,
+      async examine(timeoutMs) {
+        try {
+          return columnsFault(await pool.columns(timeoutMs));
+        } catch (error) {
+          return reasonOf(error);
+        }
+      },
+      close: () => pool.close(),
+    };
+  },
+
+  async inspect({ caFile }, contentOf) {
+    authoritiesIn(caFile, contentOf);
+    return undefined;
+  },
+};

@@ -1,0 +1,59 @@
+import { ConfigError } from "../../../core/config-problem.ts";
+import { hashStore } from "../hash-store.ts";
+import { StoreAccess } from "../remote/store-access.ts";
+import { reasonOf } from "../remote/store-unavailable.ts";
+import type { StoreKind } from "../user-store.ts";
+import { columnsFault, sqlUsers } from "./sql-users.ts";
+import { SqliteThread } from "./sqlite-thread.ts";
+
+export interface SqliteSettings {
+  readonly path: string;
+  readonly query: string;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
+
+/** The kind of store that looks password hashes up in a SQLite file. */
+export const sqlite: StoreKind<SqliteSettings> = {
+  async open(settings, { log, clock, verifier, queue }) {
+    const { path, query, timeout } = settings;
+    const thread = new SqliteThread();
+    // One after the other: there is one thread.
+    const access = new StoreAccess({ store: "sqlite", connections: 1, timeout, queue, log, clock });
+    const users = sqlUsers({
+      ...{ store: "sqlite", access, log },
+      rows: (username, leftMs) => thread.rows(path, query, username, leftMs),
+    });
+    return {
+      ...hashStore(users, verifier),
+      // Each query opens the file anew.
+      reload: async () => undefined,
+      connections: () => thread.connections,
+      examine: (timeoutMs) => examined(settings, thread, timeoutMs),
+      close: () => thread.close(),
+    };
+  },
+
+  async inspect(settings) {
+    const thread = new SqliteThread();
+    try {
+      const fault = await examined(settings, thread, settings.timeout);
+      if (fault !== undefined) throw new ConfigError([{ file: settings.path, message: fault }]);
+    } finally {
+      await thread.close();
+    }
+    return undefined;
+  },
+};
+
+async function examined(
+  { path, query }: SqliteSettings,
+  thread: SqliteThread,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  try {
+    return columnsFault(await thread.columns(path, query, timeoutMs));
+  } catch (error) {
+    return `the query cannot be run: ${reasonOf(error)}`;
+  }
+}

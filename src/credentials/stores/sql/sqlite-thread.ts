@@ -1,0 +1,92 @@
+import { Worker } from "node:worker_threads";
+import { ERROR_CODEC } from "../../../core/error-codec.ts";
+import { RpcClient, NoReplyError } from "../../../lib/async/thread-rpc.ts";
+import { workerFile } from "../../../lib/async/worker-file.ts";
+import { LATE, StoreUnavailable } from "../remote/store-unavailable.ts";
+import type { Row } from "./sql-users.ts";
+import type { SqliteApi } from "./sqlite-worker.ts";
+
+/** The environment, which may hold secrets, is not passed on. */
+const OPTIONS = {
+  name: "sqlite",
+  resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 },
+  execArgv: [],
+  env: {},
+};
+
+type SqliteCalls = RpcClient<SqliteApi>;
+
+interface Running {
+  readonly worker: Worker;
+  readonly calls: SqliteCalls;
+}
+
+/** A thread that asks SQLite, started with the first question. */
+export class SqliteThread {
+  #running: Running | undefined;
+  /** One that hangs in a query, and ends with it. */
+  #hanging = false;
+  #closed = false;
+
+  get connections(): number {
+    return this.#running === undefined ? 0 : 1;
+  }
+
+  /** @throws StoreUnavailable, or what SQLite says. */
+  rows(path: string, query: string, username: string, leftMs: number): Promise<readonly Row[]> {
+    return this.#ask(leftMs, (calls) =>
+      calls.callWithTimeout(leftMs, "rows", path, query, username),
+    );
+  }
+
+  /** @throws StoreUnavailable, or what SQLite says. */
+  columns(path: string, query: string, leftMs: number): Promise<readonly string[]> {
+    return this.#ask(leftMs, (calls) => calls.callWithTimeout(leftMs, "columns", path, query));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#running?.worker.terminate();
+  }
+
+  async #ask<Result>(
+    leftMs: number,
+    call: (calls: SqliteCalls) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#closed) throw new StoreUnavailable("the store is closed");
+    // So that a disk that hangs holds one thread, and not one more for each login.
+    if (this.#hanging) throw new StoreUnavailable("an earlier query has not ended");
+    this.#running ??= this.#start(leftMs);
+    try {
+      return await call(this.#running.calls);
+    } catch (error) {
+      if (!(error instanceof NoReplyError)) throw error;
+      this.#giveUp();
+      throw new StoreUnavailable(LATE, error);
+    }
+  }
+
+  #start(lateMs: number): Running {
+    const worker = new Worker(workerFile("sqlite-worker", import.meta.url), OPTIONS);
+    const calls: SqliteCalls = new RpcClient(worker, ERROR_CODEC, {
+      timeoutMs: lateMs,
+      maxPending: () => 1,
+    });
+    // An error is followed by its exit.
+    worker.on("error", () => undefined);
+    worker.once("exit", () => {
+      calls.close();
+      if (this.#running?.worker === worker) this.#running = undefined;
+    });
+    worker.unref();
+    return { worker, calls };
+  }
+
+  #giveUp(): void {
+    const worker = this.#running?.worker;
+    this.#running = undefined;
+    if (worker === undefined) return;
+    this.#hanging = true;
+    void worker.terminate().finally(() => (this.#hanging = false));
+  }
+}

@@ -1,0 +1,47 @@
+import { fileUserStore } from "./file-user-store.ts";
+import { readHtpasswd } from "./htpasswd.ts";
+import { http } from "./http/http-store.ts";
+import { ldap } from "./ldap/ldap-store.ts";
+import { postgres } from "./sql/postgres-store.ts";
+import { sqlite } from "./sql/sqlite-store.ts";
+import type { FileReader, OpenUserStore, StoreContext, StoreKind } from "./user-store.ts";
+import { readUsers } from "./users-reading.ts";
+
+/** The values of `kind` in an entry of `users`. The settings of each kind are in `config/schema/users-section.ts`. */
+const KINDS = {
+  file: fileUserStore(readUsers),
+  htpasswd: fileUserStore(({ bytes, path }) => readHtpasswd(bytes, path)),
+  ldap,
+  postgres,
+  sqlite,
+  http,
+} as const;
+
+type Settings = {
+  [Kind in keyof typeof KINDS]: (typeof KINDS)[Kind] extends StoreKind<infer Own> ? Own : never;
+};
+
+export type StoreKindName = keyof Settings;
+
+/** An entry of `users`. */
+export type StoreSettings<Kind extends StoreKindName = StoreKindName> = {
+  [Each in Kind]: { readonly kind: Each } & Settings[Each];
+}[Kind];
+
+const BY_NAME: { readonly [Kind in StoreKindName]: StoreKind<Settings[Kind]> } = KINDS;
+
+/** Rejects with a `ConfigError` if the store cannot be used. */
+export function openUserStore<Kind extends StoreKindName>(
+  settings: StoreSettings<Kind>,
+  context: StoreContext,
+): Promise<OpenUserStore> {
+  return BY_NAME[settings.kind].open(settings, context);
+}
+
+/** Inspects a store without opening it: see `StoreKind`. */
+export function inspectUserStore<Kind extends StoreKindName>(
+  settings: StoreSettings<Kind>,
+  contentOf: FileReader,
+): Promise<number | undefined> {
+  return BY_NAME[settings.kind].inspect(settings, contentOf);
+}

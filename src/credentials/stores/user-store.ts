@@ -1,0 +1,91 @@
+import type { Log } from "../../core/log.ts";
+import type { User } from "../../core/login.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { FileContent } from "../../lib/files/file-content.ts";
+import type { PasswordVerifier } from "../hashing/hashing-pool.ts";
+import type { AttemptOrigin } from "../throttle/login-throttle.ts";
+
+/** The result of verifying a name and a password. For a disabled user, every password is wrong. */
+export type VerifyResult =
+  | {
+      readonly result: "found";
+      readonly user: User;
+      /** Why the hash should be made anew; undefined if it should not, or if the store does not know. */
+      readonly outdated?: string;
+    }
+  | { readonly result: "wrong" }
+  /** This store does not have the name; another one may. */
+  | { readonly result: "unknown" }
+  /** The store cannot answer, and no other store may answer for this name. */
+  | { readonly result: "unavailable" };
+
+/** A store of users. */
+export interface UserStore {
+  /**
+   * `unknown` resolves at once; the caller makes up for the time with a decoy. Rejects with a `GateError`:
+   * `login_queue_full`, or `internal` for an error of our own.
+   */
+  verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult>;
+  readonly decoys: Decoys;
+}
+
+/** Users that stand in for unknown names, so that the response time reveals nothing. */
+interface Decoys {
+  count(): number;
+  /**
+   * Costs as much as a wrong password of that user.
+   *
+   * @param index from 0 to below `count()`.
+   */
+  verify(index: number, password: string, origin: AttemptOrigin): Promise<unknown>;
+}
+
+/** A store that follows changes of its source. */
+export interface OpenUserStore extends UserStore {
+  /** Takes the content of a new snapshot without waiting for the watch. Never rejects. */
+  reload(contentOf: FileReader): Promise<void>;
+  /** Lists all users; left out if the store cannot list them. */
+  users?(): Iterable<{ readonly name: string; readonly disabled: boolean }>;
+  /** Returns the number of open connections to the source; undefined for a store without connections. */
+  readonly connections?: () => number;
+  /**
+   * Checks whether the store could answer now: reachable, credentials, TLS, query. Undefined if opening has checked it.
+   *
+   * @returns the problem in words for an operator, or undefined if there is none. Never rejects.
+   */
+  readonly examine?: (timeoutMs: number) => Promise<string | undefined>;
+  /** Releases everything. Called after the last `verify`. */
+  close(): Promise<void>;
+}
+
+/** What every kind of store receives. */
+export interface StoreContext {
+  readonly contentOf: FileReader;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Maximum number of logins that wait for a busy store. */
+  readonly queue: number;
+  /** For stores that hold hashes. */
+  readonly verifier: PasswordVerifier;
+  /** Called after every later reading, with whether the new users are in force. */
+  readonly reloaded?: (successful: boolean) => void;
+}
+
+/** Returns the content of a file that the settings name. Throws `ConfigError` if it could not be read. */
+export type FileReader = (path: string) => FileContent;
+
+/** Maximum size of a users file, in bytes: about 50,000 users, which take about 700 MiB while they are read. */
+export const LARGEST_USERS_FILE = 8 * 1024 ** 2;
+
+/** A kind of store: opens one from its settings in `users`. */
+export interface StoreKind<Settings> {
+  /** Rejects with a `ConfigError` if the store cannot be used. */
+  open(settings: Settings, context: StoreContext): Promise<OpenUserStore>;
+  /**
+   * Checks whether the store could be opened, for `check` and before a reload.
+   *
+   * @returns the number of users, or undefined if they cannot be counted. Rejects with a `ConfigError` if the store
+   * cannot be used.
+   */
+  inspect(settings: Settings, contentOf: FileReader): Promise<number | undefined>;
+}

@@ -1,0 +1,38 @@
+import { ConfigError } from "../../core/config-problem.ts";
+import type { FileContent } from "../../lib/files/file-content.ts";
+import { readFailure } from "../../lib/files/regular-file.ts";
+import type { UserRecord } from "./hash-store.ts";
+import { readUsersFile } from "./users-file.ts";
+import { readUsersInThread } from "./users-thread.ts";
+
+type Users = ReadonlyMap<string, UserRecord>;
+
+/** Larger files (more than about 500 users) would block requests for more than 50 ms. */
+const AT_ONCE_BYTES = 64 * 1024;
+
+/** The result for each content, valid or not, as long as the content is referenced. */
+const readings = new WeakMap<object, Promise<Users>>();
+
+/** Reads a users file as `readUsersFile` does, large files in a separate thread. Each content is read once. */
+export function readUsers({ path, bytes, identity }: FileContent): Promise<Users> {
+  const known = readings.get(identity.key);
+  if (known !== undefined) return known;
+  const users = read(bytes, path);
+  readings.set(identity.key, users);
+  users.catch((error: unknown) => {
+    // The thread may have failed to start; the next attempt may succeed.
+    if (!(error instanceof ConfigError)) readings.delete(identity.key);
+  });
+  return users;
+}
+
+async function read(bytes: Buffer, file: string): Promise<Users> {
+  return bytes.length > AT_ONCE_BYTES ? readUsersInThread(bytes, file) : readUsersFile(bytes, file);
+}
+
+/** The problem of a users file that cannot be read. */
+export function usersUnreadable(file: string, error: unknown): ConfigError {
+  return new ConfigError([
+    { file, message: `the users file cannot be read: ${readFailure(error)}` },
+  ]);
+}

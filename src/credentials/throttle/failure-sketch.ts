@@ -1,0 +1,72 @@
+import type { Clock } from "../../lib/clock.ts";
+
+/** Counts consecutive failures by key in fixed memory. May read too high, never too low. */
+export interface FailureSketch {
+  length(key: string): number;
+  /** Milliseconds until the count ends by itself; 0 if there is none. */
+  endsInMs(key: string): number;
+  failed(key: string): void;
+  /** Changes the time without failures that ends a count, including running ones. */
+  change(quietMs: number): void;
+}
+
+/** Rows of the sketch. Each key has one cell in each row. */
+const ROWS = 4;
+
+/**
+ * A count-min sketch (Cormode and Muthukrishnan, 2005) with conservative update (Estan and Varghese, 2002): a key reads
+ * its lowest cell. Other keys can only raise a cell, so no number of them lowers a count or ends it early, as a table
+ * that evicts would. A cell without failures for `firstQuietMs` counts from 0 again.
+ * @param cells per row, a power of two. Each takes 48 bytes, which the system allocates on the first write.
+ * @param firstQuietMs time without failures that ends a count, in milliseconds.
+ *
+ * Keys are base64url of at least 16 bytes that nobody outside can choose or predict: a keyed digest.
+ */
+export function createFailureSketch(
+  cells: number,
+  firstQuietMs: number,
+  clock: Clock,
+): FailureSketch {
+  let quietMs = firstQuietMs;
+  const counts = new Uint32Array(ROWS * cells);
+  const failedAt = new Float64Array(ROWS * cells);
+
+  function placesOf(key: string): readonly number[] {
+    const digest = Buffer.from(key, "base64url");
+    return Array.from(
+      { length: ROWS },
+      (_, row) => row * cells + (digest.readUInt32LE(row * 4) & (cells - 1)),
+    );
+  }
+
+  function countAt(place: number): number {
+    const ended = clock.monotonic() >= (failedAt[place] ?? 0) + quietMs;
+    return ended ? 0 : (counts[place] ?? 0);
+  }
+
+  const lowest = (places: readonly number[]): number => Math.min(...places.map(countAt));
+
+  return {
+    length: (key) => lowest(placesOf(key)),
+
+    endsInMs(key) {
+      const places = placesOf(key);
+      if (lowest(places) === 0) return 0;
+      const quietSince = Math.min(...places.map((place) => failedAt[place] ?? 0));
+      return quietSince + quietMs - clock.monotonic();
+    },
+
+    failed(key) {
+      const places = placesOf(key);
+      const length = lowest(places) + 1;
+      for (const place of places) {
+        counts[place] = Math.max(countAt(place), length);
+        failedAt[place] = clock.monotonic();
+      }
+    },
+
+    change(latest) {
+      quietMs = latest;
+    },
+  };
+}

@@ -1,0 +1,180 @@
+import { hash, randomBytes } from "node:crypto";
+import { clientNetwork } from "../../lib/http/client-network.ts";
+import type { Clock } from "../../lib/clock.ts";
+import {
+  type AccountGuard,
+  type AccountLimits,
+  type Attempt,
+  createAccountGuard,
+} from "./account-guard.ts";
+import { type BucketLimits, createLeakyBucket, type LeakyBucket } from "./leaky-bucket.ts";
+import { type BanLimits, type BanWindow, createBanWindow } from "./ban-window.ts";
+import { createKnownNetworks, type KnownNetworks } from "./known-networks.ts";
+
+/** Where a login attempt comes from. It decides the order in the queue, and nothing else. */
+export interface AttemptOrigin {
+  /** The network that counts as one client. */
+  readonly network: string;
+  /** Whether this name has logged in from this network before. */
+  readonly known: boolean;
+  /** Recent failures of this network with any name; 0 if the network is known to the name. */
+  readonly failures: number;
+}
+
+/**
+ * The limit that refused an attempt: of the name from that address, the address, the name, or all unknown networks
+ * together.
+ */
+export type ThrottleLimit = "pair" | "address" | "account" | "global";
+
+export interface ThrottleRefusal {
+  readonly limit: ThrottleLimit;
+  /** Whole seconds until another attempt has a chance; at least 1. */
+  readonly retryAfter: number;
+}
+
+/** A permitted attempt. Exactly one of the three methods ends it. */
+export interface LoginAttempt {
+  readonly origin: AttemptOrigin;
+  failed(): void;
+  /** Clears the failures of this client with this name, and nothing else. */
+  succeeded(): void;
+  /** Ends an attempt that did not learn whether the password was right. */
+  abandoned(): void;
+}
+
+/** Slows guessing down. The keys ensure that failures elsewhere cannot lock the owner out. */
+export interface LoginThrottle {
+  /** The queue in which attempts that share a count wait for each other. Unknown networks have places of their own. */
+  queueFor(
+    username: string,
+    client: string,
+  ): { readonly key: string; readonly group: "known" | "unknown" };
+  /** The number of failures that this client has left with this name before it must wait. */
+  remaining(username: string, client: string): number;
+  /** Begins an attempt, or refuses it and says how long this client must wait. */
+  begin(username: string, client: string): LoginAttempt | ThrottleRefusal;
+}
+
+export interface LoginThrottleLimits {
+  /** For one name from one network. */
+  readonly pair: BanLimits;
+  /** For one network over all names. Several people may share an address, so it allows more. */
+  readonly address: BanLimits;
+  /** For one name over all networks. */
+  readonly account: AccountLimits;
+  /** For all names from all networks that are unknown to them. */
+  readonly global: BucketLimits;
+}
+
+/**
+ * Four limits, none of which lets an attacker lock out a user who logs in from elsewhere:
+ *
+ * - a name and a network together, so that failures elsewhere do not count;
+ * - a network alone, so that one password cannot be tried on every name;
+ * - a name alone, against slow and distributed guessing: see `account-guard.ts`;
+ * - everything together, against a storm from many networks over many names. It refuses unknown networks only, those
+ *   with many recent failures first, and only briefly, since the budget refills steadily. Known networks pass: if the
+ *   limit refused everybody, it would be the attacker's tool.
+ *
+ * A right password clears only its own name on its own network; otherwise an attacker with an account could reset all
+ * counts at will.
+ */
+export class FailureThrottle implements LoginThrottle {
+  readonly #pairs: BanWindow;
+  readonly #networks: BanWindow;
+  readonly #accounts: AccountGuard;
+  readonly #unknownBudget: LeakyBucket;
+  readonly #knownNetworks: KnownNetworks;
+  readonly #digest = createDigest();
+  #attemptsOfPair: number;
+
+  constructor(limits: LoginThrottleLimits, clock: Clock) {
+    this.#attemptsOfPair = limits.pair.attempts;
+    this.#pairs = createBanWindow(limits.pair, clock);
+    this.#networks = createBanWindow(limits.address, clock);
+    this.#accounts = createAccountGuard(limits.account, clock);
+    this.#unknownBudget = createLeakyBucket(limits.global, clock);
+    this.#knownNetworks = createKnownNetworks(clock);
+  }
+
+  queueFor(username: string, client: string): ReturnType<LoginThrottle["queueFor"]> {
+    const { pair, known } = this.#attempt(username, clientNetwork(client));
+    return { key: pair, group: known ? "known" : "unknown" };
+  }
+
+  remaining(username: string, client: string): number {
+    const attempt = this.#attempt(username, clientNetwork(client));
+    const ofPair = this.#attemptsOfPair - this.#pairs.recent(attempt.pair);
+    return Math.min(ofPair, this.#accounts.remaining(attempt));
+  }
+
+  begin(username: string, client: string): LoginAttempt | ThrottleRefusal {
+    const network = clientNetwork(client);
+    const attempt = this.#attempt(username, network);
+    const { known } = attempt;
+    const failures = known ? 0 : this.#networks.recent(network);
+    const refused = this.#refusal(attempt, network, failures);
+    if (refused !== undefined) return refused;
+
+    if (!known) this.#unknownBudget.take();
+    const giveBack = (): void => {
+      if (!known) this.#unknownBudget.giveBack();
+    };
+    return {
+      origin: { network, known, failures },
+      failed: () => {
+        this.#pairs.failed(attempt.pair);
+        this.#networks.failed(network);
+        this.#accounts.failed(attempt);
+      },
+      succeeded: () => {
+        giveBack();
+        this.#pairs.forget(attempt.pair);
+        this.#accounts.succeeded(attempt);
+        this.#knownNetworks.remember(username, network);
+      },
+      abandoned: giveBack,
+    };
+  }
+
+  /** Applies new limits; all counts stay. */
+  change(limits: LoginThrottleLimits): void {
+    this.#attemptsOfPair = limits.pair.attempts;
+    this.#pairs.change(limits.pair);
+    this.#networks.change(limits.address);
+    this.#accounts.change(limits.account);
+    this.#unknownBudget.change(limits.global);
+  }
+
+  #attempt(username: string, network: string): Attempt {
+    return {
+      account: this.#digest(username),
+      // Addresses contain no NUL, so the first one separates.
+      pair: this.#digest(`${network}\0${username}`),
+      known: this.#knownNetworks.has(username, network),
+    };
+  }
+
+  #refusal(attempt: Attempt, network: string, failures: number): ThrottleRefusal | undefined {
+    const waits: readonly (readonly [ThrottleLimit, number])[] = [
+      ["pair", this.#pairs.bannedForMs(attempt.pair)],
+      ["address", this.#networks.bannedForMs(network)],
+      ["account", this.#accounts.waitMs(attempt)],
+      ["global", attempt.known ? 0 : this.#unknownBudget.waitMs(failures)],
+    ];
+    const [limit, waitMs] = waits.reduce((longest, each) =>
+      each[1] > longest[1] ? each : longest,
+    );
+    return waitMs > 0 ? { limit, retryAfter: Math.ceil(waitMs / 1000) } : undefined;
+  }
+}
+
+/**
+ * Returns digests of fixed length, whatever the input. No digest leaves the process, so a secret prefix suffices as the
+ * key.
+ */
+function createDigest(): (text: string) => string {
+  const secret = randomBytes(32).toString("base64url");
+  return (text) => hash("sha256", secret + text, "base64url");
+}

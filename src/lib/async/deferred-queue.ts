@@ -1,0 +1,36 @@
+/** Runs deferred work: a few tasks in each turn of the event loop, first in, first out. */
+export class DeferredQueue {
+  readonly #perTurn: number;
+  /** A Set removes its first member in constant time. */
+  readonly #waiting = new Set<() => void>();
+  #turning = false;
+
+  /** @param perTurn tasks per turn. */
+  constructor(perTurn: number) {
+    this.#perTurn = perTurn;
+  }
+
+  /** Runs the task in a later turn. A function can be queued once at a time and must not throw. */
+  defer(work: () => void): void {
+    this.#waiting.add(work);
+    this.#turn();
+  }
+
+  #turn(): void {
+    if (this.#turning) return;
+    this.#turning = true;
+    setImmediate(this.#onTurn);
+  }
+
+  readonly #onTurn = (): void => {
+    this.#turning = false;
+    let done = 0;
+    for (const work of this.#waiting) {
+      if (done >= this.#perTurn) break;
+      done += 1;
+      this.#waiting.delete(work);
+      work();
+    }
+    if (this.#waiting.size > 0) this.#turn();
+  };
+}

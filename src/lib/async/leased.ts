@@ -1,0 +1,57 @@
+/**
+ * A reference-counted value, closed when its last holder releases it. Its creator is the first holder. `acquire` and
+ * `release` cost one addition each.
+ */
+export class Leased<Value> {
+  readonly value: Value;
+  readonly #close: (value: Value) => void | Promise<void>;
+  readonly #closed = Promise.withResolvers<void>();
+  #holders = 1;
+  #retired = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(value: Value, close: (value: Value) => void | Promise<void>) {
+    this.value = value;
+    this.#close = close;
+  }
+
+  /** Adds a holder, until `release`. Throws if the value is closed. */
+  acquire(): void {
+    if (this.#holders === 0) throw new Error("this value is closed");
+    this.#holders += 1;
+  }
+
+  /** Removes a holder. */
+  release(): void {
+    this.#holders -= 1;
+    if (this.#holders === 0) void this.close();
+  }
+
+  /** Holds the value while the work runs. */
+  async use<Result>(work: (value: Value) => Promise<Result>): Promise<Result> {
+    this.acquire();
+    try {
+      return await work(this.value);
+    } finally {
+      this.release();
+    }
+  }
+
+  /** Releases the creator's hold; further calls do nothing. Resolves when the value is closed. */
+  retire(): Promise<void> {
+    if (!this.#retired) {
+      this.#retired = true;
+      this.release();
+    }
+    return this.#closed.promise;
+  }
+
+  /** Closes the value now, even if it is still held. */
+  close(): Promise<void> {
+    if (this.#closing === undefined) {
+      this.#closing = Promise.resolve(this.#close(this.value));
+      this.#closed.resolve(this.#closing);
+    }
+    return this.#closing;
+  }
+}

@@ -1,0 +1,43 @@
+import type { Stats } from "node:fs";
+import { fingerprint } from "./fingerprint.ts";
+
+/** Identifies the content of a file without keeping its bytes. */
+export interface ContentIdentity {
+  readonly fingerprint: string;
+  /** The same object for equal contents read one after the other: a key for what was derived from them. */
+  readonly key: object;
+}
+
+/** The content of a file as read once. It does not change when the file does. */
+export class FileContent {
+  readonly path: string;
+  readonly bytes: Buffer;
+  /** Mode and owner of the file. */
+  readonly stats: Pick<Stats, "mode" | "uid">;
+  /** When the read started, in milliseconds of `performance.now()`. */
+  readonly readAt: number;
+  readonly identity: ContentIdentity;
+
+  /** @param before the identity of the previous content. */
+  constructor(
+    read: Pick<FileContent, "path" | "bytes" | "stats" | "readAt">,
+    before?: ContentIdentity,
+  ) {
+    this.path = read.path;
+    this.bytes = read.bytes;
+    this.stats = read.stats;
+    this.readAt = read.readAt;
+    const print = fingerprint(read.bytes);
+    this.identity = before?.fingerprint === print ? before : { fingerprint: print, key: {} };
+  }
+
+  /** SHA-256 of the bytes. */
+  get fingerprint(): string {
+    return this.identity.fingerprint;
+  }
+
+  /** The bytes as UTF-8. */
+  get text(): string {
+    return this.bytes.toString("utf8");
+  }
+}

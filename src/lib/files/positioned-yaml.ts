@@ -1,0 +1,202 @@
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
+import type { Document, Pair, YAMLError, YAMLMap } from "yaml";
+
+/** A position in a text. Line and column count from 1; `source` is the whole line. */
+interface YamlPosition {
+  readonly line: number;
+  readonly column: number;
+  readonly source: string;
+}
+
+/** A problem in a YAML text. Its message never quotes the text. */
+interface YamlProblem extends YamlPosition {
+  readonly file: string;
+  readonly message: string;
+}
+
+export type YamlPath = readonly (string | number)[];
+
+export interface PositionedYaml {
+  /** Plain objects, arrays and scalars; undefined when the text could not be read. */
+  readonly value: unknown;
+  /**
+   * The position of the value at a path, or of its key. If the path does not exist, the position of its nearest
+   * existing ancestor.
+   */
+  positionOf(path: YamlPath, of?: "key" | "value"): YamlPosition;
+  /** In the order of the text. */
+  readonly problems: readonly YamlProblem[];
+}
+
+/** Replaces messages of the library that would quote the text, which may hold a secret. */
+const WORDS: Partial<Record<YAMLError["code"], string>> = {
+  BAD_ALIAS: "this anchor or alias is not valid; quote the value when it is meant as text",
+  BAD_COLLECTION_TYPE: "this tag does not fit its value",
+  BAD_DIRECTIVE: "this directive is not valid",
+  BAD_DQ_ESCAPE: "this is not an escape sequence; single quotes keep a backslash as it is",
+  BAD_PROP_ORDER: "an anchor or a tag is in the wrong place",
+  BAD_SCALAR_START: "a value cannot begin like this; put it in quotes",
+  IMPOSSIBLE: "this is not valid YAML",
+  MULTIPLE_DOCS: "a second document begins here; the file may hold only one",
+  NON_STRING_KEY: "a key must be plain text",
+  RESOURCE_EXHAUSTION: "this is nested too deeply",
+  TAG_RESOLVE_FAILED: "tags are not supported here",
+  UNEXPECTED_TOKEN: "this is unexpected here",
+};
+
+/** Limits alias expansion, which could otherwise fill the memory (a "billion laughs" document). */
+const MAX_ALIAS_COUNT = 100;
+
+/**
+ * Parses one YAML 1.2 document (core schema) and keeps the position of every value. Reports these problems with their
+ * positions: syntax errors, duplicate keys, keys that are not text, `__proto__`, custom tags, a second document,
+ * another YAML version, and aliases that are undefined, recursive or expand too much.
+ *
+ * @param file the file name in problems.
+ */
+export function parsePositionedYaml(text: string, file: string): PositionedYaml {
+  const withoutMark = text.startsWith("\uFEFF") ? text.slice(1) : text;
+  const lines = withoutMark.split("\n");
+  const lineCounter = new LineCounter();
+  const document = parseDocument(withoutMark, {
+    lineCounter,
+    // "silent" would also hide the error about a second document.
+    logLevel: "error",
+    prettyErrors: false,
+    stringKeys: true,
+    // The library compares each key with all before it: 5 s for 20,000 users. `referenceProblems` finds duplicates as
+    // well.
+    uniqueKeys: false,
+  });
+
+  const positionAt = (offset: number): YamlPosition => {
+    const { line, col } = lineCounter.linePos(offset);
+    const source = lines[Math.max(line, 1) - 1] ?? "";
+    return { line: Math.max(line, 1), column: Math.max(col, 1), source: source.replace(/\r$/, "") };
+  };
+  const faults = [...syntaxProblems(document), ...referenceProblems(document)];
+  const readable = faults.every((fault) => fault.readable);
+  const { value, excess } = readable ? plainValue(document) : { value: undefined, excess: [] };
+
+  const members: Members = new WeakMap();
+  const problems = [...faults, ...excess]
+    .toSorted((a, b) => a.offset - b.offset)
+    .map(({ offset, message }) => ({ file, ...positionAt(offset), message }));
+  return {
+    value: excess.length > 0 ? undefined : value,
+    positionOf: (path, of = "value") => positionAt(offsetOf(document, members, path, of)),
+    problems,
+  };
+}
+
+interface LocatedProblem {
+  readonly offset: number;
+  readonly message: string;
+  /** Whether the rest of the text can still be trusted. */
+  readonly readable: boolean;
+}
+
+function syntaxProblems(document: Document.Parsed): LocatedProblem[] {
+  const faults = [...document.errors, ...document.warnings].map((error) => ({
+    offset: error.pos[0],
+    message: WORDS[error.code] ?? error.message,
+    readable: false,
+  }));
+  if (document.directives.yaml.version !== "1.2") {
+    faults.push({ offset: 0, message: "only YAML 1.2 is supported", readable: false });
+  }
+  return faults;
+}
+
+/** Finds aliases and keys that are not allowed, and removes such keys from the document. */
+function referenceProblems(document: Document.Parsed): LocatedProblem[] {
+  const faults: LocatedProblem[] = [];
+  visit(document, {
+    Alias(_key, alias, ancestors) {
+      const target = alias.resolve(document);
+      if (target !== undefined && !ancestors.includes(target)) return;
+      const message =
+        target === undefined
+          ? "this alias names no anchor above it; quote the value when it is meant as text"
+          : "this alias contains itself";
+      faults.push({ offset: alias.range?.[0] ?? 0, message, readable: false });
+    },
+    Map(_key, map) {
+      // The first of duplicate keys counts, since positions refer to it.
+      const seen = new Set<unknown>();
+      map.items = map.items.filter(({ key }) => {
+        const name = isScalar(key) ? key.value : key;
+        const message =
+          name === "__proto__"
+            ? "this key is not allowed"
+            : seen.has(name)
+              ? "this key is there twice"
+              : undefined;
+        seen.add(name);
+        if (message === undefined) return true;
+        faults.push({ offset: startOf(key) ?? 0, message, readable: true });
+        return false;
+      });
+    },
+  });
+  return faults;
+}
+
+function plainValue(document: Document.Parsed): { value: unknown; excess: LocatedProblem[] } {
+  try {
+    return { value: document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }), excess: [] };
+  } catch (error) {
+    if (!(error instanceof ReferenceError)) throw error;
+    const message = "aliases repeat too much";
+    return { value: undefined, excess: [{ offset: 0, message, readable: false }] };
+  }
+}
+
+/** Caches the members of each mapping: searching 20,000 users for each of them would take minutes. */
+type Members = WeakMap<YAMLMap, ReadonlyMap<unknown, Pair>>;
+
+/** Returns the offset of the value at a path, or of its nearest existing ancestor. */
+function offsetOf(
+  document: Document.Parsed,
+  members: Members,
+  path: YamlPath,
+  of: "key" | "value",
+): number {
+  let node: unknown = document.contents;
+  let keyOffset = startOf(node) ?? 0;
+  let valueOffset = keyOffset;
+  for (const [index, segment] of path.entries()) {
+    const parent = isAlias(node) ? node.resolve(document) : node;
+    const found = childAt(parent, segment, members);
+    if (found === undefined) return index === 0 ? 0 : keyOffset;
+    keyOffset = startOf(found.key) ?? startOf(found.value) ?? keyOffset;
+    valueOffset = startOf(found.value) ?? keyOffset;
+    node = found.value;
+  }
+  return of === "key" ? keyOffset : valueOffset;
+}
+
+function childAt(
+  parent: unknown,
+  segment: string | number,
+  members: Members,
+): { key: unknown; value: unknown } | undefined {
+  if (isMap(parent)) {
+    const known = members.get(parent) ?? membersOf(parent);
+    members.set(parent, known);
+    return known.get(String(segment));
+  }
+  if (isSeq(parent) && typeof segment === "number") {
+    const value = parent.items[segment];
+    return value === undefined ? undefined : { key: undefined, value };
+  }
+  return undefined;
+}
+
+function membersOf(map: YAMLMap): ReadonlyMap<unknown, Pair> {
+  return new Map(map.items.map((pair) => [isScalar(pair.key) ? pair.key.value : pair.key, pair]));
+}
+
+function startOf(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
+}

@@ -1,0 +1,83 @@
+import { existsSync, type FSWatcher, watch } from "node:fs";
+import { basename, dirname, join } from "node:path";
+
+/** Interval between checks without events, in milliseconds. */
+const CHECK_INTERVAL_MS = 5_000;
+/** Delay of a check after an event, in milliseconds, so that one check serves several events. */
+const SETTLE_MS = 50;
+
+/** The link that Kubernetes replaces in a mounted volume. */
+const SWAPPED = "..data";
+
+/**
+ * Calls `check` at once, shortly after each event in a directory, and every five seconds, since not every file system
+ * reports events. Calls never overlap. The directory itself may be replaced, or be reached through a link that
+ * Kubernetes replaces (`..data`): its ancestors are watched for that, and each check watches the directory anew. Does
+ * not keep the process alive.
+ *
+ * @param check must not reject.
+ */
+export function watchDirectory(directory: string, check: () => Promise<void>): { close(): void } {
+  let closed = false;
+  let checking = Promise.resolve();
+  let settling: NodeJS.Timeout | undefined;
+  let inside: FSWatcher | undefined;
+
+  async function rewatchAndCheck(): Promise<void> {
+    if (closed) return;
+    const before = inside;
+    inside = watched(directory, scheduleCheck);
+    before?.close();
+    await check();
+  }
+
+  function scheduleCheck(): void {
+    settling ??= setTimeout(() => {
+      settling = undefined;
+      checking = checking.then(rewatchAndCheck);
+    }, SETTLE_MS).unref();
+  }
+
+  const own = basename(directory);
+  const outside = watchedAncestors(directory).map((ancestor, index) =>
+    watched(ancestor, (name) => {
+      if (name === null || name === SWAPPED || (index === 0 && name === own)) scheduleCheck();
+    }),
+  );
+  const timer = setInterval(scheduleCheck, CHECK_INTERVAL_MS).unref();
+  scheduleCheck();
+  return {
+    close() {
+      closed = true;
+      clearInterval(timer);
+      clearTimeout(settling);
+      inside?.close();
+      for (const watcher of outside) watcher?.close();
+    },
+  };
+}
+
+/**
+ * Returns the parent directory, and every further ancestor that is a Kubernetes volume: a file may lie deep inside
+ * it.
+ */
+function watchedAncestors(directory: string): string[] {
+  const [parent = directory, ...further] = ancestors(directory);
+  return [parent, ...further.filter((ancestor) => existsSync(join(ancestor, SWAPPED)))];
+}
+
+function ancestors(directory: string): string[] {
+  const parent = dirname(directory);
+  return parent === directory ? [] : [parent, ...ancestors(parent)];
+}
+
+/** Returns undefined if the directory does not exist or the system has no watches left. */
+function watched(directory: string, onEvent: (name: string | null) => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(directory, { persistent: false }, (_event, name) => onEvent(name));
+    watcher.on("error", () => watcher.close());
+    return watcher;
+  } catch {
+    return undefined;
+  }
+}

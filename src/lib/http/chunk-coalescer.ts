@@ -1,0 +1,58 @@
+/** Chunks below this size are coalesced, in bytes. */
+const SHORT_BYTES = 1_024;
+/** The size of a coalesced block, in bytes. */
+const BLOCK_BYTES = 16 * 1024;
+
+/**
+ * Coalesces short chunks that arrive in the same turn of the event loop. Each chunk costs some 200 bytes of memory
+ * besides its content, and one read of 64 KiB can yield ten thousand chunks of one byte.
+ */
+export class ChunkCoalescer {
+  readonly #pass: (chunk: Buffer) => void;
+  /** The only chunk so far. */
+  #first: Buffer | undefined;
+  #block: Buffer | undefined;
+  #length = 0;
+  #flushes = false;
+
+  /** @param pass receives coalesced blocks and longer chunks, in order. */
+  constructor(pass: (chunk: Buffer) => void) {
+    this.#pass = pass;
+  }
+
+  add(chunk: Buffer): void {
+    if (chunk.length >= SHORT_BYTES) {
+      this.flush();
+      this.#pass(chunk);
+      return;
+    }
+    if (this.#length + chunk.length > BLOCK_BYTES) this.flush();
+    if (this.#length === 0) this.#first = chunk;
+    else this.#append(chunk);
+    this.#length += chunk.length;
+    if (this.#flushes) return;
+    this.#flushes = true;
+    setImmediate(this.#onTurnEnd);
+  }
+
+  #append(chunk: Buffer): void {
+    this.#block ??= Buffer.allocUnsafe(BLOCK_BYTES);
+    this.#first?.copy(this.#block);
+    this.#first = undefined;
+    chunk.copy(this.#block, this.#length);
+  }
+
+  /** Passes on what has been collected. */
+  flush(): void {
+    if (this.#length === 0) return;
+    const whole = this.#first ?? Buffer.from(this.#block?.subarray(0, this.#length) ?? []);
+    this.#first = this.#block = undefined;
+    this.#length = 0;
+    this.#pass(whole);
+  }
+
+  readonly #onTurnEnd = (): void => {
+    this.#flushes = false;
+    this.flush();
+  };
+}

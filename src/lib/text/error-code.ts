@@ -1,0 +1,9 @@
+/**
+ * Describes an error by its system code, or by that of its cause (`fetch failed` alone says nothing), or by its
+ * message.
+ */
+export function codeOrMessage(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  if ("code" in error && typeof error.code === "string") return error.code;
+  return error.cause instanceof Error ? codeOrMessage(error.cause) : error.message;
+}

@@ -1,0 +1,24 @@
+/**
+ * Characters that could control a terminal, end a line or reverse its direction: control and format characters, line
+ * and paragraph separators, and unassigned code points.
+ */
+const UNSAFE = /[\p{C}\p{Zl}\p{Zp}]/gu;
+const UNSAFE_EXCEPT_NEWLINE = /(?!\n)[\p{C}\p{Zl}\p{Zp}]/gu;
+
+/** Returns the text on one line, with `?` for each character that could control a terminal. */
+export function printable(text: string): string {
+  return text.replaceAll(UNSAFE, "?");
+}
+
+/** The same for text of several lines. */
+export function printableLines(text: string): string {
+  return text.replaceAll(UNSAFE_EXCEPT_NEWLINE, "?");
+}
+
+/** Returns the text on one line, with escapes such as `\u{1b}`, which keep such characters identifiable. */
+export function escaped(text: string): string {
+  return text.replaceAll(
+    UNSAFE,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`,
+  );
+}

@@ -1,0 +1,40 @@
+import type { Observer } from "../core/observer.ts";
+import type { Clock } from "../lib/clock.ts";
+import { accessLevel, writeAccessLine } from "./log/access-log.ts";
+import { LineBytes } from "./log/line-bytes.ts";
+import { reaches, type LogLevel } from "./log/log-level.ts";
+import type { LogSink } from "./log/log-sink.ts";
+
+export interface ObserverOptions {
+  /** Counts everything. */
+  readonly metrics: Observer;
+  readonly sink: LogSink;
+  readonly clock: Clock;
+  /** The lowest level of access lines that are written: `warn` writes only failures of our own, `error` none. */
+  readonly level: LogLevel;
+  /** Which requests get an access line: `errors` are those with a status of 400 and more. */
+  readonly access: AccessLog;
+}
+
+type AccessLog = "all" | "errors" | "none";
+
+/** Counts everything in the metrics, and writes an access line for every finished request. */
+export function createObserver(options: ObserverOptions): Observer {
+  const { metrics, sink, clock, level, access } = options;
+  if (access === "none") return metrics;
+  const writesInfo = reaches("info", level);
+  const writesWarn = reaches("warn", level);
+  const leastStatus = access === "errors" ? 400 : 0;
+  const line = new LineBytes();
+  return {
+    ...metrics,
+    requestFinished(outcome) {
+      metrics.requestFinished(outcome);
+      if (outcome.status < leastStatus) return;
+      if (writesInfo || (writesWarn && accessLevel(outcome) === "warn")) {
+        writeAccessLine(line, outcome, clock.now());
+        sink.writeBytes(line);
+      }
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { pino } from "pino";
+import type { Log } from "../../core/log.ts";
+import { systemClock, type Clock } from "../../lib/clock.ts";
+import { escapeUnprintable } from "./escaping.ts";
+import { isoTime } from "./iso-time.ts";
+import { reaches, type LogLevel } from "./log-level.ts";
+import type { LogSink } from "./log-sink.ts";
+import { maskText, redactFields } from "./redaction.ts";
+
+export interface LogOptions {
+  readonly sink: LogSink;
+  readonly level: LogLevel;
+  readonly clock?: Clock;
+}
+
+/** Names that every line already has. */
+const OWN_NAMES = new Set(["time", "level", "msg", "see"]);
+
+/** The document that explains each message and what to do about it. */
+const RUNBOOK = "docs/runbook.md";
+
+/**
+ * The application log: JSON lines with `level`, `time`, the fields and `msg`, written to the sink. In `warn` and
+ * `error` lines, `see` points to the entry in the runbook. Secrets are masked. An error is logged as message, code and
+ * cause; its stack at level `debug` only.
+ */
+export function createLog(options: LogOptions): Log {
+  const { sink, level, clock = systemClock } = options;
+  const stacks = level === "debug";
+  const writer = pino(
+    {
+      level,
+      base: null,
+      messageKey: "msg",
+      timestamp: () => `,"time":"${isoTime(clock.now())}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write: (line) => sink.write(escapeUnprintable(line.slice(0, -1))) },
+  );
+
+  const write = (at: LogLevel, message: string, fields: Record<string, unknown> = {}): void => {
+    if (!reaches(at, level)) return;
+    const told = readableFields(fields, stacks);
+    if (at === "warn" || at === "error") told["see"] = entryFor(message);
+    writer[at](told, maskText(message));
+  };
+  return {
+    debug: (message, fields) => write("debug", message, fields),
+    info: (message, fields) => write("info", message, fields),
+    warn: (message, fields) => write("warn", message, fields),
+    error: (message, fields) => write("error", message, fields),
+  };
+}
+
+/** Returns the fields as they are written. A getter that throws costs the fields, not the line. */
+function readableFields(fields: Record<string, unknown>, stacks: boolean): Record<string, unknown> {
+  try {
+    const redacted = Object.entries(redactFields(fields, stacks));
+    return Object.fromEntries(
+      redacted.map(([name, value]) => [OWN_NAMES.has(name) ? `${name}_` : name, value]),
+    );
+  } catch {
+    return { fields: "[unreadable]" };
+  }
+}
+
+/** The runbook's heading is the message up to its first colon; the anchor is what Git forges derive from a heading. */
+function entryFor(message: string): string {
+  const [heading = ""] = message.split(":", 1);
+  const anchor = heading.toLowerCase().replaceAll(/[^\w -]/g, "");
+  return `${RUNBOOK}#${anchor.replaceAll(" ", "-")}`;
+}

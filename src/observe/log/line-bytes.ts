@@ -1,0 +1,133 @@
+import { escapeUnprintable } from "./escaping.ts";
+import { isoSecond, millisecond } from "./iso-time.ts";
+
+/** Initial size of the buffer in bytes; almost all access lines fit. It grows for longer ones. */
+const USUAL_BYTES = 2048;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const ZERO = 0x30;
+/** Digits written at once; more would exceed V8's small integers. */
+const DIGITS_AT_ONCE = 9;
+const BILLION = 1e9;
+
+/**
+ * One line of JSON, assembled as bytes. One instance serves all lines, so that lines leave no garbage: a line built as
+ * a string cost 7 of the 57 µs of a request, mostly for flattening and encoding.
+ */
+export class LineBytes {
+  #bytes = Buffer.allocUnsafe(USUAL_BYTES);
+  #length = 0;
+
+  /** In bytes. */
+  get length(): number {
+    return this.#length;
+  }
+
+  clear(): void {
+    this.#length = 0;
+  }
+
+  /** Adds ASCII text that needs no escape: names, punctuation, words of our own. */
+  plain(text: string): void {
+    const bytes = this.#room(text.length);
+    let at = this.#length;
+    for (let i = 0; i < text.length; i++) bytes[at++] = text.charCodeAt(i);
+    this.#length = at;
+  }
+
+  /** Adds a JSON string with its quotes, whatever the text holds. Lone surrogates become escapes. */
+  quoted(text: string): void {
+    const bytes = this.#room(text.length + 2);
+    let at = this.#length;
+    bytes[at++] = QUOTE;
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code < 0x20 || code > 0x7e || code === QUOTE || code === BACKSLASH) {
+        this.#escaped(text);
+        return;
+      }
+      bytes[at++] = code;
+    }
+    bytes[at++] = QUOTE;
+    this.#length = at;
+  }
+
+  /** Adds a time as ISO 8601 in UTC with milliseconds. */
+  time(epochMs: number): void {
+    this.plain(isoSecond(epochMs));
+    this.#digits(millisecond(epochMs), 3);
+    this.plain("Z");
+  }
+
+  /** Adds an integer from 0 to 2^53 - 1; anything else becomes `null`. */
+  integer(number: number): void {
+    if (Number.isSafeInteger(number) && number >= 0) this.#integer(number);
+    else this.plain("null");
+  }
+
+  /** Adds milliseconds with three decimals. Anything that is not a duration becomes `null`. */
+  milliseconds(ms: number): void {
+    const microseconds = Math.round(ms * 1000);
+    if (!Number.isSafeInteger(microseconds) || microseconds < 0) {
+      this.plain("null");
+      return;
+    }
+    const whole = Math.floor(microseconds / 1000);
+    this.#integer(whole);
+    this.plain(".");
+    this.#digits(microseconds - whole * 1000, 3);
+  }
+
+  /** Copies the line into a buffer that has `length` bytes of room at `at`. */
+  copyTo(target: Buffer, at: number): void {
+    this.#bytes.copy(target, at, 0, this.#length);
+  }
+
+  toString(): string {
+    return this.#bytes.toString("utf8", 0, this.#length);
+  }
+
+  #integer(number: number): void {
+    if (number < BILLION) {
+      this.#digits(number, 1);
+      return;
+    }
+    const billions = Math.floor(number / BILLION);
+    this.#integer(billions);
+    this.#digits(number - billions * BILLION, DIGITS_AT_ONCE);
+  }
+
+  /**
+   * @param number below 10^9.
+   * @param least minimum number of digits, padded with zeros.
+   */
+  #digits(number: number, least: number): void {
+    const bytes = this.#room(DIGITS_AT_ONCE);
+    let count = least;
+    for (let bound = 10 ** least; bound <= number; bound *= 10) count++;
+    let rest = number | 0;
+    for (let at = this.#length + count - 1; at >= this.#length; at--) {
+      const tenth = (rest / 10) | 0;
+      bytes[at] = ZERO + rest - tenth * 10;
+      rest = tenth;
+    }
+    this.#length += count;
+  }
+
+  #escaped(text: string): void {
+    const escaped = escapeUnprintable(JSON.stringify(text));
+    const bytes = this.#room(Buffer.byteLength(escaped));
+    this.#length += bytes.write(escaped, this.#length);
+  }
+
+  /** Returns the buffer with room for `more` bytes. */
+  #room(more: number): Buffer {
+    if (this.#length + more > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe((this.#length + more) * 2);
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
+    }
+    return this.#bytes;
+  }
+}

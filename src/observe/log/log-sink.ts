@@ -1,0 +1,67 @@
+import { isatty } from "node:tty";
+import { systemClock, type Clock } from "../../lib/clock.ts";
+import { isoTime } from "./iso-time.ts";
+import type { LineBytes } from "./line-bytes.ts";
+import { LineWriter } from "./line-writer.ts";
+import { prettyLine } from "./pretty-line.ts";
+
+/** Where log lines go. Never blocks, never throws. */
+export interface LogSink {
+  /** Adds one line of JSON, without its end. */
+  write(line: string): void;
+  /** Adds one line of JSON, without its end; the bytes may be reused at once. */
+  writeBytes(line: LineBytes): void;
+  /** Writes synchronously as much as the reader accepts; for the `exit` event. */
+  flush(): void;
+  /** Resolves when everything is written, or after `timeoutMs` milliseconds; for an orderly exit. */
+  drain(timeoutMs: number): Promise<void>;
+  /** Counts lines that were lost on the way here, and reports them with its own. */
+  countLost(lines: number): void;
+  /** Lines lost so far because the reader was too slow; 0 for a sink that passes lines to another one. */
+  dropped(): number;
+}
+
+export interface LogSinkOptions {
+  /** Standard output by default. */
+  readonly fd?: number;
+  /** `auto`: pretty on a terminal, else JSON. */
+  readonly format: "json" | "pretty" | "auto";
+  /** By default on a terminal, unless `NO_COLOR` is set (https://no-color.org). */
+  readonly color?: boolean;
+  /** Maximum number of bytes that wait for a slow reader. */
+  readonly maxWaiting?: number;
+  readonly clock?: Clock;
+}
+
+/** Default maximum of bytes that wait for a slow reader. */
+export const MAX_WAITING = 8 * 1024 * 1024;
+
+/** Writes lines to standard output. A slow reader costs lines, which are counted and reported, but never time. */
+export function createLogSink(options: LogSinkOptions): LogSink {
+  const { fd = 1, format, clock = systemClock } = options;
+  // Opening Node's own stream sets a pipe on standard output to non-blocking, which the writer needs.
+  if (fd === 1) void process.stdout;
+  const terminal = isatty(fd);
+  const pretty = format === "pretty" || (format === "auto" && terminal);
+  const color = options.color ?? (terminal && (process.env["NO_COLOR"] ?? "") === "");
+  const render = pretty ? (line: string) => prettyLine(line, color) : (line: string) => line;
+
+  const writer = new LineWriter({
+    fd,
+    maxWaiting: options.maxWaiting ?? MAX_WAITING,
+    droppedLine: (dropped) =>
+      render(
+        `{"time":"${isoTime(clock.now())}","level":"warn","msg":"log lines were dropped","dropped":${dropped},"see":"docs/runbook.md#log-lines-were-dropped"}`,
+      ),
+  });
+  return {
+    write: (line) => writer.write(render(line)),
+    writeBytes: pretty
+      ? (line) => writer.write(render(line.toString()))
+      : (line) => writer.writeBytes(line),
+    flush: () => writer.flush(),
+    drain: (timeoutMs) => writer.drain(timeoutMs),
+    countLost: (lines) => writer.countLost(lines),
+    dropped: () => writer.lost,
+  };
+}

@@ -1,0 +1,16 @@
+import { POSTPONED, type Observer } from "../../core/observer.ts";
+import { increment, slotCounter, slotsOf, type DefineMetric } from "./counters.ts";
+
+/** What is counted of connections. */
+export function connectionMetrics(define: DefineMetric): Pick<Observer, "connectionsPostponed"> {
+  const slots = slotsOf(POSTPONED);
+  const postponed = slotCounter(
+    define("connections_postponed_total", "Connections that had to wait for their turn.", "kind"),
+    POSTPONED.map((kind) => ({ kind })),
+  );
+  return {
+    connectionsPostponed(what, connections) {
+      increment(postponed.counts, slots.get(what), connections);
+    },
+  };
+}

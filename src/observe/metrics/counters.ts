@@ -1,0 +1,130 @@
+import { Counter, type Registry } from "prom-client";
+
+/** The definition of a metric, and the registry it belongs to. */
+export interface MetricDefinition {
+  readonly registry: Registry;
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+}
+
+/** Defines a metric of our own; adds the prefix. */
+export type DefineMetric = (
+  name: string,
+  help: string,
+  ...labelNames: string[]
+) => MetricDefinition;
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Maps the values of a label to their slots in an array of counts. */
+export function slotsOf(words: readonly string[]): ReadonlyMap<string, number> {
+  return new Map(words.map((word, slot) => [word, slot]));
+}
+
+/** Counts by slot. */
+type Counts = Float64Array | number[];
+
+/** Adds to a slot in place; does nothing without a slot. */
+export function increment(counts: Counts, slot: number | undefined, by = 1): void {
+  if (slot !== undefined) counts[slot] = (counts[slot] ?? 0) + by;
+}
+
+/** A counter whose series are all known and exposed from the start. */
+export interface SlotCounter {
+  /** One slot per series; the request path adds to it. */
+  counts: Float64Array;
+  /** Exposes more series, in slots after the existing ones. */
+  add(series: readonly Labels[]): void;
+}
+
+/** prom-client, whose own `inc` hashes labels, sees the counts on a scrape only. */
+export function slotCounter(head: MetricDefinition, series: readonly Labels[]): SlotCounter {
+  const shown = [...series];
+  const counter: SlotCounter = {
+    counts: new Float64Array(shown.length),
+    add(more) {
+      shown.push(...more);
+      const { counts } = counter;
+      counter.counts = new Float64Array(shown.length);
+      counter.counts.set(counts);
+    },
+  };
+  new Counter({
+    ...registration(head),
+    labelNames: head.labelNames,
+    collect() {
+      this.reset();
+      for (const [slot, labels] of shown.entries()) this.inc(labels, counter.counts[slot] ?? 0);
+    },
+  });
+  return counter;
+}
+
+/** A counter without labels that is kept elsewhere; `read` returns its value, which never decreases. */
+export function externalCounter(head: MetricDefinition, read: () => number): void {
+  new Counter({
+    ...registration(head),
+    collect() {
+      this.reset();
+      this.inc(read());
+    },
+  });
+}
+
+function registration({ name, help, registry }: MetricDefinition) {
+  return { name, help, registers: [registry] };
+}
+
+const CODES = 600;
+
+export interface CodeCounter {
+  /** Counts one answer; ignores an unknown row. */
+  count(row: number, code: number): void;
+  /** Adds rows after the existing ones. */
+  add(rows: readonly Labels[]): void;
+}
+
+/**
+ * A counter with a `code` label: known rows (a route and a method, an upstream), each with the status codes seen so
+ * far. Codes outside 100-599 count as `other`, so that a backend cannot add series without bound.
+ *
+ * @param foreseen codes that a row exposes at 0 before they occur, as soon as any code has occurred.
+ * @param common whether a row exposes them from the start.
+ */
+export function codeCounter(
+  head: MetricDefinition,
+  rows: readonly Labels[],
+  foreseen: readonly number[],
+  common: (labels: Labels) => boolean = () => true,
+): CodeCounter {
+  const known = [...rows];
+  const seen: (Float64Array | undefined)[] = known.map(() => undefined);
+  new Counter({
+    ...registration(head),
+    labelNames: head.labelNames,
+    collect() {
+      this.reset();
+      for (const [row, codes] of seen.entries()) {
+        const labels = known[row] ?? {};
+        if (codes !== undefined || common(labels)) {
+          for (const code of foreseen) this.inc({ ...labels, code }, 0);
+        }
+        codes?.forEach((count, code) => {
+          if (count > 0) this.inc({ ...labels, code: code === 0 ? "other" : code }, count);
+        });
+      }
+    },
+  });
+  return {
+    count(row, code) {
+      if (row < 0 || row >= seen.length) return;
+      const codes = (seen[row] ??= new Float64Array(CODES));
+      increment(codes, Number.isInteger(code) && code >= 100 && code < CODES ? code : 0);
+    },
+    add(more) {
+      known.push(...more);
+      seen.push(...more.map(() => undefined));
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client";
+import type { Observer } from "../../core/observer.ts";
+import { systemClock, type Clock } from "../../lib/clock.ts";
+import { connectionMetrics } from "./connection-metrics.ts";
+import { externalCounter, type DefineMetric } from "./counters.ts";
+import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
+import { loginMetrics } from "./login-metrics.ts";
+import { openMetrics } from "./open-metrics.ts";
+import { requestMetrics } from "./request-metrics.ts";
+import { streamMetrics } from "./stream-metrics.ts";
+import { upstreamMetrics } from "./upstream-metrics.ts";
+
+export interface MetricsOptions {
+  /** Names of the configured routes; those of our own endpoints and `none` are added. */
+  readonly routes: readonly string[];
+  readonly upstreams: readonly string[];
+  readonly version: string;
+  readonly clock?: Clock;
+  /** Whether to expose the metrics of the process (`process_*`, `nodejs_*`); of several threads, only one does. */
+  readonly process?: boolean;
+  /** Log lines lost so far; 0 on a thread whose lines another one writes. */
+  readonly logLinesDropped?: () => number;
+}
+
+/** Counts what the observer reports, and exposes it to Prometheus. */
+export interface Metrics extends Observer, GaugeSetters {
+  /** Adds the routes and upstreams of a new configuration. The series of removed ones stay. */
+  add(series: Pick<MetricsOptions, "routes" | "upstreams">): void;
+  /** The sources of gauges that are kept elsewhere; each returns 0 until it is set. */
+  readonly gauges: GaugeSources;
+  /** The exposition in the format of `contentType`. */
+  text(): Promise<string>;
+  /** The exposition of this thread and others together, given the `json()` of each. */
+  textWith(threads: readonly (readonly object[])[]): Promise<string>;
+  readonly contentType: string;
+  /** The same in OpenMetrics with trace ids as exemplars; undefined until this thread has traced a request. */
+  openText(): Promise<string> | undefined;
+  /** The metrics of this thread as objects that can be posted, without those of the process. */
+  json(): Promise<object[]>;
+}
+
+/**
+ * Gauges of prom-client that are named like counters, which `promtool check metrics` rejects. Each is only the sum of
+ * another.
+ */
+const MISNAMED = [
+  "nodejs_active_handles_total",
+  "nodejs_active_requests_total",
+  "nodejs_active_resources_total",
+];
+
+/** All metrics, in a registry of their own. Every series that is known in advance exists at 0 from the start. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  const ofProcess = processRegistry(options);
+  const define: DefineMetric = (name, help, ...labelNames) => ({
+    registry,
+    name: `sallyport_${name}`,
+    help,
+    labelNames,
+  });
+
+  const { inFlight, addRoutes, exemplars, ...requests } = requestMetrics(define, options.routes);
+  const gauges = unsetGauges();
+  externalCounter(
+    define("log_lines_dropped_total", "Log lines dropped because the reader was too slow."),
+    options.logLinesDropped ?? (() => 0),
+  );
+  const { addUpstreams, ...upstreams } = upstreamMetrics(define, options.upstreams, (upstream) =>
+    gauges.upstreamLoad(upstream),
+  );
+  const text = async (): Promise<string> =>
+    (await ofProcess.metrics()) + (await registry.metrics());
+  return {
+    ...requests,
+    ...connectionMetrics(define),
+    ...loginMetrics(define),
+    ...upstreams,
+    ...streamMetrics(define),
+    add(series) {
+      addRoutes(series.routes);
+      addUpstreams(series.upstreams);
+    },
+    ...registerGauges(define, {
+      version: options.version,
+      startedMs: (options.clock ?? systemClock).now(),
+      sources: gauges,
+      inFlight,
+    }),
+    gauges,
+    text,
+    openText: () =>
+      exemplars.size === 0 ? undefined : text().then((written) => openMetrics(written, exemplars)),
+    textWith: async (threads) => {
+      const all = [await registry.getMetricsAsJSON(), ...threads];
+      return (await ofProcess.metrics()) + (await AggregatorRegistry.aggregate(all).metrics());
+    },
+    contentType: registry.contentType,
+    json: () => registry.getMetricsAsJSON(),
+  };
+}
+
+function processRegistry(options: Pick<MetricsOptions, "process">): Registry {
+  const registry = new Registry();
+  if (options.process === false) return registry;
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  return registry;
+}
+
+function unsetGauges(): GaugeSources {
+  return {
+    tokenCacheEntries: () => 0,
+    bufferedBytes: () => 0,
+    loginQueueLength: () => 0,
+    draining: () => false,
+    workers: () => ({ count: 0, alive: 0 }),
+    signingKey: () => undefined,
+    upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
+  };
+}

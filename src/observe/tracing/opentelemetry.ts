@@ -1,0 +1,91 @@
+import { setTimeout as after } from "node:timers/promises";
+import { setGlobalErrorHandler } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from "@opentelemetry/resources";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import type { Log } from "../../core/log.ts";
+import type { Tracing } from "../../core/tracing.ts";
+import { RequestSpans } from "./request-spans.ts";
+import type { TracingOptions } from "./open-tracing.ts";
+import type { TracingSettings } from "./tracing-settings.ts";
+
+/** How long shutdown waits for the collector, in milliseconds. */
+const LAST_SPANS_MS = 500;
+/** Maximum number of finished spans that wait for the collector; further ones are dropped. */
+const WAITING_SPANS = 4_096;
+/** Minimum time between two warnings about lost spans, in milliseconds. */
+const WARN_EVERY_MS = 60_000;
+
+/** Sends spans as OpenTelemetry's environment variables say. A failing collector costs spans and nothing else. */
+export function startTracing(settings: TracingSettings, options: TracingOptions): Tracing {
+  const { url, timeoutMs, delayMs } = settings;
+  const { version, log } = options;
+  const warn = throttledWarning(log);
+  setGlobalErrorHandler(warn);
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ "service.name": "sallyport", "service.version": version }))
+      .merge(detectResources({ detectors: [envDetector] })),
+    sampler: samplerOf(settings),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ url, timeoutMillis: timeoutMs }),
+        maxQueueSize: WAITING_SPANS,
+        scheduledDelayMillis: delayMs,
+        exportTimeoutMillis: 10_000,
+      }),
+    ],
+  });
+  const spans = new RequestSpans(provider.getTracer("sallyport", version));
+  log.info("tracing");
+  return {
+    began: (id, rawHeaders) => spans.begin(id, rawHeaders),
+    dispatched: (permit) => spans.dispatch(permit),
+    ended: (outcome) => spans.end(outcome),
+    async close() {
+      const limit = new AbortController();
+      const sent = provider.shutdown().catch(warn);
+      const late = after(LAST_SPANS_MS, undefined, { signal: limit.signal }).catch(() => undefined);
+      await Promise.race([sent, late]);
+      limit.abort();
+    },
+  };
+}
+
+/** The client's decision counts if the name says so (`parentbased_`). */
+function samplerOf({ sampler, ratio }: TracingSettings): Sampler {
+  const root = rootSampler(sampler.replace("parentbased_", ""), ratio);
+  return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
+}
+
+function rootSampler(name: string, ratio: number): Sampler {
+  if (name === "traceidratio") return new TraceIdRatioBasedSampler(ratio);
+  return name === "always_off" ? new AlwaysOffSampler() : new AlwaysOnSampler();
+}
+
+/**
+ * Warns now and then that spans are lost. Logs only the message of the error: its other fields hold the collector's
+ * response.
+ */
+function throttledWarning(log: Log): (error: unknown) => void {
+  let quietUntil = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (performance.now() < quietUntil) return;
+    quietUntil = performance.now() + WARN_EVERY_MS;
+    const reason = error instanceof Error ? error.message : String(error);
+    log.warn("spans could not be sent", { reason });
+  };
+}

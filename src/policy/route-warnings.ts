@@ -1,0 +1,130 @@
+import type { Route } from "../core/request/route.ts";
+import { createRouteTable, type RouteTable } from "./route-table.ts";
+
+/**
+ * A request next to a protected route that falls to a route that refuses nobody: a public one, or one in monitor mode.
+ */
+export interface RouteWarning {
+  /** The protected route. */
+  readonly route: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/** Stands for a host that no route names (RFC 6761 §6.4). */
+const ANOTHER_HOST = "another.invalid";
+
+/**
+ * Looks for common oversights when a protected route is next to a public one: the path with or without a trailing
+ * slash, methods that are not listed, the path in another case, other hosts. The route table itself decides which route
+ * matches.
+ */
+export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
+  const findRoute = createRouteTable(routes);
+  return routes
+    .filter(({ auth }) => auth === "required")
+    .flatMap((route) => [
+      ...slashWarnings(route, findRoute),
+      ...methodWarnings(route, findRoute),
+      ...caseWarnings(route, findRoute),
+      ...hostWarnings(route, findRoute),
+    ]);
+}
+
+/**
+ * Warns if a backend cannot distinguish callers of the same name from different issuers.
+ *
+ * @param issuers all issuers whose tokens are accepted.
+ * @param header the header that names the issuer to the backend; undefined if there is none.
+ */
+export function issuerWarning(
+  issuers: readonly string[],
+  header: string | undefined,
+): Omit<RouteWarning, "route"> | undefined {
+  const [one, another] = issuers;
+  if (header !== undefined || one === undefined || another === undefined) return undefined;
+  return {
+    message: `the backend does not learn the issuer: a name of ${one} and the same of ${another} look the same to it`,
+    hint: "name a header for it: identity.headers: { subject: …, groups: …, issuer: … }",
+  };
+}
+
+type RouteQuery = Parameters<RouteTable>[0];
+
+/** A request that matches the route. */
+function sampleRequest({ hosts, methods, path }: Route): RouteQuery {
+  const host = hosts?.[0]?.replace("*", "any") ?? ANOTHER_HOST;
+  const matchPath = "exact" in path ? path.exact : path.prefix;
+  return { host, matchPath, method: methods?.[0] ?? "GET" };
+}
+
+/**
+ * Returns `public by the route NAME` if the request falls to a route that refuses nobody while the given route would
+ * refuse it.
+ */
+function openThrough(
+  findRoute: RouteTable,
+  asked: RouteQuery,
+  { mode }: Route,
+): string | undefined {
+  const taker = findRoute(asked);
+  if (taker?.auth === "none") return `public by the route ${taker.name}`;
+  const watched = taker?.mode === "monitor" && mode !== "monitor";
+  return watched ? `open by the route ${taker.name}, in monitor mode` : undefined;
+}
+
+function slashWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
+  const asked = sampleRequest(route);
+  const { matchPath } = asked;
+  if (matchPath === "/") return [];
+  const other = matchPath.endsWith("/") ? matchPath.slice(0, -1) : `${matchPath}/`;
+  const taker = openThrough(findRoute, { ...asked, matchPath: other }, route);
+  if (taker === undefined) return [];
+  const hint =
+    "exact" in route.path
+      ? "write path instead of exact: a prefix takes both"
+      : `write the prefix without its last slash, path: ${other}`;
+  return [{ route: route.name, message: `${other} is ${taker}`, hint }];
+}
+
+function methodWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
+  const { methods } = route;
+  if (methods === undefined) return [];
+  const asked = sampleRequest(route);
+  const open = METHODS.filter((method) => !methods.includes(method)).flatMap((method) => {
+    const taker = openThrough(findRoute, { ...asked, method }, route);
+    return taker === undefined ? [] : [{ method, taker }];
+  });
+  const [first] = open;
+  if (first === undefined) return [];
+  const words = open.map(({ method }) => method).join(", ");
+  const message = `${words} of ${asked.matchPath} is ${first.taker}`;
+  const hint = methods.includes("GET")
+    ? "name HEAD beside GET, or leave methods out"
+    : "leave methods out, or protect the others, too";
+  return [{ route: route.name, message, hint }];
+}
+
+function caseWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
+  const asked = sampleRequest(route);
+  const { matchPath } = asked;
+  const variant = [matchPath.toUpperCase(), matchPath.toLowerCase()].find(
+    (other) => other !== matchPath,
+  );
+  if (variant === undefined) return [];
+  const taker = openThrough(findRoute, { ...asked, matchPath: variant }, route);
+  if (taker === undefined) return [];
+  const message = `${variant} is ${taker}`;
+  const hint = "a case-insensitive backend serves it nonetheless";
+  return [{ route: route.name, message, hint }];
+}
+
+function hostWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
+  if (route.hosts === undefined) return [];
+  const asked = { ...sampleRequest(route), host: ANOTHER_HOST };
+  const taker = openThrough(findRoute, asked, route);
+  if (taker === undefined) return [];
+  const message = `${asked.matchPath} is ${taker} under any other host`;
+  return [{ route: route.name, message, hint: "a client chooses the Host: leave hosts out" }];
+}

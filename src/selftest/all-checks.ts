@@ -1,0 +1,55 @@
+import type { Check, Result } from "./check-result.ts";
+import type { Peer } from "./raw-exchange.ts";
+import { skip } from "./expectations.ts";
+import { tokenParts } from "./forgeries.ts";
+import { framingChecks } from "./framing.ts";
+import { headerChecks, PRESET_NAMES } from "./headers.ts";
+import { brokenAuthority, pathChecks } from "./paths.ts";
+import { named, Run } from "./run-checks.ts";
+import type { Target } from "./deployment.ts";
+import { tokenChecks } from "./tokens.ts";
+import type { Witness } from "./witness.ts";
+
+/**
+ * Runs all checks and reports each result as it becomes known. If the deployment no longer answers a valid request, the
+ * remaining checks are skipped.
+ */
+export async function runAllChecks(
+  peer: Peer,
+  aim: Omit<Target, "identityNames" | "seenIdentity">,
+  witness: Witness,
+  report: (result: Result) => void,
+): Promise<void> {
+  const run = new Run(peer, witness);
+  const first: Target = { ...aim, identityNames: PRESET_NAMES, seenIdentity: [] };
+  const { result, arrival } = await run.begin(first);
+  report(result);
+
+  const subject = tokenParts(aim.token)?.claims["sub"];
+  const seenIdentity = (arrival?.fields ?? [])
+    .filter(([, value]) => value === subject)
+    .map(([name]) => name);
+  const known = new Set(PRESET_NAMES.map((name) => name.toLowerCase()));
+  const unknown = seenIdentity.filter((name) => !known.has(name.toLowerCase()));
+  const target: Target = { ...first, identityNames: [...PRESET_NAMES, ...unknown], seenIdentity };
+
+  let why = result.verdict === "FAIL" ? "a valid request gets no good answer" : undefined;
+  for (const check of allChecks(target)) {
+    if (why === undefined) {
+      report(await run.check(target, check));
+      if (!run.serves) why = `the deployment does not serve any more since ${check.name}`;
+    } else {
+      report(named(check.name, skip(why)));
+    }
+  }
+}
+
+function allChecks(target: Target): Check[] {
+  return [
+    ...framingChecks(target),
+    ...pathChecks(target),
+    ...headerChecks(target),
+    ...tokenChecks(target),
+    brokenAuthority(target),
+  ];
+}

@@ -1,0 +1,64 @@
+import type { Answer } from "./answers.ts";
+
+export type Verdict = "PASS" | "FAIL" | "SKIP";
+
+/** The result of one check. */
+export interface Result {
+  /** Stable across versions: `framing/te-and-cl`. */
+  readonly name: string;
+  /** The part of the name before the slash. */
+  readonly class: string;
+  readonly verdict: Verdict;
+  /** For people. Never contains a token. */
+  readonly seen: string;
+}
+
+export type Judgement = Pick<Result, "verdict" | "seen">;
+
+/** One request as the backend received it. */
+export interface Arrival {
+  readonly method: string;
+  readonly url: string;
+  /** Headers and trailers, in the order of arrival. */
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  /** As latin1; undefined if the backend does not report it. */
+  readonly body: string | undefined;
+}
+
+/** What one attempt showed. */
+export interface Observed {
+  /** Final responses, in order. */
+  readonly answers: readonly Answer[];
+  /** `open` if the deployment had not closed the connection. */
+  readonly end: "closed" | "open" | "unreachable";
+  /** All received bytes, as latin1. */
+  readonly raw: string;
+  /** Why the deployment could not be reached. */
+  readonly error?: string;
+  /** What reached the backend; undefined if unknown. */
+  readonly arrived: readonly Arrival[] | undefined;
+}
+
+/** The required outcome of an attempt. */
+export interface Expectation {
+  /** Whether the attempt must wait until the connection is closed. */
+  readonly close: boolean;
+  /** @param mark part of every path of the attempt. */
+  judge(observed: Observed, mark: string): Judgement;
+}
+
+/** Bytes to send on a connection of their own. */
+export interface Attempt {
+  readonly what: string;
+  bytes(mark: string): string;
+  /** The methods of the requests that a strict reader finds in these bytes; by default one GET. */
+  readonly methods?: readonly string[];
+}
+
+export interface Check {
+  readonly name: string;
+  readonly tries: readonly Attempt[];
+  readonly expectation: Expectation;
+  /** Why the check cannot run here. */
+  readonly skip?: string | undefined;
+}

@@ -1,0 +1,140 @@
+import type { Arrival, Expectation, Observed, Judgement } from "./check-result.ts";
+
+/** Statuses that refuse the request itself, as opposed to a missing token or a path that the backend does not have. */
+const REFUSALS = new Set([400, 405, 408, 411, 413, 414, 417, 421, 426, 431, 501, 505]);
+const REFUSED_OR_UNAUTHORIZED = new Set([...REFUSALS, 401, 403]);
+/** Not found, by the deployment or the backend. */
+const NOT_FOUND = 404;
+
+/** @returns whether the deployment refused the request as such. */
+export function isRefusal(status: number): boolean {
+  return REFUSALS.has(status);
+}
+
+export const pass = (seen: string): Judgement => ({ verdict: "PASS", seen });
+export const fail = (seen: string): Judgement => ({ verdict: "FAIL", seen });
+export const skip = (seen: string): Judgement => ({ verdict: "SKIP", seen });
+
+/** Why checks of what arrives are skipped. */
+const UNSEEN = "what reached the backend is not seen";
+
+/**
+ * Nothing arrives, the only response is a refusal, and the connection is closed: the request that follows is not
+ * served.
+ */
+export const refused: Expectation = {
+  close: true,
+  judge(observed) {
+    const turned = judgeAbsence(observed, REFUSALS);
+    if (turned.verdict !== "PASS") return turned;
+    if (observed.answers.length > 1)
+      return fail(`${responseWords(observed)}: what followed was served`);
+    if (observed.end === "open")
+      return fail(`${responseWords(observed)}, but the connection stayed open`);
+    return pass(`${turned.seen}, closed`);
+  },
+};
+
+/** Nothing arrives, and the response refuses the request or the caller. */
+export const refusedOrUnauthorized: Expectation = {
+  close: false,
+  judge: (observed) => judgeAbsence(observed, REFUSED_OR_UNAUTHORIZED),
+};
+
+function judgeAbsence(observed: Observed, statuses: ReadonlySet<number>): Judgement {
+  const [reached] = observed.arrived ?? [];
+  if (reached !== undefined) return fail(`it reached the backend as ${describeArrival(reached)}`);
+  const [first] = observed.answers;
+  if (first === undefined) {
+    return observed.end === "closed" ? pass("no answer, closed") : fail("no answer in time");
+  }
+  if (statuses.has(first.status)) return pass(responseWords(observed));
+  if (first.status === NOT_FOUND && statuses === REFUSED_OR_UNAUTHORIZED) {
+    return observed.arrived === undefined
+      ? skip(`404, which may be the backend's; ${UNSEEN}`)
+      : pass(responseWords(observed));
+  }
+  return fail(responseWords(observed));
+}
+
+/** Arrives once with its own method and body, or is refused; nothing else arrives but the request that follows. */
+export function intact(method: string, body: (mark: string) => string): Expectation {
+  return {
+    close: false,
+    judge(observed, mark) {
+      if (observed.arrived === undefined) return skip(UNSEEN);
+      const strange = observed.arrived.find(
+        ({ url }) => !url.includes(`${mark}/attack`) && !url.includes(`${mark}/following`),
+      );
+      if (strange !== undefined)
+        return fail(`the backend ran the body as ${describeArrival(strange)}`);
+      return judgeArrival(observed, (arrival) => {
+        if (arrival.method !== method) return fail(`it arrived as ${describeArrival(arrival)}`);
+        const sent = body(mark);
+        const { body: got = sent } = arrival;
+        return got === sent
+          ? pass(`arrived once, with ${sent.length} bytes of body`)
+          : fail(`it arrived with ${got.length} bytes of body, not with its ${sent.length}`);
+      });
+    },
+  };
+}
+
+/** Part of every forged value. */
+export const forgery = (mark: string): string => `forged-${mark}`;
+/** A network for documentation (RFC 5737); no client of a deployment has such an address. */
+export const FORGED_ADDRESS = "203.0.113.7";
+
+/** Maximum number of names listed one by one. */
+const MAX_LISTED = 5;
+
+/** Arrives without anything forged, or is refused. */
+export const withoutForgery: Expectation = {
+  close: false,
+  judge(observed, mark) {
+    if (observed.arrived === undefined) return skip(UNSEEN);
+    return judgeArrival(observed, ({ fields }) => {
+      const forged = fields.filter(
+        ([, value]) => value.includes(forgery(mark)) || value.includes(FORGED_ADDRESS),
+      );
+      if (forged.length === 0) return pass("arrived without it");
+      const names = [...new Set(forged.map(([name]) => name))];
+      const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : "";
+      return fail(`the backend got ${names.slice(0, MAX_LISTED).join(", ")}${more}`);
+    });
+  },
+};
+
+/** Arrives once and meets the given condition, or is refused. */
+export function arrives(judge: (arrival: Arrival, mark: string) => Judgement): Expectation {
+  return {
+    close: false,
+    judge(observed, mark) {
+      if (observed.arrived === undefined) return skip(UNSEEN);
+      return observed.arrived.length === 0
+        ? fail(`${responseWords(observed)}, and it did not arrive`)
+        : judgeArrival(observed, (arrival) => judge(arrival, mark));
+    },
+  };
+}
+
+/** Judges the one arrival of the attack; without one, the deployment must have refused it. */
+function judgeArrival(observed: Observed, judge: (arrival: Arrival) => Judgement): Judgement {
+  const attacks = (observed.arrived ?? []).filter(({ url }) => !url.endsWith("/following"));
+  const [first, ...more] = attacks;
+  if (more.length > 0) return fail(`it arrived ${attacks.length} times`);
+  if (first !== undefined) return judge(first);
+  const { status = 0 } = observed.answers[0] ?? {};
+  if (isRefusal(status)) return pass(`${status}, nothing arrived`);
+  return fail(`${responseWords(observed)}, and it did not arrive`);
+}
+
+function responseWords({ answers }: Observed): string {
+  return answers.length === 0 ? "no answer" : answers.map(({ status }) => status).join(", ");
+}
+
+/** Quotes and shortens the path: a backend may report anything. */
+export function describeArrival({ method, url }: Arrival): string {
+  const text = JSON.stringify(url);
+  return `${method} ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`;
+}

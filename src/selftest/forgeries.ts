@@ -1,0 +1,118 @@
+import {
+  createHmac,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  type SignKeyObjectInput,
+} from "node:crypto";
+
+/** A decoded token. Nothing of it is verified here. */
+export interface TokenParts {
+  readonly header: Readonly<Record<string, unknown>>;
+  readonly claims: Readonly<Record<string, unknown>>;
+  /** As written in the token. */
+  readonly head: string;
+  readonly payload: string;
+  readonly signature: string;
+}
+
+/** @returns undefined if the text is not a signed token in compact form (RFC 7515 §7.1). */
+export function tokenParts(token: string): TokenParts | undefined {
+  const [head = "", payload = "", signature = "", ...more] = token.split(".");
+  const header = objectIn(head);
+  const claims = objectIn(payload);
+  if (header === undefined || claims === undefined) return undefined;
+  return signature === "" || more.length > 0
+    ? undefined
+    : { header, claims, head, payload, signature };
+}
+
+function objectIn(part: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString("utf8"));
+    return typeof value === "object" && value !== null ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function encoded(value: unknown): string {
+  return Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString(
+    "base64url",
+  );
+}
+
+const HASHES = { HS256: "sha256", HS384: "sha384", HS512: "sha512" } as const;
+
+export const HMAC_ALGORITHMS = ["HS256", "HS384", "HS512"] as const;
+
+/** Signs the same claims with a secret that an attacker knows. */
+export function withHmac(
+  { header, payload }: TokenParts,
+  alg: keyof typeof HASHES,
+  secret: string | Buffer,
+  more: Record<string, unknown> = {},
+): string {
+  const input = `${encoded({ ...header, alg, ...more })}.${payload}`;
+  return `${input}.${createHmac(HASHES[alg], secret).update(input).digest("base64url")}`;
+}
+
+/** An attacker with a key of their own. */
+export interface AttackerKey {
+  readonly publicKey: KeyObject;
+  /** Signs the same claims with that key. */
+  sign(parts: TokenParts, more?: Record<string, unknown>): string;
+}
+
+/** @param alg the algorithm of valid tokens; the key is of the same type if that is easy to generate. */
+export function createAttackerKey(alg: unknown): AttackerKey {
+  const kind = String(alg).startsWith("RS") ? "RS256" : alg === "EdDSA" ? "EdDSA" : "ES256";
+  const { publicKey, privateKey } = pairFor(kind);
+  const key: SignKeyObjectInput = { key: privateKey, dsaEncoding: "ieee-p1363" };
+  return {
+    publicKey,
+    sign({ header, payload }, more = {}) {
+      const input = `${encoded({ ...header, alg: kind, ...more })}.${payload}`;
+      const hash = kind === "EdDSA" ? null : "sha256";
+      return `${input}.${sign(hash, Buffer.from(input), key).toString("base64url")}`;
+    },
+  };
+}
+
+function pairFor(kind: "RS256" | "EdDSA" | "ES256") {
+  switch (kind) {
+    case "RS256":
+      return generateKeyPairSync("rsa", { modulusLength: 2048 });
+    case "EdDSA":
+      return generateKeyPairSync("ed25519");
+    case "ES256":
+      return generateKeyPairSync("ec", { namedCurve: "P-256" });
+  }
+}
+
+/** Returns everything that a careless verifier may use as an HMAC secret when it is given this public key. */
+export function spellings(key: KeyObject): (string | Buffer)[] {
+  const pem = key.export({ format: "pem", type: "spki" });
+  const der = key.export({ format: "der", type: "spki" });
+  const jwk = JSON.stringify(key.export({ format: "jwk" }));
+  return [pem, pem.trim(), der, der.toString("base64"), jwk];
+}
+
+const ALPHABET = Array.from({ length: 64 }, (_, sextet) =>
+  Buffer.of(sextet << 2)
+    .toString("base64url")
+    .charAt(0),
+);
+
+/** Returns other texts that decode to the same bytes: the last character has unused bits, and decoders are lenient. */
+export function otherSpellings(part: string): string[] {
+  const bytes = Buffer.from(part, "base64url");
+  const last = ALPHABET.map((letter) => part.slice(0, -1) + letter);
+  const lenient = [
+    ...[`${part}=`, `${part}==`, `${part}%3D`, `${part}.`],
+    ...[part.replaceAll("-", "+"), part.replaceAll("_", "/")],
+    `${part.slice(0, 8)} ${part.slice(8)}`,
+  ];
+  const same = last.filter((text) => Buffer.from(text, "base64url").equals(bytes));
+  return [...same, ...lenient].filter((text) => text !== part);
+}

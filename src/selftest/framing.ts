@@ -1,0 +1,193 @@
+import type { Check } from "./check-result.ts";
+import { intact, refused, refusedOrUnauthorized } from "./expectations.ts";
+import {
+  authorization,
+  chunked,
+  following,
+  protectedPath,
+  request,
+  smuggled,
+  type Target,
+} from "./deployment.ts";
+
+const CHUNKED = "Transfer-Encoding: chunked";
+
+/** Headers with two framings, or with one that not all readers know (RFC 9112 §6). */
+const HEADS: readonly (readonly [name: string, headers: readonly string[]])[] = [
+  ["te-and-cl", [CHUNKED, "Content-Length: 4"]],
+  ["cl-and-te", ["Content-Length: 4", CHUNKED]],
+  ["te-coding-before-chunked", ["Transfer-Encoding: gzip, chunked"]],
+  ["te-two-fields", ["Transfer-Encoding: identity", CHUNKED]],
+  ["te-chunked-twice", ["Transfer-Encoding: chunked, chunked"]],
+  ["te-coding-after-chunked", ["Transfer-Encoding: chunked, gzip"]],
+  ["te-unknown", ["Transfer-Encoding: xchunked"]],
+  ["te-vertical-tab", ["Transfer-Encoding: \x0bchunked"]],
+  ["te-identity", ["Transfer-Encoding: identity"]],
+];
+
+/** The same for bodies without chunks. */
+const LENGTHS: readonly (readonly [name: string, headers: readonly string[]])[] = [
+  ["cl-twice", ["Content-Length: 0", "Content-Length: 4"]],
+  ["cl-list", ["Content-Length: 4, 4"]],
+  ["cl-sign", ["Content-Length: +4"]],
+  ["cl-hexadecimal", ["Content-Length: 0x4"]],
+  ["cl-empty", ["Content-Length:"]],
+  ["cl-over-64-bits", ["Content-Length: 18446744073709551620"]],
+  ["cl-blank-before-colon", ["Content-Length : 4"]],
+  ["cl-folded", ["X-A: b", " Content-Length: 4"]],
+  ["cl-behind-line-feed", ["X-A: b\nContent-Length: 4"]],
+  ["cl-behind-carriage-return", ["X-A: b\rContent-Length: 4"]],
+  ["header-with-nul", ["X-A: a\0b", "Content-Length: 4"]],
+];
+
+/** Chunked bodies that two readers split at different places. */
+const BODIES: readonly (readonly [name: string, body: string])[] = [
+  ["chunk-size-sign", "+4\r\nabcd\r\n0\r\n\r\n"],
+  ["chunk-size-0x", "0x4\r\nabcd\r\n0\r\n\r\n"],
+  ["chunk-size-blank", " 4\r\nabcd\r\n0\r\n\r\n"],
+  ["chunk-size-over-64-bits", "fffffffffffffffff\r\nabcd\r\n0\r\n\r\n"],
+  ["chunk-longer-than-said", "2\r\nabcd\r\n0\r\n\r\n"],
+  ["chunk-line-feed", "4\nabcd\r\n0\r\n\r\n"],
+];
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/** A thousand fields that hide later ones from a reader that stops counting (CVE-2026-58044). */
+const MANY = Array.from({ length: 1100 }, (_, index) => `a${index}: `);
+
+type Bytes = (mark: string) => string;
+
+/** Request smuggling (RFC 9112 §11): each attack is followed by a request that must not be taken for part of it. */
+export function framingChecks(target: Target): Check[] {
+  const inChunks = (mark: string): string => chunked(smuggled(target, mark));
+  const withLength = (mark: string): string => `Content-Length: ${smuggled(target, mark).length}`;
+  const head = (mark: string, headers: readonly string[], line?: Line) =>
+    headOf(target, mark, headers, line);
+  const refuse = (name: string, bytes: Bytes) => refusing(target, name, bytes);
+  const keep = (name: string, method: string, bytes: Bytes) => keeping(target, name, method, bytes);
+  return [
+    ...HEADS.map(([name, headers]) =>
+      refuse(name, (mark) => request(head(mark, headers), inChunks(mark))),
+    ),
+    refuse("te-in-http-1.0", (mark) =>
+      request(head(mark, [CHUNKED], ["POST", "1.0"]), inChunks(mark)),
+    ),
+    ...LENGTHS.map(([name, headers]) =>
+      refuse(name, (mark) => request(head(mark, headers), "abcd")),
+    ),
+    ...BODIES.map(([name, body]) => refuse(name, (mark) => request(head(mark, [CHUNKED]), body))),
+    refuse("version-9.9", (mark) => request(head(mark, [], ["GET", "9.9"]))),
+    refuse("http2-preface", () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    refuse("no-http", () => "hello\r\n\r\n"),
+    ...METHODS.map((method) =>
+      keep(`body-in-chunks-${method}`, method, (mark) =>
+        request(head(mark, [CHUNKED], [method, "1.1"]), inChunks(mark)),
+      ),
+    ),
+    ...METHODS.map((method) =>
+      keep(`body-with-length-${method}`, method, (mark) =>
+        request(head(mark, [withLength(mark)], [method, "1.1"]), smuggled(target, mark)),
+      ),
+    ),
+    keep("length-behind-thousand-fields", "POST", (mark) =>
+      request(head(mark, [...MANY, withLength(mark)]), smuggled(target, mark)),
+    ),
+    upgradeWithBody(target),
+    ...["TRACE", "CONNECT"].map((method) => notServed(target, method)),
+    bodyBehind401(target),
+  ];
+}
+
+type Line = readonly [method: string, version: string];
+
+function headOf(
+  target: Target,
+  mark: string,
+  headers: readonly string[],
+  [method, version]: Line = ["POST", "1.1"],
+): string[] {
+  const start = `${method} ${protectedPath(target, mark)} HTTP/${version}`;
+  return [start, `Host: ${target.host}`, authorization(target), ...headers];
+}
+
+/** Tries the attack alone, too: some readers refuse it for what follows on it. */
+function refusing(target: Target, name: string, bytes: Bytes): Check {
+  return {
+    name: `framing/${name}`,
+    tries: [
+      { what: "alone", bytes },
+      { what: "with a request behind it", bytes: (mark) => bytes(mark) + following(target, mark) },
+    ],
+    expectation: refused,
+  };
+}
+
+function keeping(target: Target, name: string, method: string, bytes: Bytes): Check {
+  return {
+    name: `framing/${name}`,
+    tries: [
+      {
+        what: method,
+        bytes: (mark) => bytes(mark) + following(target, mark),
+        methods: [method, "GET"],
+      },
+    ],
+    expectation: intact(method, (mark) => smuggled(target, mark)),
+  };
+}
+
+function notServed(target: Target, method: string): Check {
+  return {
+    name: `framing/method-${method}`,
+    tries: [{ what: method, bytes: (mark) => request(headOf(target, mark, [], [method, "1.1"])) }],
+    expectation: refusedOrUnauthorized,
+  };
+}
+
+/** The unread body of a refused request must not be taken for the next request. */
+function bodyBehind401(target: Target): Check {
+  return {
+    name: "framing/body-behind-401",
+    tries: [
+      {
+        what: "POST",
+        bytes: (mark) => {
+          const path = protectedPath(target, mark, "smuggled");
+          const body = request([
+            `GET ${path} HTTP/1.1`,
+            `Host: ${target.host}`,
+            authorization(target),
+          ]);
+          const line = `POST ${protectedPath(target, mark)} HTTP/1.1`;
+          const head = [line, `Host: ${target.host}`, `Content-Length: ${body.length}`];
+          return request(head, body) + following(target, mark);
+        },
+        methods: ["POST", "GET"],
+      },
+    ],
+    expectation: {
+      close: false,
+      judge(observed, mark) {
+        const others = observed.arrived?.filter(({ url }) => !url.endsWith("/following"));
+        return refusedOrUnauthorized.judge({ ...observed, arrived: others }, mark);
+      },
+    },
+  };
+}
+
+/** Bytes after an upgrade request: they belong to a protocol that was never switched to. */
+function upgradeWithBody(target: Target): Check {
+  return {
+    name: "framing/upgrade-h2c-with-body",
+    tries: [
+      {
+        what: "h2c",
+        bytes: (mark) => {
+          const switching = ["Connection: Upgrade", "Upgrade: h2c"];
+          return request(headOf(target, mark, switching, ["GET", "1.1"]), smuggled(target, mark));
+        },
+      },
+    ],
+    expectation: refused,
+  };
+}

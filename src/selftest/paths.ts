@@ -1,0 +1,104 @@
+import type { Check, Expectation, Attempt } from "./check-result.ts";
+import {
+  arrives,
+  fail,
+  pass,
+  refused,
+  describeArrival,
+  refusedOrUnauthorized,
+} from "./expectations.ts";
+import { authorization, protectedPath, request, type Target } from "./deployment.ts";
+
+/** Spellings of one step up, or of the end of a segment, as some reader may decode them. */
+const STEPS: readonly (readonly [name: string, step: string])[] = [
+  ["dots", "../"],
+  ["encoded-dots", "%2e%2e/"],
+  ["encoded-dots-upper-case", "%2E%2E/"],
+  ["one-encoded-dot", ".%2e/"],
+  ["encoded-twice", "%252e%252e/"],
+  ["back-slash", "..\\"],
+  ["encoded-back-slash", "..%5c"],
+  ["encoded-slash", "..%2f"],
+  ["semicolon", "..;/"],
+  ["parameter", ";a=b/../"],
+  ["overlong-utf-8", "%c0%ae%c0%ae/"],
+  ["nul", "..%00/"],
+  ["encoded-tab", "..%09/"],
+  ["encoded-line-end", "..%0d%0a/"],
+  ["empty-segment", "/../"],
+  ["broken-encoding", "..%/"],
+  ["encoded-question-mark", "%3f/../"],
+  ["encoded-fragment", "%23/../"],
+  ["fragment", "#/../"],
+];
+
+/** Request targets that name something else, or that cannot be parsed (RFC 9112 §3.2). */
+const TARGETS: readonly (readonly [
+  name: string,
+  target: (path: string, host: string) => string,
+])[] = [
+  ["absolute-form-other-host", (path) => `http://other.example${path}`],
+  ["absolute-form-user", (path, host) => `http://${host}@other.example${path}`],
+  ["absolute-form-other-scheme", (path, host) => `ftp://${host}${path}`],
+  ["no-leading-slash", (path) => path.slice(1)],
+  ["two-leading-slashes", (path) => `/${path}`],
+  ["fragment-behind-query", (path) => `${path}?a#b`],
+  ["blank", (path) => `${path} b`],
+  ["byte-over-ascii", (path) => `${path}\xe9`],
+  ["delete-character", (path) => `${path}\x7f`],
+];
+
+/** Paths that two readers understand differently: what is authorised must be what arrives. */
+export function pathChecks(target: Target): Check[] {
+  const { publicPath = "/", protectedPath: base } = target;
+  const skip = target.publicPath === undefined ? "--public names no public path" : undefined;
+  const fromPublic = (name: string, path: (mark: string) => string): Check => ({
+    ...single(`path/public-${name}`, refusedOrUnauthorized, (mark) => get(target, path(mark), [])),
+    skip,
+  });
+  const withToken = (name: string, line: (mark: string) => string): Check =>
+    single(`path/protected-${name}`, refused, (mark) =>
+      get(target, line(mark), [authorization(target)]),
+    );
+  const depth = publicPath.split("/").length - 2;
+  return [
+    ...STEPS.map(([name, step]) =>
+      fromPublic(name, (mark) => `${publicPath}${step.repeat(depth)}${base.slice(1)}${mark}`),
+    ),
+    fromPublic("neighbour", (mark) => `${publicPath.slice(0, -1)}x/${mark}`),
+    ...STEPS.map(([name, step]) =>
+      withToken(name, (mark) => `${protectedPath(target, mark, "a/")}${step}b`),
+    ),
+    ...TARGETS.map(([name, spell]) =>
+      withToken(name, (mark) => spell(protectedPath(target, mark), target.host)),
+    ),
+    queryCheck(target),
+  ];
+}
+
+/** A request line that crashes proxies whose URL parser throws; must be the last check. */
+export function brokenAuthority(target: Target): Check {
+  return single("path/broken-authority", refused, () =>
+    get(target, "http://[", [authorization(target)]),
+  );
+}
+
+function queryCheck(target: Target): Check {
+  const rest = "a%20b?q=/../%2e%2e;c&d=%zz&&e";
+  const expectation = arrives((arrival, mark) =>
+    arrival.url.endsWith(`/selftest-${mark}/${rest}`)
+      ? pass("arrived as it was sent")
+      : fail(`it arrived as ${describeArrival(arrival)}`),
+  );
+  return single("path/path-and-query-as-sent", expectation, (mark) =>
+    get(target, protectedPath(target, mark, rest), [authorization(target)]),
+  );
+}
+
+function single(name: string, expectation: Expectation, bytes: Attempt["bytes"]): Check {
+  return { name, tries: [{ what: name, bytes }], expectation };
+}
+
+function get({ host }: Target, path: string, headers: readonly string[]): string {
+  return request([`GET ${path} HTTP/1.1`, `Host: ${host}`, ...headers, "Connection: close"]);
+}

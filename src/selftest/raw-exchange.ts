@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import { codeOrMessage } from "../lib/text/error-code.ts";
+import { type Answer, readAnswers } from "./answers.ts";
+import type { Observed } from "./check-result.ts";
+
+/** Where the deployment listens. */
+export interface Peer {
+  readonly host: string;
+  readonly port: number;
+  /** Undefined for plain HTTP. */
+  readonly tls: ConnectionOptions | undefined;
+  /** For connecting and for the exchange, each. */
+  readonly timeoutMs: number;
+}
+
+export type Exchanged = Omit<Observed, "arrived">;
+
+/**
+ * Writes exactly these bytes (a string as latin1) on a new connection, and closes it when enough has been received,
+ * when the deployment has closed it, or after the timeout. Never throws.
+ *
+ * @param methods of the requests in the bytes.
+ * @param enough reports whether these responses suffice; by default one complete response for each request.
+ */
+export async function exchange(
+  peer: Peer,
+  bytes: string,
+  methods: readonly string[],
+  enough = (answers: readonly Answer[]): boolean => answers.length >= methods.length,
+): Promise<Exchanged> {
+  const socket = open(peer);
+  // Every failure of a connection ends in its "close" event.
+  socket.on("error", () => undefined);
+  try {
+    const ready = peer.tls === undefined ? "connect" : "secureConnect";
+    await once(socket, ready, { signal: AbortSignal.timeout(peer.timeoutMs) });
+    return await talk(socket, { bytes, methods, enough, timeoutMs: peer.timeoutMs });
+  } catch (error) {
+    return { answers: [], end: "unreachable", raw: "", error: codeOf(error) };
+  } finally {
+    socket.destroy();
+  }
+}
+
+function open({ host, port, tls }: Peer): Socket {
+  return tls === undefined
+    ? connectTcp({ host, port })
+    : connectTls({ host, port, ALPNProtocols: ["http/1.1"], ...tls });
+}
+
+async function talk(
+  socket: Socket,
+  talk: {
+    readonly bytes: string;
+    readonly methods: readonly string[];
+    readonly enough: (answers: readonly Answer[]) => boolean;
+    readonly timeoutMs: number;
+  },
+): Promise<Exchanged> {
+  const chunks: Buffer[] = [];
+  const { promise, resolve } = Promise.withResolvers<"closed" | "open">();
+  const timer = setTimeout(resolve, talk.timeoutMs, "open");
+  const look = async (): Promise<void> => {
+    const answers = await readAnswers(Buffer.concat(chunks), talk.methods, false);
+    if (talk.enough(answers.filter(({ complete }) => complete))) resolve("open");
+  };
+  socket.on("data", (chunk: Buffer) => {
+    chunks.push(chunk);
+    void look();
+  });
+  socket.on("close", () => resolve("closed"));
+  socket.write(Buffer.from(talk.bytes, "latin1"));
+  const end = await promise;
+  clearTimeout(timer);
+  const received = Buffer.concat(chunks);
+  const answers = await readAnswers(received, talk.methods, end === "closed");
+  return { answers, end, raw: received.toString("latin1") };
+}
+
+function codeOf(error: unknown): string {
+  const late = error instanceof Error && error.name === "AbortError";
+  return late ? "no connection in time" : codeOrMessage(error);
+}

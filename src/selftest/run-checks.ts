@@ -1,0 +1,154 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Arrival, Check, Observed, Result, Judgement, Attempt } from "./check-result.ts";
+import { exchange, type Peer } from "./raw-exchange.ts";
+import { fail, isRefusal, pass, skip } from "./expectations.ts";
+import { authorization, protectedPath, request, type Target } from "./deployment.ts";
+import type { Witness } from "./witness.ts";
+
+/** How long bytes may take from the deployment to its backend, in milliseconds. */
+const ON_THE_WAY_MS = 10;
+const TOO_MANY = 429;
+
+/** Runs checks against one deployment, one connection at a time. */
+export class Run {
+  readonly #peer: Peer;
+  readonly #witness: Witness;
+  readonly #id = randomBytes(6).toString("hex");
+  #count = 0;
+  /** The status of a valid request. */
+  #validStatus = 0;
+  #serves = true;
+
+  constructor(peer: Peer, witness: Witness) {
+    this.#peer = peer;
+    this.#witness = witness;
+  }
+
+  /** Whether a valid request was still answered after the last check. */
+  get serves(): boolean {
+    return this.#serves;
+  }
+
+  /**
+   * Sends one valid request: without its response, no refusal means anything.
+   *
+   * @returns the check, and the request as it arrived, if known.
+   */
+  async begin(target: Target): Promise<{ result: Result; arrival: Arrival | undefined }> {
+    const { observed, mark } = await this.#valid(target);
+    const [first] = observed.answers;
+    const arrived = this.#witness.arrivals(mark, observed.answers);
+    this.#validStatus = first?.status ?? 0;
+    const sight = this.#judgeBeginning(observed, arrived);
+    return { result: named("tokens/valid", sight), arrival: arrived?.[0] };
+  }
+
+  #judgeBeginning(observed: Observed, arrived: readonly Arrival[] | undefined): Judgement {
+    const [first] = observed.answers;
+    if (observed.end === "unreachable") return fail(`cannot connect: ${observed.error}`);
+    if (first === undefined) return fail("no answer");
+    const { status } = first;
+    if ([401, 403, TOO_MANY].includes(status) || isRefusal(status) || status >= 500) {
+      return fail(`${status} for a valid request`);
+    }
+    if (arrived !== undefined && arrived.length !== 1) {
+      return fail(`${status}, but it arrived ${arrived.length} times at the backend`);
+    }
+    return this.#witness.blind || arrived !== undefined
+      ? pass(`${status}`)
+      : fail(`${status}, but not an echo in the shape that --help tells`);
+  }
+
+  /** Runs one check: all its attempts, then a valid request, which must get its usual response. */
+  async check(target: Target, check: Check): Promise<Result> {
+    if (check.skip !== undefined) return named(check.name, skip(check.skip));
+    this.#witness.forget();
+    const unreadable = this.#witness.unreadable();
+    const tried: { each: Attempt; mark: string; observed: Observed }[] = [];
+    for (const each of check.tries) {
+      const mark = this.#mark();
+      const observed = await this.#send(each.bytes(mark), each.methods, check.expectation.close);
+      tried.push({ each, mark, observed });
+    }
+    const alive = await this.#stillServes(target);
+    // Nothing more can arrive after a refusal.
+    const reached = tried.some(({ mark }) => this.#witness.arrivals(mark, [])?.length);
+    if (reached) await delay(ON_THE_WAY_MS);
+    const sights = tried.map(({ each, mark, observed }) => {
+      const { answers } = observed;
+      const arrived = this.#witness.arrivals(mark, answers);
+      return { what: each.what, sight: judge(check, { ...observed, arrived }, mark) };
+    });
+    if (this.#witness.unreadable() > unreadable) {
+      sights.push({ what: "the backend", sight: fail("the backend got bytes that are no HTTP") });
+    }
+    const together = summary(sights);
+    return named(check.name, together.verdict === "FAIL" ? together : (alive ?? together));
+  }
+
+  /** Returns undefined if a valid request is still answered. */
+  async #stillServes(target: Target): Promise<Judgement | undefined> {
+    const { observed, mark } = await this.#valid(target);
+    const [first] = observed.answers;
+    this.#serves = first !== undefined;
+    if (first === undefined) {
+      return fail(`afterwards a valid request got no answer: ${observed.error ?? observed.end}`);
+    }
+    if (first.status === TOO_MANY) return skip("429: a limit of requests is in the way");
+    if (first.status !== this.#validStatus) {
+      return fail(`afterwards a valid request got ${first.status}, not ${this.#validStatus}`);
+    }
+    const own = this.#witness.blind || first.body.includes(mark);
+    return own ? undefined : fail("afterwards a valid request got somebody else's answer");
+  }
+
+  async #valid(target: Target): Promise<{ observed: Observed; mark: string }> {
+    const mark = this.#mark();
+    const line = `GET ${protectedPath(target, mark, "valid")} HTTP/1.1`;
+    const head = [line, `Host: ${target.host}`, authorization(target), "Connection: close"];
+    return { mark, observed: await this.#send(request(head)) };
+  }
+
+  async #send(bytes: string, methods = ["GET"] as readonly string[], close = false) {
+    const exchanged = close
+      ? // A refusal must be followed by the end of the connection; anything else is enough by itself.
+        await exchange(this.#peer, bytes, methods, (answers) =>
+          answers.some(({ status }) => !isRefusal(status)),
+        )
+      : await exchange(this.#peer, bytes, methods);
+    return { ...exchanged, arrived: undefined };
+  }
+
+  /** All of the same length, so that none is a prefix of another. */
+  #mark(): string {
+    this.#count += 1;
+    return `${this.#id}${this.#count.toString(16).padStart(4, "0")}`;
+  }
+}
+
+function judge({ expectation }: Check, observed: Observed, mark: string): Judgement {
+  if (observed.end === "unreachable") return fail(`cannot connect: ${observed.error}`);
+  if (observed.answers.some(({ status }) => status === TOO_MANY)) {
+    return skip("429: a limit of requests is in the way");
+  }
+  return expectation.judge(observed, mark);
+}
+
+function summary(
+  sights: readonly { readonly what: string; readonly sight: Judgement }[],
+): Judgement {
+  const worst =
+    sights.find(({ sight }) => sight.verdict === "FAIL") ??
+    sights.find(({ sight }) => sight.verdict === "SKIP");
+  if (worst !== undefined) {
+    const { verdict, seen } = worst.sight;
+    return { verdict, seen: sights.length === 1 ? seen : `${worst.what}: ${seen}` };
+  }
+  const kinds = [...new Set(sights.map(({ sight }) => sight.seen))].join(" or ");
+  return pass(sights.length === 1 ? kinds : `${sights.length} tries: ${kinds}`);
+}
+
+export function named(name: string, { verdict, seen }: Judgement): Result {
+  return { name, class: name.slice(0, name.indexOf("/")), verdict, seen };
+}

@@ -1,0 +1,76 @@
+import type { Arrival } from "./check-result.ts";
+import type { Answer } from "./answers.ts";
+import { pairs, type RecordingBackend } from "./recording-backend.ts";
+
+/** Observes what reaches the backend. */
+export interface Witness {
+  /** Whether it never observes anything. */
+  readonly blind: boolean;
+  /** What arrived of an attempt; undefined if unknown. */
+  arrivals(mark: string, answers: readonly Answer[]): readonly Arrival[] | undefined;
+  /** How often the backend received bytes that are not HTTP. */
+  unreadable(): number;
+  forget(): void;
+}
+
+/** Does not observe the backend. */
+export const NO_WITNESS: Witness = {
+  blind: true,
+  arrivals: () => undefined,
+  unreadable: () => 0,
+  forget: () => undefined,
+};
+
+export function recordingWitness(backend: RecordingBackend): Witness {
+  return {
+    blind: false,
+    arrivals: (mark) => backend.arrivals(mark),
+    unreadable: () => backend.unreadable(),
+    forget: () => backend.forget(),
+  };
+}
+
+/** The deployed backend echoes what it received, in the format of ECHO_SHAPE. */
+export const ECHO_WITNESS: Witness = {
+  ...NO_WITNESS,
+  blind: false,
+  arrivals(_mark, answers) {
+    const echoes = answers.map(({ body }) => echoOf(body));
+    // A response that is neither a refusal nor an echo hides what arrived.
+    const hidden = answers.some(({ status }, index) => status < 400 && echoes[index] === undefined);
+    return hidden ? undefined : echoes.filter((echo) => echo !== undefined);
+  },
+};
+
+/** For the help text. */
+export const ECHO_SHAPE = `The echo is a JSON object: "method"; "url" or "path"; "headers" (an object of strings or lists of strings)
+or "rawHeaders" (a list of alternating names and values); optionally "body" (a string).`;
+
+function echoOf(body: string): Arrival | undefined {
+  const echo = objectIn(body);
+  if (echo === undefined) return undefined;
+  const url = echo["url"] ?? echo["path"];
+  const { method, body: echoed } = echo;
+  const fields = fieldsOf(echo["rawHeaders"] ?? echo["headers"]);
+  if (typeof method !== "string" || typeof url !== "string" || fields === undefined) {
+    return undefined;
+  }
+  return { method, url, fields, body: typeof echoed === "string" ? echoed : undefined };
+}
+
+function objectIn(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function fieldsOf(value: unknown): (readonly [string, string])[] | undefined {
+  if (Array.isArray(value)) return pairs(value.map(String));
+  if (typeof value !== "object" || value === null) return undefined;
+  return Object.entries(value).flatMap(([name, values]) =>
+    [values].flat().map((each) => [name, String(each)] as const),
+  );
+}

@@ -1,0 +1,116 @@
+import type { IncomingMessage } from "node:http";
+import type { AdminResponse, AdminPage } from "../../core/admin-page.ts";
+import type { Log } from "../../core/log.ts";
+import { unmapAddress } from "../../lib/http/networks.ts";
+import { type AdminAccess, accessRefusal } from "./admin-access.ts";
+
+/** The pages of the admin listener and who may use them. */
+export interface AdminSite extends AdminAccess {
+  readonly pages: readonly AdminPage[];
+  readonly log: Log;
+}
+
+const NOTHING_HERE = "There is nothing at this address; / lists the pages";
+
+/** Returns the response to a request, or a promise that several requests may share. Neither throws nor rejects. */
+export function adminResponse(
+  request: IncomingMessage,
+  site: AdminSite,
+): AdminResponse | Promise<AdminResponse> {
+  const [path = "", query = ""] = (request.url ?? "").split("?", 2);
+  const index = indexOf(site.pages);
+  const pages = [...site.pages, index].filter((page) => page.path === path);
+  if (pages.length === 0) return adminError(404, NOTHING_HERE);
+  const restricted = pages.some(({ audience }) => audience === "allowed");
+  const forbidden = restricted ? accessRefusal(request, site) : undefined;
+  if (forbidden !== undefined) return adminError(403, forbidden);
+  const page = pages.find(({ method }) => method === methodOf(request));
+  if (page === undefined) return notAllowed(pages);
+  const adminRequest = {
+    query: new URLSearchParams(query),
+    headers: request.headers,
+    allowed: site.allow.has(unmapAddress(request.socket.remoteAddress ?? "")),
+  };
+  try {
+    const answer = page.answer(adminRequest);
+    return answer instanceof Promise ? withoutError(answer, path, site.log) : answer;
+  } catch (error) {
+    return failed(path, error, site.log);
+  }
+}
+
+/** Creates an error response of the listener itself. */
+export function adminError(status: number, message: string): AdminResponse {
+  return { status, json: { message, success: false } };
+}
+
+/** One promise per page response, so that all its waiters can be answered together. */
+const made = new WeakMap<Promise<AdminResponse>, Promise<AdminResponse>>();
+
+function withoutError(
+  answer: Promise<AdminResponse>,
+  path: string,
+  log: Log,
+): Promise<AdminResponse> {
+  const known = made.get(answer);
+  if (known !== undefined) return known;
+  const safe = answer.catch((error: unknown) => failed(path, error, log));
+  made.set(answer, safe);
+  return safe;
+}
+
+type Deliver = (answer: AdminResponse) => void;
+
+const waiting = new WeakMap<Promise<AdminResponse>, Set<Deliver>>();
+
+/**
+ * Waits for a response together with everyone who waits for the same promise.
+ *
+ * @returns a function that stops waiting at once: a promise would keep clients in memory that have left.
+ */
+export function waitForResponse(answer: Promise<AdminResponse>, deliver: Deliver): () => void {
+  let all = waiting.get(answer);
+  if (all === undefined) {
+    const waiters = new Set<Deliver>();
+    all = waiters;
+    waiting.set(answer, waiters);
+    void answer.then((made) => {
+      // A cached promise gets further waiters, for whom nobody would call again.
+      waiting.delete(answer);
+      for (const each of waiters) each(made);
+    });
+  }
+  all.add(deliver);
+  return () => all.delete(deliver);
+}
+
+function failed(path: string, error: unknown, log: Log): AdminResponse {
+  log.error("admin page failed", { path, error });
+  return adminError(500, "Something went wrong inside the proxy");
+}
+
+/** `GET /`: lists the pages. A page of that path, such as a backend's probe, replaces it. */
+function indexOf(pages: readonly AdminPage[]): AdminPage {
+  return {
+    path: "/",
+    method: "GET",
+    audience: "everybody",
+    answer: () => ({
+      status: 200,
+      json: {
+        message: "The pages of the admin listener",
+        success: true,
+        pages: pages.map(({ path, method, audience }) => ({ method, path, audience })),
+      },
+    }),
+  };
+}
+
+function notAllowed(pages: readonly AdminPage[]): AdminResponse {
+  const allow = pages.map(({ method }) => (method === "GET" ? "GET, HEAD" : method)).join(", ");
+  return { ...adminError(405, "This method is not allowed here"), allow };
+}
+
+function methodOf({ method }: IncomingMessage): string | undefined {
+  return method === "HEAD" ? "GET" : method;
+}

@@ -1,0 +1,249 @@
+import type { IncomingMessage, Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { AdminResponse } from "../../core/admin-page.ts";
+import { type BufferedBytes, UNLIMITED } from "../../core/buffered-bytes.ts";
+import { unmapAddress } from "../../lib/http/networks.ts";
+import { createServer } from "../../lib/http/node-http.ts";
+import { adminResponse, adminError, type AdminSite, waitForResponse } from "./admin-pages.ts";
+import { type AdminSlot, AdminSlots } from "./admin-slots.ts";
+import type { ConnectionLedger } from "../listener/connection-ledger.ts";
+import { createClientErrorHandler } from "../listener/client-error.ts";
+import { lingeringClose } from "../listener/lingering-close.ts";
+import { serializePipelined } from "../listener/pipelining.ts";
+import { requestIdOf } from "../request/intake.ts";
+import { acceptSingleRequest } from "../listener/single-request.ts";
+import { TrackedResponse } from "../request/tracked-response.ts";
+
+export interface AdminOptions extends AdminSite {
+  /** 0 for a port chosen by the system. */
+  readonly port: number;
+  readonly nextId: () => number;
+  /** Counts what is buffered for connections; left out for no budget. */
+  readonly buffered?: BufferedBytes & Pick<ConnectionLedger, "trackServer">;
+}
+
+export interface Admin {
+  readonly address: string;
+  readonly port: number;
+  /** Stops listening. Pending responses may finish for at most a second. */
+  close(): Promise<void>;
+}
+
+/** How long pending responses may take when the listener closes, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 1000;
+
+/** The limits of one class of peers. Times are in milliseconds. */
+interface PeerLimits {
+  /** The maximum number of open connections, and of one address; one more evicts an older one. */
+  readonly connections: number;
+  readonly perAddress: number;
+  /** The maximum size of a head, in bytes. */
+  readonly headBytes: number;
+  /** For a head to arrive; undefined if Node's own timeout applies. */
+  readonly headMs: number | undefined;
+  /** For a page to create its response. */
+  readonly pageMs: number | undefined;
+  /** For a client to read its response. */
+  readonly readMs: number;
+  /** Whether a connection may be reused. */
+  readonly keepAlive: boolean;
+}
+
+/** Peers in `admin.allow`. They also ask about oversized requests: four times what the main listener accepts. */
+const ALLOWED_LIMITS: PeerLimits = {
+  ...{ connections: 256, perAddress: 256, headBytes: 64 * 1024, keepAlive: true },
+  ...{ headMs: undefined, pageMs: undefined, readMs: 10_000 },
+};
+
+/**
+ * Everybody else who reaches the port, including the kubelet and Prometheus. A page takes at most 10 s, if a backend
+ * answers it.
+ */
+const OTHER_LIMITS: PeerLimits = {
+  ...{ connections: 256, perAddress: 16, headBytes: 8 * 1024, keepAlive: false },
+  ...{ headMs: 2_000, pageMs: 12_000, readMs: 5_000 },
+};
+
+/** The limits on pipelined requests of one connection. */
+const PIPELINING_LIMITS = { requests: 8, strings: 320 };
+
+interface AdminConnection {
+  readonly slot: AdminSlot;
+  readonly limits: PeerLimits;
+  /** Call it when a request was read: on a connection without reuse, further data is discarded. */
+  readonly onRequestRead: () => void;
+}
+
+/**
+ * The backlog of connections to accept: what 64 neighbours open together. More would make the kubelet wait longer
+ * behind a flood: libuv accepts one per turn of the loop, at 180 µs of processor time each.
+ */
+const BACKLOG = 1_024;
+
+/**
+ * Starts the admin listener: plain HTTP with the given pages and small limits, independent of the main listener. No
+ * peer is refused: if connections run short, the client with the most loses its oldest. Rejects if it cannot bind the
+ * address.
+ */
+export async function startAdmin(options: AdminOptions): Promise<Admin> {
+  const { nextId, buffered, log } = options;
+  const server = createServer({
+    requestTimeout: 10_000,
+    headersTimeout: 5_000,
+    connectionsCheckingInterval: 1_000,
+    requireHostHeader: false,
+    optimizeEmptyRequests: true,
+    ServerResponse: TrackedResponse,
+  });
+  const connections = acceptConnections(server, options);
+  buffered?.trackServer(server, ({ remoteAddress = "" }) => unmapAddress(remoteAddress));
+  const answer = serializePipelined(
+    (request, response) => {
+      const connection = connections.get(request.socket);
+      if (connection !== undefined) respond(request, response, connection, options);
+    },
+    () => log.debug("an admin connection was ended: too many requests wait on it"),
+    buffered ?? UNLIMITED,
+    PIPELINING_LIMITS,
+  );
+  server.on("request", answer);
+  server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
+    const connection = connections.get(request.socket);
+    response.id = nextId();
+    if (connection !== undefined) {
+      connection.onRequestRead();
+      send(response, adminError(417, "The expectation cannot be met"), connection);
+    }
+  });
+  const observer = { requestRefused() {}, requestStarted() {}, requestFinished() {} };
+  const refuse = createClientErrorHandler({ nextId, realm: () => "", observer });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    connections.get(socket)?.onRequestRead();
+    refuse(error, socket);
+  });
+  const { address, port } = await listening(server, options);
+  server.on("error", (error) => log.error("admin listener failed", { error }));
+  return { address, port, close: () => closed(server, connections) };
+}
+
+/** Gives each connection a slot before Node reads from it. Call it once. */
+function acceptConnections(
+  server: Server,
+  { allow, log }: AdminOptions,
+): ReadonlyMap<Socket, AdminConnection> {
+  const connections = new Map<Socket, AdminConnection>();
+  const listeners = server.listeners("connection");
+  const evicted = ({ client, phase }: AdminSlot): void =>
+    log.debug("an admin connection gave way to another", { client, phase });
+  const [ofAllowed, ofOthers] = [ALLOWED_LIMITS, OTHER_LIMITS].map(
+    (each) =>
+      new AdminSlots({ all: each.connections, perClient: each.perAddress, onEvicted: evicted }),
+  );
+  const accept = (socket: Socket): void => {
+    for (const each of listeners) Reflect.apply(each, server, [socket]);
+  };
+  server.removeAllListeners("connection");
+  server.on("connection", (socket: Socket) => {
+    // The address itself: pods of a node, and its kubelet, often share a /64.
+    const peer = unmapAddress(socket.remoteAddress ?? "");
+    const limits = allow.has(peer) ? ALLOWED_LIMITS : OTHER_LIMITS;
+    const slot = (limits === ALLOWED_LIMITS ? ofAllowed : ofOthers)?.take(socket, peer);
+    if (slot === undefined) return;
+    socket.once("close", () => connections.delete(socket));
+    socket.destroySoon = () => lingeringClose(socket);
+    // Node reads the limit when it starts reading from a connection.
+    const begin = (): void => {
+      Object.assign(server, { maxHeaderSize: limits.headBytes });
+      accept(socket);
+    };
+    if (limits.keepAlive) begin();
+    const onRequestRead = limits.keepAlive
+      ? () => undefined
+      : acceptSingleRequest(socket, limits.headBytes, begin);
+    connections.set(socket, { slot, limits, onRequestRead });
+    slot.enter("idle", limits.headMs, () => {
+      const error = Object.assign(new Error("no head"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+      server.emit("clientError", error, socket);
+    });
+  });
+  return connections;
+}
+
+function respond(
+  request: IncomingMessage,
+  response: TrackedResponse,
+  connection: AdminConnection,
+  options: AdminOptions,
+): void {
+  response.id = options.nextId();
+  connection.onRequestRead();
+  const answer = adminResponse(request, options);
+  if (!(answer instanceof Promise)) {
+    send(response, answer, connection);
+    return;
+  }
+  const deliver = (late: AdminResponse): void => {
+    stop();
+    send(response, late, connection);
+  };
+  const stop = waitForResponse(answer, deliver);
+  response.once("close", stop);
+  connection.slot.enter("answering", connection.limits.pageMs, () =>
+    deliver(adminError(503, "This page took too long")),
+  );
+}
+
+/** The only place that writes responses. Does not wait for a request body; Node omits the response body for HEAD. */
+function send(
+  response: TrackedResponse,
+  answer: AdminResponse,
+  { slot, limits }: AdminConnection,
+): void {
+  if (response.headersSent || response.destroyed) return;
+  const { headers } = response.req;
+  const { status, allow } = answer;
+  const [type, body] = written(answer, response.id);
+  const bodyFollows = headers["transfer-encoding"] ?? Number(headers["content-length"]) > 0;
+  if (!limits.keepAlive || bodyFollows !== false) response.shouldKeepAlive = false;
+  response.whole = true;
+  slot.enter("reading", limits.readMs, () => slot.socket.destroy());
+  response.once("finish", () => slot.enter("idle"));
+  response.writeHead(status, {
+    "Content-Type": type,
+    "Content-Length": Buffer.byteLength(body),
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Request-Id": requestIdOf(headers["x-request-id"], response.id),
+    ...(allow === undefined ? {} : { Allow: allow }),
+  });
+  response.end(body);
+}
+
+function written(answer: AdminResponse, id: number): [type: string, body: string | Buffer] {
+  if (!("json" in answer)) return [answer.type, answer.body];
+  return ["application/json", `${JSON.stringify({ id, ...answer.json }, undefined, 2)}\n`];
+}
+
+async function listening(
+  server: Server,
+  { host, port }: { host: string; port: number },
+): Promise<AddressInfo> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen({ host, port, backlog: BACKLOG }, resolve);
+  await promise;
+  server.off("error", reject);
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("not listening on a port");
+  return address;
+}
+
+async function closed(server: Server, open: ReadonlyMap<Socket, AdminConnection>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.close(() => resolve());
+  const timer = setTimeout(() => {
+    for (const socket of open.keys()) socket.destroy();
+  }, CLOSE_TIMEOUT_MS);
+  await promise;
+  clearTimeout(timer);
+}

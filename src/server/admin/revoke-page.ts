@@ -1,0 +1,59 @@
+import type { AdminResponse, AdminPage } from "../../core/admin-page.ts";
+import type { Revocation } from "../../core/revocation.ts";
+
+/** What an operator wants to be revoked; texts as they came. */
+export interface RevocationQuery {
+  readonly jti: readonly string[];
+  readonly subject: string | undefined;
+  /** Whose tokens of the subject; left out, every issuer's. */
+  readonly issuer: string | undefined;
+  /** Issued before this time; left out with a subject, until now. */
+  readonly before: string | undefined;
+  /** A token, from the `Authorization` of the request. */
+  readonly token: string | undefined;
+}
+
+/** What was made of it. Rejected with the message when it cannot be understood, or the token is not accepted. */
+export type RevocationResult =
+  | { readonly refused: string }
+  | { readonly revoked: readonly Revocation[]; readonly kept: boolean };
+
+const PARAMETERS = new Set(["jti", "subject", "issuer", "before"]);
+const BEARER = /^Bearer +(\S+)$/i;
+
+/**
+ * `POST /-/revoke?jti=`, `?subject=&issuer=&before=`, `?before=`, or with a token in `Authorization`: ends tokens before
+ * their time.
+ */
+export function revokePage(
+  revoke: (query: RevocationQuery) => Promise<RevocationResult>,
+): AdminPage {
+  return {
+    path: "/-/revoke",
+    method: "POST",
+    audience: "allowed",
+    async answer({ query, headers }) {
+      const unknown = [...query.keys()].find((name) => !PARAMETERS.has(name));
+      if (unknown !== undefined) {
+        return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
+      }
+      const one = (name: string): string | undefined => query.get(name) ?? undefined;
+      const result = await revoke({
+        ...{ jti: query.getAll("jti"), subject: one("subject"), issuer: one("issuer") },
+        ...{ before: one("before"), token: BEARER.exec(headers.authorization ?? "")?.[1] },
+      });
+      return "refused" in result ? refusal(result.refused) : done(result.kept);
+    },
+  };
+}
+
+function done(kept: boolean): AdminResponse {
+  const message = kept
+    ? "Revoked"
+    : "Revoked until the next start: there is no journal, or it cannot be written";
+  return { status: 200, json: { message, success: true, kept } };
+}
+
+function refusal(message: string): AdminResponse {
+  return { status: 400, json: { message: `Nothing was revoked: ${message}`, success: false } };
+}

@@ -1,0 +1,180 @@
+import type { Endpoint, EndpointCall } from "../../core/request/endpoint.ts";
+import { type ErrorCode, GateError } from "../../core/request/errors.ts";
+import type { LoginService } from "../../core/login.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { LoginResult } from "../../core/request/outcome.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { sendContinue } from "../../lib/http/send-continue.ts";
+import { envelopeAnswer } from "../request/write-answer.ts";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import { ForbiddenMemberError, isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import type { Transfer } from "../../core/request/transfer.ts";
+
+export const AUTHENTICATE_PATH = "/api/authenticate";
+
+export interface AuthenticateOptions {
+  readonly logins: LoginService;
+  readonly observer: Pick<Observer, "loginFinished">;
+  readonly clock: Clock;
+}
+
+/** `POST /api/authenticate`: exchanges a name and a password for a token. */
+export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
+  return {
+    name: "authenticate",
+    methods: ["POST"],
+    auth: "none",
+    checkHead: checkLoginHead,
+    async answer(call) {
+      const started = options.clock.monotonic();
+      let result: LoginResult = "error";
+      try {
+        const { username, password } = await readLogin(call);
+        const answer = await options.logins.logIn(username, password, call.request.client);
+        result = "success";
+        const { id, requestId } = call.request;
+        const envelope = { id, message: "Authentication succeeded", success: true, ...answer };
+        return envelopeAnswer(200, envelope, requestId);
+      } catch (error) {
+        result = loginResult(error);
+        throw error;
+      } finally {
+        options.observer.loginFinished(result, (options.clock.monotonic() - started) / 1000);
+      }
+    },
+  };
+}
+
+async function readLogin({
+  request,
+  incoming,
+  response,
+  transfer,
+}: EndpointCall): Promise<LoginRequest> {
+  checkLoginHead(request, incoming);
+  if (request.expectsContinue) sendContinue(response);
+  const body = await readBody(incoming, response, LOGIN_BODY_BYTES, transfer);
+  transfer.bytesIn = body.length;
+  return parseLoginRequest(body);
+}
+
+const RESULTS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
+  bad_credentials: "bad_credentials",
+  login_throttled: "throttled",
+  login_queue_full: "queue_full",
+  users_unavailable: "unavailable",
+  login_malformed: "malformed",
+  login_media_type: "malformed",
+  login_too_large: "malformed",
+  bad_request: "malformed",
+};
+
+function loginResult(error: unknown): LoginResult {
+  return (error instanceof GateError ? RESULTS[error.code] : undefined) ?? "error";
+}
+
+/** The largest login body, in bytes. */
+const LOGIN_BODY_BYTES = 16 * 1024;
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
+
+/** The body of a login. */
+export interface LoginRequest {
+  readonly username: string;
+  readonly password: string;
+}
+
+/**
+ * Requires a single `Content-Type` of JSON in UTF-8 without a content coding (RFC 9110 §8.3, §8.4).
+ * @throws GateError `login_media_type` or `login_too_large`.
+ */
+export function checkLoginHead(
+  { bodyLength }: Pick<GateRequest, "bodyLength">,
+  { headersDistinct: headers }: Pick<IncomingMessage, "headersDistinct">,
+): void {
+  const types = headers["content-type"] ?? [];
+  const isJson = types.length === 1 && types.every((type) => JSON_TYPE.test(type.trim()));
+  if (!isJson || headers["content-encoding"] !== undefined) {
+    throw new GateError("login_media_type");
+  }
+  if (bodyLength > LOGIN_BODY_BYTES) throw new GateError("login_too_large");
+}
+
+/** @throws GateError `login_malformed`; its message names the field, never the value. */
+export function parseLoginRequest(body: Buffer): LoginRequest {
+  const value = parseBody(body);
+  if (!isJsonObject(value)) throw malformed("The request body must be a JSON object");
+  return { username: textField(value, "username"), password: textField(value, "password") };
+}
+
+function parseBody(body: Buffer): unknown {
+  try {
+    return parseStrictJson(utf8.decode(body));
+  } catch (error) {
+    // Without the cause: a JSON error quotes the text, which holds a password.
+    const why = error instanceof SyntaxError ? "not_json" : "not_utf8";
+    throw new GateError("login_malformed", {
+      message:
+        error instanceof ForbiddenMemberError
+          ? "The request body must not have a field named __proto__"
+          : "The request body must be valid JSON without duplicate fields",
+      reason: why,
+    });
+  }
+}
+
+function textField(value: Record<string, unknown>, field: "username" | "password"): string {
+  const text = Object.hasOwn(value, field) ? value[field] : undefined;
+  if (typeof text !== "string") throw malformed(`The field ${field} must be a string`);
+  if (text === "") throw malformed(`The field ${field} must not be empty`);
+  return text;
+}
+
+function malformed(message: string): GateError {
+  return new GateError("login_malformed", { message, reason: "malformed" });
+}
+
+/**
+ * Reads a whole body.
+ *
+ * @param response closes if the client leaves or gets a 408. The request itself does not close once its response is out.
+ * @param limit maximum size in bytes.
+ * @param transfer reports the bytes buffered until the body is complete.
+ * @throws GateError `login_too_large` beyond the limit, `bad_request` if the client leaves before the end.
+ */
+function readBody(
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  limit: number,
+  transfer: Transfer,
+): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  transfer.holder = {
+    get bufferedBytes() {
+      return bytes;
+    },
+  };
+  const onData = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    if (bytes > limit) finish(new GateError("login_too_large"));
+    else chunks.push(chunk);
+  };
+  const onEnd = (): void => finish(undefined);
+  const onClose = (): void => finish(new GateError("bad_request", { reason: "client_gone" }));
+  function finish(error: GateError | undefined): void {
+    incoming.off("data", onData).off("end", onEnd);
+    response.off("close", onClose);
+    transfer.holder = undefined;
+    if (error === undefined) resolve(Buffer.concat(chunks, bytes));
+    else reject(error);
+  }
+  incoming.on("data", onData).once("end", onEnd);
+  response.once("close", onClose);
+  if (incoming.readableEnded) onEnd();
+  else if (incoming.destroyed || response.destroyed) onClose();
+  return promise;
+}

@@ -1,0 +1,41 @@
+import type { AdminPage } from "../../core/admin-page.ts";
+import type { Endpoint } from "../../core/request/endpoint.ts";
+import { envelopeAnswer } from "../request/write-answer.ts";
+
+/** The usual path at identity providers. */
+export const KEY_SET_PATH = "/.well-known/jwks.json";
+
+/** Shorter than the time for which a new key is published before it signs, so that caches have it by then. */
+const KEPT_FOR_S = 60;
+
+const MESSAGE = "Public keys";
+
+/** Returns the public keys as members of a JWK Set. */
+type PublicKeys = () => readonly object[];
+
+/** The public keys on the admin listener. */
+export function keySetPage(keys: PublicKeys): AdminPage {
+  return {
+    path: KEY_SET_PATH,
+    method: "GET",
+    audience: "everybody",
+    answer: () => ({ status: 200, json: { message: MESSAGE, success: true, keys: keys() } }),
+  };
+}
+
+/** The public keys on the main listener, for everybody. Readers ignore the members of the envelope (RFC 7517 §5). */
+export function keySetEndpoint(keys: PublicKeys): Endpoint {
+  return {
+    name: "jwks",
+    methods: ["GET", "HEAD"],
+    auth: "none",
+    async answer({ request }) {
+      const envelope = { id: request.id, message: MESSAGE, success: true, keys: keys() };
+      const answer = envelopeAnswer(200, envelope, request.requestId);
+      const headers = answer.headers.map((value) =>
+        value === "no-store" ? `public, max-age=${KEPT_FOR_S}` : value,
+      );
+      return { ...answer, headers };
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import type { Endpoint } from "../../core/request/endpoint.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { Identity } from "../../core/request/identity.ts";
+import { envelopeAnswer } from "../request/write-answer.ts";
+
+export const LOGOUT_PATH = "/api/logout";
+
+export interface LogoutOptions {
+  /** The issuer of our own tokens. Nobody else's end here: who issued them goes on accepting them. */
+  readonly issuer: string;
+  /** Ends the token of a caller; resolves when it is accepted nowhere any more. */
+  readonly revoke: (caller: Identity) => Promise<void>;
+}
+
+/** `POST /api/logout`: the token of the request ends now. With one that was revoked before, it says the same again. */
+export function logoutEndpoint({ issuer, revoke }: LogoutOptions): Endpoint {
+  return {
+    name: "logout",
+    methods: ["POST", "DELETE"],
+    auth: "required",
+    acceptsRevoked: true,
+    async answer({ request, identity }) {
+      if (identity?.issuer !== issuer) throw new GateError("forbidden");
+      await revoke(identity);
+      const envelope = { id: request.id, message: "Logged out", success: true };
+      return envelopeAnswer(200, envelope, request.requestId);
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { constants, open } from "node:fs/promises";
+import { GateError, type Reason } from "../../core/request/errors.ts";
+import { VERSION_FORM, type VersionSource } from "../../core/version-source.ts";
+
+/** Maximum number of bytes read from the file. */
+const MAX_BYTES = 256;
+/** Without O_NONBLOCK, opening a pipe waits for a writer. */
+const HOW = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/** @param version already validated. */
+export function fixedVersion(version: string): VersionSource {
+  return { current: async () => version };
+}
+
+/** Reads the file for each answer, so that an update of the API shows at once. */
+export function fileVersion(path: string): VersionSource {
+  return {
+    async current() {
+      const text = await firstBytes(path);
+      if (!VERSION_FORM.test(text)) throw unavailable("version_malformed", undefined);
+      return text;
+    },
+  };
+}
+
+async function firstBytes(path: string): Promise<string> {
+  try {
+    await using file = await open(path, HOW);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_BYTES), 0, MAX_BYTES, 0);
+    return buffer.toString("utf8", 0, bytesRead).trim();
+  } catch (error) {
+    throw unavailable("version_unreadable", error);
+  }
+}
+
+function unavailable(reason: Reason, cause: unknown): GateError {
+  return new GateError("version_unavailable", { reason, cause });
+}

@@ -1,0 +1,56 @@
+import type { IncomingMessage as Message } from "node:http";
+import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { ClientReading } from "../../core/request/client-reading.ts";
+import { ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
+import { IncomingMessage } from "../../lib/http/node-http.ts";
+
+/** Maximum bytes of a request body to buffer; beyond it, reading from the client stops. */
+const MAX_BUFFERED_BYTES = 64 * 1024;
+/** Maximum chunks of a request body to buffer: chunks of one byte cost far more memory than their content. */
+const MAX_BUFFERED_CHUNKS = 64;
+/** Chunks of one read that count as one unit of event-loop time. */
+const CHUNKS_PER_CHARGE = 64;
+
+/** Creates a class of requests whose bodies are bounded and count towards the budget. */
+export function createBoundedRequestClass(
+  buffered: BufferedBytes,
+  reading: ClientReading,
+): typeof Message {
+  return class BoundedRequest extends IncomingMessage {
+    #buffered = 0;
+    #chunks = 0;
+    #coalescer: ChunkCoalescer | undefined;
+
+    /** Node passes the body to this method; false stops reading. */
+    override push(chunk: Buffer | null): boolean {
+      if (chunk === null) {
+        this.#coalescer?.flush();
+        return super.push(null);
+      }
+      if (this.#chunks % CHUNKS_PER_CHARGE === 0) reading.charge(this.socket);
+      // With a Content-Length, each read yields one chunk.
+      if (this.headers["content-length"] !== undefined) return this.#take(chunk);
+      this.#chunks += 1;
+      this.#coalescer ??= new ChunkCoalescer((block) => void this.#take(block));
+      this.#coalescer.add(chunk);
+      return !this.#isFull();
+    }
+
+    #take(chunk: Buffer): boolean {
+      const more = super.push(chunk);
+      this.#buffered = this.readableLength === 0 ? 0 : this.#buffered + 1;
+      if (this.#buffered === 0) return more;
+      buffered.measure(this.socket);
+      return more && !this.#isFull();
+    }
+
+    #isFull(): boolean {
+      const { readableLength } = this;
+      if (readableLength === 0) return false;
+      return (
+        this.#buffered >= MAX_BUFFERED_CHUNKS ||
+        readableLength >= (buffered.scarce ? 1 : MAX_BUFFERED_BYTES)
+      );
+    }
+  };
+}

@@ -1,0 +1,87 @@
+import type { Duplex } from "node:stream";
+import { GateError } from "../../core/request/errors.ts";
+import { isRefusalReason } from "../../core/request/outcome.ts";
+import { errorAnswer } from "../request/write-answer.ts";
+import { lingeringClose } from "./lingering-close.ts";
+import { requestIdOf } from "../request/intake.ts";
+import {
+  type ParserError,
+  parserErrorCode,
+  parserReason,
+  refusedRequestLine,
+} from "./parser-refusal.ts";
+import { refuseSocket, type SocketRefusal } from "./refuse-socket.ts";
+import { TrackedResponse } from "../request/tracked-response.ts";
+
+/**
+ * Creates the handler for requests that Node's parser or timeouts refuse. They get the error envelope, too: as the
+ * response to the current request, or on its own if no request has begun. A response that is partly written can only
+ * be aborted, unless the error follows its request: then the response is finished and the connection closed after it.
+ */
+export function createClientErrorHandler(
+  options: SocketRefusal,
+): (error: ParserError, socket: Duplex) => void {
+  /** Connections that close after their pending responses. */
+  const ending = new WeakSet<Duplex>();
+  return (error, socket) => {
+    if (socket.writableEnded) {
+      lingeringClose(socket);
+      return;
+    }
+    const response = currentResponse(socket);
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const code = parserErrorCode(error);
+    const refusal = (): GateError => new GateError(code, { reason: parserReason(error) });
+    if (response?.req.complete === true) {
+      // The current request is complete, so its response is still due; the error concerns what follows it.
+      if (ending.has(socket)) return;
+      ending.add(socket);
+      if (isRefusalReason(code)) options.observer.requestRefused(code);
+      afterPendingResponses(socket, () => {
+        if (error.code === "HPE_CLOSED_CONNECTION" || !socket.writable) lingeringClose(socket);
+        else refuseSocket(refusal(), socket, options, refusedRequestLine(error));
+      });
+      return;
+    }
+    if (response?.whole === true) {
+      lingeringClose(socket);
+      return;
+    }
+    if (response?.headersSent === true) {
+      socket.destroy();
+      return;
+    }
+    if (isRefusalReason(code)) options.observer.requestRefused(code);
+    if (response === undefined) {
+      refuseSocket(refusal(), socket, options, refusedRequestLine(error));
+    } else interrupt(refusal(), response, options.realm());
+  };
+}
+
+/** Calls `next` after the responses to all complete requests, in order. */
+function afterPendingResponses(socket: Duplex, next: () => void): void {
+  const response = currentResponse(socket);
+  if (response === undefined) next();
+  else response.once("close", () => afterPendingResponses(socket, next));
+}
+
+/**
+ * Returns the response that a socket is writing. Node keeps it under this name; its own default handler uses it, too.
+ */
+export function currentResponse(socket: Duplex): TrackedResponse | undefined {
+  const response: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
+  return response instanceof TrackedResponse ? response : undefined;
+}
+
+/** Responds to the current request in place of its handler. */
+export function interrupt(error: GateError, response: TrackedResponse, realm: string): void {
+  const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
+  const answer = errorAnswer(error, response.id, requestId, realm);
+  response.interruption ??= error.reason ?? error.code;
+  response.whole = true;
+  response.writeHead(answer.status, [...answer.headers]);
+  response.end(answer.body);
+}

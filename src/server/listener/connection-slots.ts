@@ -1,0 +1,65 @@
+import { type Server, Socket } from "node:net";
+import { currentResponse } from "./client-error.ts";
+
+/** The open connections by client, oldest first. */
+export class ConnectionSlots {
+  /** Each with the function that releases its slot. */
+  readonly #byClient = new Map<string, Map<Socket, () => void>>();
+  /** The TLS socket over an accepted connection, if any. */
+  readonly #secured = new WeakMap<Socket, Socket>();
+  readonly #switched = new WeakSet<Socket>();
+
+  /** @param server its events `secureConnection` and `upgrade` say what a connection carries. */
+  constructor(server: Server) {
+    server.on("secureConnection", (socket: Socket) => {
+      const below: unknown = "_parent" in socket ? socket._parent : undefined;
+      if (below instanceof Socket) this.#secured.set(below, socket);
+    });
+    server.on("upgrade", ({ socket }: { socket: Socket }) => void this.#switched.add(socket));
+  }
+
+  /** @param release called once, when the connection closes or is evicted. */
+  take(client: string, socket: Socket, release: () => void): void {
+    const slots = this.#byClient.get(client) ?? new Map<Socket, () => void>();
+    this.#byClient.set(client, slots.set(socket, release));
+    socket.once("close", () => this.#remove(client, socket));
+  }
+
+  /**
+   * Evicts the oldest evictable connection of the client with the most: one that is idle, or has sent only part of a
+   * head or a login, but no permitted request. Only if that client has more connections than the newcomer would.
+   *
+   * @returns whether a slot is free now.
+   */
+  evictFor(newcomer: string): boolean {
+    let most = (this.#byClient.get(newcomer)?.size ?? 0) + 1;
+    let heaviest: string | undefined;
+    let idle: Socket | undefined;
+    for (const [client, slots] of this.#byClient) {
+      if (slots.size <= most) continue;
+      const found = [...slots.keys()].find((socket) => this.#isIdle(socket));
+      if (found === undefined) continue;
+      most = slots.size;
+      heaviest = client;
+      idle = found;
+    }
+    if (heaviest === undefined || idle === undefined) return false;
+    this.#remove(heaviest, idle);
+    idle.destroy();
+    return true;
+  }
+
+  #isIdle(accepted: Socket): boolean {
+    const socket = this.#secured.get(accepted) ?? accepted;
+    return !this.#switched.has(socket) && currentResponse(socket)?.permit === undefined;
+  }
+
+  #remove(client: string, socket: Socket): void {
+    const slots = this.#byClient.get(client);
+    const release = slots?.get(socket);
+    if (slots === undefined || release === undefined) return;
+    slots.delete(socket);
+    if (slots.size === 0) this.#byClient.delete(client);
+    release();
+  }
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage } from "node:http";
+
+/** Maximum bytes of an unwanted body to read. */
+const MAX_DISCARDED_BYTES = 1024 * 1024;
+/** How long discarding may take, in milliseconds. */
+const DISCARD_TIMEOUT_MS = 1_000;
+
+/** Whether a body is small enough to discard, judging by its Content-Length. */
+export function isDiscardable({ headers }: IncomingMessage): boolean {
+  return Number(headers["content-length"] ?? 0) <= MAX_DISCARDED_BYTES;
+}
+
+/**
+ * Discards the rest of a body, so that the connection can be reused for another request.
+ *
+ * @returns whether it ended; false if it was too large or too slow, or the client left.
+ */
+export function discardBody(request: IncomingMessage): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let bytes = 0;
+  const timer = setTimeout(() => finish(false), DISCARD_TIMEOUT_MS);
+  const onData = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    if (bytes > MAX_DISCARDED_BYTES) finish(false);
+  };
+  const onEnd = (): void => finish(true);
+  const onClose = (): void => finish(request.complete);
+  function finish(whole: boolean): void {
+    clearTimeout(timer);
+    request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
+    if (!whole) request.pause();
+    resolve(whole);
+  }
+  request.on("data", onData).once("end", onEnd).once("close", onClose).once("error", onClose);
+  request.resume();
+  return promise;
+}
+
+/** Discards the rest of a body, if any, in the background. Closes the connection if the rest is too large. */
+export function discardUnreadBody(request: IncomingMessage): void {
+  if (request.complete || request.readableEnded || request.destroyed) return;
+  void discardBody(request).then((whole) => {
+    if (!whole) request.socket.destroySoon();
+  });
+}

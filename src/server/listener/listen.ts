@@ -1,0 +1,250 @@
+import type { Server } from "node:http";
+import { Server as SecureServer } from "node:https";
+import type { Socket } from "node:net";
+import { Server as TlsServer } from "node:tls";
+import type { Log } from "../../core/log.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import { clientNetwork } from "../../lib/http/client-network.ts";
+import { type Networks, unmapAddress } from "../../lib/http/networks.ts";
+import { createServer } from "../../lib/http/node-http.ts";
+import { createBoundedRequestClass } from "./bounded-request.ts";
+import { type ClientTimeouts, setClientTimeouts } from "./client-timeouts.ts";
+import { currentResponse } from "./client-error.ts";
+import type { ConnectionCounts, ConnectionLimits } from "./connection-counts.ts";
+import { limitConnections } from "./connection-limit.ts";
+import type { ConnectionLedger } from "./connection-ledger.ts";
+import { refuseUnderWay, type RequestUnderWay } from "../request/cut-request.ts";
+import { lingeringClose } from "./lingering-close.ts";
+import type { FairReading } from "./reading/fair-reading.ts";
+import { attachHandlers } from "./server-events.ts";
+import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
+import type { Pipeline } from "../request/pipeline.ts";
+import { createTlsServer, renewContext, type ServerTls } from "../tls/tls-listener.ts";
+import { TrackedResponse } from "../request/tracked-response.ts";
+
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Whether several threads accept on the port. */
+  readonly shared: boolean;
+  /** Counts the open connections of all threads. */
+  readonly counts: ConnectionCounts;
+  /** Undefined for plain HTTP. */
+  readonly tls: ServerTls | undefined;
+  readonly limits: {
+    readonly headerBytes: number;
+    readonly connections: number;
+    readonly connectionsPerAddress: number;
+  };
+  /** Exempt from the limit per address, since many clients are behind them. */
+  readonly trustedProxies: Networks;
+  readonly timeouts: ClientTimeouts & {
+    /** Milliseconds without a byte in either direction during a request (a client that never reads). */
+    readonly stall: number;
+  };
+  readonly pipeline: Pipeline;
+  /** Counts what is buffered for connections. */
+  readonly buffered: BufferedBytes & Pick<ConnectionLedger, "trackServer">;
+  /** Shares the time for reading from clients. */
+  readonly reading: FairReading;
+  readonly nextId: () => number;
+  readonly realm: () => string;
+  readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
+  readonly log: Log;
+}
+
+/** The options that may change while it listens. An open connection keeps its certificate. */
+export type ListenChanges = Pick<ListenOptions, "tls" | "limits" | "timeouts">;
+
+export interface Listener {
+  readonly address: string;
+  readonly port: number;
+  /**
+   * Applies new limits, timeouts and another certificate, but not another address or `limits.headerBytes`, and no
+   * change to or from plain HTTP. Throws the error of OpenSSL if the certificate is unusable, and then changes
+   * nothing.
+   */
+  change(changes: ListenChanges): void;
+  /** Makes responses that have not started announce that their connection closes. */
+  announceClose(): void;
+  /** Stops accepting connections; resolves when the open ones have closed. */
+  close(): Promise<void>;
+  /** Closes idle connections. */
+  closeIdle(): void;
+  /** Answers pending requests with 503, and closes all other connections. */
+  refuseAll(): void;
+  /** The permitted requests that have not been answered completely. */
+  requests(): Iterable<RequestUnderWay>;
+  /** Closes all connections at once. */
+  closeAll(): void;
+}
+
+/**
+ * Bytes of a response to buffer for a slow client before the backend is paused. With Node's 64 KiB every part of a
+ * large response pauses the flow: a download over TLS took 1.12 times the processor time.
+ */
+const HIGH_WATER_MARK = 256 * 1024;
+
+/**
+ * The backlog of connections to accept; Linux caps it at `net.core.somaxconn`, 4,096 by default. Node accepts one
+ * connection per turn of the event loop. With Node's default of 511, Linux drops further ones, whose clients retry
+ * after 1, 3 and 7 s.
+ */
+const BACKLOG = 4_096;
+
+/** Listens for clients and hands every request to the pipeline. Rejects when the port is not available. */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const server = createHttpServer(options);
+  const listener = new HttpListener(server, options);
+  listener.change({ ...options, tls: undefined });
+  limitConnections(server, {
+    counts: options.counts,
+    limits: () => listener.connectionLimits,
+    clientOf: clientNetwork,
+    exempt: options.trustedProxies,
+    admit: (socket, client, begin) => options.reading.accept(socket, client, begin),
+    onRefused: (broken) =>
+      options.observer.requestRefused(
+        broken === "total" ? "connections" : "connections_per_address",
+      ),
+  });
+  // The limit in bytes bounds the number of fields; Node's limit would hide fields instead of refusing them.
+  server.maxHeadersCount = 0;
+  listener.track();
+  options.buffered.trackServer(server, (socket) => clientOf(socket, options.trustedProxies));
+  attachHandlers(server, options);
+  await listener.open();
+  return listener;
+}
+
+class HttpListener implements Listener {
+  readonly #server: Server;
+  readonly #options: ListenOptions;
+  #sockets: ListeningSockets | undefined;
+  #connections: ReadonlySet<Socket> = new Set();
+  /** The sockets that answers are written to: under TLS, those around the connections. */
+  #open: ReadonlySet<Socket> = new Set();
+  connectionLimits: ConnectionLimits = { total: 0, perClient: 0 };
+
+  constructor(server: Server, options: ListenOptions) {
+    this.#server = server;
+    this.#options = options;
+  }
+
+  get address(): string {
+    return this.#sockets?.host ?? this.#options.host;
+  }
+
+  get port(): number {
+    return this.#sockets?.port ?? this.#options.port;
+  }
+
+  /** Follows every connection from now on. */
+  track(): void {
+    const server = this.#server;
+    const { reading, trustedProxies } = this.#options;
+    const event = server instanceof TlsServer ? "secureConnection" : "connection";
+    this.#connections = trackOpen(server, "connection");
+    this.#open = event === "connection" ? this.#connections : trackOpen(server, event);
+    server.on(event, (socket: Socket) => {
+      useLingeringClose(socket);
+      reading.track(socket, clientOf(socket, trustedProxies));
+    });
+  }
+
+  async open(): Promise<void> {
+    const { host, port, shared, log } = this.#options;
+    this.#sockets = await listenOn(
+      this.#server,
+      { host, port, shared, backlog: BACKLOG },
+      { highWaterMark: HIGH_WATER_MARK },
+      (error) => log.error("the listener failed", { error }),
+    );
+  }
+
+  change({ tls, limits, timeouts }: ListenChanges): void {
+    const server = this.#server;
+    if (tls !== undefined && server instanceof SecureServer) renewContext(server, tls);
+    this.connectionLimits = { total: limits.connections, perClient: limits.connectionsPerAddress };
+    setClientTimeouts(server, timeouts);
+    server.setTimeout(timeouts.stall);
+  }
+
+  announceClose(): void {
+    for (const socket of this.#open) {
+      const response = currentResponse(socket);
+      if (response?.headersSent === false) response.shouldKeepAlive = false;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#sockets?.close();
+  }
+
+  closeIdle(): void {
+    this.#server.closeIdleConnections();
+  }
+
+  *requests(): Iterable<RequestUnderWay> {
+    for (const socket of this.#open) {
+      const permit = currentResponse(socket)?.permit;
+      if (permit !== undefined) yield { permit, socket };
+    }
+  }
+
+  refuseAll(): void {
+    const { observer, realm } = this.#options;
+    for (const socket of this.#open) {
+      if (refuseUnderWay(socket, "drain_timeout", realm())) {
+        observer.requestRefused("drain_timeout");
+      } else socket.destroy();
+    }
+  }
+
+  closeAll(): void {
+    // Node's own `closeAllConnections` leaves out WebSockets, and connections whose TLS handshake is not over.
+    for (const socket of this.#connections) socket.destroy();
+  }
+}
+
+/**
+ * Returns the client of a connection: the network of the peer. Behind a trusted proxy, each connection is a client of
+ * its own.
+ */
+function clientOf({ remoteAddress = "", remotePort }: Socket, trustedProxies: Networks): string {
+  const peer = unmapAddress(remoteAddress);
+  return trustedProxies.has(peer) ? `${peer} ${remotePort}` : clientNetwork(peer);
+}
+
+/** Node calls `destroySoon` after the last response; by default it closes at once. */
+function useLingeringClose(socket: Socket): void {
+  socket.destroySoon = () => lingeringClose(socket);
+}
+
+/** Tracks the open sockets of this event; those of `secureConnection` wrap those of `connection`. */
+function trackOpen(server: Server, event: "connection" | "secureConnection"): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  server.on(event, (socket: Socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+  return open;
+}
+
+function createHttpServer(options: ListenOptions): Server {
+  const { header } = options.timeouts;
+  const http = {
+    maxHeaderSize: options.limits.headerBytes,
+    // The intake refuses it with the error envelope.
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    noDelay: true,
+    optimizeEmptyRequests: true,
+    highWaterMark: HIGH_WATER_MARK,
+    IncomingMessage: createBoundedRequestClass(options.buffered, options.reading),
+    ServerResponse: TrackedResponse,
+  };
+  if (options.tls === undefined) return createServer(http);
+  return createTlsServer({ ...http, handshakeTimeout: header }, options.tls);
+}

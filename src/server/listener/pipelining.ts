@@ -1,0 +1,135 @@
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
+import { DeferredQueue } from "../../lib/async/deferred-queue.ts";
+import { ReadPause } from "./reading/read-pause.ts";
+import type { TrackedResponse } from "../request/tracked-response.ts";
+
+/** Starts handling a request. */
+type RequestHandler = (request: IncomingMessage, response: TrackedResponse) => void;
+
+/** The limits on what may be queued on one connection. */
+interface PipeliningLimits {
+  /** Requests waiting for earlier responses… */
+  readonly requests: number;
+  /** …and the header names and values that they have together. */
+  readonly strings: number;
+}
+
+/** A hundred requests with twenty fields each. */
+const DEFAULT_LIMITS: PipeliningLimits = { requests: 100, strings: 4_000 };
+/** Memory of queued requests, in bytes, beyond which reading from the client pauses. */
+const MAX_QUEUED_BYTES = 64 * 1024;
+/** Queued requests that start per turn of the event loop: a millisecond of work, responses included. */
+const PER_TURN = 4;
+/** Memory of a parsed request and its response besides text, and of each name and value, in bytes. */
+const REQUEST_BYTES = 3_000;
+const STRING_BYTES = 24;
+
+/** The requests queued on one connection. */
+class PipelinedRequests implements BufferHolder {
+  requests = 0;
+  strings = 0;
+  readonly reading: ReadPause;
+  #headBytes = 0;
+  /** Only the last one can have a body that is still arriving. */
+  #last: IncomingMessage | undefined;
+
+  constructor(socket: Socket) {
+    this.reading = new ReadPause(socket);
+  }
+
+  get bufferedBytes(): number {
+    return this.#headBytes + (this.#last?.readableLength ?? 0);
+  }
+
+  /** Adds a request and redeferred the memory of its head, to pass to `remove`. */
+  add(request: IncomingMessage): number {
+    const bytes = headBytesOf(request);
+    this.requests += 1;
+    this.strings += request.rawHeaders.length;
+    this.#headBytes += bytes;
+    this.#last = request;
+    return bytes;
+  }
+
+  remove(request: IncomingMessage, bytes: number): void {
+    this.requests -= 1;
+    this.strings -= request.rawHeaders.length;
+    this.#headBytes -= bytes;
+    if (this.#last === request) this.#last = undefined;
+  }
+}
+
+/**
+ * Starts the requests of a connection one at a time, each after the response to the one before. Node emits all
+ * pipelined requests at once: their responses would be buffered for a client that may never read them, and of two
+ * requests that change something the second could reach the backend first (RFC 9112 §9.3.2).
+ *
+ * Two limits apply. Reading from the client pauses while its queued requests exceed their share of memory; and the
+ * number of requests in one read is bounded.
+ *
+ * A few pipelined requests start per turn of the event loop, over all connections, first in, first out: Node accepts
+ * one connection per turn, so long deferred would keep out new clients.
+ *
+ * A request that is queued alone starts at once. Over TLS, clients that do not pipeline send such requests, too: they
+ * read a response before Node learns that it was written.
+ *
+ * @param refused called for each connection that is closed for exceeding a limit.
+ * @param limits the limits for one connection.
+ */
+export function serializePipelined(
+  handle: RequestHandler,
+  refused: () => void,
+  buffered: BufferedBytes,
+  limits = DEFAULT_LIMITS,
+): RequestHandler {
+  const waiting = new WeakMap<Socket, PipelinedRequests>();
+  const deferred = new DeferredQueue(PER_TURN);
+  const readable = (): number => (buffered.scarce ? 0 : MAX_QUEUED_BYTES);
+
+  function queuedOn(socket: Socket): PipelinedRequests {
+    const known = waiting.get(socket);
+    if (known !== undefined) return known;
+    const queued = new PipelinedRequests(socket);
+    waiting.set(socket, queued);
+    buffered.track(socket, queued);
+    return queued;
+  }
+
+  return (request, response) => {
+    const { socket } = request;
+    // Data after the last response is discarded.
+    if (socket.writableEnded || socket.destroyed) return;
+    if (response.socket !== null) {
+      handle(request, response);
+      return;
+    }
+    const queued = queuedOn(socket);
+    const bytes = queued.add(request);
+    if (queued.requests > limits.requests || queued.strings > limits.strings) {
+      socket.destroy();
+      refused();
+      return;
+    }
+    if (queued.bufferedBytes > readable()) queued.reading.pause();
+    // A single request is bounded by the limit on heads, and the next sweep of the budget counts it.
+    if (queued.requests > 1) buffered.measure(socket);
+    const proceed = (): void => {
+      queued.remove(request, bytes);
+      if (queued.bufferedBytes <= readable() / 2) queued.reading.resume();
+      if (!socket.writableEnded && !socket.destroyed) handle(request, response);
+    };
+    response.onTurn = () => {
+      if (queued.requests === 1) proceed();
+      else deferred.defer(proceed);
+    };
+  };
+}
+
+/** Estimates the memory of a parsed head, in bytes. */
+function headBytesOf({ rawHeaders, url }: IncomingMessage): number {
+  let bytes = REQUEST_BYTES + (url?.length ?? 0);
+  for (const text of rawHeaders) bytes += STRING_BYTES + text.length;
+  return bytes;
+}

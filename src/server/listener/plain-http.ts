@@ -1,0 +1,26 @@
+import { Socket } from "node:net";
+import { GateError } from "../../core/request/errors.ts";
+import { refuseSocket, type SocketRefusal } from "./refuse-socket.ts";
+
+/** The errors of OpenSSL for a first record that looks like an HTTP request, to a server or to a proxy. */
+const HTTP_IN_THE_CLEAR = ["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"];
+
+/**
+ * Answers plain HTTP on the TLS port in plain HTTP, as nginx (497) and Go do. Call it when Node reports the failed
+ * handshake: the TCP connection below can then still be written to.
+ *
+ * @returns whether plain HTTP was the cause.
+ */
+export function refusePlainHttp(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  options: SocketRefusal,
+): boolean {
+  if (!HTTP_IN_THE_CLEAR.includes(error.code ?? "")) return false;
+  // Node keeps the socket below TLS under this name.
+  const below: unknown = "_parent" in socket ? socket._parent : undefined;
+  if (!(below instanceof Socket) || !below.writable) return false;
+  options.observer.requestRefused("plain_http");
+  refuseSocket(new GateError("plain_http"), below, options);
+  return true;
+}

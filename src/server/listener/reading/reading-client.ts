@@ -1,0 +1,56 @@
+import type { Socket } from "node:net";
+
+/** The half-life of a client's usage, in milliseconds; it decays in steps. */
+const HALF_LIFE_MS = 32;
+const STEPS = 8;
+const STEP_MS = HALF_LIFE_MS / STEPS;
+const LEFT_AFTER_STEP = 0.5 ** (1 / STEPS);
+
+/** One client: all connections of an address, or a single connection of a trusted proxy. */
+export class ReadingClient {
+  /** Open connections. */
+  open = 0;
+  /** Connections that are being read. */
+  readonly reading = new Set<Socket>();
+  /** Connections that are paused, in the order in which they resume. */
+  readonly paused = new Map<Socket, () => void>();
+  /** Connections that have not started, in the same order. They cost more, so paused ones resume first. */
+  readonly accepted = new Map<Socket, () => void>();
+  /** Units used, as of `#at`. */
+  #used = 0;
+  #at = 0;
+
+  charge(units: number, now: number): void {
+    this.#used = this.used(now) + units;
+  }
+
+  /** The number of connections that wait for their turn. */
+  get waiting(): number {
+    return this.paused.size + this.accepted.size;
+  }
+
+  /** Resumes the connection whose turn it is. */
+  resumeNext(): void {
+    const line = this.paused.size > 0 ? this.paused : this.accepted;
+    for (const [socket, next] of line) {
+      line.delete(socket);
+      next();
+      return;
+    }
+  }
+
+  /** Returns whether the connection was waiting. */
+  leave(socket: Socket): boolean {
+    this.reading.delete(socket);
+    return this.paused.delete(socket) || this.accepted.delete(socket);
+  }
+
+  used(now: number): number {
+    const steps = Math.floor((now - this.#at) / STEP_MS);
+    if (steps > 0) {
+      this.#used *= LEFT_AFTER_STEP ** steps;
+      this.#at += steps * STEP_MS;
+    }
+    return this.#used;
+  }
+}

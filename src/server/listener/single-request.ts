@@ -1,0 +1,53 @@
+import type { Socket } from "node:net";
+
+const END_OF_HEAD = "\r\n\r\n";
+/** Maximum bytes after the request to discard before the connection closes. */
+const MAX_DISCARDED_BYTES = 64 * 1024;
+
+/**
+ * Limits a connection to one request. The HTTP parser sees nothing before the head is complete, and nothing after it:
+ * half a head costs no parser, and pipelined requests beyond the first are discarded. Data longer than a head may be
+ * is passed on as it is: the parser knows why it is invalid.
+ *
+ * @param headBytes the maximum size of a head, in bytes.
+ * @param accept starts HTTP on the connection, where it can read the head.
+ * @returns a function that discards all further data; call it when the parser has the head.
+ */
+export function acceptSingleRequest(
+  socket: Socket,
+  headBytes: number,
+  accept: (socket: Socket) => void,
+): () => void {
+  let arrived: Buffer = Buffer.alloc(0);
+  let discarded = 0;
+
+  function collect(chunk: Buffer): void {
+    arrived = arrived.length === 0 ? chunk : Buffer.concat([arrived, chunk]);
+    const end = arrived.indexOf(END_OF_HEAD);
+    if (end === -1 && arrived.length <= headBytes) return;
+    const head = end === -1 ? arrived : arrived.subarray(0, end + END_OF_HEAD.length);
+    arrived = Buffer.alloc(0);
+    socket.off("data", collect).off("end", abandon);
+    socket.pause();
+    socket.unshift(head);
+    accept(socket);
+    socket.resume();
+  }
+
+  function abandon(): void {
+    socket.destroy();
+  }
+
+  function discard(chunk: Buffer | string): void {
+    discarded += chunk.length;
+    if (discarded > MAX_DISCARDED_BYTES) socket.destroy();
+  }
+
+  socket.on("data", collect).on("end", abandon);
+  socket.on("error", () => socket.destroy());
+  return () => {
+    if (socket.listeners("data").includes(discard)) return;
+    socket.removeAllListeners("data");
+    socket.on("data", discard);
+  };
+}

@@ -1,0 +1,245 @@
+import type { IncomingMessage } from "node:http";
+import type { Decision } from "../../core/request/decision.ts";
+import type { Endpoint } from "../../core/request/endpoint.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { Gate } from "../../core/request/gate.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import { Identity } from "../../core/request/identity.ts";
+import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import type { RateVerdict } from "../../core/request/rate-limit.ts";
+import type { Route } from "../../core/request/route.ts";
+import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
+import { andThen } from "../../lib/async/and-then.ts";
+import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
+
+/** The gate that decides, and what is known besides the request. */
+export interface DecisionContext {
+  readonly gate: Gate;
+  /** The message, if it asks to switch protocols. */
+  readonly switching: IncomingMessage | undefined;
+  /** Whether the request counts against rate limits. A dry run does not. */
+  readonly counted: boolean;
+}
+
+/**
+ * Decides about one request: synchronously, unless its token must be verified first. Sends nothing, and changes only the
+ * counts of rate limits and the cache of tokens.
+ * @throws or rejects only for an internal error; a refusal is a decision.
+ */
+export function decide(
+  request: GateRequest,
+  context: DecisionContext,
+): Decision | Promise<Decision> {
+  const deciding = new Deciding(request, context);
+  try {
+    const decision = andThen(deciding.authenticate(), admit, deciding);
+    if (!(decision instanceof Promise)) return decision;
+    return decision.catch((error: unknown) => deciding.refuse(error));
+  } catch (error) {
+    return deciding.refuse(error);
+  }
+}
+
+function admit(deciding: Deciding, verdict: TokenVerdict | undefined): Decision {
+  return deciding.admit(verdict);
+}
+
+const UNDECIDED = new GateError("internal");
+
+/** A decision while it is made. */
+class Deciding implements Decision {
+  readonly request: GateRequest;
+  readonly #context: DecisionContext;
+  endpoint: Endpoint | undefined;
+  routed = false;
+  route: Route | undefined;
+  identity: Identity | undefined;
+  tokenCache: "hit" | "miss" | undefined;
+  tokenRefusal: TokenRefusal | undefined;
+  rate: RateVerdict | undefined;
+  auth: AuthResult | undefined;
+  reason: AuthReason | undefined;
+  /** Until something is decided, the request is refused. */
+  action: Permit | Endpoint | GateError = UNDECIDED;
+
+  constructor(request: GateRequest, context: DecisionContext) {
+    this.request = request;
+    this.#context = context;
+  }
+
+  /** Finds the endpoint or route, and verifies the token. @returns undefined if no token is needed. @throws GateError */
+  authenticate(): TokenVerdict | undefined | Promise<TokenVerdict> {
+    const { gate, counted, switching } = this.#context;
+    const { request } = this;
+    const endpoint = ownEndpoint(gate, request.matchPath);
+    if (endpoint === undefined) {
+      this.routed = true;
+      this.route = gate.findRoute(request);
+      // Before the token is verified, so that requests with a bad token count as well.
+      if (counted) this.rate = takeByAddress(this.route, request);
+      const tooMany = this.#tooMany();
+      if (tooMany !== undefined) throw tooMany;
+    } else {
+      if (switching !== undefined) throw new GateError("upgrade_unsupported");
+      this.endpoint = endpoint;
+      if (!endpoint.methods.includes(request.method)) {
+        throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
+      }
+    }
+    if ((endpoint ?? this.route)?.auth === "none") return undefined;
+    const token = bearerToken(request);
+    return typeof token === "string" ? gate.tokens.verify(token, request.connection, this) : token;
+  }
+
+  /** Decides about the caller. */
+  admit(verdict: TokenVerdict | undefined): Decision {
+    this.identity = verdict === undefined ? undefined : this.#accepted(verdict);
+    const result = verdict === undefined ? "skipped" : "allowed";
+    if (this.endpoint !== undefined) {
+      this.action = this.endpoint;
+      return this.#decided(result, "ok");
+    }
+    const permit = this.#context.gate.authorize(this.request, this.route, this.identity);
+    return this.#let(permit, result, "ok");
+  }
+
+  /** Refuses the request, unless its route is in monitor mode and the refusal is about the caller. */
+  refuse(error: unknown): Decision {
+    if (!(error instanceof GateError)) throw error;
+    if (error.code === "keys_unusable") this.tokenRefusal = { step: "key", reason: error.code };
+    const { route } = this;
+    const denial = denialOf(error);
+    if (route?.mode === "monitor" && (denial ?? this.tokenRefusal) !== undefined) {
+      const permit = this.#context.gate.letPass(this.request, route);
+      return this.#let(permit, "would_deny", denial ?? "keys_unusable");
+    }
+    this.action = error;
+    return denial === undefined ? this : this.#decided("denied", denial);
+  }
+
+  /** @throws GateError `unauthenticated` or `invalid_token`. */
+  #accepted(verdict: TokenVerdict): Identity {
+    if (verdict instanceof Identity) return verdict;
+    if (verdict.revoked !== undefined && this.endpoint?.acceptsRevoked === true) {
+      return verdict.revoked.caller;
+    }
+    this.tokenRefusal = verdict;
+    const { reason } = verdict;
+    throw new GateError(reason === "missing" ? "unauthenticated" : "invalid_token", { reason });
+  }
+
+  /** Permits the request unless a rate limit or an unknown protocol refuses it. */
+  #let(permit: Permit, result: AuthResult, reason: AuthReason): Decision {
+    if (this.#context.counted) this.rate ??= takeBySubject(permit.route, this.identity);
+    const watched =
+      permit.route.mode === "monitor" && reason === "ok" && this.rate?.allowed === false;
+    if (watched) this.#decided("would_deny", "rate_limited");
+    else this.#decided(result, reason);
+    this.action = this.#tooMany() ?? this.#unknownProtocol() ?? permit;
+    return this;
+  }
+
+  /** The refusal for an exceeded rate limit. Routes in monitor mode have none. */
+  #tooMany(): GateError | undefined {
+    if (this.rate?.allowed !== false || this.route?.mode === "monitor") return undefined;
+    return new GateError("rate_limited", { retryAfter: secondsOf(this.rate) });
+  }
+
+  #unknownProtocol(): GateError | undefined {
+    const { switching } = this.#context;
+    if (switching === undefined || opensWebSocket(this.request, switching)) return undefined;
+    return new GateError("upgrade_unsupported");
+  }
+
+  #decided(result: AuthResult, reason: AuthReason): this {
+    this.auth = result;
+    this.reason = reason;
+    return this;
+  }
+}
+
+/** The reason to count if an error refuses the caller; undefined for any other error. */
+function denialOf({ code, reason }: GateError): AuthReason | undefined {
+  const denies = code === "unauthenticated" || code === "invalid_token" || code === "forbidden";
+  return denies && isAuthReason(reason) ? reason : undefined;
+}
+
+/**
+ * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
+ * one key. Of two keys, the backend could answer one while its answer is checked against the other.
+ */
+function opensWebSocket(request: GateRequest, incoming: IncomingMessage): boolean {
+  const wanted = incoming.headers.upgrade?.toLowerCase();
+  const keys = incoming.headersDistinct["sec-websocket-key"];
+  const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
+  // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
+  return wanted === "websocket" && fits && incoming.httpVersion === "1.1";
+}
+
+const SCHEME = "bearer ";
+const USUAL_SCHEME = "Bearer ";
+
+const MISSING: TokenRefusal = { step: "bearer", reason: "missing" };
+const MULTIPLE: TokenRefusal = { step: "bearer", reason: "multiple" };
+const EMPTY: TokenRefusal = { step: "form", reason: "malformed", detail: "it is empty" };
+
+/** The bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
+export function bearerToken(request: GateRequest): string | TokenRefusal {
+  const { authorization, authorizations } = request;
+  if (authorization === undefined) return MISSING;
+  if (authorizations > 1) return MULTIPLE;
+  const { length } = SCHEME;
+  const isBearer =
+    authorization.startsWith(USUAL_SCHEME) ||
+    authorization.slice(0, length).toLowerCase() === SCHEME;
+  // `Bearer` without a token is malformed; any other scheme counts as no token.
+  if (!isBearer) return authorization.toLowerCase() === "bearer" ? EMPTY : MISSING;
+  return authorization.slice(length).replace(/^ +/, "");
+}
+
+/** The path in another case, or with a suffix that some servers strip: a slash, an extension, a final dot, encoded blanks. */
+const OTHER_SPELLING = /^\/api\/authenticate(?:\/|\.[a-z0-9]*|%20)*$/i;
+const MOST_BEHIND = 16;
+
+/**
+ * Sallyport's own endpoint at a path; undefined if there is none.
+ *
+ * @throws GateError `no_route` for another spelling of the login path: such a request holds a name and a password, which no
+ *   backend may get.
+ */
+function ownEndpoint(
+  { endpoints }: Pick<Gate, "endpoints">,
+  matchPath: string,
+): Endpoint | undefined {
+  const endpoint = endpoints.get(matchPath);
+  // The length rules out most paths.
+  const behind = matchPath.length - AUTHENTICATE_PATH.length;
+  if (endpoint !== undefined || behind < 0 || behind > MOST_BEHIND) return endpoint;
+  if (OTHER_SPELLING.test(matchPath)) throw new GateError("no_route", { reason: "login_misspelt" });
+  return undefined;
+}
+
+/** Counts a request by the address of its client, if the route limits addresses. */
+function takeByAddress(
+  route: Route | undefined,
+  { network }: GateRequest,
+): RateVerdict | undefined {
+  const limit = route?.rateLimit;
+  return limit?.by === "address" ? limit.take(network) : undefined;
+}
+
+/** Counts a request by its caller, if the route limits subjects. */
+function takeBySubject(
+  { rateLimit }: Route,
+  identity: Identity | undefined,
+): RateVerdict | undefined {
+  if (rateLimit?.by !== "subject" || identity === undefined) return undefined;
+  // Issuer names contain no NUL, so the first one separates.
+  return rateLimit.take(`${identity.issuer}\0${identity.subject}`);
+}
+
+/** The seconds for `Retry-After`. */
+function secondsOf({ waitMs }: RateVerdict): number {
+  return Math.ceil(waitMs / 1000);
+}

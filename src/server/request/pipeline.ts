@@ -1,0 +1,173 @@
+import type { IncomingMessage } from "node:http";
+import type { Decision } from "../../core/request/decision.ts";
+import type { Endpoint } from "../../core/request/endpoint.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { Gate } from "../../core/request/gate.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Log } from "../../core/log.ts";
+import type { Observer } from "../../core/observer.ts";
+import { isRefusalReason } from "../../core/request/outcome.ts";
+import { Permit } from "../../core/request/permit.ts";
+import { andThen } from "../../lib/async/and-then.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { errorAnswer, send, tellRate } from "./write-answer.ts";
+import { decide } from "./decide.ts";
+import { discardUnreadBody } from "../listener/discard-body.ts";
+import { type Intake, requestIdOf } from "./intake.ts";
+import { CLIENT_GONE, outcomeOf, RequestContext } from "./request-context.ts";
+import type { TrackedResponse } from "./tracked-response.ts";
+
+export interface PipelineOptions {
+  /** The gate in force. */
+  readonly gate: () => Gate;
+  readonly intake: () => Intake;
+  readonly nextId: () => number;
+  /** The `realm` in challenges. */
+  readonly realm: () => string;
+  readonly observer: Observer;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Whether every answer closes its connection because the proxy is stopping. */
+  readonly draining: () => boolean;
+}
+
+/** Handles each request from its head to its log line. */
+export class Pipeline {
+  readonly #options: PipelineOptions;
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+  }
+
+  /** Answers one request. Never throws. */
+  handle(incoming: IncomingMessage, response: TrackedResponse): Promise<void> {
+    return this.#run(this.#begin(incoming, response, undefined));
+  }
+
+  /** Answers one request to switch protocols. Never throws. `response` is attached to the request's socket. */
+  handleUpgrade(incoming: IncomingMessage, response: TrackedResponse, head: Buffer): Promise<void> {
+    return this.#run(this.#begin(incoming, response, head));
+  }
+
+  /** Refuses a request that Node rejects. */
+  refuse(incoming: IncomingMessage, response: TrackedResponse, error: GateError): void {
+    const context = this.#begin(incoming, response, undefined);
+    this.#answerError(error, context);
+    this.#finish(context);
+  }
+
+  #begin(
+    incoming: IncomingMessage,
+    response: TrackedResponse,
+    head: Buffer | undefined,
+  ): RequestContext {
+    const { observer, nextId, clock } = this.#options;
+    observer.requestStarted();
+    const gate = this.#options.gate();
+    gate.acquire();
+    const id = nextId();
+    const started = clock.monotonic();
+    const context = new RequestContext({ id, started, gate, incoming, response, head });
+    response.id = id;
+    response.transfer = context.transfer;
+    return context;
+  }
+
+  async #run(context: RequestContext): Promise<void> {
+    try {
+      if (this.#options.draining()) context.response.shouldKeepAlive = false;
+      const request = this.#options.intake()(context.incoming, context.id);
+      context.request = request;
+      context.requestId = request.requestId;
+      await this.#decide(request, context);
+      if (context.response.permit !== undefined && context.head === undefined) {
+        discardUnreadBody(context.incoming);
+      }
+    } catch (error) {
+      this.#answerError(error, context);
+    } finally {
+      this.#finish(context);
+    }
+  }
+
+  #decide(request: GateRequest, context: RequestContext): void | Promise<void> {
+    const gate = this.#options.gate();
+    if (gate !== context.gate) {
+      gate.acquire();
+      context.gate.release();
+      context.gate = gate;
+    }
+    return andThen(decide(request, context), this.#carryOut, context);
+  }
+
+  /** Throws or rejects with the decided refusal, or like `Endpoint.answer` and the forwarder. */
+  readonly #carryOut = (context: RequestContext, decision: Decision): void | Promise<void> => {
+    context.decision = decision;
+    this.#count(decision, context.response);
+    const { action } = decision;
+    if (action instanceof GateError) throw action;
+    return action instanceof Permit
+      ? this.#forward(action, context)
+      : this.#answer(action, decision, context);
+  };
+
+  #count({ tokenCache, auth, reason, rate, route }: Decision, response: TrackedResponse): void {
+    const { observer } = this.#options;
+    if (tokenCache !== undefined) observer.tokenCache(tokenCache);
+    if (auth !== undefined && reason !== undefined) observer.authDecided(auth, reason);
+    if (route !== undefined && rate !== undefined) tellRate(response, route, rate);
+  }
+
+  async #answer(
+    endpoint: Endpoint,
+    { request, identity }: Decision,
+    { incoming, response, transfer }: RequestContext,
+  ): Promise<void> {
+    const answer = await endpoint.answer({ request, incoming, response, identity, transfer });
+    transfer.bytesOut = send(answer, incoming, response);
+  }
+
+  #forward(permit: Permit, context: RequestContext): void | Promise<void> {
+    const { gate, incoming, response, transfer, head } = context;
+    // Another configuration came into force while the token was verified.
+    if (gate !== this.#options.gate()) return this.#decide(permit.request, context);
+    response.permit = permit;
+    return head === undefined
+      ? gate.forwarder.forward(permit, incoming, response, transfer)
+      : this.#switch(permit, head, context);
+  }
+
+  async #switch(permit: Permit, head: Buffer, context: RequestContext): Promise<void> {
+    const { gate, incoming, response, transfer } = context;
+    context.status = await gate.forwarder.upgrade(permit, incoming, head, response, transfer);
+  }
+
+  /** Answers with the error that was thrown, unless the client has left. */
+  #answerError(thrown: unknown, context: RequestContext): void {
+    const { id, incoming, response, transfer } = context;
+    // Whatever interrupted the request has answered and counted it.
+    if (response.interruption !== undefined) return;
+    const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, id);
+    const { realm, observer } = this.#options;
+    context.reason = error.reason ?? error.code;
+    if (isRefusalReason(error.code)) observer.requestRefused(error.code);
+    if (response.destroyed || incoming.socket.destroyed) {
+      context.status = CLIENT_GONE;
+      return;
+    }
+    context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
+    const answer = errorAnswer(error, id, context.requestId, realm());
+    transfer.bytesOut = send(answer, incoming, response);
+  }
+
+  #unexpected(thrown: unknown, id: number): GateError {
+    this.#options.log.error("a request failed unexpectedly", { id, error: thrown });
+    return new GateError("internal", { cause: thrown, reason: "internal" });
+  }
+
+  #finish(context: RequestContext): void {
+    const { clock, observer } = this.#options;
+    observer.requestFinished(outcomeOf(context, clock.monotonic()));
+    context.gate.release();
+  }
+}

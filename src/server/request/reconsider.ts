@@ -1,0 +1,81 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { OpenStream } from "../../core/request/forwarder.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { Gate } from "../../core/request/gate.ts";
+import type { StreamEnd } from "../../core/request/outcome.ts";
+import { Permit } from "../../core/request/permit.ts";
+import { currentResponse } from "../listener/client-error.ts";
+import { refuseUnderWay, type RequestUnderWay } from "./cut-request.ts";
+import { decide } from "./decide.ts";
+
+/** Maximum number of decisions in one turn of the event loop. Each takes about 3 µs while its token is cached. */
+const PER_TURN = 100;
+/** The reason in the log line. */
+const REASON: StreamEnd = "no_longer_allowed";
+/** Errors that refuse the caller. Any other error means that nothing can be decided now, and the request goes on. */
+const REFUSALS = new Set(["unauthenticated", "invalid_token", "forbidden", "no_route"]);
+
+export interface ReconsiderOptions {
+  /** The gate in force. */
+  readonly gate: Gate;
+  /** Whether the configuration still has an upstream. */
+  readonly hasUpstream: (name: string) => boolean;
+  readonly requests: Iterable<RequestUnderWay>;
+  /** Called after all requests are decided, because a handshake may have become a WebSocket in the meantime. */
+  readonly webSockets: () => Iterable<OpenStream>;
+  readonly realm: string;
+  /** Called for each one that was ended. */
+  readonly ended: (reason: StreamEnd) => void;
+}
+
+/**
+ * Decides again about every permitted request and WebSocket that is still open, and ends those that are now refused: a
+ * WebSocket with close code 1008, a request with the refusal's answer or, if its answer has begun, by closing the connection.
+ * A token that has expired since is still accepted, because other rules end what it opened.
+ */
+export async function reconsider(options: ReconsiderOptions): Promise<void> {
+  await inTurns(options.requests, async ({ permit, socket }) => {
+    const verdict = await verdictNow(options, permit);
+    // A later request on this connection was decided on its own.
+    if (currentResponse(socket)?.permit !== permit || !(verdict instanceof GateError)) return;
+    if (refuseUnderWay(socket, verdict.code, options.realm, REASON)) options.ended(REASON);
+  });
+  await inTurns(options.webSockets(), async (stream) => {
+    const verdict = await verdictNow(options, stream.permit);
+    if (verdict instanceof GateError) {
+      if (stream.end(REASON)) options.ended(REASON);
+    } else if (verdict !== undefined) stream.renew(verdict);
+  });
+}
+
+async function inTurns<Item>(
+  items: Iterable<Item>,
+  each: (item: Item) => Promise<void>,
+): Promise<void> {
+  let inTurn = 0;
+  for (const item of [...items]) {
+    // Where nothing can be decided, the request goes on.
+    each(item).catch(() => undefined);
+    inTurn += 1;
+    if (inTurn % PER_TURN === 0) await nextTurn();
+  }
+}
+
+/** The decision about a former permit; undefined if nothing can be decided now. */
+async function verdictNow(
+  { gate, hasUpstream }: ReconsiderOptions,
+  { request, route, identity }: Permit,
+): Promise<Permit | GateError | undefined> {
+  if (!hasUpstream(route.upstream)) return new GateError("no_route");
+  const decision = await decide(request, { gate, switching: undefined, counted: false });
+  const { action } = decision;
+  if (action instanceof Permit) return action;
+  if (!(action instanceof GateError) || !REFUSALS.has(action.code)) return undefined;
+  if (decision.tokenRefusal?.reason !== "expired") return action;
+  try {
+    return gate.authorize(request, decision.route, identity);
+  } catch (error) {
+    if (error instanceof GateError) return error;
+    throw error;
+  }
+}

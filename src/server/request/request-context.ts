@@ -1,0 +1,82 @@
+import type { IncomingMessage } from "node:http";
+import type { Decision } from "../../core/request/decision.ts";
+import type { Reason } from "../../core/request/errors.ts";
+import type { Gate } from "../../core/request/gate.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Outcome } from "../../core/request/outcome.ts";
+import { Transfer } from "../../core/request/transfer.ts";
+import { unmapAddress } from "../../lib/http/networks.ts";
+import type { DecisionContext } from "./decide.ts";
+import type { TrackedResponse } from "./tracked-response.ts";
+
+/** The client left before it got its answer. nginx's number, used in log and metrics only. */
+export const CLIENT_GONE = 499;
+
+type Arrival = Pick<RequestContext, "id" | "started" | "gate" | "incoming" | "response" | "head">;
+
+/** What is known of one request, from its head to its log line. */
+export class RequestContext implements DecisionContext {
+  readonly id: number;
+  /** Monotonic, in milliseconds. */
+  readonly started: number;
+  readonly incoming: IncomingMessage;
+  readonly response: TrackedResponse;
+  readonly switching: IncomingMessage | undefined;
+  /** The bytes after the head of a request to switch protocols; undefined for any other request. */
+  readonly head: Buffer | undefined;
+  readonly counted = true;
+  readonly transfer = new Transfer();
+  /** The gate that the request holds until it ends. */
+  gate: Gate;
+  /** Empty until intake has read the request or an error is answered. */
+  requestId = "";
+  request: GateRequest | undefined;
+  decision: Decision | undefined;
+  /** The reason of the error that ended the request. */
+  reason: Reason | undefined;
+  /** The status for the log where `response` does not have it: 101 or 499. */
+  status = 0;
+
+  constructor({ id, started, gate, incoming, response, head }: Arrival) {
+    this.id = id;
+    this.started = started;
+    this.gate = gate;
+    this.incoming = incoming;
+    this.response = response;
+    this.switching = head === undefined ? undefined : incoming;
+    this.head = head;
+  }
+}
+
+/** Summarises a request that has ended. @param now monotonic, in milliseconds. */
+export function outcomeOf(context: RequestContext, now: number): Outcome {
+  const { incoming, response, request, decision, transfer } = context;
+  const { interruption } = response;
+  const left = transfer.abortReason === "aborted" && interruption === undefined;
+  return {
+    id: context.id,
+    requestId: context.requestId,
+    client: request?.client ?? unmapAddress(incoming.socket.remoteAddress ?? ""),
+    method: incoming.method ?? "",
+    host: request?.authority ?? "",
+    path: request?.path ?? pathAlone(incoming.url ?? ""),
+    route: (decision?.endpoint ?? decision?.route)?.name ?? "none",
+    upstream: transfer.upstream,
+    target: transfer.target,
+    status: context.status || (left ? CLIENT_GONE : response.statusCode),
+    source: transfer.upstreamHeaderMs === undefined ? "self" : "upstream",
+    auth: decision?.auth,
+    reason: interruption ?? transfer.abortReason ?? context.reason ?? decision?.reason,
+    subject: decision?.identity?.subject,
+    bytesIn: transfer.bytesIn,
+    bytesOut: transfer.bytesOut,
+    durationMs: now - context.started,
+    upstreamMs: transfer.upstreamHeaderMs,
+    protocol: context.head === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
+  };
+}
+
+/** The path of a refused target without the parts that may hold secrets: the query, and an authority with a password. */
+function pathAlone(url: string): string {
+  return url.startsWith("/") ? url.replace(/[?#].*$/s, "") : "";
+}

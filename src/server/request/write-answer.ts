@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Answer } from "../../core/request/answer.ts";
+import { type ErrorCode, type GateError, errorRow } from "../../core/request/errors.ts";
+import { discardUnreadBody } from "../listener/discard-body.ts";
+import type { TrackedResponse } from "./tracked-response.ts";
+import type { RateVerdict } from "../../core/request/rate-limit.ts";
+import type { Route } from "../../core/request/route.ts";
+
+/** The name of this proxy in `Proxy-Status` (RFC 9209). */
+const PRODUCT = "sallyport";
+
+/** The JSON body of all of Sallyport's own answers. */
+export interface Envelope {
+  readonly id: number;
+  readonly message: string;
+  readonly success: boolean;
+  readonly [field: string]: unknown;
+}
+
+/** Makes an answer from an envelope, with the headers common to all. */
+export function envelopeAnswer(
+  status: number,
+  envelope: Envelope,
+  requestId: string,
+  extra: readonly string[] = [],
+  close = false,
+): Answer {
+  const body = JSON.stringify(envelope);
+  return {
+    status,
+    body,
+    close,
+    headers: [
+      ...["Content-Type", "application/json", "Content-Length", String(Buffer.byteLength(body))],
+      ...["Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"],
+      ...["X-Request-Id", requestId, ...extra],
+      ...(close ? ["Connection", "close"] : []),
+    ],
+  };
+}
+
+/** Makes the answer for an error, by the table of errors. */
+export function errorAnswer(
+  error: GateError,
+  id: number,
+  requestId: string,
+  realm: string,
+): Answer {
+  const row = errorRow(error.code);
+  const extra: string[] = [];
+  if (row.challenge) extra.push("WWW-Authenticate", challenge(error.code, realm));
+  if (row.proxyStatus !== undefined) {
+    extra.push("Proxy-Status", `${PRODUCT}; error=${row.proxyStatus}`);
+  }
+  const retryAfter = error.retryAfter ?? (row.status === 503 ? 1 : undefined);
+  if (retryAfter !== undefined) extra.push("Retry-After", String(Math.ceil(retryAfter)));
+  if (error.allow !== undefined) extra.push("Allow", error.allow);
+  const envelope = { id, message: error.message, success: false };
+  return envelopeAnswer(row.status, envelope, requestId, extra, row.close === true);
+}
+
+/** Has no `error` if no token was sent (RFC 6750 §3). */
+function challenge(code: ErrorCode, realm: string): string {
+  const { bearerError } = errorRow(code);
+  const parameter = bearerError === undefined ? "" : `, error="${bearerError}"`;
+  return `Bearer realm="${realm}"${parameter}`;
+}
+
+/**
+ * Sends an answer, unless one has already begun. Reads and discards the rest of the client's body for a while.
+ *
+ * @returns the number of body bytes sent.
+ */
+export function send(answer: Answer, request: IncomingMessage, response: TrackedResponse): number {
+  if (response.headersSent || response.destroyed) return 0;
+  response.whole = true;
+  if (answer.close) response.shouldKeepAlive = false;
+  response.writeHead(answer.status, [...answer.headers]);
+  const body = request.method === "HEAD" ? "" : answer.body;
+  response.end(body);
+  discardUnreadBody(request);
+  return Buffer.byteLength(body);
+}
+
+/**
+ * Sets the fields of draft-ietf-httpapi-ratelimit-headers-10 on any answer. `t` equals `Retry-After` on a refusal; otherwise
+ * it is the number of seconds until the whole burst is available again.
+ */
+export function tellRate(
+  response: ServerResponse,
+  { name, rateLimit }: Route,
+  verdict: RateVerdict,
+): void {
+  if (rateLimit === undefined) return;
+  const { requests, withinMs } = rateLimit;
+  response.setHeader("RateLimit-Policy", `"${name}";q=${requests};w=${withinMs / 1000}`);
+  response.setHeader(
+    "RateLimit",
+    `"${name}";r=${verdict.remaining};t=${Math.ceil(verdict.waitMs / 1000)}`,
+  );
+}

@@ -1,0 +1,152 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import { ConfigError, type ConfigProblem } from "../../core/config-problem.ts";
+import type { CertificatePair } from "./development-certificate.ts";
+import { SUITES } from "./tls-suites.ts";
+
+/** Returns the text of a file. Throws the system's error, or a `ConfigError` that needs no further explanation. */
+export type ReadText = (file: string) => string;
+
+/**
+ * Reads a certificate chain and its key from PEM files.
+ *
+ * @throws ConfigError if a file cannot be read or is not PEM, the key is weak or does not match, the chain does not
+ * start with the certificate of the key, or OpenSSL rejects the pair.
+ */
+export function readCertificate(
+  certFile: string,
+  keyFile: string,
+  textOf: ReadText,
+): CertificatePair {
+  const problems: ConfigProblem[] = [];
+  const cert = readPem(certFile, textOf, problems);
+  const key = readPem(keyFile, textOf, problems);
+  if (cert !== undefined && key !== undefined) {
+    const problem = pairProblem(cert, key, certFile, keyFile);
+    if (problem === undefined) return { cert, key };
+    problems.push(problem);
+  }
+  throw new ConfigError(problems);
+}
+
+/**
+ * Reads CA certificates from a PEM file and returns its text. Node ignores text that is no certificate, and would
+ * then trust nobody.
+ *
+ * @throws ConfigError if the file cannot be read, holds no certificate, or a broken one.
+ */
+export function readAuthorities(file: string, textOf: ReadText): string {
+  const problems: ConfigProblem[] = [];
+  const text = readPem(file, textOf, problems);
+  if (text === undefined) throw new ConfigError(problems);
+  certificatesIn(text, file);
+  return text;
+}
+
+/** Returns the end of a certificate's validity, in seconds since the epoch. */
+export function notAfter(cert: string): number {
+  return Math.floor(new X509Certificate(cert).validToDate.getTime() / 1000);
+}
+
+const CERTIFICATE =
+  /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----.*?-----END (?:X509 |TRUSTED )?CERTIFICATE-----/gs;
+
+/**
+ * Returns all certificates of a PEM text, in order. Throws a `ConfigError` that names the file if there is none or a
+ * broken one.
+ */
+export function certificatesIn(text: string, file: string): X509Certificate[] {
+  const blocks = text.match(CERTIFICATE);
+  if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
+  return blocks.map((block, index) => {
+    try {
+      return new X509Certificate(block);
+    } catch {
+      const message = `certificate ${index + 1} of ${blocks.length} cannot be read`;
+      throw new ConfigError([{ file, message }]);
+    }
+  });
+}
+
+function readPem(file: string, textOf: ReadText, problems: ConfigProblem[]): string | undefined {
+  try {
+    return textOf(file);
+  } catch (error) {
+    if (error instanceof ConfigError) problems.push(...error.problems);
+    else problems.push({ file, message: `cannot be read (${codeOf(error)})` });
+    return undefined;
+  }
+}
+
+function pairProblem(
+  cert: string,
+  pem: string,
+  certFile: string,
+  keyFile: string,
+): ConfigProblem | undefined {
+  let chain: X509Certificate[];
+  let key: KeyObject;
+  try {
+    chain = certificatesIn(cert, certFile);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems[0];
+    throw error;
+  }
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    return { file: keyFile, message: "holds no PEM private key without a passphrase" };
+  }
+  const weakness = keyWeakness(key);
+  if (weakness !== undefined) return { file: keyFile, message: weakness };
+  const index = chain.findIndex((each) => each.checkPrivateKey(key));
+  if (index === -1) return { file: keyFile, message: `is not the key of ${certFile}` };
+  if (index > 0) {
+    const message = `the certificate of the key stands at ${index + 1} of ${chain.length}: it must be the first`;
+    return { file: certFile, message };
+  }
+  const forgeable = chain.findIndex((each) => isForgeable(each));
+  if (forgeable !== -1) {
+    const { signatureAlgorithm } = chain[forgeable] ?? {};
+    const message = `certificate ${forgeable + 1} of ${chain.length} is signed with ${signatureAlgorithm}, which clients refuse`;
+    return { file: certFile, message };
+  }
+  return opensslProblem(cert, pem, certFile);
+}
+
+/** Describes a key with less than 112 bits of security (NIST SP 800-57 part 1, §5.6). */
+function keyWeakness({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
+  const bits = asymmetricKeyDetails?.modulusLength ?? 0;
+  switch (asymmetricKeyType) {
+    case "rsa":
+    case "rsa-pss":
+      return bits < 2048 ? `holds an RSA key of ${bits} bits: 2048 is the least` : undefined;
+    case "ec":
+    case "ed25519":
+      return undefined;
+    default:
+      return `holds a key of the kind ${asymmetricKeyType}: RSA, EC or Ed25519 is needed`;
+  }
+}
+
+/**
+ * Whether a signature uses a digest with known collisions (RFC 6194, RFC 6151). Nobody checks a root's own signature.
+ */
+function isForgeable(certificate: X509Certificate): boolean {
+  const weak = /^(?:md|sha1|dsa|ecdsa-with-sha1)/i.test(certificate.signatureAlgorithm ?? "");
+  return weak && !certificate.checkIssued(certificate);
+}
+
+/** Returns OpenSSL's objection to the pair, if any. Reports only its code. */
+function opensslProblem(cert: string, key: string, file: string): ConfigProblem | undefined {
+  try {
+    createSecureContext({ cert, key, ciphers: SUITES, minVersion: "TLSv1.2" });
+    return undefined;
+  } catch (error) {
+    return { file, message: `cannot be served (${codeOf(error)})` };
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+}

@@ -1,0 +1,104 @@
+import { constants } from "node:crypto";
+import type { EventEmitter } from "node:events";
+import type { IncomingMessage, Server } from "node:http";
+import { createServer, type Server as SecureServer, type ServerOptions } from "node:https";
+import { createSecureContext, type SecureContextOptions, type TLSSocket } from "node:tls";
+import type { TrackedResponse } from "../request/tracked-response.ts";
+import { SUITES } from "./tls-suites.ts";
+
+/** The TLS settings for clients. Strings only, so that they can be posted to a worker thread. */
+export interface ServerTls {
+  /** PEM texts: the chain, leaf first, and the key of the leaf. */
+  readonly cert: string;
+  readonly key: string;
+  readonly minVersion: "TLSv1.2" | "TLSv1.3";
+  /** Undefined if clients are not asked for a certificate. */
+  readonly clientCertificates?:
+    | {
+        /** PEM text of the certificate authorities for clients. */
+        readonly authorities: string;
+        /** Whether clients without a certificate are refused. */
+        readonly required: boolean;
+      }
+    | undefined;
+}
+
+/**
+ * Renegotiation lets a client repeat the costly half of a handshake, and change its certificate between two requests
+ * (CVE-2011-1473, CVE-2009-3555). Node's `disableRenegotiation` reacts only when the second handshake is already
+ * running.
+ */
+const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
+/** A resumed session would keep its old certificate, which may have expired: every connection presents it anew. */
+const NO_RESUMPTION = constants.SSL_OP_NO_TICKET;
+
+/**
+ * Creates an HTTPS server.
+ *
+ * @param http the options shared with plain HTTP; `handshakeTimeout` in milliseconds.
+ */
+export function createTlsServer(
+  http: ServerOptions<typeof IncomingMessage, typeof TrackedResponse>,
+  tls: ServerTls,
+): Server {
+  const { clientCertificates } = tls;
+  const server = createServer({
+    ...http,
+    ...secureContextOptions(tls),
+    ALPNProtocols: ["http/1.1"],
+    ...(clientCertificates && {
+      requestCert: true,
+      rejectUnauthorized: clientCertificates.required,
+    }),
+  });
+  // Node's own listener treats a failed handshake as a broken request, but the client could not read a response.
+  server.removeAllListeners("tlsClientError");
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  if (clientCertificates?.required === false) {
+    // Runs before Node's listener that reads requests, so that a refused connection carries none.
+    server.prependListener("secureConnection", (socket: TLSSocket) => {
+      refuseWrongCertificate(server, socket);
+    });
+  }
+  return server;
+}
+
+/** Throws the error of OpenSSL if `renewContext` would fail. */
+export function validateContext(tls: ServerTls): void {
+  createSecureContext(secureContextOptions(tls));
+}
+
+/**
+ * Applies another certificate, key, minimum version or other CAs to new connections, but not whether clients are
+ * asked for a certificate at all. Throws the error of OpenSSL if they are unusable, and then changes nothing.
+ */
+export function renewContext(server: SecureServer, tls: ServerTls): void {
+  server.setSecureContext(secureContextOptions(tls));
+}
+
+function secureContextOptions({
+  cert,
+  key,
+  minVersion,
+  clientCertificates,
+}: ServerTls): SecureContextOptions {
+  return {
+    ...{ cert, key, minVersion },
+    // Explicit, because the command line and OpenSSL's configuration file could override the default.
+    maxVersion: "TLSv1.3",
+    ciphers: SUITES,
+    honorCipherOrder: true,
+    secureOptions: NO_RENEGOTIATION | (clientCertificates === undefined ? 0 : NO_RESUMPTION),
+    ...(clientCertificates && { ca: clientCertificates.authorities }),
+  };
+}
+
+/**
+ * Refuses an invalid optional certificate. It may be absent but not wrong: a client that presents a foreign or
+ * expired one expects to be authenticated, and must not continue as anonymous. (If certificates are required, Node
+ * has refused already.)
+ */
+function refuseWrongCertificate(server: EventEmitter, socket: TLSSocket): void {
+  if (socket.authorized || socket.getPeerX509Certificate() === undefined) return;
+  server.emit("tlsClientError", socket.authorizationError, socket);
+}

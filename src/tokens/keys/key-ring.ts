@@ -1,0 +1,92 @@
+import { createPublicKey, type KeyObject } from "node:crypto";
+import { calculateJwkThumbprint } from "jose/jwk/thumbprint";
+import type { SigningAlgorithm } from "./algorithms.ts";
+import type { FoundKey } from "./key-directory.ts";
+import type { VerificationKey } from "./key-set.ts";
+
+interface SigningKey {
+  /** The RFC 7638 thumbprint. */
+  readonly kid: string;
+  readonly algorithm: SigningAlgorithm;
+  /** A private key, or a secret. */
+  readonly key: KeyObject;
+}
+
+/** Our own keys at one moment. */
+export interface SigningKeys {
+  /** Undefined if no key signs: then tokens are verified but not issued. */
+  readonly signing: SigningKey | undefined;
+  readonly verification: readonly VerificationKey[];
+}
+
+/** A key of our own with its times, in milliseconds since the epoch. */
+export interface OwnKey extends SigningKey {
+  /** Undefined for a key that was made at start. */
+  readonly file: string | undefined;
+  /** The public half, or the secret. */
+  readonly verifier: KeyObject;
+  readonly canSign: boolean;
+  readonly madeAt: number;
+  readonly signsFrom: number;
+  readonly verifiesUntil: number;
+}
+
+/**
+ * All of our keys, newest first, without duplicates. Plain objects, so that the ring can be posted to a worker thread.
+ */
+export type KeyRing = readonly OwnKey[];
+
+/** What a key file yields, apart from what concerns the file only. */
+export type UsableKey = Omit<FoundKey, "exposed" | "file"> & { readonly file: string | undefined };
+
+/**
+ * @param found newest first.
+ * @param configured the algorithm that tokens are signed with.
+ */
+export async function createKeyRing(
+  found: readonly UsableKey[],
+  configured: SigningAlgorithm,
+): Promise<KeyRing> {
+  const ring = new Map<string, OwnKey>();
+  for (const each of found) {
+    const { key, algorithm } = each;
+    const verifier = key.type === "private" ? createPublicKey(key) : key;
+    const kid = await calculateJwkThumbprint(verifier);
+    const canSign = key.type !== "public" && algorithm === configured;
+    const known = ring.get(kid);
+    // A key in two files counts once. The file that can sign wins.
+    if (known === undefined || (canSign && !known.canSign)) {
+      const { file, madeAt, signsFrom, verifiesUntil } = each;
+      const times = { madeAt, signsFrom, verifiesUntil };
+      ring.set(kid, { kid, algorithm, key, verifier, canSign, file, ...times });
+    }
+  }
+  return [...ring.values()].toSorted((a, b) => b.madeAt - a.madeAt);
+}
+
+/** The keys in force during a time: from `from` until before `until`, in milliseconds since the epoch. */
+export interface KeysInForce extends SigningKeys {
+  readonly from: number;
+  readonly until: number;
+}
+
+/**
+ * Returns the keys in force at a time. The newest key that may sign already signs, so an older one continues until
+ * then. An expired key neither signs nor verifies.
+ */
+export function keysAt(ring: KeyRing, nowMs: number): KeysInForce {
+  const living = ring.filter(({ verifiesUntil }) => nowMs < verifiesUntil);
+  const signer = living.find(({ canSign, signsFrom }) => canSign && signsFrom <= nowMs);
+  const changes = ring.flatMap(({ signsFrom, verifiesUntil }) => [signsFrom, verifiesUntil]);
+  return {
+    signing: signer && { kid: signer.kid, algorithm: signer.algorithm, key: signer.key },
+    verification: living.map(({ kid, algorithm, verifier, verifiesUntil }) => ({
+      kid,
+      algorithms: [algorithm],
+      key: verifier,
+      ...(verifiesUntil === Infinity ? {} : { until: verifiesUntil }),
+    })),
+    from: Math.max(-Infinity, ...changes.filter((change) => change <= nowMs)),
+    until: Math.min(Infinity, ...changes.filter((change) => change > nowMs)),
+  };
+}

@@ -1,0 +1,56 @@
+import type { SigningAlgorithm } from "./algorithms.ts";
+import { type FoundKey, keysIn, readKeyFiles } from "./key-directory.ts";
+import { type KeyRing, keysAt, type OwnKey, createKeyRing } from "./key-ring.ts";
+
+/**
+ * `published`: will sign later. `signing`: signs new tokens. `verifying`: verifies only. `over`: has expired and can be
+ * retired.
+ */
+type KeyState = "published" | "signing" | "verifying" | "over";
+
+/** A key file, and the state of its key at a time. */
+export interface KeyInState extends FoundKey {
+  readonly kid: string;
+  readonly state: KeyState;
+  readonly canSign: boolean;
+}
+
+export interface KeyStates {
+  readonly algorithm: SigningAlgorithm;
+  /** One for each file, newest first. */
+  readonly keys: readonly KeyInState[];
+}
+
+/**
+ * Returns the states of the keys of a directory, which may be empty. Throws `ConfigError` with every file that holds no
+ * usable key.
+ *
+ * @param algorithm the algorithm that tokens are signed with; by default that of the newest key that can sign, else
+ * ES256.
+ * @param nowMs wall clock.
+ */
+export async function keyStates(
+  directory: string,
+  algorithm: SigningAlgorithm | undefined,
+  nowMs: number,
+): Promise<KeyStates> {
+  const files = await readKeyFiles(directory);
+  if (files.files.length === 0) return { algorithm: algorithm ?? "ES256", keys: [] };
+  const newest = keysIn(files, algorithm ?? "ES256");
+  const known = algorithm ?? newest.find(({ key }) => key.type !== "public")?.algorithm ?? "ES256";
+  const found = keysIn(files, known);
+  const ring = await createKeyRing(found, known);
+  const keys: KeyInState[] = [];
+  for (const each of found) {
+    const [own] = await createKeyRing([each], known);
+    if (own === undefined) continue;
+    keys.push({ ...each, kid: own.kid, canSign: own.canSign, state: stateOf(own, ring, nowMs) });
+  }
+  return { algorithm: known, keys };
+}
+
+function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
+  if (nowMs >= key.verifiesUntil) return "over";
+  if (keysAt(ring, nowMs).signing?.kid === key.kid) return "signing";
+  return key.canSign && key.signsFrom > nowMs ? "published" : "verifying";
+}

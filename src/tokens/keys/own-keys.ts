@@ -1,0 +1,70 @@
+import type { Clock } from "../../lib/clock.ts";
+import {
+  type KeyRing,
+  keysAt,
+  type KeysInForce,
+  type OwnKey,
+  type SigningKeys,
+} from "./key-ring.ts";
+
+/** Our own keys by the clock: each read may give other keys that sign and verify. */
+export interface OwnKeys extends SigningKeys {
+  /** Can be posted to another thread to create the same keys there. */
+  readonly ring: KeyRing;
+  /**
+   * Calls back when the keys or their times are replaced, but not when a time has come.
+   *
+   * @returns a function that ends the subscription.
+   */
+  onChange(listener: () => void): () => void;
+}
+
+/** Keys that their owner replaces: the thread that reads the files, or one that receives them. */
+export class ReplaceableKeys implements OwnKeys {
+  readonly #clock: Clock;
+  readonly #listeners = new Set<() => void>();
+  #ring: KeyRing;
+  #inForce: KeysInForce;
+
+  constructor(ring: KeyRing, clock: Clock) {
+    this.#clock = clock;
+    this.#ring = ring;
+    this.#inForce = keysAt(ring, clock.now());
+  }
+
+  get ring(): KeyRing {
+    return this.#ring;
+  }
+
+  /** The key that signs, with its times. */
+  get signer(): OwnKey | undefined {
+    const kid = this.signing?.kid;
+    return this.#ring.find((key) => key.kid === kid);
+  }
+
+  get signing(): SigningKeys["signing"] {
+    return this.#now().signing;
+  }
+
+  get verification(): SigningKeys["verification"] {
+    return this.#now().verification;
+  }
+
+  replace(ring: KeyRing): void {
+    this.#ring = ring;
+    this.#inForce = keysAt(ring, this.#clock.now());
+    for (const listener of this.#listeners) listener();
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #now(): SigningKeys {
+    const now = this.#clock.now();
+    const { from, until } = this.#inForce;
+    if (now < from || now >= until) this.#inForce = keysAt(this.#ring, now);
+    return this.#inForce;
+  }
+}

@@ -1,0 +1,90 @@
+import { ConfigError } from "../../core/config-problem.ts";
+import type { Log } from "../../core/log.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { SigningAlgorithm } from "./algorithms.ts";
+import { type KeyFiles, keysIn } from "./key-directory.ts";
+import { makeKey } from "./key-making.ts";
+import { type KeyRing, keysAt, createKeyRing, type SigningKeys } from "./key-ring.ts";
+
+export type { SigningKeys } from "./key-ring.ts";
+
+export interface SigningKeyOptions {
+  readonly algorithm: SigningAlgorithm;
+  /** The content of the key directory; without it, an ephemeral key is generated. */
+  readonly files?: KeyFiles | undefined;
+  /** Whether there are users, and so tokens to issue: then one of the keys must be able to sign. */
+  readonly issues?: boolean | undefined;
+  readonly log: Log;
+  readonly clock?: Clock;
+}
+
+/** Bits of an ephemeral RSA key. It may be smaller, since the start waits for it. */
+const EPHEMERAL_RSA_BITS = 2048;
+
+/**
+ * Returns our keys at this moment. The newest key for the configured algorithm that may sign already signs; all that
+ * have not expired verify. Throws `ConfigError` with all problems of the directory: a file without a key, a weak key,
+ * no key at all, none for the algorithm.
+ */
+export async function loadSigningKeys(options: SigningKeyOptions): Promise<SigningKeys> {
+  const { files, clock = systemClock } = options;
+  const ring =
+    files === undefined ? await ephemeralKey(options) : await loadKeyRing(files, options);
+  const { signing, verification } = keysAt(ring, clock.now());
+  return { signing, verification };
+}
+
+/** Generates a key that lives as long as the process, and returns a ring with it. */
+export async function ephemeralKey({
+  algorithm,
+  log,
+  clock = systemClock,
+}: SigningKeyOptions): Promise<KeyRing> {
+  log.warn(
+    "an ephemeral signing key was generated: its tokens end with this process, and other replicas refuse them",
+  );
+  const key = makeKey(algorithm, EPHEMERAL_RSA_BITS);
+  const times = { madeAt: clock.now(), signsFrom: 0, verifiesUntil: Infinity };
+  return createKeyRing([{ file: undefined, key, algorithm, ...times }], algorithm);
+}
+
+/** Returns the keys of a directory and logs warnings about it. Throws `ConfigError` with all problems. */
+export async function loadKeyRing(
+  files: KeyFiles,
+  { algorithm, issues = false, log, clock = systemClock }: SigningKeyOptions,
+): Promise<KeyRing> {
+  const { directory } = files;
+  if (files.openToAll) throw openToAll(directory);
+  const found = keysIn(files, algorithm);
+  const ring = await createKeyRing(found, algorithm);
+  const publicAlone = found.every(({ key }) => key.type === "public");
+  if (!ring.some(({ canSign }) => canSign) && (issues || !publicAlone)) {
+    const message = `no key here can sign ${algorithm}`;
+    const hint = publicAlone ? "add a private key, or leave out users" : undefined;
+    throw new ConfigError([{ file: directory, message, ...(hint === undefined ? {} : { hint }) }]);
+  }
+  const exposed = found.filter((each) => each.exposed).map((each) => each.file);
+  if (exposed.length > 0) log.warn("signing keys can be read by other users", { files: exposed });
+  const { signing, verification } = keysAt(ring, clock.now());
+  if (publicAlone) {
+    log.warn("there are only public keys: no tokens can be issued", { directory });
+  }
+  log.info("the signing keys were loaded", { signing: signing?.kid, keys: verification.length });
+  return ring;
+}
+
+/**
+ * Returns the files with private keys that other users can read.
+ *
+ * @throws ConfigError with all problems.
+ */
+export function exposedKeys(files: KeyFiles, algorithm: SigningAlgorithm): readonly string[] {
+  const found = keysIn(files, algorithm);
+  return found.filter(({ exposed }) => exposed).map(({ file }) => file);
+}
+
+/** Whoever adds the newest key to the directory can sign tokens for every user. */
+function openToAll(directory: string): ConfigError {
+  const message = "every user of this machine can add keys to this directory";
+  return new ConfigError([{ file: directory, message, hint: `chmod o-w ${directory}` }]);
+}

@@ -1,0 +1,163 @@
+import type { Change } from "../../core/change.ts";
+import { ConfigError, describeProblem } from "../../core/config-problem.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { watchDirectory } from "../../lib/files/watched-directory.ts";
+import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
+import type { KeyRing } from "./key-ring.ts";
+import { ReplaceableKeys } from "./own-keys.ts";
+import { ephemeralKey, loadKeyRing, type SigningKeyOptions } from "./signing-keys.ts";
+
+interface OwnKeyOptions extends SigningKeyOptions {
+  /** Called whenever the directory has changed and was read again. */
+  readonly reloaded?: (successful: boolean) => void;
+}
+
+/** The remembered options, without the files, which hold private keys. */
+interface WatchedKeyOptions extends Omit<OwnKeyOptions, "files"> {
+  readonly directory: string | undefined;
+}
+
+/**
+ * Opens our own keys and follows changes of their directory. A broken directory keeps the old keys and logs the error.
+ * Throws `ConfigError` with all problems if the files cannot be used at start.
+ */
+export async function openOwnKeys(options: OwnKeyOptions): Promise<WatchedKeys> {
+  return new WatchedKeys(await readingOf(options), optionsOf(options));
+}
+
+function optionsOf({ files, ...rest }: OwnKeyOptions): WatchedKeyOptions {
+  return { ...rest, directory: files?.directory };
+}
+
+/** Instead of the fingerprint of a directory that is missing or cannot be read. */
+const NO_FINGERPRINT = "";
+
+interface Reading extends Pick<KeyFiles, "fingerprint" | "readAt"> {
+  readonly ring: KeyRing;
+}
+
+async function readingOf(options: OwnKeyOptions): Promise<Reading> {
+  const { files } = options;
+  if (files === undefined) {
+    return { ring: await ephemeralKey(options), fingerprint: NO_FINGERPRINT, readAt: 0 };
+  }
+  const { fingerprint, readAt } = files;
+  return { ring: await loadKeyRing(files, options), fingerprint, readAt };
+}
+
+export class WatchedKeys extends ReplaceableKeys {
+  #options: WatchedKeyOptions;
+  #seen: string;
+  #readAt: number;
+  #signer: string | undefined;
+  #watch: { close(): void } | undefined;
+
+  constructor({ ring, fingerprint, readAt }: Reading, options: WatchedKeyOptions) {
+    super(ring, options.clock ?? systemClock);
+    this.#options = options;
+    this.#seen = fingerprint;
+    this.#readAt = readAt;
+    this.#signer = this.signing?.kid;
+    if (this.#signer === undefined) this.#logNoSigner();
+    this.#begin();
+  }
+
+  /**
+   * Prepares to take the keys from other files or for another algorithm. Files of the same directory are taken as if
+   * the watch had read them. Throws `ConfigError` if the keys cannot be used.
+   */
+  async prepare(next: Pick<SigningKeyOptions, "algorithm" | "files" | "issues">): Promise<Change> {
+    const { algorithm, directory, issues } = this.#options;
+    const { files } = next;
+    const rollback = (): void => undefined;
+    const same = next.algorithm === algorithm && files?.directory === directory;
+    if (same && next.issues === issues) return { commit: () => this.#takeAndLog(files), rollback };
+    const options = { ...this.#options, ...next };
+    const reading = await readingOf(options);
+    return { commit: async () => this.#move(optionsOf(options), reading), rollback };
+  }
+
+  #move(options: WatchedKeyOptions, { ring, fingerprint, readAt }: Reading): void {
+    this.#options = options;
+    this.#seen = fingerprint;
+    this.#readAt = readAt;
+    this.replace(ring);
+    options.reloaded?.(true);
+    this.#logSigner();
+    this.#begin();
+  }
+
+  close(): void {
+    this.#watch?.close();
+  }
+
+  #begin(): void {
+    this.#watch?.close();
+    const { directory } = this.#options;
+    this.#watch =
+      directory === undefined ? undefined : watchDirectory(directory, () => this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const options = this.#options;
+    if (options.directory === undefined) return;
+    const began = performance.now();
+    let files: KeyFiles | undefined;
+    try {
+      files = await readKeyFiles(options.directory);
+    } catch (error) {
+      if (options !== this.#options) return;
+      if (this.#seen !== NO_FINGERPRINT) this.#reportUnusable(error);
+      this.#seen = NO_FINGERPRINT;
+      this.#readAt = began;
+    }
+    if (options === this.#options) await this.#takeAndLog(files);
+  }
+
+  async #takeAndLog(files: KeyFiles | undefined): Promise<void> {
+    if (files !== undefined) await this.#take(files, this.#options);
+    this.#logSigner();
+  }
+
+  /** Takes each content once, and ignores contents that were read before the last. */
+  async #take(files: KeyFiles, options: WatchedKeyOptions): Promise<void> {
+    if (files.readAt < this.#readAt) return;
+    this.#readAt = files.readAt;
+    if (files.fingerprint === this.#seen) return;
+    this.#seen = files.fingerprint;
+    try {
+      const ring = await loadKeyRing(files, options);
+      if (options !== this.#options) return; // they are taken from elsewhere by now
+      this.replace(ring);
+      options.reloaded?.(true);
+    } catch (error) {
+      if (options === this.#options) this.#reportUnusable(error);
+    }
+  }
+
+  /** The message of an unexpected error may quote the file, so only its name is reported. */
+  #reportUnusable(error: unknown): void {
+    const { log, directory = "", reloaded } = this.#options;
+    const problems =
+      error instanceof ConfigError
+        ? error.problems.map(describeProblem)
+        : [`${directory}: ${error instanceof Error ? error.name : "unknown error"}`];
+    log.error("the signing keys cannot be used: the old keys stay in use", { directory, problems });
+    reloaded?.(false);
+  }
+
+  #logSigner(): void {
+    const kid = this.signing?.kid;
+    if (kid === this.#signer) return;
+    this.#signer = kid;
+    if (kid === undefined) this.#logNoSigner();
+    else this.#options.log.info("another key signs now", { signing: kid });
+  }
+
+  /** Logs nothing if there are public keys only: that was logged when they were read. */
+  #logNoSigner(): void {
+    const { log, directory } = this.#options;
+    if (!this.ring.some(({ canSign }) => canSign)) return;
+    log.error("no key signs at this time: nobody can log in", { directory });
+  }
+}

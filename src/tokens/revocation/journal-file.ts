@@ -1,0 +1,136 @@
+import { accessSync, closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { ConfigError } from "../../core/config-problem.ts";
+import { REVOCATION_KINDS, type Revocation } from "../../core/revocation.ts";
+import { readFailure } from "../../lib/files/regular-file.ts";
+import { formatSize } from "../../lib/text/size.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { isName } from "./revocation-kind.ts";
+
+/** The file of the journal: a revocation on each line, as JSON. */
+
+/** The largest that is read, in bytes: some 600,000 revocations. */
+const LARGEST = 64 * 1024 ** 2;
+const MODE = 0o600;
+/** A link could lead what is written elsewhere; to open a pipe would take for good. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const APPEND =
+  constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+export interface JournalContent {
+  readonly revocations: readonly Revocation[];
+  /** Whether its last line was not written to its end: what it was about was never confirmed to anybody. */
+  readonly torn: boolean;
+}
+
+/**
+ * Reads a journal; one that is not there yet is empty.
+ *
+ * @throws ConfigError when it cannot be read, and for a line that is no revocation: to pass it over could let a revoked
+ *   token in.
+ */
+export function readJournal(path: string): JournalContent {
+  const text = textOf(path);
+  const lines = text.split("\n");
+  const last = lines.pop() ?? "";
+  const revocations = lines.map((line, index) => {
+    const revocation = revocationIn(line);
+    if (revocation !== undefined) return revocation;
+    const message =
+      "is no revocation: mend the line, or remove the file to forget what was revoked";
+    throw new ConfigError([{ file: path, line: index + 1, column: 1, message }]);
+  });
+  return { revocations, torn: last !== "" };
+}
+
+function textOf(path: string): string {
+  try {
+    const file = openSync(path, READ);
+    try {
+      const stats = fstatSync(file);
+      if (!stats.isFile()) throw refused(path, "is not a regular file");
+      if (stats.size > LARGEST) throw refused(path, `is larger than ${formatSize(LARGEST)}`);
+      return readFileSync(file, "utf8");
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    const code = readFailure(error);
+    if (code === "ENOENT") return "";
+    if (error instanceof ConfigError) throw error;
+    throw refused(
+      path,
+      code === "ELOOP" ? "is a symbolic link, which is not followed" : `cannot be read (${code})`,
+    );
+  }
+}
+
+/** Looks whether a journal could be kept. @throws ConfigError when it could not. */
+export function checkJournal(path: string): void {
+  readJournal(path);
+  try {
+    accessSync(dirname(path), constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw refused(path, `cannot be written (${readFailure(error)})`);
+  }
+}
+
+function refused(file: string, message: string): ConfigError {
+  return new ConfigError([{ file, message: `the journal of revocations ${message}` }]);
+}
+
+function revocationIn(line: string): Revocation | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { kind: written, name, issuer, before, until } = value;
+  const kind = REVOCATION_KINDS.find((each) => each === written);
+  if (kind === undefined || typeof name !== "string" || typeof until !== "number") return undefined;
+  if (kind !== "everything" && !isName(name)) return undefined;
+  if (kind !== "token" && typeof before !== "number") return undefined;
+  return {
+    ...{ kind, name, until },
+    ...(typeof issuer === "string" ? { issuer } : {}),
+    ...(typeof before === "number" ? { before } : {}),
+  };
+}
+
+export function linesOf(revocations: readonly Revocation[]): string {
+  return revocations.map((each) => `${JSON.stringify(each)}\n`).join("");
+}
+
+/**
+ * Puts a new journal in the place of the one before, whole and with mode 0600. Rejects with the system's error, and then
+ * has changed nothing.
+ */
+export async function replaceJournal(path: string, text: string): Promise<void> {
+  const draft = `${path}.${process.pid}.new`;
+  try {
+    await rm(draft, { force: true });
+    await writeWhole(await open(draft, "wx", MODE), text);
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  }
+  await using directory = await open(dirname(path), constants.O_RDONLY);
+  await directory.sync();
+}
+
+async function writeWhole(opened: FileHandle, text: string): Promise<void> {
+  await using file = opened;
+  await file.writeFile(text);
+  await file.sync();
+}
+
+/** Adds to a journal. Rejects with the system's error; then a part of the text may have been written. */
+export async function appendToJournal(path: string, text: string): Promise<void> {
+  await using file = await open(path, APPEND);
+  await file.writeFile(text);
+  await file.datasync();
+}

@@ -1,0 +1,98 @@
+import { ConfigError } from "../../core/config-problem.ts";
+import type { Log } from "../../core/log.ts";
+import type { Revocation } from "../../core/revocation.ts";
+import { codeOrMessage } from "../../lib/text/error-code.ts";
+import { appendToJournal, linesOf, replaceJournal } from "./journal-file.ts";
+
+export interface JournalOptions {
+  readonly path: string;
+  /** Everything that the journal has to hold. */
+  readonly kept: () => readonly Revocation[];
+  /** How many that are. */
+  readonly count: () => number;
+  readonly log: Log;
+}
+
+/** The journal is rewritten when it has more than twice the lines that it needs, plus this many. */
+const SPARE_LINES = 1_000;
+/** Delay before a failed write is retried, in milliseconds. */
+const RETRY_MS = 5_000;
+
+/**
+ * Keeps revocations for the next start. Those that come while the disk is busy are written together, and each is confirmed
+ * when it is on the disk.
+ */
+export class Journal {
+  readonly #options: JournalOptions;
+  #lines = 0;
+  /** Whether the file may hold half a line, or none of what it should: then it is written anew as a whole. */
+  #broken = false;
+  #waiting: Revocation[] = [];
+  #writing: Promise<boolean> | undefined;
+  #retrying: NodeJS.Timeout | undefined;
+
+  private constructor(options: JournalOptions) {
+    this.#options = options;
+  }
+
+  /** Writes anew what is kept. @throws ConfigError when it cannot be written. */
+  static async open(options: JournalOptions): Promise<Journal> {
+    const journal = new Journal(options);
+    try {
+      await journal.#replace();
+    } catch (error) {
+      const message = `the journal of revocations cannot be written (${codeOrMessage(error)})`;
+      throw new ConfigError([{ file: options.path, message }]);
+    }
+    return journal;
+  }
+
+  /** Resolves with whether they are on the disk. Never rejects: what is not is tried again. */
+  write(revocations: readonly Revocation[]): Promise<boolean> {
+    this.#waiting = [...this.#waiting, ...revocations];
+    const before = this.#writing ?? Promise.resolve(true);
+    const writing = before.then(() => this.#writeWaiting());
+    this.#writing = writing;
+    return writing;
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#retrying);
+    await this.#writing;
+  }
+
+  async #writeWaiting(): Promise<boolean> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    // Somebody else's write has taken it along.
+    if (waiting.length === 0 && !this.#broken) return true;
+    const { path, count, log } = this.#options;
+    try {
+      const most = 2 * count() + SPARE_LINES;
+      if (this.#broken || this.#lines + waiting.length > most) await this.#replace();
+      // Somebody may have moved the file away, or a part of the lines was written.
+      else await this.#append(waiting).catch(() => this.#replace());
+      this.#broken = false;
+      return true;
+    } catch (error) {
+      this.#broken = true;
+      log.error("revocations cannot be written: they are lost at a restart", {
+        ...{ file: path, reason: codeOrMessage(error) },
+      });
+      clearTimeout(this.#retrying);
+      this.#retrying = setTimeout(() => void this.write([]), RETRY_MS).unref();
+      return false;
+    }
+  }
+
+  async #append(waiting: readonly Revocation[]): Promise<void> {
+    await appendToJournal(this.#options.path, linesOf(waiting));
+    this.#lines += waiting.length;
+  }
+
+  async #replace(): Promise<void> {
+    const kept = this.#options.kept();
+    await replaceJournal(this.#options.path, linesOf(kept));
+    this.#lines = kept.length;
+  }
+}

@@ -1,0 +1,95 @@
+import { ConfigError, type ConfigProblem, describeProblem } from "../../core/config-problem.ts";
+import type { Log } from "../../core/log.ts";
+import type { RevocationNews } from "../../core/revocation.ts";
+import type { FileContent } from "../../lib/files/file-content.ts";
+import { parsePositionedYaml, type YamlPath } from "../../lib/files/positioned-yaml.ts";
+import { followFile } from "../../lib/files/watched-file.ts";
+import { readFailure } from "../../lib/files/regular-file.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import type { Listed } from "./revocation-kind.ts";
+import { KINDS } from "./revocation-list.ts";
+
+/**
+ * Reads a revocation file: `jti`, `subjects` and `before`, each of which may be left out. An empty file revokes nothing.
+ *
+ * @throws ConfigError with everything that is wrong, each with its place.
+ */
+export function readRevocationFile({ text, path: file }: FileContent): Listed[] {
+  const yaml = parsePositionedYaml(text, file);
+  const problems: ConfigProblem[] = [...yaml.problems];
+  const refuse = (path: YamlPath, of: "key" | "value", message: string): void => {
+    problems.push({ file, ...yaml.positionOf(path, of), message });
+  };
+  const listed = yaml.value === undefined ? [] : readKeys(yaml.value, refuse);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return listed;
+}
+
+function readKeys(
+  value: unknown,
+  refuse: (path: YamlPath, of: "key" | "value", message: string) => void,
+): Listed[] {
+  if (value === null) return [];
+  if (!isJsonObject(value)) {
+    refuse([], "value", "the file must hold jti, subjects or before");
+    return [];
+  }
+  const kinds = new Map(Object.values(KINDS).map((kind) => [kind.fileKey, kind]));
+  return Object.entries(value).flatMap(([key, written]) => {
+    const kind = kinds.get(key);
+    if (kind !== undefined) {
+      return kind.read(written, (path, of, message) =>
+        refuse([key, ...path], of, path.length === 0 ? `${key} ${message}` : message),
+      );
+    }
+    refuse([key], "key", `this key is unknown; known are ${[...kinds.keys()].join(", ")}`);
+    return [];
+  });
+}
+
+export interface RevocationFileOptions {
+  readonly log: Log;
+  readonly changed: (news: RevocationNews) => void;
+  /** Told of each later reading. */
+  readonly reloaded: (successful: boolean) => void;
+}
+
+/** A revocation file that is read again when it changes; a broken one keeps what was revoked, and says so. */
+export class RevocationFile {
+  readonly path: string;
+  readonly #followed: ReturnType<typeof followFile>;
+
+  /** @param content what it held, which has been taken already. */
+  constructor(content: FileContent, { log, changed, reloaded }: RevocationFileOptions) {
+    const { path: file } = content;
+    this.path = file;
+    const unusable = (problems: readonly string[]): void => {
+      log.error("the revocation file cannot be used, what it listed before stays revoked", {
+        ...{ file, problems },
+      });
+      reloaded(false);
+    };
+    this.#followed = followFile(file, content.fingerprint, {
+      onChange(next) {
+        try {
+          const listed = readRevocationFile(next);
+          changed({ listed });
+          log.info("the revocation file was read again", { file, entries: listed.length });
+          reloaded(true);
+        } catch (error) {
+          unusable(error instanceof ConfigError ? error.problems.map(describeProblem) : [file]);
+        }
+      },
+      onUnreadable: (error) => unusable([`${file}: cannot be read (${readFailure(error)})`]),
+    });
+  }
+
+  /** Takes what a reload has read. */
+  take(content: FileContent): void {
+    this.#followed.accept(content);
+  }
+
+  close(): void {
+    this.#followed.close();
+  }
+}

@@ -1,0 +1,127 @@
+import {
+  type Revocation,
+  REVOCATION_KINDS,
+  type RevocationKindName,
+  type RevocationNews,
+  type Revocations,
+} from "../../core/revocation.ts";
+import type { IdentityClaims } from "../../core/request/identity.ts";
+import { bySubject } from "./kinds/by-subject.ts";
+import { byTokenId } from "./kinds/by-token-id.ts";
+import { everythingBefore } from "./kinds/everything-before.ts";
+import type { RevocationIndex, RevocationKind } from "./revocation-kind.ts";
+
+export const KINDS: Readonly<Record<RevocationKindName, RevocationKind>> = {
+  token: byTokenId,
+  subject: bySubject,
+  everything: everythingBefore,
+};
+
+/** Maximum number of entries that one call of `forget` examines: about 2 ms at worst. */
+const FORGET_AT_ONCE = 2_000;
+/** Maximum number of revoked single tokens; they take about 25 MB in each thread. */
+const MOST_TOKENS = 250_000;
+
+/** Those that came one by one, or those of the file: by their kinds. */
+class Entries {
+  readonly #indexes: readonly RevocationIndex[] = REVOCATION_KINDS.map((name) =>
+    KINDS[name].index(),
+  );
+
+  get size(): number {
+    return this.#indexes.reduce((sum, index) => sum + index.size, 0);
+  }
+
+  of(kind: RevocationKindName): RevocationIndex | undefined {
+    return this.#indexes[REVOCATION_KINDS.indexOf(kind)];
+  }
+
+  covering(caller: IdentityClaims): RevocationKindName | undefined {
+    let kind = 0;
+    for (const index of this.#indexes) {
+      if (index.size > 0 && index.covers(caller)) return REVOCATION_KINDS[kind];
+      kind += 1;
+    }
+    return undefined;
+  }
+
+  *all(): Generator<Revocation> {
+    for (const index of this.#indexes) yield* index.entries();
+  }
+}
+
+/** What is revoked, as one thread knows it. */
+export class RevocationList implements Revocations {
+  readonly #added = new Entries();
+  #listed = new Entries();
+  readonly #listeners = new Set<(news: RevocationNews) => void>();
+  #version = 0;
+  /** Where the forgetting goes on. */
+  #forgetting: Iterator<Revocation> | undefined;
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get size(): number {
+    return this.#added.size + this.#listed.size;
+  }
+
+  /** How many came one by one. */
+  get addedSize(): number {
+    return this.#added.size;
+  }
+
+  /** Whether there is no room for another single token. Then its subject must be revoked instead. */
+  get full(): boolean {
+    return (this.#added.of("token")?.size ?? 0) >= MOST_TOKENS;
+  }
+
+  covering(caller: IdentityClaims): RevocationKindName | undefined {
+    return this.#added.covering(caller) ?? this.#listed.covering(caller);
+  }
+
+  take(news: RevocationNews): void {
+    if ("added" in news) {
+      for (const each of news.added) this.#added.of(each.kind)?.add(each);
+    } else {
+      this.#listed = new Entries();
+      for (const each of news.listed) {
+        this.#listed.of(each.kind)?.add({ ...each, until: Infinity });
+      }
+    }
+    this.#version += 1;
+    for (const listener of this.#listeners) listener(news);
+  }
+
+  onChange(listener: (news: RevocationNews) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Those that came one by one: what the journal keeps. */
+  added(): Revocation[] {
+    return [...this.#added.all()];
+  }
+
+  /** What another list has to take to be the same as this. */
+  news(): RevocationNews[] {
+    return [
+      { added: this.added() },
+      { listed: Array.from(this.#listed.all(), ({ until: _, ...listed }) => listed) },
+    ];
+  }
+
+  /** Forgets revocations whose tokens have ended by themselves: some of them, to be called again and again. */
+  forget(nowMs: number): void {
+    for (let looked = 0; looked < FORGET_AT_ONCE; looked += 1) {
+      this.#forgetting ??= this.#added.all();
+      const { value: entry, done } = this.#forgetting.next();
+      if (done === true) {
+        this.#forgetting = undefined;
+        return;
+      }
+      if (entry.until <= nowMs) this.#added.of(entry.kind)?.remove(entry);
+    }
+  }
+}

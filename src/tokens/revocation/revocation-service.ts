@@ -1,0 +1,108 @@
+import type { Change } from "../../core/change.ts";
+import type { Log } from "../../core/log.ts";
+import type { PublishRevocations, Revocation } from "../../core/revocation.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { FileContent } from "../../lib/files/file-content.ts";
+import { Journal } from "./journal.ts";
+import { readJournal } from "./journal-file.ts";
+import { readRevocationFile, RevocationFile } from "./revocation-file.ts";
+import { RevocationList } from "./revocation-list.ts";
+
+export interface RevocationServiceOptions {
+  /** Where revocations are kept for the next start; left out, they are lost. */
+  readonly journal: string | undefined;
+  /** What the revocation file holds; undefined where there is none. */
+  readonly file: FileContent | undefined;
+  /** Told of each later reading of the file. */
+  readonly reloaded: (successful: boolean) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const FORGET_EVERY_MS = 10_000;
+
+/**
+ * All revocations of a process: those of the file, of the journal, and those published here. Other sources pass theirs to
+ * `arrived`, and receive ours through `list.onChange`.
+ */
+export class RevocationService {
+  readonly list = new RevocationList();
+  readonly #options: RevocationServiceOptions;
+  #journal: Journal | undefined;
+  #file: RevocationFile | undefined;
+  readonly #forgetting: NodeJS.Timeout;
+
+  private constructor(options: RevocationServiceOptions) {
+    this.#options = options;
+    this.#forgetting = startForgetting(this.list, options.clock);
+  }
+
+  /** @throws ConfigError when the journal or the file cannot be used. */
+  static async open(options: RevocationServiceOptions): Promise<RevocationService> {
+    const service = new RevocationService(options);
+    try {
+      service.#changeFile(options.file);
+      await service.#openJournal();
+      return service;
+    } catch (error) {
+      await service.close();
+      throw error;
+    }
+  }
+
+  /** Revokes: in force when this returns, here and, as soon as they look, in all other threads. */
+  readonly publish: PublishRevocations = async (revocations) => {
+    this.arrived(revocations);
+    return (await this.#journal?.write(revocations)) ?? false;
+  };
+
+  /** Takes what was revoked elsewhere. */
+  arrived(revocations: readonly Revocation[]): void {
+    this.list.take({ added: revocations });
+  }
+
+  /** Prepares another revocation file, or another content of it. @throws ConfigError when it cannot be used. */
+  prepare(content: FileContent | undefined): Change {
+    if (content !== undefined && content.path !== this.#file?.path) readRevocationFile(content);
+    return { commit: async () => this.#changeFile(content), rollback: () => undefined };
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#forgetting);
+    this.#file?.close();
+    await this.#journal?.close();
+  }
+
+  #changeFile(content: FileContent | undefined): void {
+    if (content !== undefined && content.path === this.#file?.path) {
+      this.#file.take(content);
+      return;
+    }
+    const listed = content === undefined ? [] : readRevocationFile(content);
+    const before = this.#file;
+    before?.close();
+    this.#file = undefined;
+    if (before !== undefined || content !== undefined) this.list.take({ listed });
+    if (content === undefined) return;
+    const { log, reloaded } = this.#options;
+    const changed = (news: Parameters<RevocationList["take"]>[0]): void => this.list.take(news);
+    this.#file = new RevocationFile(content, { log, reloaded, changed });
+  }
+
+  async #openJournal(): Promise<void> {
+    const { journal: path, clock, log } = this.#options;
+    if (path === undefined) return;
+    const { revocations, torn } = readJournal(path);
+    if (torn) log.warn("the last line of the journal of revocations was cut off", { file: path });
+    const now = clock.now();
+    this.arrived(revocations.filter(({ until }) => until > now));
+    const { list } = this;
+    const kept = () => list.added();
+    this.#journal = await Journal.open({ path, log, kept, count: () => list.addedSize });
+  }
+}
+
+/** Forgets what has ended by itself, a part of it at a time. Does not keep the program running. */
+export function startForgetting(list: RevocationList, clock: Clock): NodeJS.Timeout {
+  return setInterval(() => list.forget(clock.now()), FORGET_EVERY_MS).unref();
+}

@@ -1,0 +1,99 @@
+import { ConfigError } from "../../core/config-problem.ts";
+import { codeOrMessage } from "../../lib/text/error-code.ts";
+import type { FileContent } from "../../lib/files/file-content.ts";
+import { parsePositionedYaml } from "../../lib/files/positioned-yaml.ts";
+import { watchFile, type WatchedFile } from "../../lib/files/watched-file.ts";
+import { type JwkSet, readJwkSet } from "../keys/jwk-set.ts";
+import type { KeySource } from "../keys/key-set.ts";
+import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
+
+/**
+ * The keys of a JWK Set file, which is read again when it changes. A broken file keeps the old keys and logs the error.
+ * Throws `ConfigError` if the file cannot be used at start.
+ */
+export function openTrustedKeyFile(
+  file: string,
+  { issuer, algorithms }: TrustedIssuer,
+  { log, changed, reloaded }: TrustedKeysContext,
+): KeySource {
+  const broken = (error: unknown, content?: FileContent): void => {
+    log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", {
+      ...{ issuer, file, ...(content && placeOfFault(content)) },
+      reason: codeOrMessage(error),
+    });
+    reloaded?.(false);
+  };
+  const watched = openFile(file, {
+    onChange(content) {
+      const before = known;
+      try {
+        known = readJwkSet(content.text, algorithms);
+      } catch (error) {
+        broken(error, content);
+        return;
+      }
+      logLoaded();
+      reloaded?.(true);
+      if (known.fingerprint !== before.fingerprint) changed();
+    },
+    onUnreadable: broken,
+  });
+  let known: JwkSet;
+  try {
+    known = readTrustedKeys(watched.content, algorithms);
+  } catch (error) {
+    watched.close();
+    throw error;
+  }
+  logLoaded();
+
+  function logLoaded(): void {
+    log.info("the keys of a trusted issuer were loaded", { issuer, keys: known.keys.length });
+    if (known.ignored.length > 0) {
+      log.warn("some keys of a trusted issuer were ignored", { issuer, reasons: known.ignored });
+    }
+  }
+
+  return {
+    current: () => known.keys,
+    refresh: () => Promise.resolve(),
+    close: () => watched.close(),
+  };
+}
+
+/**
+ * Returns the keys of a JWK Set file.
+ *
+ * @throws ConfigError, with the position if the text is not valid.
+ */
+export function readTrustedKeys(
+  content: FileContent,
+  algorithms: TrustedIssuer["algorithms"],
+): JwkSet {
+  try {
+    return readJwkSet(content.text, algorithms);
+  } catch (error) {
+    const message = `the keys cannot be used: ${codeOrMessage(error)}`;
+    throw new ConfigError([{ file: content.path, ...placeOfFault(content), message }]);
+  }
+}
+
+function openFile(file: string, watching: Parameters<typeof watchFile>[1]): WatchedFile {
+  try {
+    return watchFile(file, watching);
+  } catch (error) {
+    throw new ConfigError([{ file, message: `the file cannot be read: ${codeOrMessage(error)}` }]);
+  }
+}
+
+/**
+ * Returns the position of a syntax error as far as the YAML parser can tell: JSON is YAML, unless it is nested too
+ * deeply.
+ */
+function placeOfFault({
+  path,
+  text,
+}: FileContent): { readonly line: number; readonly column: number } | undefined {
+  const [problem] = parsePositionedYaml(text, path).problems;
+  return problem && { line: problem.line, column: problem.column };
+}

@@ -1,0 +1,124 @@
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+
+/** Hop-by-hop fields (RFC 9110 §7.6.1); Node frames the message towards the client. */
+const DROPPED = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
+  ...["proxy-authentication-info", "te", "transfer-encoding", "upgrade", "x-request-id"],
+]);
+
+/** Fields about a body, which a 103 does not have. */
+const NOT_IN_EARLY_HINTS = new Set(["content-length", "trailer"]);
+
+/**
+ * Fields that affect routing, authorization, caching or framing. A recipient that merges trailers into the header
+ * section would let them change that afterwards (RFC 9110 §6.5.1).
+ */
+const FORBIDDEN_TRAILERS =
+  /^(?:age|authorization|authentication-info|cache-control|content-.*|cookie|date|expect|expires|host|if-.*|location|max-forwards|pragma|proxy-.*|range|retry-after|set-cookie|te|trailer|transfer-encoding|vary|warning|www-authenticate)$/i;
+
+/**
+ * Creates the header section for the client from the backend's.
+ *
+ * @param headers names in lower case, as undici parses them.
+ * @returns names and values, alternating.
+ */
+export function responseHeaders(
+  headers: IncomingHttpHeaders,
+  requestId: string,
+  status: number,
+): string[] {
+  const passed: string[] = [];
+  const named = connectionOptions(headers.connection);
+  const disposition = headers["content-disposition"];
+  // If Node has seen `Content-Length` before this value, it encodes the value as UTF-8, although each character is a
+  // byte.
+  if (disposition !== undefined && !named?.has("content-disposition")) {
+    append(passed, "content-disposition", disposition);
+  }
+  for (const name of Object.keys(headers)) {
+    if (DROPPED.has(name) || named?.has(name)) continue;
+    // A 204 must not have one (RFC 9110 §8.6).
+    if (status === 204 && name === "content-length") continue;
+    if (disposition !== undefined && name === "content-disposition") continue;
+    append(passed, name, headers[name]);
+  }
+  passed.push("X-Request-Id", requestId);
+  return passed;
+}
+
+/** Creates the fields of a 103 for the client, without those about the connection or the body (RFC 8297 §2). */
+export function earlyHintsHeaders(headers: IncomingHttpHeaders): string[] {
+  const passed: string[] = [];
+  const named = connectionOptions(headers.connection);
+  for (const name of Object.keys(headers)) {
+    if (DROPPED.has(name) || NOT_IN_EARLY_HINTS.has(name) || named?.has(name)) continue;
+    append(passed, name, headers[name]);
+  }
+  return passed;
+}
+
+function append(fields: string[], name: string, value: string | string[] | undefined): void {
+  if (typeof value === "string") fields.push(name, value);
+  else for (const each of value ?? []) fields.push(name, each);
+}
+
+/** Returns the trailers except those that would change how the message is interpreted (RFC 9110 §6.5.1). */
+export function responseTrailers(trailers: IncomingHttpHeaders): [string, string][] {
+  const passed: [string, string][] = [];
+  for (const name of Object.keys(trailers)) {
+    if (DROPPED.has(name) || FORBIDDEN_TRAILERS.test(name)) continue;
+    const value = trailers[name];
+    for (const each of typeof value === "string" ? [value] : (value ?? []))
+      passed.push([name, each]);
+  }
+  return passed;
+}
+
+function connectionOptions(value: string | string[] | undefined): ReadonlySet<string> | undefined {
+  if (value === undefined || value === "keep-alive" || value === "close") return undefined;
+  return new Set(
+    [value]
+      .flat()
+      .join(",")
+      .toLowerCase()
+      .split(",")
+      .map((option) => option.trim()),
+  );
+}
+
+/** Control characters in a reason phrase, which Node refuses to write (RFC 9112 §4). */
+const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/**
+ * Whether Node can write the response and the client will read what the backend meant: an existing status, no
+ * trailers announced besides a Content-Length, and no transfer coding except `chunked`, which is decoded here.
+ */
+export function isPassable(
+  status: number,
+  statusMessage: string,
+  headers: IncomingHttpHeaders,
+): boolean {
+  const coding = headers["transfer-encoding"];
+  return (
+    status <= 599 &&
+    REASON_PHRASE.test(statusMessage) &&
+    (headers["trailer"] === undefined || headers["content-length"] === undefined) &&
+    (coding === undefined || coding.toLowerCase() === "chunked")
+  );
+}
+
+/**
+ * Whether a response may announce trailers: only a chunked body has them, and Node throws otherwise (RFC 9112
+ * §7.1.2).
+ */
+export function mayEndWithTrailers({ req }: ServerResponse, status: number): boolean {
+  return req.httpVersion !== "1.0" && req.method !== "HEAD" && status !== 204 && status !== 304;
+}
+
+/** The backend's response cannot be forwarded. */
+export class InvalidAnswer extends Error {
+  constructor() {
+    super("the answer of the backend is not valid HTTP");
+    this.name = "InvalidAnswer";
+  }
+}

@@ -1,0 +1,183 @@
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import {
+  earlyHintsHeaders,
+  responseHeaders,
+  responseTrailers,
+} from "../headers/incoming-headers.ts";
+import { InvalidAnswer, isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
+import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+import type { Slot } from "../pool/slot.ts";
+
+/** Maximum number of interim answers: each restarts the backend's response timeout. */
+const MOST_INTERIM = 16;
+
+/**
+ * Answers up to this size are written as one string together with their head, which takes 0.92 to 0.96 of the CPU time of a
+ * small request.
+ */
+const SMALL_ANSWER_BYTES = 4096;
+
+/** Larger answers count against the client's share of reading time. Smaller ones have arrived completely. */
+const LARGE_ANSWER_BYTES = 16 * 1024;
+
+/** The source of the parts of an answer. */
+interface Source {
+  /** Called when the client has taken what was written, and more may be sent. */
+  goOn(): void;
+}
+
+/** Writes the answer of a backend to the client. */
+export class ClientAnswer {
+  readonly #settings: ForwardingSettings;
+  readonly #permitted: PermittedRequest;
+  readonly #response: ServerResponse;
+  readonly #slot: Slot;
+  #interim = 0;
+  /** The length by `Content-Length`; -1 without. */
+  #expected = -1;
+  #written = 0;
+  /** The last part of the answer, in Latin-1 to keep every byte. It is sent at the end of the turn. */
+  #last: string | undefined;
+  #sendsSoon = false;
+
+  constructor(settings: ForwardingSettings, permitted: PermittedRequest, slot: Slot) {
+    this.#settings = settings;
+    this.#permitted = permitted;
+    this.#response = permitted.response;
+    this.#slot = slot;
+  }
+
+  /**
+   * Forwards a 103 to the client and ignores all other interim answers (RFC 9110 §15.2).
+   * @throws InvalidAnswer if there are too many.
+   */
+  interim(status: number, headers: IncomingHttpHeaders): void {
+    this.#interim += 1;
+    if (this.#interim > MOST_INTERIM) throw new InvalidAnswer();
+    if (status === 103) passEarlyHints(this.#response, headers);
+  }
+
+  /** Writes the head. @throws InvalidAnswer if it cannot be forwarded. */
+  begin(status: number, statusMessage: string, headers: IncomingHttpHeaders): void {
+    const length = headers["content-length"];
+    if (!isPassable(status, statusMessage, headers)) throw new InvalidAnswer();
+    if (headers["trailer"] !== undefined && !mayEndWithTrailers(this.#response, status)) {
+      delete headers["trailer"];
+    }
+    this.#expected = length === undefined ? -1 : Number(length);
+    const { requestId } = this.#permitted.permit.request;
+    const fields = responseHeaders(headers, requestId, status);
+    this.#response.writeHead(status, statusMessage, fields);
+    this.#sendSoon();
+  }
+
+  /**
+   * Writes a part of the body.
+   * @returns whether more may be written at once; otherwise `source.goOn` is called later.
+   */
+  write(chunk: Buffer, source: Source): boolean {
+    const { request, transfer } = this.#permitted;
+    const { buffered, young } = this.#settings;
+    transfer.bytesOut += chunk.length;
+    young.passed(chunk.length);
+    if (transfer.bytesOut > LARGE_ANSWER_BYTES) this.#slot.charge(request.socket);
+    this.#written += chunk.length;
+    const isLast = this.#written === this.#expected;
+    if (isLast) this.#writeLast(chunk);
+    const keepsUp = isLast || this.#writePart(chunk, source);
+    if (!keepsUp) this.#slot.readStalled(transfer.bytesOut);
+    if (this.#response.writableLength > SMALL_ANSWER_BYTES) buffered.measure(request.socket);
+    return keepsUp;
+  }
+
+  /** @returns whether the client keeps up. */
+  #writePart(chunk: Buffer, source: Source): boolean {
+    const response = this.#response;
+    if (!this.#settings.buffered.scarce) {
+      if (response.write(chunk)) return true;
+      response.once("drain", () => this.#taken(source));
+    } else {
+      // While memory is scarce, only one part waits for the client.
+      response.write(chunk, () => this.#taken(source));
+    }
+    return false;
+  }
+
+  #taken(source: Source): void {
+    this.#slot.readResumed();
+    source.goOn();
+  }
+
+  #writeLast(chunk: Buffer): void {
+    if (chunk.length > SMALL_ANSWER_BYTES) {
+      this.#response.end(chunk);
+      return;
+    }
+    this.#last = chunk.toString("latin1");
+    this.#sendSoon();
+  }
+
+  /** Ends a complete answer. */
+  end(trailers: IncomingHttpHeaders): void {
+    if (this.#last !== undefined || this.#response.writableEnded) return;
+    const fields = responseTrailers(trailers);
+    if (fields.length > 0 && this.#expected === -1) this.#response.addTrailers(fields);
+    this.#response.end();
+  }
+
+  /** Sends what has arrived by the end of the turn: a small answer with its head, or the head alone. */
+  send(): void {
+    this.#sendsSoon = false;
+    const response = this.#response;
+    // The client has left in the meantime.
+    if (response.destroyed) return;
+    if (this.#last !== undefined) response.end(this.#last, "latin1");
+    else if (this.#written === 0 && !response.writableEnded) response.flushHeaders();
+  }
+
+  #sendSoon(): void {
+    if (this.#sendsSoon) return;
+    this.#sendsSoon = true;
+    sendTogether(this);
+  }
+}
+
+/** An answer with something to send at the end of the turn. */
+interface Sender {
+  /** Sends what has arrived by now. Never throws. */
+  send(): void;
+}
+
+let senders: Sender[] = [];
+
+/**
+ * Coalesces writes: all senders send at the end of this turn of the event loop. Small answers then took 0.88 (0.80–0.91) of
+ * the CPU time of a request, because the reader wakes up once for all of them.
+ */
+function sendTogether(sender: Sender): void {
+  senders.push(sender);
+  if (senders.length === 1) setImmediate(sendAll);
+}
+
+function sendAll(): void {
+  const now = senders;
+  senders = [];
+  for (const sender of now) sender.send();
+}
+
+/**
+ * Forwards a backend's 103 to the client (RFC 8297). Hints are optional, so none is sent where it could do harm: to an
+ * HTTP/1.0 client (RFC 9110 §15.2), after the final head, within an earlier answer, or to a client that does not read.
+ *
+ * Node's `writeEarlyHints` is not used: it checks `Link` with a regular expression of exponential time. Before 26.2, Node has
+ * no other way to write a 103, so none is sent.
+ *
+ * @param headers names in lower case, as undici reads them.
+ */
+function passEarlyHints(response: ServerResponse, headers: IncomingHttpHeaders): void {
+  const { socket, req } = response;
+  if (socket === null || socket.writableNeedDrain || response.headersSent) return;
+  if (req.httpVersion === "1.0" || !("writeInformation" in response)) return;
+  const fields = earlyHintsHeaders(headers);
+  if (fields.length > 0) response.writeInformation(103, fields);
+}

@@ -1,0 +1,54 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Socket } from "node:net";
+import type { Dispatcher } from "undici";
+
+/** A request to a backend. `servername` is only for undici, which would derive one from Host. */
+export type BackendRequest = Dispatcher.DispatchOptions & { readonly servername: string };
+
+/** The connections to a target: undici's pool for HTTP/1.1, or anything with the same interface. */
+export interface ConnectionPool {
+  /** Sends a request when a connection is free, and reports its progress to the handler. */
+  dispatch(request: BackendRequest, handler: AnswerHandler): void;
+  /** Closes all connections after the requests on them. */
+  close(): Promise<void>;
+}
+
+/** The carrier of one request: an HTTP/1.1 connection, or an HTTP/2 stream. */
+export interface Connection {
+  /** Called before a request is written. @returns whether the connection was used before. */
+  begin(): boolean;
+  /** The socket that the answer is read from; undefined if requests share it. */
+  readonly socket: Socket | undefined;
+  /** Whether written data waits for the backend, as in Node's streams. */
+  readonly writableNeedDrain: boolean;
+}
+
+/** What the handler of a request can do to it. */
+export type RequestControl = Pick<Dispatcher.DispatchController, "abort" | "pause" | "resume">;
+
+/**
+ * Receives the events of one request, in this order. `onResponseError` may come at any point and is then the last. The names
+ * are undici's. If a handler throws, the request is aborted.
+ */
+export interface AnswerHandler {
+  /** The connection has been chosen. It may yet have to be opened. */
+  onConnection(connection: Connection): void;
+  /** The request is about to be written. */
+  onRequestStart(control: RequestControl): void;
+  /** A part of the body was written. */
+  onBodySent(): void;
+  /** All of the request was written. An answer may begin earlier. */
+  onRequestSent(): void;
+  /** The first byte of an answer, interim ones included, has arrived. */
+  onResponseStarted(): void;
+  /** @param headers names in lower case. */
+  onResponseStart(
+    control: RequestControl,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusMessage?: string,
+  ): void;
+  onResponseData(control: RequestControl, chunk: Buffer): void;
+  onResponseEnd(control: RequestControl, trailers: IncomingHttpHeaders): void;
+  onResponseError(control: RequestControl | null, error: Error): void;
+}

@@ -1,0 +1,38 @@
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import type { BackendRequest } from "./connection.ts";
+import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
+import type { RequestBody } from "./request-body.ts";
+import { rewritePath } from "../headers/rewrite.ts";
+
+/** Idempotent methods (RFC 9110 §9.2.2). */
+const IDEMPOTENT = new Set([
+  ...["GET", "HEAD", "OPTIONS", "PUT", "DELETE"],
+  ...["PROPFIND", "REPORT", "SEARCH"],
+]);
+
+/** Builds the request to the backend. */
+export function dispatchOf(
+  permit: Permit,
+  outgoing: OutgoingHeaders,
+  body: Buffer | RequestBody | undefined,
+): BackendRequest {
+  const { route, request } = permit;
+  const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
+  const headers = outgoing.headers(permit);
+  if (request.authority !== "") headers.push("Host", request.authority);
+  if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));
+  return {
+    method: request.method,
+    path: path + request.query,
+    headers,
+    body: body ?? null,
+    // Otherwise undici derives it from Host, and reconnects whenever a client sends another.
+    servername: "fixed.invalid",
+  };
+}
+
+/** Whether a request may be sent twice. */
+export function isIdempotent({ method }: GateRequest): boolean {
+  return IDEMPOTENT.has(method);
+}

@@ -1,0 +1,90 @@
+import { GateError } from "../../core/request/errors.ts";
+import { isUpstreamErrorReason, type UpstreamErrorReason } from "../../core/request/outcome.ts";
+
+const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
+  ECONNREFUSED: "connect_refused",
+  EHOSTUNREACH: "connect_refused",
+  ENETUNREACH: "connect_refused",
+  EHOSTDOWN: "connect_refused",
+  ENOENT: "connect_refused",
+  EACCES: "connect_refused",
+  ENOTFOUND: "dns",
+  EAI_AGAIN: "dns",
+  EAI_FAIL: "dns",
+  ECONNRESET: "reset",
+  EPIPE: "reset",
+  ECONNABORTED: "reset",
+  UND_ERR_SOCKET: "reset",
+  ETIMEDOUT: "connect_timeout",
+  UND_ERR_CONNECT_TIMEOUT: "connect_timeout",
+  UND_ERR_HEADERS_TIMEOUT: "response_timeout",
+  UND_ERR_BODY_TIMEOUT: "idle_timeout",
+  UND_ERR_HEADERS_OVERFLOW: "invalid_response",
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "invalid_response",
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: "invalid_response",
+  UND_ERR_ABORTED: "aborted",
+};
+
+/** undici has one code for "other side closed" and "bad response". Only the second breaks the protocol. */
+const BROKEN_PROTOCOL = new Set(["bad response", "bad upgrade"]);
+
+/** The reason for an error of a connection to a backend. */
+export function failureReason(error: unknown): UpstreamErrorReason {
+  if (!(error instanceof Error)) return "invalid_response";
+  if (BROKEN_PROTOCOL.has(error.message)) return "invalid_response";
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  const known = BY_CODE[code];
+  if (known !== undefined) return known;
+  if (isTls(code)) return "tls";
+  // `autoSelectFamily` tries each address of a name and collects the errors (Node's `net.connect`).
+  if (error instanceof AggregateError) return failureReason(error.errors[0]);
+  return "invalid_response";
+}
+
+/** Matches the codes of verification errors of OpenSSL and Node. */
+function isTls(code: string): boolean {
+  return (
+    code.startsWith("ERR_TLS") ||
+    code.startsWith("ERR_SSL") ||
+    code === "EPROTO" ||
+    /CERT|ISSUER|SIGNATURE|CRL|SELF_SIGNED/.test(code)
+  );
+}
+
+/** Whether undici refused to send the request because it is not valid HTTP. */
+function isUnsendable(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "UND_ERR_INVALID_ARG";
+}
+
+/** The error for reasons without a row in the table: the client has left, or already has the head of the answer. */
+const TOLD_AS = { aborted: "reset", idle_timeout: "response_timeout" } as const;
+
+/** The table's error for whatever ended a request to a backend: its body, its fields, or the backend. */
+export function failureOf(error: unknown): GateError {
+  if (error instanceof GateError) return error;
+  if (isUnsendable(error)) return new GateError("bad_request", { cause: error });
+  return failure(failureReason(error), error);
+}
+
+/** The table's error for a reason. */
+export function failure(reason: UpstreamErrorReason, cause: unknown): GateError {
+  const code = reason === "aborted" || reason === "idle_timeout" ? TOLD_AS[reason] : reason;
+  return new GateError(code, { reason, cause });
+}
+
+/** A timeout of the backend, with the code of undici's own timeouts. */
+export class BackendTimeout extends Error {
+  readonly code: "UND_ERR_CONNECT_TIMEOUT" | "UND_ERR_HEADERS_TIMEOUT" | "UND_ERR_BODY_TIMEOUT";
+
+  constructor(code: BackendTimeout["code"]) {
+    super("the backend did not answer in time");
+    this.name = "BackendTimeout";
+    this.code = code;
+  }
+}
+
+/** The reason of an error about a backend; undefined for any other error. */
+export function upstreamReason(error: GateError): UpstreamErrorReason | undefined {
+  const { reason } = error;
+  return isUpstreamErrorReason(reason) ? reason : undefined;
+}

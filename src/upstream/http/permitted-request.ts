@@ -1,0 +1,31 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { ClientReading } from "../../core/request/client-reading.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import type { Transfer } from "../../core/request/transfer.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
+import type { Upstream } from "../pool/upstreams.ts";
+import type { YoungCollection } from "./minor-collections.ts";
+
+/** One request that may be forwarded. */
+export interface PermittedRequest {
+  readonly permit: Permit;
+  readonly upstream: Upstream;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly transfer: Transfer;
+}
+
+/** What all requests of a gate share. */
+export interface ForwardingSettings {
+  readonly outgoing: OutgoingHeaders;
+  /** Maximum size of a request body in bytes; Infinity for no limit. */
+  readonly bodyBytes: number;
+  readonly young: YoungCollection;
+  readonly buffered: BufferedBytes;
+  readonly reading: ClientReading;
+  readonly clock: Clock;
+  readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed">;
+}

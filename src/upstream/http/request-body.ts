@@ -1,0 +1,118 @@
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import { GateError } from "../../core/request/errors.ts";
+
+/** Called while a body is transferred. */
+export interface BodyEvents {
+  received(bytes: number): void;
+  /** The backend waits for the client. Called when the wait begins, and again after every 16 KiB received. */
+  awaited(): void;
+  /** The backend no longer waits: it has as much as it can take, or everything. */
+  supplied(): void;
+}
+
+/** Bytes after which a client counts as sending. Single bytes now and then do not. */
+const FLOWING_BYTES = 16 * 1024;
+
+/** Maximum number of chunks that wait for the backend, because each takes memory besides its bytes. */
+const MOST_CHUNKS = 64;
+
+/**
+ * Streams the client's body to the backend, with back-pressure. It decouples the two, so that a failed request to the backend
+ * does not end the client's connection before the client has its answer.
+ */
+export class RequestBody extends Readable {
+  readonly #source: IncomingMessage;
+  readonly #limit: number;
+  readonly #events: BodyEvents;
+  #begun = false;
+  #awaited = false;
+  /** Bytes received since the last call of `awaited`. */
+  #since = 0;
+  #ended = false;
+  #bytes = 0;
+  /** Chunks received since the buffer was last empty. */
+  #chunks = 0;
+
+  /** @param limit maximum size in bytes, for a body without a length. */
+  constructor(source: IncomingMessage, limit: number, events: BodyEvents) {
+    super({ highWaterMark: 64 * 1024 });
+    this.#source = source;
+    this.#limit = limit;
+    this.#events = events;
+  }
+
+  /** Whether nothing of the body has been read yet. */
+  get untouched(): boolean {
+    return this.#bytes === 0 && !this.#ended;
+  }
+
+  override _read(): void {
+    if (!this.#awaited) this.#await();
+    if (!this.#begun) {
+      this.#begun = true;
+      this.#source.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onClose);
+    }
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#source.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
+    // The rest belongs to the next attempt or is discarded after the answer. If the source kept flowing, it would be lost.
+    this.#source.pause();
+    done(error);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#bytes += chunk.length;
+    this.#events.received(chunk.length);
+    if (this.#bytes > this.#limit) {
+      this.#source.pause();
+      this.destroy(new GateError("body_too_large", { reason: "body_too_large" }));
+    } else if (this.#passOn(chunk)) {
+      this.#since += chunk.length;
+      if (this.#since >= FLOWING_BYTES) this.#await();
+    } else {
+      this.#source.pause();
+      this.#supplied();
+    }
+  };
+
+  readonly #onEnd = (): void => {
+    this.#ended = true;
+    this.#supplied();
+    this.push(null);
+  };
+
+  readonly #onClose = (): void => {
+    if (!this.#source.complete) this.destroy(new ClientGone());
+  };
+
+  /** @returns whether there is room for more. */
+  #passOn(chunk: Buffer): boolean {
+    const more = this.push(chunk);
+    this.#chunks = this.readableLength === 0 ? 0 : this.#chunks + 1;
+    return more && this.#chunks < MOST_CHUNKS;
+  }
+
+  #await(): void {
+    this.#awaited = true;
+    this.#since = 0;
+    this.#events.awaited();
+  }
+
+  #supplied(): void {
+    this.#awaited = false;
+    this.#events.supplied();
+  }
+}
+
+/** The client left before its request was complete. */
+export class ClientGone extends Error {
+  readonly code = "UND_ERR_ABORTED";
+
+  constructor() {
+    super("the client is gone");
+    this.name = "ClientGone";
+  }
+}

@@ -1,0 +1,212 @@
+import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { ProxyServer, ServerOptions } from "http-proxy-3";
+import { GateError } from "../../core/request/errors.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import { failure, failureReason } from "../http/failures.ts";
+import { handshakeResponse, switchingProtocolsHeaders } from "./handshake.ts";
+import { HandshakeClient } from "./handshake-client.ts";
+import { OpenWebSocket } from "./open-websocket.ts";
+import type { ForwardingSettings, PermittedRequest } from "../http/permitted-request.ts";
+import { forwardRefusal } from "./upgrade-refusal.ts";
+import { rewritePath } from "../headers/rewrite.ts";
+import { Slot } from "../pool/slot.ts";
+import { type TargetOrigin, tlsOptionsOf } from "../pool/target.ts";
+
+/** A permitted upgrade. Its response is used if the backend refuses. */
+export interface UpgradeContext extends PermittedRequest {
+  /** Data that arrived with the request. */
+  readonly head: Buffer;
+}
+
+/** `HandshakeClient` keeps the data that arrives with the handshake. */
+const NOTHING = Buffer.alloc(0);
+
+/** A handshake that was sent to the backend. */
+interface Handshake {
+  readonly sent: ClientRequest;
+  /** http-proxy-3's handler of a 101: it writes the head to the client, and pipes both sockets into each other. */
+  readonly switchOver: (message: IncomingMessage, backend: Socket, head: NonSharedBuffer) => void;
+}
+
+/** The backend has switched protocols. */
+interface Switched extends Pick<Handshake, "switchOver"> {
+  readonly message: IncomingMessage;
+  readonly socket: Socket;
+  readonly head: NonSharedBuffer;
+}
+
+/**
+ * Tunnels WebSockets through http-proxy-3's `ws`, after authorization. http-proxy-3 sends the handshake and pipes the
+ * bytes; headers, time limits, refusals and errors are handled here.
+ */
+export class WebSockets {
+  readonly #proxy: ProxyServer;
+  readonly #settings: ForwardingSettings;
+  readonly #observer: Pick<Observer, "webSocketOpened" | "webSocketClosed">;
+  readonly #open = new Set<OpenWebSocket>();
+
+  constructor(
+    proxy: ProxyServer,
+    settings: ForwardingSettings,
+    observer: Pick<Observer, "webSocketOpened" | "webSocketClosed">,
+  ) {
+    this.#proxy = proxy;
+    this.#settings = settings;
+    this.#observer = observer;
+    // Errors of the client's socket arrive here; each tunnel learns of them when the socket closes.
+    proxy.on("error", () => undefined);
+  }
+
+  /** See `Forwarder.upgrade`. */
+  async tunnel(context: UpgradeContext): Promise<number> {
+    const client = new HandshakeClient(context.request.socket, context.head);
+    this.#settings.buffered.track(context.request.socket, client);
+    const answer = await this.#shakeHands(context, client).finally(() => client.handOver());
+    return typeof answer === "number" ? answer : this.#keepOpen(context, answer);
+  }
+
+  /** The number of open WebSockets. */
+  get count(): number {
+    return this.#open.size;
+  }
+
+  open(): Iterable<OpenWebSocket> {
+    return this.#open;
+  }
+
+  /** Closes every WebSocket with 1001. */
+  sendGoingAway(): void {
+    for (const webSocket of this.#open) webSocket.sendGoingAway();
+  }
+
+  /**
+   * Performs the handshake.
+   *
+   * @returns the switched connection, or the status of a refusal that was forwarded.
+   */
+  async #shakeHands(context: UpgradeContext, client: HandshakeClient): Promise<Switched | number> {
+    const { permit, upstream, request, response, transfer } = context;
+    const { clock, observer } = this.#settings;
+    const slot = new Slot(upstream, permit, this.#settings, {
+      preempt() {
+        transfer.abortReason = "slow_client";
+        response.destroy();
+      },
+    });
+    const target = slot.take() ?? (await slot.wait(client));
+    if (target === undefined) {
+      throw client.refusal ?? new GateError("reset", { reason: "aborted" });
+    }
+    transfer.target = target.address;
+    const started = clock.monotonic();
+    try {
+      request.headers = this.#handshakeHeaders(permit);
+      request.url = pathOf(permit);
+      const { sent, switchOver } = this.#begin(context, target.origin);
+      const limitMs = upstream.options.websocket.handshake;
+      const { message, socket, head } = await handshakeResponse(sent, client, limitMs);
+      const elapsed = clock.monotonic() - started;
+      transfer.upstreamHeaderMs = elapsed;
+      observer.upstreamAnswered(upstream.name, message.statusCode ?? 0, elapsed / 1000);
+      if (socket === undefined) {
+        return await forwardRefusal(context, message, slot, () => {
+          observer.upstreamFailed(upstream.name, "idle_timeout");
+        });
+      }
+      return { message, socket, head, switchOver };
+    } catch (error) {
+      if (client.refusal !== undefined) throw client.refusal;
+      const reason = failureReason(error);
+      observer.upstreamFailed(upstream.name, reason);
+      throw failure(reason, error);
+    } finally {
+      slot.release();
+    }
+  }
+
+  async #keepOpen(
+    { permit, request, response, transfer, upstream }: UpgradeContext,
+    { message, socket: backend, head, switchOver }: Switched,
+  ): Promise<number> {
+    const { socket } = request;
+    response.detachSocket(socket);
+    message.headers = switchingProtocolsHeaders(message, permit.request.requestId);
+    // http-proxy-3 writes the head as a string in which each character is a byte.
+    socket.setDefaultEncoding("latin1");
+    switchOver(message, backend, head);
+    const webSocket = new OpenWebSocket(socket, backend, transfer, permit, {
+      idleMs: upstream.options.websocket.idle,
+      buffered: this.#settings.buffered,
+      young: this.#settings.young,
+      reading: this.#settings.reading,
+    });
+    this.#open.add(webSocket);
+    this.#observer.webSocketOpened(permit.route.name);
+    await webSocket.closed;
+    this.#open.delete(webSocket);
+    this.#observer.webSocketClosed(permit.route.name);
+    return 101;
+  }
+
+  /** Makes http-proxy-3 send the handshake, and takes over its handling of errors and responses. */
+  #begin({ request }: UpgradeContext, origin: TargetOrigin): Handshake {
+    let sent: ClientRequest | undefined;
+    const capture = (outgoing: ClientRequest): void => {
+      sent = outgoing;
+      // http-proxy-3 would parse and normalize the path as a URL.
+      outgoing.path = request.url ?? "/";
+    };
+    this.#proxy.once("proxyReqWs", capture);
+    try {
+      this.#proxy.ws(request, request.socket, NOTHING, optionsFor(origin));
+    } finally {
+      this.#proxy.off("proxyReqWs", capture);
+    }
+    const switchOver = sent?.listeners("upgrade")[0];
+    if (sent === undefined || switchOver === undefined) throw new Error("no handshake was sent");
+    for (const event of ["error", "response", "upgrade"]) sent.removeAllListeners(event);
+    return { sent, switchOver };
+  }
+
+  #handshakeHeaders(permit: Permit): Record<string, string | string[]> {
+    const fields = this.#settings.outgoing.headers(permit);
+    const headers: Record<string, string | string[]> = Object.create(null);
+    for (let i = 0; i + 1 < fields.length; i += 2) {
+      const name = fields[i]?.toLowerCase() ?? "";
+      const value = fields[i + 1] ?? "";
+      const before = headers[name];
+      if (Array.isArray(before)) before.push(value);
+      else headers[name] = before === undefined ? value : [before, value];
+    }
+    headers["host"] = permit.request.authority;
+    headers["connection"] = "Upgrade";
+    headers["upgrade"] = "websocket";
+    return headers;
+  }
+}
+
+function pathOf({ route, request }: Permit): string {
+  const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
+  return path + request.query;
+}
+
+function optionsFor(origin: TargetOrigin): ServerOptions {
+  const { servername, ...tls } = tlsOptionsOf(origin);
+  const { protocol, hostname, port, socketPath } = origin;
+  return {
+    target: {
+      protocol,
+      host: hostname,
+      hostname,
+      port,
+      ...(socketPath === undefined ? {} : { socketPath }),
+      ...tls,
+    },
+    ssl: { servername },
+    secure: true,
+    toProxy: true,
+    prependPath: false,
+  };
+}

@@ -1,0 +1,12 @@
+/** What all kinds of objects have. */
+import { z } from "zod";
+
+export const names = z.record(z.string(), z.string());
+
+export const metadata = z.strictObject({
+  name: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/),
+  labels: names.optional(),
+  annotations: names.optional(),
+});
+
+export const selector = z.strictObject({ matchLabels: names });

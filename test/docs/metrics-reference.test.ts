@@ -1,0 +1,84 @@
+/** The tables in `docs/reference/metrics.md` say what `/metrics` shows. */
+import { beforeAll, expect, test } from "vitest";
+import { createMetrics } from "../../src/observe/metrics/metrics.ts";
+import { outcomeWith } from "../observe/outcomes.ts";
+import { codeIn, codesIn, readDocument } from "./markdown.ts";
+
+interface Shown {
+  readonly type: string;
+  readonly labels: readonly string[];
+  /** The values of each label. */
+  readonly values: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+const reference = readDocument("docs/reference/metrics.md");
+let shown: ReadonlyMap<string, Shown>;
+
+/** Everything that `/metrics` can show, with one route and one upstream. */
+beforeAll(async () => {
+  const metrics = createMetrics({ routes: ["orders"], upstreams: ["app"], version: "1.2.3" });
+  metrics.certificateNotAfter(1);
+  for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"]) {
+    metrics.requestStarted();
+    metrics.requestFinished(outcomeWith({ method }));
+  }
+  metrics.upstreamAnswered("app", 200, 0.1);
+  shown = readExposition(await metrics.text());
+});
+
+test("every metric of ours is listed with its type and its labels, and no other", () => {
+  const listed = reference.rows("metric", "type", "labels", "meaning").map((row) => ({
+    name: codeIn(row["metric"]),
+    type: row["type"],
+    labels: codesIn(row["labels"]).toSorted(),
+  }));
+  const ours = [...shown]
+    .filter(([name]) => name.startsWith("sallyport_"))
+    .map(([name, { type, labels }]) => ({ name, type, labels: labels.toSorted() }));
+  expect(listed.toSorted(byName)).toEqual(ours.toSorted(byName));
+});
+
+test("every label from a closed set is listed with its values, and no other", () => {
+  const NAMES = ["route", "upstream", "code", "version", "node"];
+  const listed = reference.rows("metric", "label", "values").map((row) => ({
+    name: `${codeIn(row["metric"])} ${codeIn(row["label"])}`,
+    values: codesIn(row["values"]).toSorted(),
+  }));
+  const closed = [...shown]
+    .filter(([name]) => name.startsWith("sallyport_"))
+    .flatMap(([name, { values }]) =>
+      [...values]
+        .filter(([label]) => !NAMES.includes(label))
+        .map(([label, set]) => ({ name: `${name} ${label}`, values: [...set].toSorted() })),
+    );
+  expect(listed.toSorted(byName)).toEqual(closed.toSorted(byName));
+});
+
+test("the metrics said to be left out are left out", () => {
+  const leftOut = [...reference.text.matchAll(/`(nodejs_\w+_total)`/g)].map(
+    ([, name = ""]) => name,
+  );
+  expect(leftOut).toHaveLength(3);
+  for (const name of leftOut) expect(shown.has(name)).toBe(false);
+  expect(shown.has("process_resident_memory_bytes")).toBe(true);
+});
+
+function readExposition(text: string): Map<string, Shown> {
+  const found = new Map<string, Shown>();
+  for (const [, name = "", type = ""] of text.matchAll(/^# TYPE (\w+) (\w+)$/gm)) {
+    const values = new Map<string, Set<string>>();
+    const suffix = type === "histogram" ? "_bucket" : "";
+    for (const [, labels = ""] of text.matchAll(new RegExp(`^${name}${suffix}\\{(.*)\\} `, "gm"))) {
+      for (const [, label = "", value = ""] of labels.matchAll(/(\w+)="([^"]*)"/g)) {
+        if (label === "le") continue;
+        values.set(label, (values.get(label) ?? new Set<string>()).add(value));
+      }
+    }
+    found.set(name, { type, labels: [...values.keys()], values });
+  }
+  return found;
+}
+
+function byName(a: { name: string }, b: { name: string }): number {
+  return a.name < b.name ? -1 : 1;
+}

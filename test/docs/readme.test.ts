@@ -1,0 +1,69 @@
+/** The README is short, its example of a configuration passes the check, and its lines for the shell work against the demo. */
+import { spawnSync } from "node:child_process";
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { startChild } from "../support/child.ts";
+import { SOURCES } from "../support/entry.ts";
+import { checked, namedFiles } from "./checked-configuration.ts";
+import { readDocument, ROOT } from "./markdown.ts";
+import { runLines } from "./shell-lines.ts";
+
+const readme = readDocument("README.md");
+const shell = readme.blocks.filter(({ language }) => language === "sh").map(({ text }) => text);
+const curlIsAbsent = spawnSync("curl", ["--version"]).status !== 0;
+
+test("it has fewer than 150 lines", () => {
+  expect(readme.text.trimEnd().split("\n").length).toBeLessThan(150);
+});
+
+test("it starts the demo and the tests with a command each", () => {
+  expect(shell).toEqual(expect.arrayContaining(["npm ci && npm start\n", "npm ci && npm test\n"]));
+});
+
+test("the example has five lines, and passes the check", async () => {
+  const [example = "", ...more] = readme.blocks
+    .filter(({ language }) => language === "yaml")
+    .map(({ text }) => text);
+  expect(more).toEqual([]);
+  expect(example).toMatch(/^# config\.yaml\n/);
+  expect(example.trimEnd().split("\n")).toHaveLength(5);
+  expect(await checked(example, await namedFiles())).toMatchObject({ code: 0, err: "" });
+});
+
+test.skipIf(curlIsAbsent)(
+  "the login and the call work against the demo (skipped where curl is absent)",
+  { timeout: 60_000 },
+  async () => {
+    const demo = startChild(SOURCES, [
+      "demo",
+      "--listen=127.0.0.1:0",
+      "--admin-listen=127.0.0.1:0",
+    ]);
+    onTestFinished(() => demo.kill());
+    await demo.line((line) => (line.includes('"admin listening"') ? line : undefined));
+    const fact = (name: string): string =>
+      demo.lines
+        .find((line) => line.startsWith(`  ${name} `))
+        ?.slice(name.length + 2)
+        .trim() ?? "";
+    const lines = (shell.find((text) => text.startsWith("PASSWORD=")) ?? "")
+      .replace("=xxxx-xxxx-xxxx-xxxx\n", `=${fact("password")}\n`)
+      .replace("=/tmp/sallyport-demo-xxxxxx", `='${dirname(fact("configuration"))}'`)
+      .replaceAll("https://127.0.0.1:8443", fact("address"));
+    expect(lines).not.toMatch(/xxxx|:8443/);
+
+    const answer = JSON.parse(await runLines(lines, ROOT)) as { headers: Record<string, string> };
+    expect(answer).toMatchObject({ path: "/orders", headers: { "x-auth-subject": "demo" } });
+    expect(Object.keys(answer.headers)).not.toContain("authorization");
+    const refused = lines.replace(/ -H "Authorization: [^"]*"/, "");
+    expect(JSON.parse(await runLines(refused, ROOT))).toMatchObject({ success: false });
+  },
+);
+
+test("the demo takes other ports as the README says", () => {
+  const [, flags = ""] = /`npm start -- ([^`]+)`/.exec(readme.text) ?? [];
+  const help = spawnSync(process.execPath, [join(ROOT, "src/main.ts"), "demo", "--help"]);
+  const named = [...flags.matchAll(/--[a-z-]+/g)].map(([flag]) => flag);
+  expect(named).toHaveLength(2);
+  for (const flag of named) expect(help.stdout.toString()).toContain(flag);
+});

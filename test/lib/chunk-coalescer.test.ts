@@ -1,0 +1,63 @@
+import { setImmediate as turn } from "node:timers/promises";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { ChunkCoalescer } from "../../src/lib/http/chunk-coalescer.ts";
+
+function start() {
+  const passed: Buffer[] = [];
+  return { passed, chunks: new ChunkCoalescer((chunk) => void passed.push(chunk)) };
+}
+
+it("puts chunks of a byte together that come in one turn", async () => {
+  const { passed, chunks } = start();
+  for (let i = 0; i < 10_000; i += 1) chunks.add(Buffer.from("x"));
+  await turn();
+  expect(passed.map(String)).toEqual(["x".repeat(10_000)]);
+});
+
+it("passes on what does not fit into one block in several", async () => {
+  const { passed, chunks } = start();
+  const sent = Array.from({ length: 40 }, (_, i) => String(i % 10).repeat(1_000));
+  for (const text of sent) chunks.add(Buffer.from(text));
+  await turn();
+  expect(passed.map(({ length }) => length)).toEqual([16_000, 16_000, 8_000]);
+  expect(passed.map(String).join("")).toBe(sent.join(""));
+});
+
+it("passes on in every turn what came in it", async () => {
+  const { passed, chunks } = start();
+  for (const text of ["one", "two"]) {
+    chunks.add(Buffer.from(text));
+    await turn();
+  }
+  expect(passed.map(String)).toEqual(["one", "two"]);
+});
+
+it("passes one that comes alone as it is", async () => {
+  const { passed, chunks } = start();
+  const alone = Buffer.from("alone");
+  chunks.add(alone);
+  await turn();
+  expect(passed[0]).toBe(alone);
+});
+
+it("keeps every byte in its order, whatever lengths come in whatever turns", async () => {
+  const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 3_000 }), fc.constant("turn")), {
+    maxLength: 60,
+  });
+  await fc.assert(
+    fc.asyncProperty(steps, async (each) => {
+      const { passed, chunks } = start();
+      const sent: Buffer[] = [];
+      for (const step of each) {
+        if (typeof step === "number") {
+          const chunk = Buffer.alloc(step, String(sent.length));
+          sent.push(chunk);
+          chunks.add(Buffer.from(chunk));
+        } else await turn();
+      }
+      chunks.flush();
+      expect(Buffer.concat(passed).equals(Buffer.concat(sent))).toBe(true);
+    }),
+  );
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { reuseOrCreate, reuseOrCreateAsync, reuseOrLease } from "../../src/lib/async/reuse.ts";
+
+test("what would be made from the same is taken over, everything else is made anew", async () => {
+  const first = reuseOrCreate(undefined, { key: ["a", 1] }, () => ({}));
+  expect(reuseOrCreate(first, { key: ["a", 1] }, () => ({}))).toBe(first);
+  expect(await reuseOrCreateAsync(first, { key: ["a", 1] }, async () => ({}))).toBe(first);
+  for (const other of [{ key: ["a", 2] }, { key: "a1" }, {}, undefined]) {
+    expect(reuseOrCreate(first, other, () => ({})).value).not.toBe(first.value);
+    expect((await reuseOrCreateAsync(first, other, async () => ({}))).value).not.toBe(first.value);
+  }
+});
+
+test.each([
+  [Infinity, null],
+  [{ limit: undefined }, {}],
+  [-0, 0],
+])("%o is not %o", (one, other) => {
+  const first = reuseOrCreate(undefined, one, () => ({}));
+  expect(reuseOrCreate(first, one, () => ({}))).toBe(first);
+  expect(reuseOrCreate(first, other, () => ({}))).not.toBe(first);
+});
+
+test("what several keep is closed when the last of them lets go", () => {
+  const closed: string[] = [];
+  const make = (name: string) => () => ({ close: () => void closed.push(name) });
+  const first = reuseOrLease(undefined, "a", make("first"));
+  const second = reuseOrLease(first, "a", make("never"));
+  const third = reuseOrLease(second, "b", make("third"));
+  first.value.release();
+  expect(closed).toEqual([]);
+  second.value.release();
+  third.value.release();
+  expect(closed).toEqual(["first", "third"]);
+});

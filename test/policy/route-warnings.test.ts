@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import type { Route } from "../../src/core/request/route.ts";
+import { issuerWarning, routeWarnings } from "../../src/policy/route-warnings.ts";
+
+const open: Route = {
+  name: "open",
+  path: { prefix: "/" },
+  auth: "none",
+  upstream: "app",
+  forwardAuthorization: "strip",
+};
+
+function guarded(more: Partial<Route>): Route {
+  return { ...open, name: "guarded", auth: "required", ...more };
+}
+
+function found(...routes: Route[]): string[] {
+  return routeWarnings(routes).map(({ route, message }) => `${route}: ${message}`);
+}
+
+describe("a protected route beside a public one", () => {
+  it("leaves the path without its last slash public", () => {
+    expect(found(open, guarded({ path: { prefix: "/1/" } }))).toEqual([
+      "guarded: /1 is public by the route open",
+    ]);
+    expect(found(open, guarded({ path: { prefix: "/1" } }))).toEqual([]);
+  });
+
+  it("leaves what is below one exact path public", () => {
+    expect(found(open, guarded({ path: { exact: "/1" } }))).toEqual([
+      "guarded: /1/ is public by the route open",
+    ]);
+  });
+
+  it("leaves methods public that it does not name, HEAD above all", () => {
+    expect(found(open, guarded({ path: { prefix: "/1" }, methods: ["GET"] }))).toEqual([
+      "guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1 is public by the route open",
+    ]);
+    const reads: Route = { ...open, methods: ["GET", "HEAD"] };
+    expect(found(reads, guarded({ path: { prefix: "/1" }, methods: ["GET"] }))).toEqual([
+      "guarded: HEAD of /1 is public by the route open",
+    ]);
+  });
+
+  it("leaves the path in another case public", () => {
+    expect(found(open, guarded({ path: { prefix: "/a" } }))).toEqual([
+      "guarded: /A is public by the route open",
+    ]);
+    expect(found(open, guarded({ path: { prefix: "/A" } }))).toEqual([
+      "guarded: /a is public by the route open",
+    ]);
+  });
+
+  it("leaves the path public under other hosts", () => {
+    expect(found(open, guarded({ path: { prefix: "/1" }, hosts: ["*.example.com"] }))).toEqual([
+      "guarded: /1 is public by the route open under any other host",
+    ]);
+  });
+});
+
+it("counts a route in monitor mode as open, but not beside another", () => {
+  const watched = guarded({ name: "watched", path: { prefix: "/" }, mode: "monitor" });
+  const route = guarded({ path: { prefix: "/1/" }, methods: ["GET"] });
+  const open = "is open by the route watched, in monitor mode";
+  expect(found(watched, route)).toEqual([
+    `guarded: /1 ${open}`,
+    `guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1/ ${open}`,
+  ]);
+  expect(found(watched, { ...route, mode: "monitor" })).toEqual([]);
+});
+
+it("finds nothing where the rest is protected, too", () => {
+  const rest = guarded({ name: "rest", path: { prefix: "/" } });
+  const below: Route = { ...open, path: { prefix: "/public/" } };
+  const paths = [{ prefix: "/a/" }, { exact: "/B" }];
+  const routes = paths.map((path, i) => guarded({ name: `r${i}`, path, methods: ["GET"] }));
+  expect(found(rest, below, ...routes)).toEqual([]);
+});
+
+describe("callers of several issuers", () => {
+  it("look the same to a backend that is not told the issuer", () => {
+    const { message } = issuerWarning(["sallyport", "https://id.example.com"], undefined) ?? {};
+    expect(message).toBe(
+      "the backend does not learn the issuer: a name of sallyport and the same of https://id.example.com look the same to it",
+    );
+  });
+
+  it("are told apart by a header, and there is nothing to tell with one issuer", () => {
+    expect(issuerWarning(["a", "b"], "X-Auth-Issuer")).toBeUndefined();
+    expect(issuerWarning(["a"], undefined)).toBeUndefined();
+    expect(issuerWarning([], undefined)).toBeUndefined();
+  });
+});

@@ -1,0 +1,397 @@
+/**
+ * A token that was taken back and still opens doors. Somebody logs out, or an operator revokes a stolen token; the thief goes
+ * on where nobody looks: on a connection whose token is remembered, in another thread, with another spelling of the same
+ * token (beside an ECDSA signature (r, s) stands (r, n-s)), after a restart, or since the list that was read again is broken.
+ * And who may revoke: nobody by a token of somebody else's, no web page, and no stranger who reaches the admin port.
+ */
+import { randomUUID } from "node:crypto";
+import { chmod, readFile, rename, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { command } from "../cli/command.ts";
+import { ask } from "../support/ask.ts";
+import { byKey, compact } from "../support/compact-token.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { signingPair } from "../support/foreign-keys.ts";
+import { logLine } from "../support/log-line.ts";
+import { exchange, request } from "../support/raw-client.ts";
+import { ALICE, cheapHash, type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { claims, header, OWN, present, seconds } from "../support/token-gate.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { until } from "../support/until.ts";
+
+const own = byKey(OWN.privateKey);
+const FOREIGN = "https://id.example.com";
+const foreign = signingPair("theirs");
+const stranger = signingPair("theirs");
+
+let backend: EchoBackend;
+let keys: Awaited<ReturnType<typeof temporaryDirectory>>;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  keys = await temporaryDirectory();
+  const pem = OWN.privateKey.export({ format: "pem", type: "pkcs8" });
+  await chmod(await keys.write("own.pem", pem), 0o600);
+});
+afterAll(() => Promise.all([backend.close(), keys.close()]));
+
+interface Start {
+  readonly revocation?: object;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly workers?: number;
+}
+
+const start = ({ revocation = { logout: true }, files, workers = 2 }: Start = {}) =>
+  startSallyport({
+    target: backend.url,
+    files: { "theirs.json": JSON.stringify({ keys: [foreign.jwk] }), ...files },
+    config: {
+      server: { workers },
+      tokens: {
+        ...{ keys: keys.path, revocation },
+        trusted: [
+          {
+            ...{ issuer: FOREIGN, audience: "sallyport", algorithms: ["ES256"] },
+            jwks: { file: "theirs.json" },
+          },
+        ],
+      },
+    },
+  });
+
+const tokenOf = (more: Readonly<Record<string, unknown>> = {}): string =>
+  compact(header(), claims({ jti: randomUUID(), ...more }), own);
+const foreignToken = (more: Readonly<Record<string, unknown>> = {}, pair = foreign): string =>
+  compact(
+    { alg: "ES256", kid: pair.kid },
+    claims({ iss: FOREIGN, ...more }),
+    byKey(pair.privateKey),
+  );
+
+/** (r, n-s): as valid as the signature itself, and other bytes. */
+function twin(token: string): string {
+  const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+  const [head = "", payload = "", signature = ""] = token.split(".");
+  const bytes = Buffer.from(signature, "base64url");
+  const s = order - BigInt(`0x${bytes.subarray(32).toString("hex")}`);
+  const other = Buffer.concat([
+    bytes.subarray(0, 32),
+    Buffer.from(s.toString(16).padStart(64, "0"), "hex"),
+  ]);
+  return `${head}.${payload}.${other.toString("base64url")}`;
+}
+
+async function logout(gate: Sallyport, token: string, method = "POST") {
+  const lines = [`${method} /api/logout HTTP/1.1`, "Host: localhost"];
+  const bytes = request([...lines, `Authorization: Bearer ${token}`, "Content-Length: 0"]);
+  return (await exchange(gate, bytes)).last;
+}
+
+const statusOf = async (gate: Sallyport, token: string): Promise<number> =>
+  (await present(gate, token)).status;
+
+/** Whether every thread refuses a token: each connection is accepted by one of them. */
+async function refusedEverywhere(gate: Sallyport, token: string): Promise<boolean> {
+  const statuses = await Promise.all(Array.from({ length: 12 }, () => statusOf(gate, token)));
+  return statuses.every((status) => status === 401);
+}
+
+const revoke = (gate: Sallyport, query: string, headers: Record<string, string> = {}) =>
+  ask({ port: gate.adminPort }, `/-/revoke${query}`, { method: "POST", headers });
+
+async function replace(gate: Sallyport, name: string, text: string): Promise<void> {
+  const file = join(gate.directory, name);
+  await writeFile(`${file}.next`, text);
+  await rename(`${file}.next`, file);
+}
+
+/** For what leaves no other trace than revoked tokens. */
+let gate: Sallyport;
+beforeAll(async () => (gate = await start()), 30_000);
+afterAll(() => gate.close());
+
+describe("a token that logged out", () => {
+  it("is refused by every thread at once, remembered or not, in any spelling", async () => {
+    const token = tokenOf();
+    for (let round = 0; round < 12; round += 1) expect(await statusOf(gate, token)).toBe(200);
+    const answer = await logout(gate, token);
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([
+      200,
+      { id: expect.any(Number), message: "Logged out", success: true },
+    ]);
+    await until(() => refusedEverywhere(gate, token), 1_000);
+    expect(await statusOf(gate, twin(token))).toBe(401);
+    await logLine(gate, { status: 401, reason: "revoked" });
+    const { body } = await ask({ port: gate.adminPort }, "/metrics");
+    expect(body).toMatch(/auth_decisions_total\{[^}]*reason="revoked"[^}]*\} [1-9]/);
+    expect(await statusOf(gate, tokenOf())).toBe(200);
+  }, 30_000);
+
+  it("is refused on the connection that has just sent it", async () => {
+    const token = tokenOf();
+    const get = request(["GET /x HTTP/1.1", "Host: a", `Authorization: Bearer ${token}`]);
+    let sent = false;
+    const { responses } = await exchange(gate, get + get, {
+      responses: 3,
+      onBytes(raw, write) {
+        if (sent || raw.split("HTTP/1.1 200").length < 3) return;
+        sent = true;
+        void logout(gate, token).then(async () => {
+          await until(() => refusedEverywhere(gate, token), 1_000);
+          write(get);
+        });
+      },
+    });
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 401]);
+  }, 30_000);
+
+  it("may log out again, with POST or DELETE, to the same effect", async () => {
+    const token = tokenOf();
+    for (const method of ["POST", "DELETE", "POST"]) {
+      expect((await logout(gate, token, method)).status).toBe(200);
+    }
+    expect((await logout(gate, token, "GET")).status).toBe(405);
+    // Of a revoked token alone: one that nobody signed gets nothing.
+    const forged = compact(header(), claims(), byKey(stranger.privateKey));
+    expect((await logout(gate, forged)).status).toBe(401);
+  }, 30_000);
+
+  it("is refused after a restart, and others are not", async () => {
+    await using place = await temporaryDirectory();
+    const revocation = { logout: true, journal: join(place.path, "revoked.journal") };
+    const [gone, stays] = [tokenOf(), tokenOf()];
+    {
+      await using gate = await start({ revocation });
+      expect((await logout(gate, gone)).status).toBe(200);
+      expect((await stat(revocation.journal)).mode & 0o777).toBe(0o600);
+      process.kill(gate.pid, "SIGKILL");
+      await gate.exit;
+    }
+    await using gate = await start({ revocation });
+    expect(await refusedEverywhere(gate, gone)).toBe(true);
+    expect(await statusOf(gate, stays)).toBe(200);
+  }, 60_000);
+});
+
+describe("logging out", () => {
+  it("is for tokens of ours: a trusted issuer's are refused, and end nothing", async () => {
+    const jti = randomUUID();
+    const ours = tokenOf({ jti });
+    expect((await logout(gate, foreignToken({ jti }))).status).toBe(403);
+    expect((await logout(gate, foreignToken({ jti }, stranger))).status).toBe(401);
+    expect(await statusOf(gate, ours)).toBe(200);
+    expect(await statusOf(gate, foreignToken({ jti }))).toBe(200);
+  }, 30_000);
+
+  it("is nothing that a web page can do for its reader", async () => {
+    const token = tokenOf();
+    const { last } = await exchange(
+      gate,
+      request(
+        [
+          ...["POST /api/logout HTTP/1.1", "Host: localhost", "Origin: https://evil.example"],
+          ...["Sec-Fetch-Site: cross-site", "Content-Type: application/x-www-form-urlencoded"],
+          ...[`Cookie: session=${token}; access_token=${token}`, "Content-Length: 7"],
+        ],
+        "token=x",
+      ),
+    );
+    expect(last.status).toBe(401);
+    expect(await statusOf(gate, token)).toBe(200);
+  }, 30_000);
+
+  it("is the backend's where it is not switched on", async () => {
+    await using gate = await start({ revocation: {} });
+    const token = tokenOf();
+    const answer = await logout(gate, token);
+    expect([answer.status, answer.body.includes("Logged out")]).toEqual([200, false]);
+    expect(await statusOf(gate, token)).toBe(200);
+  }, 30_000);
+});
+
+describe("an operator", () => {
+  it("revokes a token, a jti, a subject, and everything before a time", async () => {
+    const jti = randomUUID();
+    const [whole, byId] = [tokenOf(), tokenOf({ jti })];
+    const [alice, later, bob] = [
+      tokenOf({ sub: "alice" }),
+      tokenOf({ sub: "alice", iat: seconds() + 5 }),
+      tokenOf(),
+    ];
+    const theirs = foreignToken({ sub: "alice" });
+    for (const token of [whole, byId, alice, later, bob, theirs]) {
+      expect(await statusOf(gate, token)).toBe(200);
+    }
+    const { status, body } = await revoke(gate, "", { authorization: `Bearer ${whole}` });
+    expect([status, JSON.parse(body)]).toEqual([200, expect.objectContaining({ kept: false })]);
+    await revoke(gate, `?jti=${jti}`);
+    await revoke(gate, "?subject=alice&issuer=sallyport");
+    for (const token of [whole, byId, alice]) {
+      await until(() => refusedEverywhere(gate, token), 1_000);
+    }
+    expect(await statusOf(gate, later)).toBe(200);
+    expect(await statusOf(gate, theirs)).toBe(200);
+    await revoke(gate, "?subject=alice");
+    await until(() => refusedEverywhere(gate, theirs), 1_000);
+    expect(await statusOf(gate, bob)).toBe(200);
+    const old = tokenOf({ iat: seconds() - 7_200 });
+    expect(await statusOf(gate, old)).toBe(200);
+    await revoke(gate, `?before=${new Date(Date.now() - 3_600_000).toISOString()}`);
+    await until(() => refusedEverywhere(gate, old), 1_000);
+    expect(await statusOf(gate, bob)).toBe(200);
+  }, 30_000);
+
+  it("is told what cannot be revoked, and then nothing is", async () => {
+    const token = tokenOf();
+    const bad = ["", "?jti=", "?jti=a&subject=b", "?before=yesterday", "?issuer=x", "?all=yes"];
+    for (const query of bad) expect((await revoke(gate, query)).status, query).toBe(400);
+    const forged = compact(header(), claims({ jti: "x" }), byKey(stranger.privateKey));
+    expect((await revoke(gate, "", { authorization: `Bearer ${forged}` })).status).toBe(400);
+    expect(await statusOf(gate, token)).toBe(200);
+  }, 30_000);
+
+  it("uses the command line", async () => {
+    const [one, two] = [tokenOf(), tokenOf({ sub: "carol" })];
+    const url = ["--url", `http://127.0.0.1:${gate.adminPort}`];
+    const said = await command(["token", "revoke", "--token", one, ...url]);
+    expect([said.code, said.out]).toEqual([0, expect.stringContaining("Revoked")]);
+    expect((await command(["token", "revoke", "--subject", "carol", ...url])).code).toBe(0);
+    for (const token of [one, two]) await until(() => refusedEverywhere(gate, token), 1_000);
+    expect((await command(["token", "revoke", "--before", "now", ...url])).code).toBe(1);
+  }, 30_000);
+
+  it("is on the machine: nobody else revokes, and no web page", async () => {
+    await using closed = await startSallyport({
+      target: backend.url,
+      config: { admin: { allow: ["192.0.2.1"] } },
+    });
+    const query = `?before=${new Date(Date.now() + 60_000).toISOString()}`;
+    expect((await revoke(closed, query)).status).toBe(403);
+    const origin = { origin: "https://evil.example" };
+    expect((await revoke(gate, query, origin)).status).toBe(403);
+    expect(await statusOf(closed, closed.token)).toBe(200);
+    expect(await statusOf(gate, tokenOf())).toBe(200);
+  }, 30_000);
+});
+
+describe("the revocation file", () => {
+  const files = { "revoked.yaml": "jti: []\n" };
+  const revocation = { file: "revoked.yaml" };
+
+  const list = (gate: Sallyport, text: string): Promise<void> =>
+    replace(gate, "revoked.yaml", text);
+
+  it("is followed; broken, it keeps what it said before; what it lists no more is good again", async () => {
+    await using gate = await start({ files, revocation });
+    const jti = randomUUID();
+    const [token, alice] = [tokenOf({ jti }), tokenOf({ sub: "alice" })];
+    expect(await statusOf(gate, token)).toBe(200);
+    await list(
+      gate,
+      `jti: [${JSON.stringify(jti)}]\nsubjects: { alice: "${new Date().toISOString()}" }`,
+    );
+    await until(() => refusedEverywhere(gate, token));
+    expect(await refusedEverywhere(gate, alice)).toBe(true);
+    await list(gate, `jti: [${JSON.stringify(jti)}\nsubjekts: 3`);
+    await logLine(gate, { file: join(gate.directory, "revoked.yaml"), level: "error" });
+    expect(await refusedEverywhere(gate, token)).toBe(true);
+    await rm(join(gate.directory, "revoked.yaml"));
+    expect(await refusedEverywhere(gate, token)).toBe(true);
+    await list(gate, "");
+    await until(async () => (await statusOf(gate, token)) === 200);
+  }, 60_000);
+});
+
+describe("the journal", () => {
+  const line = (name: string, until = Math.ceil(Date.now() / 1000 + 600) * 1000): string =>
+    `${JSON.stringify({ kind: "token", name, until })}\n`;
+
+  it("does without a line that was not written to its end", async () => {
+    await using place = await temporaryDirectory();
+    const journal = join(place.path, "journal");
+    const [one, two] = [randomUUID(), randomUUID()];
+    const whole = line(one);
+    await writeFile(journal, whole + line(two));
+    await truncate(journal, whole.length + 20);
+    await using gate = await start({ revocation: { journal } });
+    expect(await statusOf(gate, tokenOf({ jti: one }))).toBe(401);
+    expect(await statusOf(gate, tokenOf({ jti: two }))).toBe(200);
+    await logLine(gate, { file: journal, level: "warn" });
+    expect(await readFile(journal, "utf8")).toBe(whole);
+  }, 30_000);
+
+  it.each([
+    ["corrupt", (file: string) => writeFile(file, `${line("a")}{"kind":"to\0ken"}\n${line("b")}`)],
+    [
+      "of another kind",
+      (file: string) => writeFile(file, '{"kind":"nobody","name":"","until":1}\n'),
+    ],
+    ["a link", (file: string) => symlink("/etc/passwd", file)],
+    ["huge", async (file: string) => (await writeFile(file, ""), truncate(file, 2 ** 27))],
+  ])(
+    "that is %s keeps it from starting",
+    async (_what, spoil) => {
+      await using place = await temporaryDirectory();
+      const journal = join(place.path, "journal");
+      await spoil(journal);
+      await expect(start({ revocation: { journal } })).rejects.toThrow(/journal|no revocation/);
+    },
+    30_000,
+  );
+
+  it("that is taken away is written anew, and a link in its place is not followed", async () => {
+    await using place = await temporaryDirectory();
+    const revocation = { logout: true, journal: join(place.path, "journal") };
+    const victim = await place.write("victim", "precious");
+    await using gate = await start({ revocation });
+    const first = randomUUID();
+    await logout(gate, tokenOf({ jti: first }));
+    await rm(revocation.journal);
+    await symlink(victim, revocation.journal);
+    const second = randomUUID();
+    expect((await logout(gate, tokenOf({ jti: second }))).status).toBe(200);
+    expect(await readFile(victim, "utf8")).toBe("precious");
+    const kept = await readFile(revocation.journal, "utf8");
+    expect([kept.includes(first), kept.includes(second)]).toEqual([true, true]);
+  }, 30_000);
+});
+
+describe("a user who is removed or disabled", () => {
+  const hash = cheapHash(ALICE.password);
+  const user = (name: string, more: object = {}): object => ({
+    [name]: { password: hash, ...more },
+  });
+  const file = (...users: readonly object[]): string =>
+    JSON.stringify({ users: Object.assign({}, ...users) });
+
+  it("loses the tokens issued here, and nobody else's", async () => {
+    await using place = await temporaryDirectory();
+    const revocation = { journal: join(place.path, "journal") };
+    const alice = user("alice");
+    const files = {
+      "users.yaml": file(alice, user("bob"), user("carol"), user("dave", { disabled: true })),
+    };
+    await using gate = await start({ revocation, files });
+    const of = (sub: string) => tokenOf({ sub });
+    const [bob, carol, dave] = [of("bob"), of("carol"), of("dave")];
+    expect(await statusOf(gate, dave)).toBe(401);
+    expect([await statusOf(gate, bob), await statusOf(gate, carol)]).toEqual([200, 200]);
+    await replace(gate, "users.yaml", file(alice, user("bob", { disabled: true })));
+    for (const token of [bob, carol]) await until(() => refusedEverywhere(gate, token));
+    expect(await statusOf(gate, of("alice"))).toBe(200);
+    expect(await statusOf(gate, foreignToken({ sub: "bob" }))).toBe(200);
+    await replace(gate, "users.yaml", file(alice, user("bob")));
+    await logLine(gate, { msg: "the users file was reloaded", users: 2 });
+    expect(await statusOf(gate, bob)).toBe(401);
+    await until(async () => (await readFile(revocation.journal, "utf8")).includes('"carol"'));
+  }, 60_000);
+
+  it("keeps them where that is switched off", async () => {
+    const files = { "users.yaml": file(user("alice"), user("bob")) };
+    await using gate = await start({ revocation: { users: false }, files });
+    const bob = tokenOf({ sub: "bob" });
+    await replace(gate, "users.yaml", file(user("alice")));
+    await logLine(gate, { msg: "the users file was reloaded", users: 1 });
+    expect(await statusOf(gate, bob)).toBe(200);
+  }, 30_000);
+});

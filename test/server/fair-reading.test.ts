@@ -1,0 +1,171 @@
+/** Who is read from in a turn of the event loop that would last too long. Time is what the test says; sockets are real. */
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
+import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
+import { listening } from "../support/listening.ts";
+import { countTurns } from "../support/loop-turns.ts";
+import { until } from "../support/until.ts";
+
+/** What each piece takes, in milliseconds of the test's clock. */
+const PIECE_MS = 5;
+
+interface Read {
+  readonly client: string;
+  readonly turn: number;
+}
+
+/** A server that shares its reading; the first word that a connection sends is whose it is. */
+async function start() {
+  let time = 0;
+  const turns = countTurns();
+  const postponed: string[] = [];
+  const reading = new FairReading({ now: () => 0, monotonic: () => time }, (what, client) => {
+    postponed.push(`${what} ${client}`);
+  });
+  const reads: Read[] = [];
+  const sockets = new Map<Socket, string>();
+  let whenHeld = (): void => undefined;
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", (name: Buffer) => {
+      const client = name.toString();
+      sockets.set(socket, client);
+      reading.accept(socket, client, () => reading.track(socket, client));
+      socket.on("data", () => {
+        time += PIECE_MS;
+        reads.push({ client, turn: turns() });
+        reading.charge(socket);
+        if (reading.waiting === 0) return;
+        whenHeld();
+        whenHeld = () => undefined;
+      });
+    });
+  });
+  const { port } = await listening(server);
+  onTestFinished(() => {
+    for (const socket of sockets.keys()) socket.destroy();
+    server.close();
+  });
+  return {
+    reading,
+    reads,
+    postponed,
+    /** The server's sides, in the order of their arrival. */
+    sockets: () => [...sockets.keys()],
+    /** Called once, when connections wait for the first time. */
+    whenHeld: (call: () => void) => void (whenHeld = call),
+    pass: (milliseconds: number) => void (time += milliseconds),
+    async open(client: string, count = 1): Promise<Socket[]> {
+      const before = sockets.size;
+      const opened = Array.from({ length: count }, () => connect(port, "127.0.0.1"));
+      for (const socket of opened) socket.setNoDelay().on("error", () => undefined);
+      onTestFinished(() => opened.forEach((socket) => socket.destroy()));
+      await Promise.all(opened.map((socket) => once(socket, "connect")));
+      for (const socket of opened) socket.write(client);
+      await until(() => sockets.size === before + count);
+      return opened;
+    },
+  };
+}
+
+function mostInOneTurn(reads: readonly Read[]): number {
+  const counts = new Map<number, number>();
+  for (const { turn } of reads) counts.set(turn, (counts.get(turn) ?? 0) + 1);
+  return Math.max(...counts.values());
+}
+
+/** Whoever may send in the same turn of the loop as the server would read it has its bytes there by then. */
+async function sendAtOnce(sockets: readonly Socket[]): Promise<void> {
+  await Promise.all(sockets.map((socket) => new Promise((sent) => void socket.write("x", sent))));
+}
+
+it("ends a turn that lasts too long, and reads on in the next ones", async () => {
+  const { open, pass, reads } = await start();
+  const crowd = await open("crowd", 200);
+  pass(10_000);
+  await sendAtOnce(crowd);
+  await until(() => reads.length === 200);
+  expect(mostInOneTurn(reads)).toBeLessThan(50);
+});
+
+it("reads from a client with one connection before all others of one with a hundred", async () => {
+  const { open, pass, reads } = await start();
+  const crowd = await open("crowd", 200);
+  const [single] = await open("single");
+  pass(10_000);
+  await sendAtOnce([...crowd, ...(single === undefined ? [] : [single])]);
+  await until(() => reads.length === 201);
+  expect(reads.findIndex(({ client }) => client === "single")).toBeLessThan(50);
+});
+
+it("forgets connections that close while they wait", async () => {
+  const { open, pass, reading, reads, sockets, whenHeld } = await start();
+  const crowd = await open("crowd", 60);
+  pass(10_000);
+  whenHeld(() => {
+    for (const socket of sockets().slice(20)) socket.destroy();
+  });
+  await sendAtOnce(crowd.slice(0, 40));
+  await until(() => reads.length >= 20 && reading.waiting === 0);
+  reads.length = 0;
+  await sendAtOnce(crowd.slice(0, 20));
+  await until(() => reads.length === 20);
+});
+
+it("begins new connections of a heavy client in their turn, those of others at once", async () => {
+  const { open, pass, postponed, reading, reads, sockets, whenHeld } = await start();
+  const crowd = await open("crowd", 60);
+  await open("new", 2);
+  pass(10_000);
+  const begun: string[] = [];
+  whenHeld(() => {
+    const [one, other] = sockets().slice(60);
+    if (one === undefined || other === undefined) throw new Error("not open");
+    reading.accept(one, "crowd", () => void begun.push("crowd"));
+    reading.accept(other, "single", () => void begun.push("single"));
+    expect(begun).toEqual(["single"]);
+    expect(postponed).toEqual(["read crowd", "accept crowd"]);
+  });
+  await sendAtOnce(crowd);
+  await until(() => begun.length === 2 && reads.length === 60);
+});
+
+it("forgets slowly what a client used while the loop is busy", async () => {
+  const { open, pass, reading, reads, sockets, whenHeld } = await start();
+  const crowd = await open("crowd", 60);
+  await open("new");
+  pass(10_000);
+  let begunAtOnce: boolean | undefined;
+  whenHeld(() => {
+    const socket = sockets()[60];
+    if (socket === undefined) throw new Error("not open");
+    let begun = false;
+    // Three half-lives of calm, but the loop counts as busy for 100 ms after a long turn.
+    pass(90);
+    reading.accept(socket, "crowd", () => void (begun = true));
+    begunAtOnce = begun;
+  });
+  await sendAtOnce(crowd);
+  await until(() => reads.length === 60);
+  expect(begunAtOnce).toBe(false);
+});
+
+it("does not read on where the stream was paused in the meantime, until it flows again", async () => {
+  const { open, pass, reads, reading, sockets, whenHeld } = await start();
+  const crowd = await open("crowd", 100);
+  pass(10_000);
+  const paused = new Promise<void>((resolve) => {
+    whenHeld(() => {
+      for (const socket of sockets()) socket.pause();
+      resolve();
+    });
+  });
+  await sendAtOnce(crowd);
+  await paused;
+  await until(() => reading.waiting === 0);
+  const few = reads.length;
+  expect(few).toBeLessThan(50);
+  for (const socket of sockets()) socket.resume();
+  await until(() => reads.length === 100);
+});

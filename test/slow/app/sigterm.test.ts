@@ -1,0 +1,185 @@
+/** SIGTERM ends the process within `drain.delay`, `drain.timeout` and 2 s, whatever hangs. */
+import { argon2Sync, randomBytes } from "node:crypto";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ask, askLogin } from "../../support/ask.ts";
+import { startEchoBackend, type EchoBackend } from "../../support/echo-backend.ts";
+import { misbehave, misbehaveInMain, MISBEHAVING } from "../../support/misbehaving.ts";
+import { namedPipe } from "../../support/named-pipe.ts";
+import { startHoldingBackend } from "../../support/holding-backend.ts";
+import { resourcesOf } from "../../support/proxy-resources.ts";
+import {
+  ALICE,
+  cheapHash,
+  type ConfigParts,
+  startSallyport,
+  type Sallyport,
+} from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
+
+/** `drain.delay` and `drain.timeout` together, where a test says nothing else. */
+const DRAIN_MS = 600;
+/** What is promised on top of them. */
+const PROMISED_MS = 2_000;
+/** For a machine that is busy with other tests: until the process has the signal, and until we see its end. */
+const SLACK_MS = 3_000;
+
+let backend: EchoBackend;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+});
+afterAll(() => backend.close());
+
+interface Parts {
+  readonly server?: ConfigParts;
+  readonly env?: Record<string, string>;
+  readonly files?: Record<string, string>;
+}
+
+function start({ server = {}, env = {}, files = {} }: Parts = {}): Promise<Sallyport> {
+  const drain = { delay: "300ms", timeout: "300ms" };
+  return startSallyport({
+    target: backend.url,
+    config: { server: { drain, ...server } },
+    env: { ...MISBEHAVING, ...env },
+    files,
+  });
+}
+
+/** Sends it SIGTERM, and does what is to follow. Gives its exit code or signal; throws when it takes too long. */
+async function ended(
+  gate: Sallyport,
+  drainMs = DRAIN_MS,
+  then: () => unknown = () => undefined,
+): Promise<number | NodeJS.Signals> {
+  const began = performance.now();
+  gate.signal("SIGTERM");
+  await then();
+  const code = await gate.exit;
+  expect(performance.now() - began).toBeLessThan(drainMs + PROMISED_MS + SLACK_MS);
+  return code;
+}
+
+it("a worker that hangs", async () => {
+  await using gate = await start({ server: { workers: 2 } });
+  await misbehave(gate, "hang");
+  expect(await ended(gate)).toBe(0);
+}, 60_000);
+
+it("a worker that stands in a system call", async () => {
+  await using gate = await start({ server: { workers: 2 } });
+  await misbehave(gate, `open ${await namedPipe(join(gate.directory, "pipe"))}`);
+  expect(await ended(gate)).toBe("SIGKILL");
+}, 60_000);
+
+it("a main thread that stands still once the drain has begun", async () => {
+  await using gate = await start({ server: { drain: { delay: "1s", timeout: "300ms" } } });
+  const hang = (): Promise<void> => misbehaveInMain(gate, "hang");
+  expect(await ended(gate, 1_300, hang)).toBe("SIGKILL");
+}, 60_000);
+
+it("storage that does not answer", async () => {
+  await using gate = await start();
+  await misbehaveInMain(gate, `read ${await namedPipe(join(gate.directory, "pipe"))}`);
+  expect(await ended(gate)).toBe("SIGKILL");
+}, 60_000);
+
+it("a second signal, with storage that does not answer", async () => {
+  await using gate = await start({ server: { drain: { delay: "60s", timeout: "60s" } } });
+  await misbehaveInMain(gate, `read ${await namedPipe(join(gate.directory, "pipe"))}`);
+  expect(await ended(gate, 0, () => gate.signal("SIGINT"))).toBe("SIGKILL");
+}, 60_000);
+
+it("a password hash that takes longer", async () => {
+  const nonce = randomBytes(16);
+  const cost = { memory: 128 * 1024, passes: 32, parallelism: 1 };
+  const salt = nonce.toString("base64").replaceAll("=", "");
+  const tag = argon2Sync("argon2id", {
+    message: "x",
+    nonce,
+    tagLength: 32,
+    ...cost,
+    memory: 8,
+    passes: 1,
+  })
+    .toString("base64")
+    .replaceAll("=", "");
+  const users = {
+    [ALICE.username]: { password: cheapHash(ALICE.password) },
+    slow: { password: `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=1$${salt}$${tag}` },
+  };
+  await using gate = await start({ files: { "users.yaml": JSON.stringify({ users }) } });
+  const { residentBytes } = await resourcesOf(gate);
+  const before = await residentBytes();
+  const login = askLogin(gate, { username: "slow", password: "x" }).catch(() => undefined);
+  // While it is computed it takes its memory.
+  await until(async () => (await residentBytes()) > before + 64 * 1024 * 1024);
+  expect([0, "SIGKILL"]).toContain(await ended(gate));
+  await login;
+}, 60_000);
+
+it("a collector of traces that never answers", async () => {
+  await using collector = await startHoldingBackend();
+  await using gate = await start({
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/hold/` },
+  });
+  expect(await ended(gate)).toBe(0);
+}, 60_000);
+
+it("a reload under way that a worker does not take part in", async () => {
+  await using gate = await start({ server: { workers: 2 } });
+  await misbehave(gate, "hang");
+  const file = join(gate.directory, "config.yaml");
+  await writeFile(file, (await readFile(file, "utf8")).replaceAll("/public/", "/open/"));
+  let answered = false;
+  const reloaded = reload(gate).then(() => (answered = true));
+  // What is asked later is answered after the reload has begun.
+  await ask({ port: gate.adminPort }, "/livez");
+  expect(answered).toBe(false);
+  expect(await ended(gate)).toBe(0);
+  await reloaded;
+}, 60_000);
+
+it("a reload under way, with a thread that reads users and does not end", async () => {
+  await using gate = await start({ env: { STANDING_THREAD: "users" } });
+  // More than is read without a thread of its own.
+  const padding = "#".repeat(100_000);
+  const file = join(gate.directory, "users.yaml");
+  await writeFile(file, `${await readFile(file, "utf8")}\n${padding}\n`);
+  const reloaded = reload(gate);
+  await until(async () => (await threadNames(gate)).includes("users"));
+  expect(await ended(gate)).toBe(0);
+  expect(await reloaded).toBe(false);
+}, 60_000);
+
+it.each([1, 2])(
+  "a log that nobody reads any more: %i worker(s)",
+  async (workers) => {
+    await using gate = await start({ server: { workers } });
+    gate.pauseLog();
+    // More than the pipe and the reading stream hold.
+    const path = `/public/${"x".repeat(15_000)}`;
+    const asked = Array.from({ length: 200 }, () => ask(gate, path));
+    expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await ended(gate)).toBe(0);
+    const written = gate.log().filter((line) => line["path"] === path);
+    expect(written.length).toBeLessThan(asked.length);
+  },
+  60_000,
+);
+
+/** Asks for a reload. Gives whether it was answered. */
+function reload({ adminPort }: Sallyport): Promise<boolean> {
+  return ask({ port: adminPort }, "/-/reload", { method: "POST" }).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** By proc(5). */
+async function threadNames({ pid }: Sallyport): Promise<string[]> {
+  const tasks = await readdir(`/proc/${pid}/task`);
+  const names = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/comm`, "utf8"));
+  return (await Promise.all(names)).map((name) => name.trim());
+}

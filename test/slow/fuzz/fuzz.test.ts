@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { CLASS_NAMES, type ClassName } from "../../../fuzz/classes.ts";
+import type { FaultKind } from "../../../fuzz/judge/fault.ts";
+import { fuzz, repeat } from "../../../fuzz/search/fuzz.ts";
+import { startNaive } from "../../../fuzz/subject/naive.ts";
+import { startSallyport } from "../../../fuzz/subject/sallyport.ts";
+
+/** A machine that is busy may take long over it. */
+const PATIENCE_MS = 90_000;
+
+/** The same ones each time, however fast the machine is: about two seconds of one that does nothing else. */
+const CASES = 1_000;
+
+test(
+  "nothing is found in Sallyport by a few seconds' worth of cases",
+  async () => {
+    const { findings, tally } = await fuzz({
+      start: startSallyport,
+      classes: CLASS_NAMES,
+      ...{ seed: 20_261, cases: CASES, seconds: 60, shrinkingSeconds: 5 },
+    });
+    expect(findings).toEqual([]);
+    for (const [name, count] of tally.counts) {
+      expect(count.cases, name).toBeGreaterThan(0);
+      if (name === "config") continue;
+      // An input that is never let through tests nothing.
+      expect(count.forwarded, name).toBeGreaterThan(count.cases / 20);
+      expect(count.refused, name).toBeGreaterThan(0);
+    }
+  },
+  PATIENCE_MS,
+);
+
+describe("in http-proxy-3 as it comes", () => {
+  const FOUND: readonly (readonly [ClassName, FaultKind])[] = [
+    ["framing", "smuggled"],
+    ["paths", "unauthorised"],
+    ["headers", "forged"],
+  ];
+
+  test.each(FOUND)(
+    "%s finds what is %s, and the same again by its seed and path",
+    async (name, kind) => {
+      const { findings } = await fuzz({
+        ...{ start: startNaive, shrinkingSeconds: 0.3 },
+        ...{ classes: [name], kinds: [kind], seed: 7, seconds: 30, first: true },
+      });
+      expect(findings).toMatchObject([{ name, kind, repeated: true }]);
+      const [{ seed, path } = { seed: 0, path: "" }] = findings;
+      const again = await repeat({ start: startNaive, name, seed, path });
+      expect(again?.faults.map((fault) => fault.kind)).toContain(kind);
+    },
+    PATIENCE_MS,
+  );
+});

@@ -1,0 +1,91 @@
+/** The fuzzer finds what holds up the event loop, with the cases that it always generates. */
+import { describe, expect, test } from "vitest";
+import type { ClassName } from "../../../fuzz/classes.ts";
+import type { FaultKind } from "../../../fuzz/judge/fault.ts";
+import { judgeLap } from "../../../fuzz/judge/time.ts";
+import { fuzz, repeat } from "../../../fuzz/search/fuzz.ts";
+import { MeasuredStage } from "../../../fuzz/search/measured-stage.ts";
+import { startSallyport } from "../../../fuzz/subject/sallyport.ts";
+
+/** A machine that is busy may take long over it. */
+const PATIENCE_MS = 120_000;
+
+const BLOCKING = new URL("../../support/blocking.ts", import.meta.url).href;
+const startBlocking = (backend: string) => startSallyport(backend, [BLOCKING]);
+
+const FOUND: readonly (readonly [ClassName, FaultKind])[] = [
+  ["answers", "stall"],
+  ["repetition", "cost"],
+];
+
+test.each(FOUND)(
+  "%s finds a %s in a Sallyport that has both faults, and the same again by its seed and path",
+  async (name, kind) => {
+    const { findings } = await fuzz({
+      ...{ start: startBlocking, shrinkingSeconds: 0.3 },
+      ...{ classes: [name], kinds: [kind], seed: 11, seconds: 60, first: true },
+    });
+    expect(findings).toMatchObject([{ name, kind, repeated: true }]);
+    const [{ seed, path } = { seed: 0, path: "" }] = findings;
+    const again = await repeat({ start: startBlocking, name, seed, path });
+    expect(again?.faults.map((fault) => fault.kind)).toContain(kind);
+  },
+  PATIENCE_MS,
+);
+
+describe("one case alone", () => {
+  const HOST = "Host: localhost\r\n";
+  const get = (fields: string, interim = "") => ({
+    rounds: [[`GET /public/a HTTP/1.1\r\n${HOST}${fields}\r\n`]],
+    patient: false,
+    answer: { interim, fields: "" },
+  });
+  const wrong = `HTTP/1.1 103 Early Hints\r\nLink: <x>${"; a=b".repeat(60)} "\r\n\r\n`;
+  const many = Array.from({ length: 100 }, (_, i) => `Connection: x-${i}\r\n`).join("");
+
+  test(
+    "that blocks is a finding, each time, and the next one is not",
+    async () => {
+      await using stage = new MeasuredStage(startBlocking);
+      const kinds = async (play: ReturnType<typeof get>): Promise<string[]> =>
+        (await stage.playAlone(play)).map(({ kind }) => kind);
+      expect(await kinds(get("", wrong))).toEqual(["stall"]);
+      expect(await kinds(get(many))).toEqual(["cost"]);
+      expect(await kinds(get("", wrong))).toEqual(["stall"]);
+      expect(await kinds(get("X: y\r\n"))).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    "that was found once is none in Sallyport",
+    async () => {
+      await using stage = new MeasuredStage(startSallyport);
+      for (const play of FORMERLY) expect(await stage.playAlone(play)).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+
+  /** As the fuzzer found them in revision c7a7604. */
+  const FORMERLY = [
+    get("", `HTTP/1.1 103 Early Hints\r\nLink: <x>${"; a=b".repeat(19)}"\r\n\r\n`),
+    get("", `HTTP/1.1 103 Early Hints\r\nLink: <x>${"; a=b;a".repeat(30)} "\r\n\r\n`),
+    get("", "HTTP/1.1 100 Continue\r\nLink: <x>;a\r\n\r\n"),
+    get(
+      Array.from({ length: 190 }, (_, i) => {
+        const names = Array.from({ length: 9 }, (_, j) => `n${i}-${j}`);
+        return `Connection: ${names.join(",")}, \r\n`;
+      })
+        .join("")
+        .slice(0, 14_000)
+        .replace(/[^\n]*$/, ""),
+    ),
+  ];
+});
+
+test("a lap is judged by its longest turn first", () => {
+  expect(judgeLap(undefined).map(({ kind }) => kind)).toEqual(["stall"]);
+  expect(judgeLap({ spentMs: 60, longestMs: 51 }, 5).map(({ kind }) => kind)).toEqual(["stall"]);
+  expect(judgeLap({ spentMs: 6, longestMs: 6 }, 5).map(({ kind }) => kind)).toEqual(["cost"]);
+  expect(judgeLap({ spentMs: 6, longestMs: 6 })).toEqual([]);
+});

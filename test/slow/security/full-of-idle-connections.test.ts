@@ -1,0 +1,95 @@
+/**
+ * Every connection taken by those who do nothing with it. Where no address may have more than a share, whoever has a few
+ * addresses takes all there are, with half a request on each or none at all, and nobody else is let in until their time is up.
+ *
+ * When all are taken, Sallyport ends the oldest idle connection of the client that has most, and lets the newcomer in. What
+ * was let through to a backend is never ended for that, nor anybody's connection for a client that has as many.
+ */
+import { expect, describe, it } from "vitest";
+import { startCrowd } from "../../support/crowd.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { useNaiveProxy, use } from "../../support/pair.ts";
+import { request } from "../../support/raw-client.ts";
+import { startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { until } from "../../support/until.ts";
+
+const ALL = 24;
+const SHARE = 12;
+const ATTACKERS = ["127.0.0.66", "127.0.0.67"] as const;
+/** One connection may be that of the program that starts Sallyport, and close meanwhile. */
+const NEWCOMERS = ["127.0.0.6", "127.0.0.7", "127.0.0.8", "127.0.0.9"];
+const GET = request(["GET /public/x HTTP/1.1", "Host: localhost"]);
+const SLOW = request(["GET /public/slow?ms=1500 HTTP/1.1", "Host: localhost"]);
+const HALF_LOGIN = request([
+  "POST /api/authenticate HTTP/1.1",
+  "Host: localhost",
+  "Content-Type: application/json",
+  "Content-Length: 100",
+]);
+
+const KINDS: Readonly<Record<string, string>> = {
+  "that are idle": "",
+  "with half a head": GET.slice(0, -2),
+  "with half a login": `${HALF_LOGIN}{`,
+};
+
+describe.each([true, false])("Sallyport, TLS %s", (tls) => {
+  const standing = use(startEchoBackend, (target) =>
+    startSallyport({
+      target,
+      config: {
+        server: {
+          ...(tls ? {} : { tls: "off" }),
+          limits: { connections: ALL, connectionsPerAddress: SHARE },
+        },
+      },
+    }),
+  );
+
+  // What a failed attempt leaves open would let a second one pass.
+  it.each(Object.entries(KINDS))(
+    "lets a newcomer in beside connections %s",
+    { retry: 0 },
+    async (_, text) => {
+      const { gate } = standing();
+      const refused = async (): Promise<number> =>
+        (await scrape(gate)).value('sallyport_requests_rejected_total{reason="connections"}') ?? 0;
+      const before = await refused();
+      // The oldest connections of the heaviest client, but not idle.
+      using busy = startCrowd(gate, 2, {
+        tls,
+        from: ATTACKERS[0],
+        each: (socket) => socket.write(SLOW),
+      });
+      await until(() => busy.open() === 2);
+      const attacker = (from: string, count: number) =>
+        startCrowd(gate, count, {
+          ...{ tls, from },
+          each: (socket) => text === "" || socket.write(text),
+        });
+      using one = attacker(ATTACKERS[0], SHARE - 2);
+      using other = attacker(ATTACKERS[1], SHARE);
+      await until(() => one.open() + other.open() === ALL - 2);
+      const newcomers = NEWCOMERS.map((from) =>
+        startCrowd(gate, 1, { tls, from, each: (socket) => socket.write(GET) }),
+      );
+      await until(() => newcomers.every((each) => each.received()[0]?.includes("200 OK") ?? false));
+      for (const each of newcomers) each[Symbol.dispose]();
+      expect(one.closed() + other.closed()).toBeGreaterThanOrEqual(NEWCOMERS.length - 1);
+      expect(await refused()).toBeGreaterThanOrEqual(before + NEWCOMERS.length - 1);
+      await until(() => busy.received().every((answer) => answer.includes("200 OK")));
+    },
+  );
+});
+
+describe("http-proxy-3 as it comes", () => {
+  const standing = useNaiveProxy();
+
+  it("ends nobody's connection", async () => {
+    const { gate } = standing();
+    using crowd = startCrowd(gate, ALL * 4, { from: "127.0.0.6" });
+    await until(() => crowd.open() === ALL * 4);
+    await expect(until(() => crowd.closed() > 0, 1_000)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,105 @@
+/**
+ * Requests that come back. A service name that resolves to the proxy itself, or two proxies that take each other for the
+ * backend: one request of a client goes round until every connection is used up, some 250 times before anything ends it, and
+ * it costs the sender nothing. Each Sallyport leaves its name in `CDN-Loop` (RFC 8586); who finds its own, or too many, ends it.
+ */
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ask } from "../../support/ask.ts";
+import { testCertificates } from "../../support/certificates.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { echoedBy } from "../../support/echoed.ts";
+import { listeningPort } from "../../support/listening-port.ts";
+import { exchange, request } from "../../support/raw-client.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+
+const routes = [{ name: "all", path: "/", auth: "none", upstream: "app" }];
+
+/** So many Sallyports behind one address, to which each of them forwards: as replicas of a service whose name leads back. */
+async function startLoop(replicas: number, workers = 1): Promise<readonly Sallyport[]> {
+  const gates: Sallyport[] = [];
+  let next = 0;
+  // A load balancer: it carries bytes, to one after the other.
+  const balancer = createServer((socket) => {
+    const onwards = connect(gates[next++ % gates.length]?.port ?? 0, "127.0.0.1");
+    socket.pipe(onwards).pipe(socket);
+    for (const [one, other] of [
+      [socket, onwards],
+      [onwards, socket],
+    ] as const) {
+      one.on("error", () => other.destroy()).on("close", () => other.destroy());
+    }
+  }).listen(0, "127.0.0.1");
+  await once(balancer, "listening");
+  onTestFinished(() => void balancer.close());
+  const target = `https://127.0.0.1:${listeningPort(balancer)}`;
+  const { ca } = await testCertificates();
+  const tls = { caFile: "ca.crt", serverName: "localhost" };
+  const config = { server: { workers }, routes, upstreams: { app: { targets: [target], tls } } };
+  for (let count = 0; count < replicas; count++) {
+    const gate = await startSallyport({ target, config, files: { "ca.crt": ca } });
+    onTestFinished(() => gate.close());
+    gates.push(gate);
+  }
+  return gates;
+}
+
+const requestsOf = (gates: readonly Sallyport[]): number =>
+  gates.flatMap((gate) => gate.log().filter(({ msg }) => msg === "request")).length - gates.length;
+
+const UPGRADE = [
+  ...["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"],
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+];
+
+describe("a request that comes back", () => {
+  it.each([
+    ["to the process that sent it on", 1, 1, 2],
+    // Any thread may get it: all have one name.
+    ["to one of its threads", 1, 3, 2],
+    ["to one of three replicas", 3, 1, 4],
+  ])("%s is refused", async (_what, replicas, workers, most) => {
+    const gates = await startLoop(replicas, workers);
+    const [gate] = gates as [Sallyport];
+    const answer = await ask(gate, "/x");
+    expect(answer.status).toBe(508);
+    expect(answer.headers["proxy-status"]).toBe("sallyport; error=proxy_loop_detected");
+    expect(requestsOf(gates)).toBeLessThanOrEqual(most);
+    const { last } = await exchange(gate, request(["GET /x HTTP/1.1", "Host: a", ...UPGRADE]));
+    expect(last.status).toBe(508);
+    // Of both: a line of the first may be written late, by another thread.
+    expect(requestsOf(gates)).toBeLessThanOrEqual(2 * most);
+  });
+
+  it("is refused after ten Sallyports whose names are strange", async () => {
+    await using backend = await startEchoBackend();
+    await using gate = await startSallyport({ target: backend.url, config: { routes } });
+    const passed = (count: number): Promise<{ status: number }> =>
+      ask(gate, "/x", {
+        headers: {
+          "cdn-loop": Array.from({ length: count }, (_, i) => `sallyport-00000000000${i}`).join(
+            ", ",
+          ),
+        },
+      });
+    expect((await passed(9)).status).toBe(200);
+    expect((await passed(10)).status).toBe(508);
+    expect(backend.requests).toHaveLength(1);
+  });
+});
+
+it("what others say in CDN-Loop goes on, with the name behind it", async () => {
+  await using backend = await startEchoBackend();
+  await using gate = await startSallyport({ target: backend.url, config: { routes } });
+  const told = echoedBy(await ask(gate, "/x", { headers: { "cdn-loop": "cloudflare; loops=1" } }));
+  const values = told.header("cdn-loop")?.split(" | ") ?? [];
+  expect(values).toEqual([
+    "cloudflare; loops=1",
+    expect.stringMatching(/^sallyport-[0-9a-f]{12}$/),
+  ]);
+  // Who repeats the name refuses itself, and nobody else.
+  const repeated = await ask(gate, "/x", { headers: { "cdn-loop": values[1] ?? "" } });
+  expect(repeated.status).toBe(508);
+  expect((await ask(gate, "/x")).status).toBe(200);
+});

@@ -1,0 +1,168 @@
+/**
+ * A way in that stays open after it was closed. Somebody closes a route in an emergency: asks for a token, for a group, takes
+ * the route away, or takes back the key that a stolen token was signed with. New requests are refused from then on. Whoever
+ * had a WebSocket or a stream of events open before goes on for hours, since nobody looks at what is open already.
+ *
+ * Sallyport decides anew about everything that is open, against what is in force then: within a second, a WebSocket is
+ * closed with 1008, and an answer is cut off. What would be let through again goes on.
+ */
+import { unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { keysCommand } from "../../cli/command.ts";
+import { ask } from "../../support/ask.ts";
+import { editConfiguration } from "../../support/edits.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { logLine } from "../../support/log-line.ts";
+import { exchange, openSocket, request } from "../../support/raw-client.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { until } from "../../support/until.ts";
+import {
+  openWebSocket,
+  startWebSocketBackend,
+  type WebSocketBackend,
+} from "../../support/websocket.ts";
+
+/** Within one second, on a machine that is busy with other things. */
+const SOON_MS = 4_000;
+
+let events: EchoBackend;
+let talk: WebSocketBackend;
+beforeAll(async () => {
+  events = await startEchoBackend();
+  talk = await startWebSocketBackend();
+});
+afterAll(() => Promise.all([events.close(), talk.close()]));
+
+type Change = Readonly<Record<string, unknown>>;
+const GROUPS = { require: { groups: { any: ["admins"] } } };
+
+/** How each route is before and after; undefined when it is gone. */
+const CLOSED: readonly (readonly [name: string, before: Change, after: Change | undefined])[] = [
+  ["open", { auth: "none" }, {}],
+  ["watched", { mode: "monitor" }, { mode: "enforce" }],
+  ["grouped", {}, GROUPS],
+  ["gone", { hosts: ["gone.example.com", "127.0.0.1"] }, undefined],
+];
+const STAYING: readonly (readonly [name: string, before: Change, after: Change])[] = [
+  ["still-open", { auth: "none" }, { auth: "none" }],
+  ["with-token", { auth: "none" }, {}],
+  ["same", {}, {}],
+];
+/** Those that send a token. */
+const CALLERS = new Set(["grouped", "gone", "with-token", "same"]);
+const ALL = [...CLOSED, ...STAYING];
+
+const routesOf = (which: "before" | "after") =>
+  ALL.flatMap(([name, before, after]) => {
+    const settings = which === "before" ? before : after;
+    if (settings === undefined) return [];
+    return [
+      { name, path: `/${name}/`, upstream: "app", ...settings },
+      { name: `${name}-ws`, path: `/ws/${name}/`, upstream: "talk", ...settings },
+    ];
+  });
+
+async function start(): Promise<Sallyport> {
+  return startSallyport({
+    target: events.url,
+    config: {
+      server: { workers: 2 },
+      routes: routesOf("before"),
+      upstreams: { talk: { targets: [talk.url] } },
+    },
+  });
+}
+
+function headersOf(gate: Sallyport, name: string): Record<string, string> {
+  return CALLERS.has(name) ? { authorization: `Bearer ${gate.token}` } : {};
+}
+
+/** A stream of events, and what has come of it. */
+async function listen(gate: Sallyport, name: string) {
+  const socket = await openSocket(gate);
+  onTestFinished(() => void socket.destroy());
+  let received = "";
+  socket.on("data", (chunk: Buffer) => (received += chunk.toString("latin1")));
+  socket.on("error", () => undefined);
+  const fields = Object.entries(headersOf(gate, name)).map(([key, value]) => `${key}: ${value}`);
+  const before = events.listeners();
+  socket.write(request([`GET /${name}/sse HTTP/1.1`, "Host: 127.0.0.1", ...fields]));
+  await until(() => events.listeners() === before + 1);
+  return { socket, received: () => received };
+}
+
+it("ends what would not be let through any more, and nothing else", async () => {
+  await using gate = await start();
+  const sockets = new Map<string, Awaited<ReturnType<typeof openWebSocket>>>();
+  const streams = new Map<string, Awaited<ReturnType<typeof listen>>>();
+  for (const [name] of ALL) {
+    const socket = await openWebSocket(gate, `/ws/${name}/x`, headersOf(gate, name));
+    onTestFinished(() => socket[Symbol.dispose]());
+    socket.send(name);
+    expect(await socket.message()).toBe(name);
+    sockets.set(name, socket);
+    streams.set(name, await listen(gate, name));
+  }
+  await editConfiguration(gate, (config) => (config.routes = routesOf("after")));
+  const { status } = await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
+  expect(status).toBe(200);
+  const began = performance.now();
+  for (const [name] of CLOSED) {
+    expect(await sockets.get(name)?.closed, name).toBe(1008);
+    await until(() => streams.get(name)?.socket.closed === true);
+  }
+  expect(performance.now() - began).toBeLessThan(SOON_MS);
+  for (const [name] of CLOSED) {
+    await logLine(gate, { path: `/${name}/sse`, status: 200, reason: "no_longer_allowed" });
+    await logLine(gate, { path: `/ws/${name}/x`, status: 101, reason: "no_longer_allowed" });
+  }
+  events.emitEvent("still there");
+  for (const [name] of STAYING) {
+    sockets.get(name)?.send("still there");
+    expect(await sockets.get(name)?.message(), name).toBe("still there");
+    await until(() => streams.get(name)?.received().includes("still there") === true);
+  }
+  events.emitEvent(undefined);
+}, 60_000);
+
+it("answers what has no answer yet, and what waits for a place", async () => {
+  await using gate = await startSallyport({
+    target: events.url,
+    config: { upstreams: { app: { connections: 1, queue: { timeout: "5m" } } } },
+  });
+  const hang = request(["GET /public/hang HTTP/1.1", "Host: localhost"]);
+  const answers = [
+    exchange(gate, hang, { timeoutMs: 30_000 }),
+    exchange(gate, hang, { timeoutMs: 30_000 }),
+  ];
+  await until(async () =>
+    (await ask({ port: gate.adminPort }, "/metrics")).body.includes(
+      'sallyport_upstream_queue_length{upstream="app"} 1',
+    ),
+  );
+  await editConfiguration(gate, (config) => {
+    config.routes = [{ name: "everything", path: "/", upstream: "app" }];
+  });
+  await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
+  for (const { last } of await Promise.all(answers)) expect(last.status).toBe(401);
+}, 60_000);
+
+it("closes a WebSocket whose key has been taken away", async () => {
+  await using directory = await temporaryDirectory();
+  const place = join(directory.path, "keys");
+  await keysCommand("generate", "-d", place, "--name", "one");
+  await using gate = await startSallyport({
+    target: talk.url,
+    config: { tokens: { keys: place } },
+  });
+  const bearer = { authorization: `Bearer ${gate.token}` };
+  using socket = await openWebSocket(gate, "/x", bearer);
+  await keysCommand("rotate", "-d", place, "--name", "two", "--lifetime", "5h");
+  socket.send("still there");
+  expect(await socket.message()).toBe("still there");
+  await unlink(join(place, "one.jwk"));
+  expect(await socket.closed).toBe(1008);
+  await logLine(gate, { path: "/x", reason: "no_longer_allowed" });
+}, 60_000);

@@ -1,0 +1,162 @@
+/**
+ * A way in that stays open when its token has ended. A download, an upload, a stream of events or a poll that waits takes
+ * hours where its client wants it to: whoever had a token once reads and writes on as its owner, long after `exp`, or after
+ * somebody has noticed the theft and revoked the token.
+ *
+ * Sallyport ends what runs with its token: a WebSocket with 1008, what has no answer yet with 401, and the rest by a cut.
+ */
+import { randomUUID } from "node:crypto";
+import { chmod } from "node:fs/promises";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { ask } from "../../support/ask.ts";
+import { byKey, compact } from "../../support/compact-token.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { logLine } from "../../support/log-line.ts";
+import { openSocket, request } from "../../support/raw-client.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { claims, header, OWN, seconds } from "../../support/token-gate.ts";
+import { until } from "../../support/until.ts";
+import {
+  openWebSocket,
+  startWebSocketBackend,
+  type WebSocketBackend,
+} from "../../support/websocket.ts";
+
+/** Within one second, on a machine that is busy with other things. */
+const SOON_MS = 4_000;
+/** A token that lives long enough to open all of it, in seconds. */
+const SHORT_S = 5;
+
+let events: EchoBackend;
+let talk: WebSocketBackend;
+let keys: Awaited<ReturnType<typeof temporaryDirectory>>;
+beforeAll(async () => {
+  events = await startEchoBackend();
+  talk = await startWebSocketBackend();
+  keys = await temporaryDirectory();
+  const pem = OWN.privateKey.export({ format: "pem", type: "pkcs8" });
+  await chmod(await keys.write("own.pem", pem), 0o600);
+});
+afterAll(() => Promise.all([events.close(), talk.close(), keys.close()]));
+
+const start = (streams: object = {}) =>
+  startSallyport({
+    target: events.url,
+    config: {
+      server: { workers: 2 },
+      tokens: { keys: keys.path, streams },
+      routes: [
+        { name: "talk", path: "/ws/", upstream: "talk" },
+        { name: "watched", path: "/watched/", mode: "monitor", upstream: "app" },
+        { name: "everything", path: "/", upstream: "app" },
+      ],
+      upstreams: { talk: { targets: [talk.url] } },
+    },
+  });
+
+const tokenFor = (life: number) => {
+  const jti = randomUUID();
+  const exp = seconds() + life;
+  return { jti, exp, text: compact(header(), claims({ jti, exp }), byKey(OWN.privateKey)) };
+};
+
+const revoke = (gate: Sallyport, jti: string) =>
+  ask({ port: gate.adminPort }, `/-/revoke?jti=${jti}`, { method: "POST" });
+
+/** Something that runs until somebody ends it. */
+interface Running {
+  readonly path: string;
+  readonly closed: () => boolean;
+  readonly received: () => string;
+}
+
+async function send(gate: Sallyport, token: string, line: string, body?: string): Promise<Running> {
+  const [, path = ""] = line.split(" ");
+  const socket = await openSocket(gate);
+  onTestFinished(() => void socket.destroy());
+  let received = "";
+  let closed = false;
+  socket.on("data", (chunk: Buffer) => (received += chunk.toString("latin1")));
+  socket.on("close", () => (closed = true));
+  const length = body === undefined ? [] : ["Content-Length: 1000"];
+  const head = [`${line} HTTP/1.1`, "Host: localhost", `Authorization: Bearer ${token}`, ...length];
+  socket.write(request(head, body));
+  return { path, closed: () => closed, received: () => received };
+}
+
+/** Everything that a token can keep open; resolves when all of it is. */
+async function openAll(gate: Sallyport, token: string) {
+  const before = events.listeners();
+  const socket = await openWebSocket(gate, "/ws/x", { authorization: `Bearer ${token}` });
+  onTestFinished(() => socket[Symbol.dispose]());
+  const stream = await send(gate, token, "GET /sse");
+  const watched = await send(gate, token, "GET /watched/sse");
+  const poll = await send(gate, token, "GET /hang");
+  const upload = await send(gate, token, "POST /upload", "half of it");
+  await until(() => events.listeners() === before + 2);
+  return { socket, stream, watched, poll, upload };
+}
+
+async function expectEnded(
+  gate: Sallyport,
+  open: Awaited<ReturnType<typeof openAll>>,
+  reason: string,
+) {
+  const { socket, stream, watched, poll, upload } = open;
+  const began = performance.now();
+  expect(await socket.closed).toBe(1008);
+  await until(() => stream.closed());
+  await until(() => [poll, upload].every(({ received }) => received().includes("\r\n\r\n{")));
+  expect(performance.now() - began).toBeLessThan(SOON_MS);
+  for (const { received } of [poll, upload]) expect(received()).toMatch(/^HTTP\/1\.1 401 /);
+  await logLine(gate, { path: "/ws/x", status: 101, reason });
+  await logLine(gate, { path: "/sse", status: 200, reason });
+  await logLine(gate, { path: "/hang", status: 401, reason });
+  await logLine(gate, { path: "/upload", status: 401, reason });
+  const { body } = await ask({ port: gate.adminPort }, "/metrics");
+  expect(body).toContain(`sallyport_streams_ended_total{reason="${reason}"} 4`);
+  expect(watched.closed()).toBe(false);
+}
+
+it("ends what runs when its token ends, and not before", async () => {
+  await using gate = await start();
+  const { exp, text } = tokenFor(SHORT_S);
+  const open = await openAll(gate, text);
+  await open.socket.closed;
+  expect(Date.now()).toBeGreaterThanOrEqual(exp * 1000);
+  await expectEnded(gate, open, "token_expired");
+}, 60_000);
+
+it("ends what runs when its token is revoked, and nothing of others", async () => {
+  await using gate = await start({ grace: "1h" });
+  const [gone, stays] = [tokenFor(600), tokenFor(600)];
+  const open = await openAll(gate, gone.text);
+  const other = await openAll(gate, stays.text);
+  await revoke(gate, gone.jti);
+  await expectEnded(gate, open, "revoked");
+  other.socket.send("still there");
+  expect(await other.socket.message()).toBe("still there");
+  events.emitEvent("still there");
+  await until(() => other.stream.received().includes("still there"));
+  expect([other.poll.closed(), other.upload.closed()]).toEqual([false, false]);
+}, 60_000);
+
+it.each([
+  ["for its grace", { grace: "1h" }],
+  ["where it does not end with its token", { endWithToken: false }],
+])(
+  "lets it go on %s",
+  async (_when, streams) => {
+    await using gate = await start(streams);
+    const { exp, text } = tokenFor(SHORT_S);
+    const open = await openAll(gate, text);
+    await until(() => Date.now() > exp * 1000 + 1_000);
+    open.socket.send("still there");
+    expect(await open.socket.message()).toBe("still there");
+    events.emitEvent("still there");
+    await until(() => open.stream.received().includes("still there"));
+    expect([open.poll.closed(), open.upload.closed()]).toEqual([false, false]);
+  },
+  60_000,
+);

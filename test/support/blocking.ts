@@ -1,0 +1,44 @@
+/**
+ * Loaded into Sallyport's process, it puts two faults back: a 103 with many link parameters that are wrong at their end keeps
+ * the event loop busy for exponential time, and many `Connection` fields cost time.
+ */
+import { Server, ServerResponse } from "node:http";
+
+const BUSY_MS = 100;
+const MANY = 60;
+
+const { writeInformation } = ServerResponse.prototype;
+Object.defineProperty(ServerResponse.prototype, "writeInformation", {
+  value(this: ServerResponse, status: number, fields: readonly string[]) {
+    const at = fields.indexOf("link");
+    if (at !== -1) /^<[^>]*>(?:\s*;\s*[^;"\s]+(?:=[^;"\s]*)?)*$/.test(fields[at + 1] ?? "");
+    Reflect.apply(writeInformation, this, [status, fields]);
+  },
+});
+
+const { emit } = Server.prototype;
+Object.defineProperty(Server.prototype, "emit", {
+  value(this: Server, event: string, ...rest: unknown[]) {
+    const [request] = rest;
+    if (event === "request" && manyConnections(request)) spend(BUSY_MS / 5);
+    return Reflect.apply(emit, this, [event, ...rest]);
+  },
+});
+
+function manyConnections(request: unknown): boolean {
+  if (typeof request !== "object" || request === null || !("rawHeaders" in request)) return false;
+  const { rawHeaders } = request;
+  if (!Array.isArray(rawHeaders)) return false;
+  return rawHeaders.filter((name) => name === "Connection").length > MANY;
+}
+
+/** Asking for the time is itself mostly the system's. */
+function spend(ms: number): void {
+  const until = spentMs() + ms;
+  while (spentMs() < until);
+}
+
+function spentMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}

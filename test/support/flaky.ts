@@ -1,0 +1,28 @@
+import { appendFileSync } from "node:fs";
+import { relative } from "node:path";
+import type { Reporter, TestCase, TestModule } from "vitest/node";
+
+/**
+ * Tells at the end of a run which tests passed only when they were tried again. Each is a fault to be found, in the test or
+ * in Sallyport. They are also appended to the file that the environment variable FLAKY_TESTS names, for who runs several.
+ */
+export default class Flaky implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const flaky = modules
+      .flatMap((module) => [...module.children.allTests("passed")])
+      .filter((test) => test.diagnostic()?.flaky === true)
+      .map(lineOf);
+    if (flaky.length === 0) return;
+    const file = process.env["FLAKY_TESTS"];
+    if (file !== undefined) appendFileSync(file, flaky.join(""));
+    console.error(`\nFLAKY: failed, and passed when tried again\n${flaky.join("")}`);
+  }
+}
+
+/** A test with what was wrong when it failed. */
+function lineOf(test: TestCase): string {
+  const file = relative(process.cwd(), test.module.moduleId);
+  const [error] = test.result().errors ?? [];
+  const [why = ""] = (error?.message ?? "").split("\n");
+  return `  ${file} > ${test.fullName}\n    ${why}\n`;
+}

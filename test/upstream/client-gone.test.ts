@@ -1,0 +1,60 @@
+/** A client that leaves while its token is verified, say: its request comes to be forwarded when nobody waits for it. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { connect } from "node:net";
+import { expect, test } from "vitest";
+import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
+import { UNMETERED } from "../../src/core/request/client-reading.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createForwarder } from "../../src/upstream/forward.ts";
+import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
+import { Upstream } from "../../src/upstream/pool/upstreams.ts";
+import { listening } from "../support/listening.ts";
+import { permitFor } from "../support/permit.ts";
+import { startRawBackend } from "../support/raw-backend.ts";
+
+test.each([0, 5, 100_000])("a request with a body of %d bytes is not sent", async (bodyLength) => {
+  await using backend = await startRawBackend(() => ({ write: "HTTP/1.1 204 No Content\r\n\r\n" }));
+  const upstream = new Upstream(
+    {
+      ...{ name: "app", targets: [backend.url], connections: 1 },
+      queue: { length: 10, timeout: 60_000 },
+      timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
+      websocket: { handshake: 5_000, idle: 5_000 },
+    },
+    systemClock,
+  );
+  const forwarder = createForwarder({
+    upstreams: new Map([["app", upstream]]),
+    identityHeaders: IDENTITY_PRESETS.sallyport,
+    bodyBytes: Infinity,
+    buffered: UNLIMITED,
+    reading: UNMETERED,
+    clock: systemClock,
+    observer: {
+      upstreamAnswered: () => undefined,
+      upstreamFailed: () => undefined,
+      webSocketOpened: () => undefined,
+      webSocketClosed: () => undefined,
+    },
+  });
+  const permit = permitFor({ method: "POST", bodyLength }, { upstream: "app" });
+  const transfer = new Transfer();
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  const server = createServer((request, response) => {
+    response.once("close", () => {
+      resolve(forwarder.forward(permit, request, response, transfer));
+    });
+  });
+  await using front = await listening(server);
+  const client = connect(front.port, "127.0.0.1");
+  await once(client, "connect");
+  client.end(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bodyLength}\r\n\r\n`);
+  client.destroySoon();
+  await ended;
+  expect(transfer.abortReason).toBe("aborted");
+  expect(upstream.load).toEqual({ inFlight: 0, waiting: 0 });
+  expect(backend.requests()).toEqual([]);
+  await upstream.close();
+});
