@@ -9,7 +9,7 @@ const common = {
   testTimeout: 30_000,
   hookTimeout: 30_000,
   // Whoever changes one thing is not held up by a test of another that fails now and then. flaky.ts names it as a fault.
-  retry: 1,
+  retry: 2,
 } satisfies TestUserConfig;
 
 export default defineConfig({

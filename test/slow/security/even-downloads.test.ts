@@ -35,7 +35,8 @@ async function readEvenly(socket: Socket): Promise<number> {
     if (isAhead()) socket.pause();
   };
   socket.on("data", take).pause();
-  for (; !socket.closed && read.bytes < BYTES; await delay(EVERY_MS)) if (!isAhead()) socket.resume();
+  for (; !socket.closed && read.bytes < BYTES; await delay(EVERY_MS))
+    if (!isAhead()) socket.resume();
   return read.bytes;
 }
 
