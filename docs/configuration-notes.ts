@@ -53,6 +53,17 @@ them. Monitor mode counts as open. The message names both routes and both paths.
 - If it is intended, add a route for the backend's path that requires no more, such as \`{ path: /assets, auth: none }\` next to a
   catch-all that requires a token.
 
+With \`stripPrefix\`, the backend learns the prefix from \`X-Forwarded-Prefix\`. Where the path or the \`Host\` is changed, \`Location\`,
+\`Content-Location\`, \`Refresh\` and the \`Path\` of cookies are mapped back, if they lead to this backend; \`rewrite.responses\` turns that on and
+off. Addresses in bodies are not changed.
+
+\`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of the name in any spelling that a backend could take for it
+(\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all. A value may hold \`\${subject}\`, \`\${request_id}\` and \`\${client}\` beside variables of
+the environment. Anything in them but printable ASCII is percent-encoded, so no token can add a header. Where a value does not
+exist, such as the subject on a public route, the header is left out, the client's as well. Headers that frame the message,
+end at the proxy, or tell who is calling cannot be changed. \`responseHeaders.set\` and \`.add\` also hold for Sallyport's own answers on
+the route, such as a 401, whose own headers stay. Values are not shown by \`sallyport explain\`, since they may be secrets.
+
 Routes without \`rewrite\` never collide: each request has one route, and the backend gets the path that was checked.`,
 
   upstreams: `\`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Connections and the queue are counted per thread.

@@ -53,11 +53,14 @@ function rowsBelow(parent: string, mapping: JsonSchema): Row[] {
   const named = Object.entries(properties).flatMap(([name, schema]) =>
     typeof schema === "object" ? rowsOf(`${parent}.${name}`, schema, required.includes(name)) : [],
   );
-  // Names of one's own, as below `upstreams`, are no key: theirs are.
-  const free = isSchema(additionalProperties)
-    ? rowsBelow(`${parent}.<name>`, additionalProperties)
-    : [];
-  return [...named, ...free];
+  return [...named, ...freeRows(`${parent}.<name>`, additionalProperties)];
+}
+
+/** Names of one's own, as below `upstreams`, are no key: theirs are, unless they hold a plain value. */
+function freeRows(key: string, schema: JsonSchema["additionalProperties"]): Row[] {
+  if (!isSchema(schema)) return [];
+  const isPlain = alternatives(schema).some(({ type }) => type !== "object");
+  return isPlain ? rowsOf(key, schema, false) : rowsBelow(key, schema);
 }
 
 /** The forms that a value may have, without the `${…}` that may stand for any of them. */
@@ -119,6 +122,8 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
-function isSchema(value: JsonSchema | JsonSchema["items"]): value is JsonSchema {
+function isSchema(
+  value: JsonSchema | JsonSchema["items"] | JsonSchema["additionalProperties"],
+): value is JsonSchema {
   return typeof value === "object" && !Array.isArray(value);
 }

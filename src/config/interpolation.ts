@@ -3,6 +3,7 @@ import type { FileContent } from "../lib/files/file-content.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { readFailure } from "../lib/files/regular-file.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
+import { isRequestReference } from "../upstream/headers/header-template.ts";
 import type { PathProblem } from "./path-problem.ts";
 
 export interface InterpolationContext {
@@ -41,7 +42,9 @@ export function interpolate(value: unknown, context: InterpolationContext): Inte
   const walk = (node: unknown, path: YamlPath): unknown => {
     if (typeof node === "string") {
       if (WHOLE.test(node)) whole.push(path);
-      return node.replace(REFERENCE, (_all, reference: string, end: string) => {
+      const perRequest = isHeaderValue(path);
+      return node.replace(REFERENCE, (all, reference: string, end: string) => {
+        if (perRequest && end !== "" && isRequestReference(reference)) return all;
         const found = end === "" ? { problem: UNCLEAR } : lookUp(reference, context);
         if ("problem" in found) {
           problems.push({ path, message: found.problem });
@@ -58,6 +61,16 @@ export function interpolate(value: unknown, context: InterpolationContext): Inte
     );
   };
   return { value: walk(value, []), whole, problems, files };
+}
+
+/** The value of a header that a route sets or adds: it may also refer to the request, which is known later. */
+export function isHeaderValue([section, , key, change, , ...more]: YamlPath): boolean {
+  return (
+    section === "routes" &&
+    (key === "requestHeaders" || key === "responseHeaders") &&
+    (change === "set" || change === "add") &&
+    more.length === 0
+  );
 }
 
 type Found =

@@ -63,6 +63,7 @@ describe("a valid file", () => {
           mode: "enforce",
           upstream: "app",
           forwardAuthorization: "strip",
+          hostHeader: "preserve",
         },
       ],
       upstreams: {

@@ -53,17 +53,27 @@ function headersOf(
   const outgoing = createOutgoingHeaders(identityHeadersOf(configuration));
   const sent = pairsOf(permit.request.rawHeaders);
   const added = pairsOf(outgoing.headers(permit));
+  const { requestHeaders, hostHeader } = permit.route;
   const kept: string[] = [];
   const removed: string[] = [];
   for (const [name, value] of sent) {
     const at = added.findIndex((pair) => pair[0] === name && pair[1] === value);
     const lower = name.toLowerCase();
-    const again = FRAMING.has(lower) || (upgrade && SWITCHING.has(lower));
+    const again =
+      (FRAMING.has(lower) && !(lower === "host" && hostHeader !== undefined)) ||
+      (upgrade && SWITCHING.has(lower));
     if (at !== -1) added.splice(at, 1);
     (at !== -1 || again ? kept : removed).push(name);
   }
+  if (hostHeader !== undefined) {
+    added.push(["Host", hostHeader === "target" ? "that of the target" : hostHeader.fixed]);
+  }
   return {
-    added: added.map(([name, value]) => [name, maskText(value)] as const),
+    added: added.map(([name, value]) => {
+      // It may be a secret, such as a key for the backend.
+      const fixed = requestHeaders?.isFixed(name) === true;
+      return [name, fixed ? "as configured" : maskText(value)] as const;
+    }),
     removed,
     kept,
   };

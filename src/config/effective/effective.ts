@@ -1,7 +1,9 @@
 import { DURATION, formatDuration } from "../../lib/text/duration.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
-import { mentionsSecret } from "../../observe/log/redaction.ts";
+import { mentionsSecret, namesSecret } from "../../observe/log/redaction.ts";
+import { headerTemplate } from "../../upstream/headers/header-template.ts";
+import { isHeaderValue } from "../interpolation.ts";
 import { jsonSchema, type JsonSchema } from "../schema/json-schema.ts";
 import type { LoadedConfiguration } from "../load.ts";
 import { valueAt } from "../schema/schema-problems.ts";
@@ -82,7 +84,8 @@ class EffectiveWalk {
   #shownAt(path: YamlPath, value: unknown): unknown {
     const reference = this.#loaded.sourceOf(path)?.reference;
     if (reference !== undefined && isSecret(reference)) return withoutDefaults(reference);
-    return typeof value === "string" ? maskSecrets(value) : value;
+    if (typeof value !== "string") return value;
+    return isSecretHeader(path, value) ? MASKED : maskSecrets(value);
   }
 
   #originOf(path: YamlPath, value: unknown): string {
@@ -149,6 +152,12 @@ function isSecret(reference: string): boolean {
   return [...reference.matchAll(REFERENCE)].some(
     ([, name = ""]) => name === "file" || mentionsSecret(name),
   );
+}
+
+/** The fixed value of a header such as `Authorization` or `X-Api-Key` that a route sets. */
+function isSecretHeader(path: YamlPath, value: string): boolean {
+  const name = String(path.at(-1));
+  return isHeaderValue(path) && namesSecret(name) && headerTemplate(value).fixed;
 }
 
 /** The default of a reference is a secret, too. */

@@ -1,8 +1,11 @@
 import type { Route } from "../../core/request/route.ts";
+import { headerModifier } from "../../upstream/headers/header-modifier.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 
+type WrittenRoute = Configuration["routes"][number];
+
 /** Converts a configured route to a `Route`, without its rate limit, which has state. */
-export function routeRow(row: Configuration["routes"][number]): Route {
+export function routeRow(row: WrittenRoute): Route {
   const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
   const bodyBytes = row.limits?.bodyBytes;
   return {
@@ -12,6 +15,25 @@ export function routeRow(row: Configuration["routes"][number]): Route {
     ...(methods === undefined ? {} : { methods }),
     ...(row.require === undefined ? {} : { require: row.require }),
     ...(rewrite === undefined ? {} : { rewrite }),
+    ...headersOf(row),
     ...(bodyBytes === undefined ? {} : { bodyBytes }),
+  };
+}
+
+function headersOf({
+  rewrite,
+  hostHeader,
+  requestHeaders,
+  responseHeaders,
+}: WrittenRoute): Pick<Route, "hostHeader" | "mapsAnswers" | "requestHeaders" | "responseHeaders"> {
+  const otherHost = hostHeader !== "preserve";
+  const otherPath = rewrite?.stripPrefix !== undefined || rewrite?.addPrefix !== undefined;
+  return {
+    ...(otherHost
+      ? { hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader } }
+      : {}),
+    ...((rewrite?.responses ?? (otherHost || otherPath)) ? { mapsAnswers: true } : {}),
+    ...(requestHeaders === undefined ? {} : { requestHeaders: headerModifier(requestHeaders) }),
+    ...(responseHeaders === undefined ? {} : { responseHeaders: headerModifier(responseHeaders) }),
   };
 }

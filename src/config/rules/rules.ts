@@ -2,6 +2,7 @@ import { VERSION_FORM } from "../../core/version-source.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { withSuggestion } from "../path-problem.ts";
 import type { PathProblem } from "../path-problem.ts";
+import { headerProblems } from "./header-rules.ts";
 import { probeProblems } from "./probe-rules.ts";
 import { routeProblems } from "./route-rules.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
@@ -29,6 +30,7 @@ export function ruleProblems(
     ...versionProblems(configuration["version"], upstreams, env),
     ...identityProblems(configuration["identity"]),
     ...routeProblems(configuration["routes"], upstreams),
+    ...headerProblems(configuration["routes"], configuration["identity"]),
     ...certificateProblems(configuration["upstreams"]),
   ];
 }

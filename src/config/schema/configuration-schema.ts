@@ -43,6 +43,7 @@ function everythingTo(upstream: string): WrittenRoute {
     mode: "enforce",
     upstream,
     forwardAuthorization: "strip",
+    hostHeader: "preserve",
   };
 }
 

@@ -1,6 +1,7 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
+import { headerKeys } from "./header-fields.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
 import { urlPath } from "./url-path.ts";
 
@@ -86,9 +87,16 @@ function route() {
         .strictObject({
           stripPrefix: prefix().describe("Removed from the path first"),
           addPrefix: prefix().describe("Then prepended to the path"),
+          responses: z
+            .boolean()
+            .exactOptional()
+            .describe(
+              "Whether Location, Content-Location, Refresh and cookie paths are mapped back; default: if the path or the Host is changed",
+            ),
         })
         .exactOptional()
         .describe("Rewrites the path for the backend"),
+      ...headerKeys(),
     })
     .transform(({ path, exact, ...rest }) =>
       exact === undefined ? { ...rest, path: path ?? "/" } : { ...rest, exact },

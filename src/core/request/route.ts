@@ -1,9 +1,16 @@
+import type { HeaderModifier } from "./header-modifier.ts";
 import type { RateLimit } from "./rate-limit.ts";
 
 /** What a route requires of callers besides a token. `policy/requirements.ts` has the rules of each kind. */
 export interface Requirements {
   /** At least one of `any`, and every one of `all`. */
   readonly groups?: { readonly any?: readonly string[]; readonly all?: readonly string[] };
+}
+
+/** How the backend's view of a route differs from the client's. */
+export interface RouteRewrite {
+  readonly stripPrefix?: string;
+  readonly addPrefix?: string;
 }
 
 /** One row of the route table, as configured. */
@@ -30,5 +37,11 @@ export interface Route {
   readonly bodyBytes?: number;
   readonly rateLimit?: RateLimit;
   /** Removes `stripPrefix` from the canonical path, then prepends `addPrefix`. */
-  readonly rewrite?: { readonly stripPrefix?: string; readonly addPrefix?: string };
+  readonly rewrite?: RouteRewrite;
+  /** Addresses and cookie paths in answers are mapped back to those of the client. */
+  readonly mapsAnswers?: true;
+  /** The `Host` for the backend: that of the target, or a fixed one. Left out, it is the client's. */
+  readonly hostHeader?: "target" | { readonly fixed: string };
+  readonly requestHeaders?: HeaderModifier;
+  readonly responseHeaders?: HeaderModifier;
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Answer } from "../../core/request/answer.ts";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
@@ -157,7 +158,7 @@ export class Pipeline {
     }
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
     const answer = errorAnswer(error, id, context.requestId, realm());
-    transfer.bytesOut = send(answer, incoming, response);
+    transfer.bytesOut = send(withRouteHeaders(answer, context.decision), incoming, response);
   }
 
   #unexpected(thrown: unknown, id: number): GateError {
@@ -170,4 +171,12 @@ export class Pipeline {
     observer.requestFinished(outcomeOf(context, clock.monotonic()));
     context.gate.release();
   }
+}
+
+/** Adds to one of our own answers what its route sets on all answers. Our own fields stay as they are. */
+function withRouteHeaders(answer: Answer, decision: Decision | undefined): Answer {
+  const modifier = decision?.route?.responseHeaders;
+  if (decision === undefined || modifier === undefined) return answer;
+  const { headers } = answer;
+  return { ...answer, headers: [...headers, ...modifier.additions(headers, decision)] };
 }

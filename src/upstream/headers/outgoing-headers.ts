@@ -1,13 +1,14 @@
 import type { Permit } from "../../core/request/permit.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
+import { DROPPED, foldedName, identifiesCaller } from "./header-names.ts";
 import {
   CLIENT_SUBJECT_HEADER,
   fieldValue,
-  IDENTITY_PRESETS,
   type IdentityHeaderNames,
   IdentityHeaders,
 } from "./identity-headers.ts";
+import { strippedPrefix } from "./rewrite.ts";
 
 /** Creates the header section for the backend. Pure. */
 export interface OutgoingHeaders {
@@ -18,40 +19,12 @@ export interface OutgoingHeaders {
 /** What to do with a header from the client. */
 type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "from-proxy" | "connection";
 
-/** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the proxy writes itself. */
-const DROPPED = [
-  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
-  ...[
-    "proxy-authentication-info",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-  ],
-  ...["host", "content-length", "expect", "x-request-id"],
-  // CGI turns it into HTTP_PROXY, the variable for the proxy of the backend's own requests (CVE-2016-5385).
-  "proxy",
-];
-
 /** Appended to the instances that the request has passed: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
 
 /** Bounds on the cache of names, which clients choose. */
 const MAX_CACHED_NAMES = 1024;
 const MAX_CACHED_LENGTH = 64;
-
-/** Maps aliases to one spelling: CGI and its descendants treat all characters except letters and digits alike. */
-function folded(name: string): string {
-  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
-}
-
-/**
- * Headers in which proxies identify the caller, as whole families, since backends know more names than any preset.
- * `Remote-User` and similar are those of Authelia and CGI.
- */
-const IDENTITY_FAMILIES =
-  /^(?:x-(?:auth-request|remote|forwarded-(?:user|groups?|email|preferred-username|(?:access|id)-token))|remote-(?:user|groups?|email|name))(?:-|$)/;
 
 /** Headers in which proxies report the original request and its client: kept only from a trusted proxy. */
 const PROXY_FAMILIES =
@@ -64,7 +37,7 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
   const forwarded = new ForwardedHeaders();
   return {
     headers(permit) {
-      const { request, identity } = permit;
+      const { request, route, identity } = permit;
       const passed = dispositions.passed(permit);
       passed.push("X-Request-Id", request.requestId, "CDN-Loop", INSTANCE);
       append(passed, forwarded.for(request));
@@ -73,7 +46,10 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
       if (clientSubject !== undefined) {
         passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
       }
-      return passed;
+      if (route.rewrite?.stripPrefix !== undefined) addPrefix(passed, permit);
+      return route.requestHeaders === undefined
+        ? passed
+        : route.requestHeaders.modify(passed, permit);
     },
   };
 }
@@ -84,12 +60,9 @@ class Dispositions {
   readonly #ours: ReadonlySet<string>;
 
   constructor(names: IdentityHeaderNames) {
-    const presets: IdentityHeaderNames[] = Object.values(IDENTITY_PRESETS);
-    const identityNames = [names, ...presets]
-      .flatMap((row) => [row.subject, row.groups, row.issuer])
-      .concat(CLIENT_SUBJECT_HEADER)
+    const identityNames = [names.subject, names.groups, names.issuer]
       .filter((name) => name !== undefined)
-      .map(folded);
+      .map(foldedName);
     this.#ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...identityNames, "authorization"]);
   }
 
@@ -134,10 +107,23 @@ class Dispositions {
     if (name === "connection") return "connection";
     if (name === "authorization") return "authorization";
     if (FORWARDED_NAMES.has(name)) return "forwarded";
-    const alias = folded(name);
-    if (this.#ours.has(alias) || IDENTITY_FAMILIES.test(alias)) return "drop";
+    const alias = foldedName(name);
+    if (this.#ours.has(alias) || identifiesCaller(alias)) return "drop";
     return PROXY_FAMILIES.test(alias) ? "from-proxy" : "pass";
   }
+}
+
+const PREFIX_HEADER = "X-Forwarded-Prefix";
+
+/** Tells the backend which prefix it does not see, behind the one that a trusted proxy has stripped before. */
+function addPrefix(passed: string[], { route, request }: Permit): void {
+  const prefix = strippedPrefix(route, request);
+  if (prefix === "") return;
+  const at = passed.findIndex(
+    (name, index) => index % 2 === 0 && name.toLowerCase() === PREFIX_HEADER.toLowerCase(),
+  );
+  if (at === -1) passed.push(PREFIX_HEADER, prefix);
+  else passed[at + 1] = `${(passed[at + 1] ?? "").replace(/\/+$/, "")}${prefix}`;
 }
 
 function append(headers: string[], more: readonly string[]): void {

@@ -9,12 +9,20 @@ export function rewritePath(
   route: Route,
   { path, matchPath }: Pick<GateRequest, "path" | "matchPath">,
 ): string {
-  const { stripPrefix = "", addPrefix = "" } = route.rewrite ?? {};
-  const strip = stripPrefix.replace(/\/$/, "");
-  const inside = strip !== "" && (matchPath === strip || matchPath.startsWith(`${strip}/`));
-  const rest = inside ? path.slice(spelledLength(path, matchPath, strip.length)) : path;
+  const { addPrefix = "" } = route.rewrite ?? {};
+  const strip = strippedPrefix(route, { matchPath });
+  const rest = strip === "" ? path : path.slice(spelledLength(path, matchPath, strip.length));
   const add = addPrefix.replace(/\/$/, "");
   return `${add}${rest.startsWith("/") ? rest : `/${rest}`}`;
+}
+
+/** Returns what the route strips from the path of a request; empty if that is nothing. */
+export function strippedPrefix(
+  { rewrite }: Pick<Route, "rewrite">,
+  { matchPath }: Pick<GateRequest, "matchPath">,
+): string {
+  const strip = (rewrite?.stripPrefix ?? "").replace(/\/$/, "");
+  return matchPath === strip || matchPath.startsWith(`${strip}/`) ? strip : "";
 }
 
 /**

@@ -1,9 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import {
-  earlyHintsHeaders,
-  responseHeaders,
-  responseTrailers,
-} from "../headers/incoming-headers.ts";
+import { clientFields } from "../headers/client-fields.ts";
+import { earlyHintsHeaders, responseTrailers } from "../headers/incoming-headers.ts";
 import { InvalidAnswer, isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
 import type { Slot } from "../pool/slot.ts";
@@ -65,8 +62,7 @@ export class ClientAnswer {
       delete headers["trailer"];
     }
     this.#expected = length === undefined ? -1 : Number(length);
-    const { requestId } = this.#permitted.permit.request;
-    const fields = responseHeaders(headers, requestId, status);
+    const fields = clientFields(headers, this.#permitted.permit, status, this.#slot.origin);
     this.#response.writeHead(status, statusMessage, fields);
     this.#sendSoon();
   }

@@ -3,7 +3,9 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { BackendRequest } from "./connection.ts";
 import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
 import type { RequestBody } from "./request-body.ts";
+import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
+import type { TargetOrigin } from "../pool/target.ts";
 
 /** Idempotent methods (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set([
@@ -16,11 +18,13 @@ export function dispatchOf(
   permit: Permit,
   outgoing: OutgoingHeaders,
   body: Buffer | RequestBody | undefined,
+  origin: TargetOrigin,
 ): BackendRequest {
   const { route, request } = permit;
   const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
   const headers = outgoing.headers(permit);
-  if (request.authority !== "") headers.push("Host", request.authority);
+  const host = backendHost(permit, origin);
+  if (host !== "") headers.push("Host", host);
   if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));
   return {
     method: request.method,

@@ -91,7 +91,8 @@ export class Exchange implements AnswerHandler, BufferHolder {
     this.#sentAt = this.#settings.clock.monotonic();
     transfer.target = target.address;
     try {
-      target.pool.dispatch(dispatchOf(permit, this.#settings.outgoing, this.#body.content), this);
+      const { outgoing } = this.#settings;
+      target.pool.dispatch(dispatchOf(permit, outgoing, this.#body.content, target.origin), this);
     } catch (error) {
       this.#fail(error);
     }

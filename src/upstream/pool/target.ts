@@ -39,6 +39,8 @@ export interface Target {
 export interface TargetOrigin {
   readonly protocol: "http:" | "https:";
   readonly hostname: string;
+  /** The value of `Host` that names it. */
+  readonly authority: string;
   readonly port: number;
   readonly socketPath: string | undefined;
   readonly serverName: string | undefined;
@@ -129,6 +131,7 @@ export function originOf(address: string, tls?: UpstreamTls): TargetOrigin {
     return {
       protocol: "http:",
       hostname: "localhost",
+      authority: "localhost",
       port: 80,
       socketPath,
       serverName: name,
@@ -140,5 +143,6 @@ export function originOf(address: string, tls?: UpstreamTls): TargetOrigin {
   const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? (protocol === "https:" ? 443 : 80) : Number(url.port);
   const serverName = tls?.serverName ?? (isIP(hostname) === 0 ? hostname : undefined);
-  return { protocol, hostname, port, socketPath: undefined, serverName, tls };
+  const authority = url.host;
+  return { protocol, hostname, authority, port, socketPath: undefined, serverName, tls };
 }

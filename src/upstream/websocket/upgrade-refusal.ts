@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { responseHeaders } from "../headers/incoming-headers.ts";
+import { clientFields } from "../headers/client-fields.ts";
 import { mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import type { Slot } from "../pool/slot.ts";
 import type { UpgradeContext } from "./websocket.ts";
@@ -28,7 +28,7 @@ export function forwardRefusal(
   }, upstream.options.timeouts.idle);
   if (!mayEndWithTrailers(response, status)) delete headers["trailer"];
   response.writeHead(status, statusMessage, [
-    ...responseHeaders(headers, permit.request.requestId, status),
+    ...clientFields(headers, permit, status, slot.origin),
     ...["Connection", "close"],
   ]);
   message.pipe(response);

@@ -10,6 +10,7 @@ import { HandshakeClient } from "./handshake-client.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
 import type { ForwardingSettings, PermittedRequest } from "../http/permitted-request.ts";
 import { forwardRefusal } from "./upgrade-refusal.ts";
+import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
 import { Slot } from "../pool/slot.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target.ts";
@@ -32,6 +33,7 @@ interface Handshake {
 
 /** The backend has switched protocols. */
 interface Switched extends Pick<Handshake, "switchOver"> {
+  readonly origin: TargetOrigin;
   readonly message: IncomingMessage;
   readonly socket: Socket;
   readonly head: NonSharedBuffer;
@@ -102,7 +104,7 @@ export class WebSockets {
     transfer.target = target.address;
     const started = clock.monotonic();
     try {
-      request.headers = this.#handshakeHeaders(permit);
+      request.headers = this.#handshakeHeaders(permit, target.origin);
       request.url = pathOf(permit);
       const { sent, switchOver } = this.#begin(context, target.origin);
       const limitMs = upstream.options.websocket.handshake;
@@ -115,7 +117,7 @@ export class WebSockets {
           observer.upstreamFailed(upstream.name, "idle_timeout");
         });
       }
-      return { message, socket, head, switchOver };
+      return { message, socket, head, switchOver, origin: target.origin };
     } catch (error) {
       if (client.refusal !== undefined) throw client.refusal;
       const reason = failureReason(error);
@@ -128,11 +130,11 @@ export class WebSockets {
 
   async #keepOpen(
     { permit, request, response, transfer, upstream }: UpgradeContext,
-    { message, socket: backend, head, switchOver }: Switched,
+    { message, socket: backend, head, switchOver, origin }: Switched,
   ): Promise<number> {
     const { socket } = request;
     response.detachSocket(socket);
-    message.headers = switchingProtocolsHeaders(message, permit.request.requestId);
+    message.headers = switchingProtocolsHeaders(message, permit, origin);
     // http-proxy-3 writes the head as a string in which each character is a byte.
     socket.setDefaultEncoding("latin1");
     switchOver(message, backend, head);
@@ -170,7 +172,7 @@ export class WebSockets {
     return { sent, switchOver };
   }
 
-  #handshakeHeaders(permit: Permit): Record<string, string | string[]> {
+  #handshakeHeaders(permit: Permit, origin: TargetOrigin): Record<string, string | string[]> {
     const fields = this.#settings.outgoing.headers(permit);
     const headers: Record<string, string | string[]> = Object.create(null);
     for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -180,7 +182,7 @@ export class WebSockets {
       if (Array.isArray(before)) before.push(value);
       else headers[name] = before === undefined ? value : [before, value];
     }
-    headers["host"] = permit.request.authority;
+    headers["host"] = backendHost(permit, origin);
     headers["connection"] = "Upgrade";
     headers["upgrade"] = "websocket";
     return headers;

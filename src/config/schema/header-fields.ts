@@ -1,0 +1,61 @@
+import { z } from "zod";
+import { isOwnAnswerHeader, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
+import { isHost } from "./fields.ts";
+
+/** The keys of a route about header fields towards the backend and the client. */
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** What Node and every backend accept in a field value (RFC 9110 §5.5), without the obsolete bytes above ASCII. */
+const VALUE = /^[\t\x20-\x7e]*$/;
+
+function changes(refused: (name: string) => boolean) {
+  const headerName = () =>
+    z
+      .string()
+      .regex(TOKEN, "must be the name of a header")
+      .refine(
+        (name) => !refused(name),
+        "must not be a header that frames the message, ends at the proxy, or is its own",
+      );
+  const value = () =>
+    z
+      .string()
+      .regex(VALUE, "must be printable ASCII")
+      .describe("Text; may hold ${subject}, ${request_id} and ${client}");
+  return z.strictObject({
+    set: z
+      .record(headerName(), value())
+      .default({})
+      .describe("Headers to replace, with their values"),
+    add: z.record(headerName(), value()).default({}).describe("Headers to add, with their values"),
+    remove: z.array(headerName()).default([]).describe("Headers to remove"),
+  });
+}
+
+/** `host` or `host:port`. */
+function isAuthority(text: string): boolean {
+  const [, host = "", port = "1"] = /^([^:]+|\[[^\]]+\])(?::(\d{1,5}))?$/.exec(text) ?? [];
+  return isHost(host) && Number(port) >= 1 && Number(port) <= 65_535;
+}
+
+export function headerKeys() {
+  return {
+    hostHeader: z
+      .string()
+      .refine(
+        (text) => text === "preserve" || text === "target" || isAuthority(text),
+        "must be preserve, target, or the name of a host",
+      )
+      .default("preserve")
+      .describe(
+        "Host for the backend: preserve is the client's, target the target's, or a fixed one",
+      ),
+    requestHeaders: changes(isOwnRequestHeader)
+      .exactOptional()
+      .describe("Changes to the headers for the backend"),
+    responseHeaders: changes(isOwnAnswerHeader)
+      .exactOptional()
+      .describe("Changes to the headers for the client"),
+  };
+}

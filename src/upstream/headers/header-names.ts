@@ -1,0 +1,73 @@
+import { FORWARDED_NAMES } from "./forwarded-headers.ts";
+import { CLIENT_SUBJECT_HEADER, IDENTITY_PRESETS } from "./identity-headers.ts";
+
+/** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the proxy writes itself. */
+export const DROPPED: readonly string[] = [
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
+  ...[
+    "proxy-authentication-info",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
+  ],
+  ...["host", "content-length", "expect", "x-request-id"],
+  // CGI turns it into HTTP_PROXY, the variable for the proxy of the backend's own requests (CVE-2016-5385).
+  "proxy",
+];
+
+/** Maps aliases to one spelling: CGI and its descendants treat all characters except letters and digits alike. */
+export function foldedName(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
+}
+
+/**
+ * Headers in which proxies identify the caller, as whole families, since backends know more names than any preset.
+ * `Remote-User` and similar are those of Authelia and CGI.
+ */
+const IDENTITY_FAMILIES =
+  /^(?:x-(?:auth-request|remote|forwarded-(?:user|groups?|email|preferred-username|(?:access|id)-token))|remote-(?:user|groups?|email|name))(?:-|$)/;
+
+const PRESET_NAMES: ReadonlySet<string> = new Set(
+  [
+    CLIENT_SUBJECT_HEADER,
+    ...Object.values(IDENTITY_PRESETS).flatMap((names) => Object.values(names)),
+  ].map(foldedName),
+);
+
+/** Whether a header identifies the caller to some backend, whatever this configuration names. @param folded a `foldedName`. */
+export function identifiesCaller(folded: string): boolean {
+  return PRESET_NAMES.has(folded) || IDENTITY_FAMILIES.test(folded);
+}
+
+/** Written by the proxy, one list over all hops (RFC 8586). */
+const WRITTEN = ["cdn-loop", "x-forwarded-prefix"];
+
+/** Whether a route must not change a header of requests: it frames the message, ends at this hop, or tells who is calling. */
+export function isOwnRequestHeader(name: string): boolean {
+  const folded = foldedName(name);
+  return (
+    DROPPED.includes(folded) ||
+    WRITTEN.includes(folded) ||
+    FORWARDED_NAMES.has(folded) ||
+    folded.startsWith("sec-websocket-") ||
+    identifiesCaller(folded)
+  );
+}
+
+const OWN_IN_ANSWERS = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "te", "trailer"],
+  ...["transfer-encoding", "upgrade", "content-length", "content-range", "x-request-id"],
+  ...["ratelimit", "ratelimit-policy", "proxy-status"],
+]);
+
+/** Whether a route must not change a header of answers: it frames the message, ends at this hop, or is Sallyport's own. */
+export function isOwnAnswerHeader(name: string): boolean {
+  const folded = foldedName(name);
+  return (
+    OWN_IN_ANSWERS.has(folded) ||
+    folded.startsWith("sec-websocket-") ||
+    folded.startsWith("access-control-")
+  );
+}

@@ -1,0 +1,52 @@
+import type { HeaderValues } from "../../core/request/header-modifier.ts";
+import { fieldValue } from "./identity-headers.ts";
+
+/** A value of the request that a header can hold, by the word in `${…}`. */
+const REFERENCES: Readonly<Record<string, (values: HeaderValues) => string | undefined>> = {
+  subject: ({ identity }) => identity && fieldValue(identity.subject),
+  request_id: ({ request }) => request.requestId,
+  client: ({ request }) => request.client,
+};
+
+const REFERENCE = /\$\{([^}]*)\}/g;
+
+type Part = string | ((values: HeaderValues) => string | undefined);
+
+/** A header value with references to the request, prepared once. */
+export interface HeaderTemplate {
+  /** @returns undefined if a value that it refers to does not exist: the header is then left out. */
+  render(values: HeaderValues): string | undefined;
+  /** Whether it refers to nothing. */
+  readonly fixed: boolean;
+}
+
+/** Whether `${word}` refers to a value of the request. */
+export function isRequestReference(word: string): boolean {
+  return Object.hasOwn(REFERENCES, word);
+}
+
+/** Prepares a value. References that `isRequestReference` does not know are literal. */
+export function headerTemplate(text: string): HeaderTemplate {
+  const parts: Part[] = [];
+  let end = 0;
+  for (const { 0: all, 1: word = "", index } of text.matchAll(REFERENCE)) {
+    const reference = Object.hasOwn(REFERENCES, word) ? REFERENCES[word] : undefined;
+    if (reference === undefined) continue;
+    if (index > end) parts.push(text.slice(end, index));
+    parts.push(reference);
+    end = index + all.length;
+  }
+  if (end === 0) return { render: () => text, fixed: true };
+  if (end < text.length) parts.push(text.slice(end));
+  return { render: (values) => joined(parts, values), fixed: false };
+}
+
+function joined(parts: readonly Part[], values: HeaderValues): string | undefined {
+  let text = "";
+  for (const part of parts) {
+    const piece = typeof part === "string" ? part : part(values);
+    if (piece === undefined) return undefined;
+    text += piece;
+  }
+  return text;
+}

@@ -1,0 +1,80 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Permit } from "../../core/request/permit.ts";
+import type { Route } from "../../core/request/route.ts";
+
+/** A reference with an authority, its path, and the rest: `https://host/path?query`, `//host/path`. */
+const WITH_AUTHORITY = /^(?:https?:)?\/\/([^/?#\\]*)([^?#]*)(.*)$/is;
+const PATH_ONLY = /^(\/[^?#]*)(.*)$/s;
+/** What some servers send, with or without quotes: `5; url="/next"`. */
+const REFRESH = /^(\s*\d*(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?)(["']?)(.*?)(\2\s*)$/is;
+const COOKIE_PATH = /(;\s*path\s*=\s*)(\/[^;]*)/i;
+
+/**
+ * Maps `Location`, `Content-Location`, `Refresh` and the paths of cookies from the backend's addresses to the client's:
+ * the reverse of `rewritePath`. Addresses of other hosts, and paths that no request on this route leads to, stay.
+ *
+ * @param headers names in lower case; changed in place.
+ * @param host the `Host` that the backend got.
+ */
+export function mapAnswerBack(headers: IncomingHttpHeaders, permit: Permit, host: string): void {
+  const { location, refresh } = headers;
+  const contentLocation = headers["content-location"];
+  const cookies = headers["set-cookie"];
+  if (typeof location === "string") headers.location = mappedReference(location, permit, host);
+  if (typeof contentLocation === "string") {
+    headers["content-location"] = mappedReference(contentLocation, permit, host);
+  }
+  if (typeof refresh === "string") {
+    headers["refresh"] = refresh.replace(
+      REFRESH,
+      (_all, time: string, quote: string, url: string, end: string) =>
+        `${time}${quote}${mappedReference(url, permit, host)}${end}`,
+    );
+  }
+  // undici has a single field as text.
+  if (cookies !== undefined) {
+    headers["set-cookie"] = [cookies].flat().map((cookie) => mappedCookie(cookie, permit.route));
+  }
+}
+
+function mappedReference(reference: string, { route, request }: Permit, host: string): string {
+  const absolute = WITH_AUTHORITY.exec(reference);
+  if (absolute !== null) {
+    const [, authority = "", path = "", rest = ""] = absolute;
+    if (authority.toLowerCase() !== host.toLowerCase()) return reference;
+    const mapped = mappedPath(path === "" ? "/" : path, route);
+    if (mapped === undefined) return reference;
+    // Under the client's own name its scheme stays, too. Otherwise only the client knows how it reached this place.
+    return host === request.authority
+      ? `${reference.slice(0, reference.length - path.length - rest.length)}${mapped}${rest}`
+      : `${mapped}${rest}`;
+  }
+  const [, path = "", rest = ""] = PATH_ONLY.exec(reference) ?? [];
+  const mapped = path === "" ? undefined : mappedPath(path, route);
+  return mapped === undefined ? reference : `${mapped}${rest}`;
+}
+
+/** The client's path for a path of the backend; undefined if there is none, or if it would name another host. */
+function mappedPath(path: string, { rewrite }: Route): string | undefined {
+  const { strip, add } = prefixesOf(rewrite);
+  if (path !== add && !path.startsWith(`${add}/`)) return undefined;
+  const mapped = `${strip}${path.slice(add.length)}` || "/";
+  return /^\/[/\\]/.test(mapped) ? undefined : mapped;
+}
+
+/** A path above that which is prepended covers all that this route shows of the backend. */
+function mappedCookie(cookie: string, route: Route): string {
+  return cookie.replace(COOKIE_PATH, (all, name: string, written: string) => {
+    const path = written.trimEnd();
+    const { strip, add } = prefixesOf(route.rewrite);
+    const above = add === path || add.startsWith(path.endsWith("/") ? path : `${path}/`);
+    if (path === "/" || above) return `${name}${strip || "/"}`;
+    const mapped = mappedPath(path, route);
+    return mapped === undefined ? all : `${name}${mapped}`;
+  });
+}
+
+function prefixesOf(rewrite: Route["rewrite"]): { readonly strip: string; readonly add: string } {
+  const { stripPrefix = "", addPrefix = "" } = rewrite ?? {};
+  return { strip: stripPrefix.replace(/\/$/, ""), add: addPrefix.replace(/\/$/, "") };
+}

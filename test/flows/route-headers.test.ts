@@ -1,0 +1,181 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask, type Answer } from "../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { echoedBy } from "../support/echoed.ts";
+import { startPlainBackend } from "../support/plain-backend.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { openWebSocket, UpgradeRefused } from "../support/websocket.ts";
+
+let backend: EchoBackend;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+});
+afterAll(() => backend.close());
+
+const route = (parts: object) => ({ name: "all", path: "/", upstream: "app", ...parts });
+const start = (...routes: object[]): Promise<Sallyport> =>
+  startSallyport({ target: backend.url, config: { routes } });
+
+describe("the headers that a route changes", () => {
+  it("are set, added and removed towards the backend, with values of the request", async () => {
+    await using gate = await start(
+      route({
+        requestHeaders: {
+          set: {
+            "X-Caller": "${subject} at ${client}",
+            "X-Trace": "${request_id}",
+            Authorization: "Basic a2V5",
+          },
+          add: { Accept: "text/plain" },
+          remove: ["X-Debug", "Cookie"],
+        },
+      }),
+    );
+    const headers = {
+      "x-caller": "root",
+      "x-request-id": "abc",
+      x_debug: "1",
+      cookie: "a=1",
+      accept: "text/html",
+    };
+    const got = echoedBy(await ask(gate, "/x", { token: gate.token, headers }));
+    expect(got.header("x-caller")).toBe("alice at 127.0.0.1");
+    expect(got.header("x-trace")).toBe("abc");
+    expect(got.header("authorization")).toBe("Basic a2V5");
+    expect(got.header("accept")).toBe("text/html | text/plain");
+    for (const gone of ["x-debug", "x_debug", "cookie"]) expect(got.header(gone)).toBeUndefined();
+  });
+
+  it("are changed in answers, on our own as well, whose fields stay", async () => {
+    await using gate = await start(
+      route({
+        responseHeaders: {
+          set: { "Strict-Transport-Security": "max-age=63072000", "Cache-Control": "private" },
+          remove: ["X-Echo"],
+        },
+      }),
+    );
+    const answered = await ask(gate, "/x", { token: gate.token });
+    expect(answered.headers).toMatchObject({
+      "strict-transport-security": "max-age=63072000",
+      "cache-control": "private",
+    });
+    expect(answered.headers["x-echo"]).toBeUndefined();
+    const refused = await ask(gate, "/x");
+    expect(refused.status).toBe(401);
+    expect(refused.headers).toMatchObject({
+      "strict-transport-security": "max-age=63072000",
+      "cache-control": "no-store",
+    });
+  });
+
+  it("change with a reload", async () => {
+    await using gate = await start(route({ requestHeaders: { set: { "X-Tenant": "one" } } }));
+    const file = join(gate.directory, "config.yaml");
+    const before = await readFile(file, "utf8");
+    await writeFile(file, before.replace('"one"', '"two"'));
+    gate.signal("SIGHUP");
+    await expect
+      .poll(async () => echoedBy(await ask(gate, "/x", { token: gate.token })).header("x-tenant"))
+      .toBe("two");
+  });
+});
+
+describe("the Host for the backend", () => {
+  it.each([
+    ["preserve", "shop.example.com"],
+    ["target", undefined],
+    ["inner.example.com:81", "inner.example.com:81"],
+  ])("with %s", async (hostHeader, expected) => {
+    await using gate = await start(route({ hostHeader }));
+    const headers = { host: "shop.example.com" };
+    const got = echoedBy(await ask(gate, "/x", { token: gate.token, headers }));
+    expect(got.header("host")).toBe(expected ?? new URL(backend.url).host);
+    expect(got.header("x-forwarded-host")).toBe("shop.example.com");
+  });
+
+  it("is the same for the handshake of a WebSocket", async () => {
+    const hosts: (string | undefined)[] = [];
+    await using plain = await startPlainBackend((request, response) => {
+      hosts.push(request.headers.host);
+      response.writeHead(403, { "x-secret": "1" }).end();
+    });
+    await using gate = await startSallyport({
+      target: plain.url,
+      config: {
+        routes: [
+          route({ hostHeader: "inner.example.com", responseHeaders: { remove: ["X-Secret"] } }),
+        ],
+      },
+    });
+    const refused = await openWebSocket(gate, "/ws", {
+      authorization: `Bearer ${gate.token}`,
+    }).catch((error: unknown) => error);
+    if (!(refused instanceof UpgradeRefused)) throw new Error("it was not refused");
+    expect(refused.status).toBe(403);
+    expect(refused.response.headers["x-secret"]).toBeUndefined();
+    expect(hosts).toEqual(["inner.example.com"]);
+  });
+});
+
+describe("behind a prefix that is stripped", () => {
+  const shop = route({ name: "shop", path: "/shop", rewrite: { stripPrefix: "/shop" } });
+
+  it("the backend learns the prefix, and nobody forges it", async () => {
+    await using gate = await start(shop);
+    const headers = { "x-forwarded-prefix": "/forged" };
+    const got = echoedBy(await ask(gate, "/shop/x", { token: gate.token, headers }));
+    expect([got.url, got.header("x-forwarded-prefix")]).toEqual(["/x", "/shop"]);
+  });
+
+  it("a trusted proxy's prefix comes before ours", async () => {
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: { server: { trustedProxies: ["127.0.0.1"] }, routes: [shop] },
+    });
+    const headers = { "x-forwarded-prefix": "/outer/" };
+    const got = echoedBy(await ask(gate, "/shop/x", { token: gate.token, headers }));
+    expect(got.header("x-forwarded-prefix")).toBe("/outer/shop");
+  });
+
+  it("addresses and cookie paths in answers are mapped back", async () => {
+    await using plain = await startPlainBackend((request, response) => {
+      response.writeHead(302, [
+        ["location", `https://${request.headers.host}/next?a=/b#c`],
+        ["content-location", "/here"],
+        ["refresh", '5; url="/later"'],
+        ["set-cookie", "a=1; Path=/; HttpOnly"],
+        ["set-cookie", "b=2; path=/cart"],
+        ["set-cookie", "c=3"],
+      ]);
+      response.end();
+    });
+    await using gate = await startSallyport({ target: plain.url, config: { routes: [shop] } });
+    const answer = await ask(gate, "/shop/x", {
+      token: gate.token,
+      headers: { host: "api.example.com" },
+    });
+    expect(mappedOf(answer)).toEqual({
+      location: "https://api.example.com/shop/next?a=/b#c",
+      "content-location": "/shop/here",
+      refresh: '5; url="/shop/later"',
+      "set-cookie": ["a=1; Path=/shop; HttpOnly", "b=2; path=/shop/cart", "c=3"],
+    });
+  });
+
+  it("nothing is mapped with responses: false", async () => {
+    await using gate = await start({
+      ...shop,
+      rewrite: { stripPrefix: "/shop", responses: false },
+    });
+    const answer = await ask(gate, "/shop/redirect", { token: gate.token });
+    expect(answer.headers.location).toBe("/elsewhere");
+  });
+});
+
+function mappedOf({ headers }: Answer): Record<string, unknown> {
+  const names = ["location", "content-location", "refresh", "set-cookie"];
+  return Object.fromEntries(names.map((name) => [name, headers[name]]));
+}

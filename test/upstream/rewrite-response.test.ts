@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import type { RouteRewrite } from "../../src/core/request/route.ts";
+import { mapAnswerBack } from "../../src/upstream/headers/rewrite-response.ts";
+import { permitFor } from "../support/permit.ts";
+
+function located(location: string, rewrite: RouteRewrite, host = "api.example.com"): unknown {
+  const headers = { location };
+  mapAnswerBack(headers, permitFor({}, { rewrite }), host);
+  return headers.location;
+}
+
+function cookie(text: string, rewrite: RouteRewrite): unknown {
+  const headers = { "set-cookie": [text] };
+  mapAnswerBack(headers, permitFor({}, { rewrite }), "api.example.com");
+  return headers["set-cookie"][0];
+}
+
+const SHOP = { stripPrefix: "/shop" };
+const MOVED = { stripPrefix: "/shop", addPrefix: "/v2" };
+
+describe("an address in an answer", () => {
+  test.each([
+    ["/a", SHOP, "/shop/a"],
+    ["/", SHOP, "/shop/"],
+    ["/v2", MOVED, "/shop"],
+    ["/v2/a?b#c", MOVED, "/shop/a?b#c"],
+    ["/v3/a", MOVED, "/v3/a"],
+    ["/v2x", MOVED, "/v2x"],
+    ["http://api.example.com", SHOP, "http://api.example.com/shop/"],
+    ["//api.example.com/a", SHOP, "//api.example.com/shop/a"],
+    ["https://other.example.com/a", SHOP, "https://other.example.com/a"],
+    ["next", SHOP, "next"],
+    ["../up", SHOP, "../up"],
+    ["?page=2", SHOP, "?page=2"],
+    ["mailto:a@example.com", SHOP, "mailto:a@example.com"],
+    ["", SHOP, ""],
+  ])("%s", (location, rewrite, expected) => {
+    expect(located(location, rewrite)).toBe(expected);
+  });
+
+  test("of a host that the client does not know becomes a path", () => {
+    expect(located("http://10.0.0.1:8080/a?b", SHOP, "10.0.0.1:8080")).toBe("/shop/a?b");
+  });
+
+  test("never becomes that of another host", () => {
+    const add = { addPrefix: "/v2" };
+    for (const path of ["/v2//evil.example", "/v2/\\evil.example"]) {
+      expect(located(path, add)).toBe(path);
+      expect(located(`http://10.0.0.1${path}`, add, "10.0.0.1")).toBe(`http://10.0.0.1${path}`);
+    }
+  });
+});
+
+test.each([
+  ["a=1; Path=/", SHOP, "a=1; Path=/shop"],
+  ["a=1; Path=/cart; Secure", SHOP, "a=1; Path=/shop/cart; Secure"],
+  ["a=1; Path=/v2", MOVED, "a=1; Path=/shop"],
+  ["a=1; Path=/v2/x", MOVED, "a=1; Path=/shop/x"],
+  ["a=1; Path=/", { addPrefix: "/v2" }, "a=1; Path=/"],
+  ["a=1; Path=/other", MOVED, "a=1; Path=/other"],
+  ["path=/x; Secure", SHOP, "path=/x; Secure"],
+])("the cookie %s", (text, rewrite, expected) => {
+  expect(cookie(text, rewrite)).toBe(expected);
+});
