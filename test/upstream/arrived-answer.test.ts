@@ -1,12 +1,7 @@
 import { createServer, type IncomingMessage, ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { UNMETERED } from "../../src/core/request/client-reading.ts";
 import { Transfer } from "../../src/core/request/transfer.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { createForwarder } from "../../src/upstream/forward.ts";
-import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
-import { Upstream } from "../../src/upstream/pool/upstreams.ts";
+import { forwarderTo } from "../support/forwarder.ts";
 import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
@@ -25,29 +20,7 @@ test.each([2, 100_000])(
     await using backend = await startRawBackend(() => ({
       write: `HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`,
     }));
-    const upstream = new Upstream(
-      {
-        ...{ name: "app", targets: [backend.url], connections: 1 },
-        queue: { length: 10, timeout: 60_000 },
-        timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
-        websocket: { handshake: 5_000, idle: 5_000 },
-      },
-      systemClock,
-    );
-    const forwarder = createForwarder({
-      upstreams: new Map([["app", upstream]]),
-      identityHeaders: IDENTITY_PRESETS.sallyport,
-      bodyBytes: Infinity,
-      buffered: UNLIMITED,
-      reading: UNMETERED,
-      clock: systemClock,
-      observer: {
-        upstreamAnswered: () => undefined,
-        upstreamFailed: () => undefined,
-        webSocketOpened: () => undefined,
-        webSocketClosed: () => undefined,
-      },
-    });
+    const { upstream, forwarder } = forwarderTo(backend.url);
     const permit = permitFor({}, { upstream: "app" });
     let ended = 0;
     const forward = (request: IncomingMessage, response: ServerResponse): void => {

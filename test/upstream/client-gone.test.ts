@@ -3,42 +3,15 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { UNMETERED } from "../../src/core/request/client-reading.ts";
 import { Transfer } from "../../src/core/request/transfer.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { createForwarder } from "../../src/upstream/forward.ts";
-import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
-import { Upstream } from "../../src/upstream/pool/upstreams.ts";
+import { forwarderTo } from "../support/forwarder.ts";
 import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 
 test.each([0, 5, 100_000])("a request with a body of %d bytes is not sent", async (bodyLength) => {
   await using backend = await startRawBackend(() => ({ write: "HTTP/1.1 204 No Content\r\n\r\n" }));
-  const upstream = new Upstream(
-    {
-      ...{ name: "app", targets: [backend.url], connections: 1 },
-      queue: { length: 10, timeout: 60_000 },
-      timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
-      websocket: { handshake: 5_000, idle: 5_000 },
-    },
-    systemClock,
-  );
-  const forwarder = createForwarder({
-    upstreams: new Map([["app", upstream]]),
-    identityHeaders: IDENTITY_PRESETS.sallyport,
-    bodyBytes: Infinity,
-    buffered: UNLIMITED,
-    reading: UNMETERED,
-    clock: systemClock,
-    observer: {
-      upstreamAnswered: () => undefined,
-      upstreamFailed: () => undefined,
-      webSocketOpened: () => undefined,
-      webSocketClosed: () => undefined,
-    },
-  });
+  const { upstream, forwarder } = forwarderTo(backend.url);
   const permit = permitFor({ method: "POST", bodyLength }, { upstream: "app" });
   const transfer = new Transfer();
   const { promise: ended, resolve } = Promise.withResolvers<void>();

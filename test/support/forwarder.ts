@@ -1,0 +1,38 @@
+/** A forwarder to one backend, without the rest of Sallyport, for what only its own interface shows. */
+import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
+import { UNMETERED } from "../../src/core/request/client-reading.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createForwarder } from "../../src/upstream/forward.ts";
+import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
+import { Upstream } from "../../src/upstream/pool/upstreams.ts";
+
+/**
+ * @param target the URL of the backend
+ * @returns the upstream, named `app`, which has one connection and must be closed, and the forwarder to it
+ */
+export function forwarderTo(target: string) {
+  const upstream = new Upstream(
+    {
+      ...{ name: "app", targets: [target], connections: 1 },
+      queue: { length: 10, timeout: 60_000 },
+      timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
+      websocket: { handshake: 5_000, idle: 5_000 },
+    },
+    systemClock,
+  );
+  const forwarder = createForwarder({
+    upstreams: new Map([["app", upstream]]),
+    identityHeaders: IDENTITY_PRESETS.sallyport,
+    bodyBytes: Infinity,
+    buffered: UNLIMITED,
+    reading: UNMETERED,
+    clock: systemClock,
+    observer: {
+      upstreamAnswered: () => undefined,
+      upstreamFailed: () => undefined,
+      webSocketOpened: () => undefined,
+      webSocketClosed: () => undefined,
+    },
+  });
+  return { upstream, forwarder };
+}
