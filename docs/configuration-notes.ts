@@ -20,7 +20,13 @@ are refused: [security model](../security-model.md#tls).`,
 A throttled login gets 429; a login that finds the queue full gets 503: [troubleshooting](../troubleshooting.md#the-login-is-throttled).`,
 
   tokens: `\`tokens.issuer\` is also the \`realm\` of challenges. The directory of keys is reloaded when it changes: [operations](../operations.md#keys).
-A key set is fetched over \`https\`, or over \`http\` from the loopback. Shared secrets in a key set are not accepted.`,
+A key set is fetched over \`https\`, or over \`http\` from the loopback. Shared secrets in a key set are not accepted.
+
+Each issuer needs one of \`tokens.trusted[].discovery: true\`, \`jwks.url\` and \`jwks.file\`. With discovery, the document must name exactly
+this \`issuer\`; its \`jwks_uri\` may be on another host, by \`https\`, but must not name an IP address or the loopback unless the issuer is
+there as well. Redirects are not followed, and the bearer token goes to the configured server alone. Keys are good for what
+\`Cache-Control\` says, from 1 minute to 1 hour, and for 10 minutes if it says nothing; they are fetched again before nine tenths of that
+time are over. When fetches fail: [operations](../operations.md#when-an-identity-provider-is-down).`,
 
   version: `Give at most one of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\`. A version is \`<major>.<minor>.<patch>\`. An upstream's response
 is cached for 10 seconds.`,

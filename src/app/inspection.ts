@@ -7,6 +7,7 @@ import { loadSigningKeys } from "../tokens/keys/signing-keys.ts";
 import { readTrustedKeys } from "../tokens/trusted/trusted-key-file.ts";
 import { checkJournal } from "../tokens/revocation/journal-file.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
+import { readAuthorities } from "../server/tls/certificate.ts";
 import { NOOP_LOG } from "./explanation/no-op.ts";
 import {
   clientCertificatesOf,
@@ -58,7 +59,10 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
     () =>
       tokens.keys !== undefined && loadSigningKeys({ ...ownKeysOf(written, files), log: NOOP_LOG }),
     ...trusted.map(({ jwks, algorithms }) => () => {
-      if (!("file" in jwks)) return;
+      if (!("file" in jwks)) {
+        if (jwks.caFile !== undefined) readAuthorities(jwks.caFile, files.text);
+        return;
+      }
       const unread = (why: string): string => `the file cannot be read: ${why}`;
       readTrustedKeys(files.content(jwks.file, unread), algorithms);
     }),

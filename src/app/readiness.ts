@@ -86,8 +86,13 @@ function issuersCheck(issuers: readonly IssuerState[], own: boolean): ReadinessC
   return {
     name: "issuers",
     passed: own || issuers.some(({ usable }) => usable),
-    state: issuers.map(({ issuer, usable }) => `${issuer} ${usable ? "ok" : "no keys"}`).join(", "),
+    state: issuers.map((each) => `${each.issuer} ${keysOf(each)}`).join(", "),
   };
+}
+
+function keysOf({ usable, fetches }: IssuerState): string {
+  if (!usable) return "no keys";
+  return fetches?.stale === true ? "old keys" : "ok";
 }
 
 type Wanted = "none" | "any" | "all";

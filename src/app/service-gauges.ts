@@ -29,4 +29,6 @@ export function feedGauges(
   gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });
   gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   gauges.upstreamLoad = traffic.upstreamLoad;
+  // Otherwise each thread shows its own.
+  if (count === 1) gauges.issuers = () => traffic.issuers();
 }

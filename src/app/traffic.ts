@@ -93,7 +93,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const observer = tracedObserver(options.observer, tracing);
   const { issuersChanged, connections: counts } = options;
   const stateOf = () => reloads.add();
-  const trustedKeys = new TrustedKeys({ clock, log, stateOf, issuersChanged });
+  const trustedKeys = new TrustedKeys({ clock, log, stateOf, issuersChanged, keepsCopies: true });
   const reading = createObservedReading({ observer, clock, log });
   let traffic: ThreadTraffic | undefined;
   const keysChanged = (): void => traffic?.reconsiderSoon();

@@ -299,7 +299,7 @@ describe("trusted key sets", () => {
     expect(none.of("trusted key sets").at(-1)).toMatch(/^bad us: .* no usable key$/);
     keys = undefined;
     const broken = await examine(trusting(server.url));
-    expect(broken.of("trusted key sets").at(-1)).toMatch(/^bad us: .* 500$/);
+    expect(broken.of("trusted key sets").at(-1)).toMatch(/^bad us: .* 500\)$/);
     expect(broken.code).toBe(1);
   });
 

@@ -1,8 +1,10 @@
 import { METHODS } from "../../src/observe/metrics/label-words.ts";
 import { ask } from "../support/ask.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
+import { startKeySetServer } from "../support/foreign-keys.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
+import { until } from "../support/until.ts";
 
 /** What a running Sallyport shows: the names that a query can ask for, and the values of each label. */
 export interface ShownMetrics {
@@ -14,7 +16,11 @@ export interface ShownMetrics {
 /** Starts Sallyport with TLS, lets it answer, and reads its metrics: what is not shown there cannot be asked for. */
 export async function shownMetrics(): Promise<ShownMetrics> {
   await using backend = await startEchoBackend();
-  await using gate = await startSallyport({ target: backend.url });
+  await using keys = await startKeySetServer(() => []);
+  const issuer = "https://id.example.com";
+  const trusted = [{ issuer, audience: "orders", algorithms: ["ES256"], jwks: keys.url }];
+  await using gate = await startSallyport({ target: backend.url, config: { tokens: { trusted } } });
+  await until(() => keys.asked() > 0);
   await ask(gate, "/orders", { token: gate.token });
   const { series, text } = await scrape(gate);
   const labels = new Map<string, Map<string, Set<string>>>();

@@ -23,6 +23,8 @@ export async function namedFiles(): Promise<Files> {
     "tls/tls.crt": server.cert,
     "tls/tls.key": server.key,
     "ca.crt": ca,
+    "serviceaccount/ca.crt": ca,
+    "serviceaccount/token": "secret",
     ".htpasswd": "myName:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC",
     "ldap-password": "secret",
     "pg-url": "postgres://sallyport:secret@db.example.com/shop",

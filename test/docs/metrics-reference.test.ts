@@ -18,6 +18,8 @@ let shown: ReadonlyMap<string, Shown>;
 beforeAll(async () => {
   const metrics = createMetrics({ routes: ["orders"], upstreams: ["app"], version: "1.2.3" });
   metrics.certificateNotAfter(1);
+  const fetches = { fetchedAt: 1, stale: false, succeeded: 1, failed: 1 };
+  metrics.gauges.issuers = () => [{ issuer: "https://id.example.com", usable: true, fetches }];
   for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"]) {
     metrics.requestStarted();
     metrics.requestFinished(outcomeWith({ method }));
@@ -39,7 +41,7 @@ test("every metric of ours is listed with its type and its labels, and no other"
 });
 
 test("every label from a closed set is listed with its values, and no other", () => {
-  const NAMES = ["route", "upstream", "code", "version", "node"];
+  const NAMES = ["route", "upstream", "issuer", "code", "version", "node"];
   const listed = reference.rows("metric", "label", "values").map((row) => ({
     name: `${codeIn(row["metric"])} ${codeIn(row["label"])}`,
     values: codesIn(row["values"]).toSorted(),

@@ -148,7 +148,8 @@ describe("keys from an address", () => {
     expect(Identity.is(await verifier.verify(await tokenOf(signer, theirs)))).toBe(true);
     for (let turn = 0; turn < 3; turn++) {
       clock.advance(5_000);
-      expect(await verifier.verify(await tokenOf(laterSigner, theirs))).toBe("unknown_key");
+      const stranger = await tokenOf({ ...laterSigner, kid: `stranger-${turn}` }, theirs);
+      expect(await verifier.verify(stranger)).toBe("unknown_key");
     }
     expect(state.asked).toBe(4);
     expect(readings()).toBe(1);
@@ -215,10 +216,10 @@ describe("keys from an address", () => {
       clockSkewMs: 0,
     };
     const source = new TrustedKeyAddress(
-      url,
+      { url },
       trusted,
       { clock: setClock(), log: recordedLog(), changed: () => void (changes += 1) },
-      { refresh: 20, firstRetry: 5, lastRetry: 20, onDemand: 5 },
+      { life: { min: 20, usual: 20, max: 20 }, firstRetry: 5, lastRetry: 20, onDemand: 5 },
     );
     onTestFinished(() => source.close());
     await until(() => state.asked > 2);

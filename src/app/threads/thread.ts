@@ -164,6 +164,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   process.on("uncaughtException", survive).on("unhandledRejection", survive);
   metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   metrics.gauges.upstreamLoad = traffic.upstreamLoad;
+  metrics.gauges.issuers = () => traffic.issuers();
   main.notify("listening", traffic.address, traffic.port);
   collectStart();
 }

@@ -1,7 +1,11 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { readJwkSet } from "../../tokens/keys/jwk-set.ts";
+import { KeySetServer } from "../../tokens/trusted/key-set-server.ts";
+import type { KeySetAddress } from "../../tokens/trusted/trusted-issuer.ts";
+import { remoteFailure } from "../../lib/http/remote-client.ts";
+import { readRegularFileSync } from "../../lib/files/regular-file.ts";
 import { originOf } from "../../upstream/pool/target.ts";
-import { bad, codeOf, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
+import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
 import type { ReachOptions } from "./waiting.ts";
@@ -15,7 +19,8 @@ export interface ClockDifference {
 type TrustedIssuer = Configuration["tokens"]["trusted"][number];
 
 const HINTS: TlsHints = {
-  authority: "start with NODE_EXTRA_CA_CERTS=FILE, the certificate of its authority",
+  authority:
+    "set tokens.trusted[].jwks.caFile, or start with NODE_EXTRA_CA_CERTS=FILE: the certificate of its authority",
   name: "the certificate is for another name than that in tokens.trusted[].jwks.url",
   client: "does it ask for a client certificate? None can be shown for a key set",
 };
@@ -29,10 +34,10 @@ export async function checkKeySets(
   const looks = tokens.trusted.map(async (trusted): Promise<Finding[]> => {
     const { issuer, jwks } = trusted;
     if ("file" in jwks) return [good(`${issuer}: ${jwks.file} holds keys`)];
-    const { origin } = new URL(jwks.url);
+    const { origin } = new URL(jwks.url ?? issuer);
     const [findings, answered] = await Promise.all([
-      reach(issuer, originOf(origin), reaching, HINTS),
-      fetchKeys(trusted, jwks.url, reaching),
+      reach(issuer, { ...originOf(origin), ...authoritiesOf(jwks) }, reaching, HINTS),
+      fetchKeys(trusted, jwks, reaching),
     ]);
     if (answered.behindMs !== undefined) {
       differences.push({ server: origin, behindMs: answered.behindMs });
@@ -45,22 +50,21 @@ export async function checkKeySets(
   return { group, differences };
 }
 
+function authoritiesOf({ caFile }: KeySetAddress): { readonly tls?: { readonly ca: string } } {
+  return caFile === undefined ? {} : { tls: { ca: readRegularFileSync(caFile).text } };
+}
+
 async function fetchKeys(
   { issuer, algorithms }: TrustedIssuer,
-  url: string,
+  address: KeySetAddress,
   { timeoutMs }: ReachOptions,
 ): Promise<{ finding: Finding; behindMs?: number }> {
+  const server = new KeySetServer(issuer, address);
   try {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const response = await fetch(url, { redirect: "error", signal });
-    const text = await response.text();
-    const date = Date.parse(response.headers.get("date") ?? "");
+    const fetched = await server.fetch(AbortSignal.timeout(timeoutMs));
+    const date = Date.parse(fetched.date ?? "");
     const clock = Number.isNaN(date) ? {} : { behindMs: date - Date.now() };
-    if (response.status !== 200) {
-      const message = `${issuer}: its key set returns ${response.status}`;
-      return { finding: bad(message, "look at tokens.trusted[].jwks.url"), ...clock };
-    }
-    const { keys, ignored } = readJwkSet(text, algorithms);
+    const { keys, ignored } = readJwkSet(fetched.text, algorithms);
     if (keys.length === 0) {
       const hint = `look at tokens.trusted[].algorithms; ${ignored.length} were left out`;
       return { finding: bad(`${issuer}: its key set has no usable key`, hint), ...clock };
@@ -69,6 +73,9 @@ async function fetchKeys(
     return { finding: ignored.length === 0 ? good(message) : warning(message), ...clock };
   } catch (error) {
     const hint = "no token of this issuer can be accepted until that works";
-    return { finding: bad(`${issuer}: its key set is not available (${codeOf(error)})`, hint) };
+    const message = `${issuer}: its key set is not available (${remoteFailure(error)})`;
+    return { finding: bad(message, hint) };
+  } finally {
+    server.close();
   }
 }

@@ -1,6 +1,8 @@
 import { Gauge, type Aggregator } from "prom-client";
 import type { UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { IssuerState } from "../../core/issuer-state.ts";
 import type { DefineMetric } from "./counters.ts";
+import { showIssuers } from "./issuer-metrics.ts";
 
 /** Values that others keep, read on a scrape. The owner of each replaces its function. */
 export interface GaugeSources {
@@ -16,6 +18,8 @@ export interface GaugeSources {
   /** The key that signs; undefined if none does. Milliseconds since the epoch, Infinity if it does not expire. */
   signingKey: () => { readonly madeAt: number; readonly verifiesUntil: number } | undefined;
   upstreamLoad: (upstream: string) => UpstreamLoad;
+  /** The trusted issuers and their keys. */
+  issuers: () => readonly IssuerState[];
 }
 
 /** Gauges that events set. */
@@ -50,6 +54,7 @@ export function registerGauges(define: DefineMetric, options: GaugeOptions): Gau
   };
   show("http_requests_in_flight", "Requests in progress.", "sum", options.inFlight);
   showSources(show, options.sources);
+  showIssuers(define, () => options.sources.issuers());
   const setters = showReloads(show, options.startedMs);
   showBuild(define, options.version);
   return setters;

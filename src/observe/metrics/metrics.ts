@@ -117,5 +117,6 @@ function unsetGauges(): GaugeSources {
     workers: () => ({ count: 0, alive: 0 }),
     signingKey: () => undefined,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
+    issuers: () => [],
   };
 }

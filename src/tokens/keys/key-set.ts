@@ -15,8 +15,12 @@ export interface VerificationKey {
 export interface KeySource {
   /** The keys known now; undefined as long as none could be loaded. */
   current(): readonly VerificationKey[] | undefined;
-  /** Fetches the keys again, unless that happened a moment ago. A failure keeps the known keys. */
-  refresh(): Promise<void>;
+  /**
+   * Fetches the keys again, unless that happened a moment ago. A failure keeps the known keys.
+   *
+   * @param kid the key that is missed; one that was not found lately is not looked for again.
+   */
+  refresh(kid?: string): Promise<void>;
   close(): void;
 }
 

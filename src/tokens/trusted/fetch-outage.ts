@@ -1,6 +1,5 @@
 import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { codeOrMessage } from "../../lib/text/error-code.ts";
 
 /** Time after which a lasting outage is logged again, in milliseconds. */
 const LOG_AGAIN_MS = 600_000;
@@ -22,13 +21,13 @@ export class FetchOutage {
   }
 
   /** @returns the number of consecutive failures. */
-  failed(error: unknown, keys: number): number {
+  failed(reason: string, keys: number): number {
     this.#failures += 1;
     const now = this.#clock.monotonic();
     if (this.#failures === 1 || now - this.#loggedAt >= LOG_AGAIN_MS) {
       this.#loggedAt = now;
       this.#log.warn("the keys of a trusted issuer could not be fetched", {
-        ...{ issuer: this.#issuer, reason: codeOrMessage(error), keys },
+        ...{ issuer: this.#issuer, reason, keys },
         attempts: this.#failures,
       });
     }

@@ -2,13 +2,27 @@ import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 
+/** Where the keys of an issuer are fetched from, and how long they last. */
+export interface KeySetAddress {
+  /** Left out, it is found by discovery at the issuer. */
+  readonly url?: string;
+  /** PEM of the authorities that its certificate may come from. */
+  readonly caFile?: string;
+  /** A bearer token to show to it. */
+  readonly tokenFile?: string;
+  /** How long the last good keys stay in use after their life, while fetches fail; milliseconds. */
+  readonly staleFor?: number;
+  /** Keeps a copy for the next start. */
+  readonly cacheFile?: string;
+}
+
 /** Another issuer whose tokens are accepted. */
 export interface TrustedIssuer {
   /** Compared with `iss` byte by byte. */
   readonly issuer: string;
   readonly audience: string;
-  /** Where its public keys are: a URL to fetch, or a file to watch. */
-  readonly jwks: { readonly url: string } | { readonly file: string };
+  /** Where its public keys are: an address to fetch them from, or a file to watch. */
+  readonly jwks: KeySetAddress | { readonly file: string };
   readonly algorithms: readonly AsymmetricAlgorithm[];
   readonly clockSkewMs: number;
 }
@@ -21,4 +35,6 @@ export interface TrustedKeysContext {
   readonly changed: () => void;
   /** Called whenever a file was read again, because it changed or was broken. */
   readonly reloaded?: ((successful: boolean) => void) | undefined;
+  /** Whether copies of fetched keys are written; they are read in any case. Default: no. */
+  readonly keepsCopies?: boolean | undefined;
 }

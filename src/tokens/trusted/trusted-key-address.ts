@@ -1,70 +1,89 @@
 import { hash } from "node:crypto";
+import type { IssuerState } from "../../core/issuer-state.ts";
 import { GateError } from "../../core/request/errors.ts";
-import { fetchKeySet } from "./fetch-key-set.ts";
-import { FetchOutage } from "./fetch-outage.ts";
+import { remoteFailure } from "../../lib/http/remote-client.ts";
+import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { type JwkSet, readJwkSet } from "../keys/jwk-set.ts";
 import type { KeySource } from "../keys/key-set.ts";
-import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
+import { AbsentKids } from "./absent-kids.ts";
+import { discoveryUrl } from "./discovery.ts";
+import { FetchOutage } from "./fetch-outage.ts";
+import { lifeOf, prefetchAfter, retryAfter, STALE_FOR_MS, TIMING } from "./key-life.ts";
+import { type CopyOwner, type KeySetCopy, readCopy, writeCopy } from "./key-set-copy.ts";
+import { KeySetServer } from "./key-set-server.ts";
+import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
 
-/** Milliseconds. */
-interface FetchTiming {
-  /** From a success to the next fetch. */
-  readonly refresh: number;
-  /** From the first failure to the next fetch; doubled with each further failure, up to `lastRetry`. */
-  readonly firstRetry: number;
-  readonly lastRetry: number;
-  /** Minimum time between two fetches that tokens cause. */
-  readonly onDemand: number;
-}
-
-const TIMING: FetchTiming = {
-  refresh: 600_000,
-  firstRetry: 1_000,
-  lastRetry: 60_000,
-  onDemand: 5_000,
-};
 const TIMEOUT_MS = 5_000;
 /** Maximum number of tokens that wait for one fetch. Behind a slow address, more of them would only fill memory. */
 const MAX_WAITING = 100;
-/** Fraction by which intervals vary, so that replicas that start together soon fetch at different times. */
-const JITTER = 0.2;
+/** The longest delay of a timer. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** When the keys in use were fetched, and for how long they are good; milliseconds. */
+type Fetched = Pick<KeySetCopy, "fetchedAt" | "lifeMs">;
 
 /**
- * The keys that an address serves. It is fetched at once, then every ten minutes. After a failure it is fetched again after
- * one second, later less often, down to once a minute. If a token names an unknown key, it is fetched too, at most once in
- * five seconds however many such tokens arrive. As long as fetches fail, the last good keys stay in use.
+ * The keys that an address serves. It is fetched at once, then before the life of the keys ends. After a failure it is
+ * fetched again after a second, later less often, down to once a minute. If a token names an unknown key, it is fetched
+ * too, at most once in five seconds however many such tokens arrive. While fetches fail, the last good keys stay in use
+ * for `staleFor` beyond their life. A copy in a file serves the next start.
  */
 export class TrustedKeyAddress implements KeySource {
-  readonly #url: string;
+  readonly #address: KeySetAddress;
   readonly #trusted: TrustedIssuer;
   readonly #context: TrustedKeysContext;
-  readonly #timing: FetchTiming;
+  readonly #timing: typeof TIMING;
+  readonly #server: KeySetServer;
+  readonly #owner: CopyOwner;
   readonly #closing = new AbortController();
   readonly #outage: FetchOutage;
+  readonly #absent: AbsentKids;
   #known: JwkSet | undefined;
   #knownText: string | undefined;
+  #fetched: Fetched | undefined;
   #demanded = -Infinity;
   #fetching: Promise<void> | undefined;
   #waiting = 0;
   #timer: NodeJS.Timeout | undefined;
+  #expiry: NodeJS.Timeout | undefined;
+  #counts = { succeeded: 0, failed: 0 };
 
   /** @param timing for tests. */
-  constructor(url: string, trusted: TrustedIssuer, context: TrustedKeysContext, timing = TIMING) {
-    this.#url = url;
+  constructor(
+    address: KeySetAddress,
+    trusted: TrustedIssuer,
+    context: TrustedKeysContext,
+    timing = TIMING,
+  ) {
+    this.#address = address;
     this.#trusted = trusted;
     this.#context = context;
     this.#timing = timing;
-    this.#outage = new FetchOutage(trusted.issuer, context);
+    const { issuer } = trusted;
+    this.#server = new KeySetServer(issuer, address);
+    this.#owner = { issuer, source: address.url ?? discoveryUrl(issuer) };
+    this.#outage = new FetchOutage(issuer, context);
+    this.#absent = new AbsentKids(timing.onDemand);
+    this.#takeCopy();
     void this.#fetchNow();
   }
 
   current(): JwkSet["keys"] | undefined {
+    if (this.#context.clock.now() >= this.#staleAt()) this.#expire();
     return this.#known?.keys;
   }
 
-  async refresh(): Promise<void> {
+  get fetches(): NonNullable<IssuerState["fetches"]> {
+    const fetched = this.#fetched;
+    const stale =
+      fetched !== undefined && this.#context.clock.now() >= fetched.fetchedAt + fetched.lifeMs;
+    return { fetchedAt: fetched?.fetchedAt, stale, ...this.#counts };
+  }
+
+  async refresh(kid?: string): Promise<void> {
+    const now = this.#context.clock.monotonic();
+    if (this.#known !== undefined && kid !== undefined && this.#absent.rests(kid, now)) return;
     if (this.#fetching === undefined) {
-      const now = this.#context.clock.monotonic();
       if (now - this.#demanded < this.#timing.onDemand) return;
       this.#demanded = now;
     }
@@ -72,11 +91,23 @@ export class TrustedKeyAddress implements KeySource {
     this.#waiting += 1;
     await this.#fetchNow();
     this.#waiting -= 1;
+    if (kid !== undefined && !this.#known?.keys.some((key) => key.kid === kid)) {
+      this.#absent.add(kid, now);
+    }
   }
 
   close(): void {
     this.#closing.abort();
     clearTimeout(this.#timer);
+    clearTimeout(this.#expiry);
+    this.#server.close();
+  }
+
+  /** When the keys in use are too old, in milliseconds since the epoch. */
+  #staleAt(): number {
+    if (this.#fetched === undefined) return Infinity;
+    const { fetchedAt, lifeMs } = this.#fetched;
+    return fetchedAt + lifeMs + (this.#address.staleFor ?? STALE_FOR_MS);
   }
 
   /** Runs one fetch at a time. Never rejects. */
@@ -85,7 +116,7 @@ export class TrustedKeyAddress implements KeySource {
     this.#fetching ??= this.#fetchOnce().then((nextMs) => {
       this.#fetching = undefined;
       if (this.#closing.signal.aborted) return;
-      this.#timer = setTimeout(() => void this.#fetchNow(), jittered(nextMs)).unref();
+      this.#timer = setTimeout(() => void this.#fetchNow(), nextMs).unref();
     });
     return this.#fetching;
   }
@@ -95,33 +126,92 @@ export class TrustedKeyAddress implements KeySource {
     const { signal } = this.#closing;
     try {
       const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-      this.#accept(await fetchKeySet(this.#url, limited));
+      const { text, lifeMs: said } = await this.#server.fetch(limited);
+      if (signal.aborted) return 0;
+      const lifeMs = lifeOf(said, this.#timing);
+      const fetched = { text, lifeMs, fetchedAt: this.#context.clock.now() };
+      this.#accept(fetched);
+      this.#keepCopy(fetched);
+      this.#counts.succeeded += 1;
+      this.#outage.succeeded();
+      return prefetchAfter(lifeMs);
     } catch (error) {
       if (signal.aborted) return 0;
-      const failures = this.#outage.failed(error, this.#known?.keys.length ?? 0);
-      return Math.min(this.#timing.firstRetry * 2 ** (failures - 1), this.#timing.lastRetry);
+      this.#counts.failed += 1;
+      const failures = this.#outage.failed(remoteFailure(error), this.#known?.keys.length ?? 0);
+      return retryAfter(failures, this.#timing);
     }
-    this.#outage.succeeded();
-    return this.#timing.refresh;
   }
 
-  #accept(text: string): void {
+  /** @throws an `Error` for what is no key set. */
+  #accept({ text, fetchedAt, lifeMs }: KeySetCopy): void {
     const { log, changed } = this.#context;
     const { issuer, algorithms } = this.#trusted;
     const print = hash("sha256", text, "base64url");
-    if (print === this.#knownText) return; // reading it costs up to 40 ms
-    const latest = readJwkSet(text, algorithms);
+    const same = print === this.#knownText; // reading it costs up to 40 ms
+    const latest = same ? undefined : readJwkSet(text, algorithms);
+    this.#fetched = { fetchedAt, lifeMs };
+    this.#expireInTime();
+    if (latest === undefined) return;
     this.#knownText = print;
     if (latest.fingerprint === this.#known?.fingerprint) return;
     this.#known = latest;
+    this.#absent.clear();
     log.info("the keys of a trusted issuer were loaded", { issuer, keys: latest.keys.length });
     if (latest.ignored.length > 0) {
       log.warn("some keys of a trusted issuer were ignored", { issuer, reasons: latest.ignored });
     }
     changed();
   }
-}
 
-function jittered(milliseconds: number): number {
-  return milliseconds * (1 + JITTER * (2 * Math.random() - 1));
+  #expireInTime(): void {
+    clearTimeout(this.#expiry);
+    const leftMs = Math.min(this.#staleAt() - this.#context.clock.now(), LONGEST_MS);
+    this.#expiry = setTimeout(() => {
+      if (this.current() !== undefined) this.#expireInTime();
+    }, leftMs).unref();
+  }
+
+  /** Forgets keys that nobody has confirmed for too long, and so every token that they have verified. */
+  #expire(): void {
+    if (this.#known === undefined) return;
+    const { issuer } = this.#trusted;
+    this.#known = undefined;
+    this.#knownText = undefined;
+    this.#fetched = undefined;
+    this.#context.log.error("the keys of a trusted issuer are too old to be used", { issuer });
+    this.#context.changed();
+  }
+
+  #takeCopy(): void {
+    const { cacheFile } = this.#address;
+    if (cacheFile === undefined) return;
+    const now = this.#context.clock.now();
+    try {
+      const copy = readCopy(cacheFile, this.#owner, now);
+      if (copy === undefined) return;
+      const lifeMs = Math.min(copy.lifeMs, this.#timing.life.max);
+      if (now >= copy.fetchedAt + lifeMs + (this.#address.staleFor ?? STALE_FOR_MS)) return;
+      this.#accept({ ...copy, lifeMs });
+    } catch (error) {
+      this.#tellOfCopy("read", cacheFile, error);
+    }
+  }
+
+  #keepCopy(copy: KeySetCopy): void {
+    const { cacheFile } = this.#address;
+    if (cacheFile === undefined || this.#context.keepsCopies !== true) return;
+    writeCopy(cacheFile, this.#owner, copy).catch((error: unknown) =>
+      this.#tellOfCopy("written", cacheFile, error),
+    );
+  }
+
+  #tellOfCopy(what: "read" | "written", file: string, error: unknown): void {
+    const { issuer } = this.#trusted;
+    const fields = { issuer, file, reason: codeOrMessage(error) };
+    const { log } = this.#context;
+    if (what === "read")
+      log.warn("the copy of the keys of a trusted issuer cannot be read", fields);
+    else log.warn("the copy of the keys of a trusted issuer cannot be written", fields);
+  }
 }

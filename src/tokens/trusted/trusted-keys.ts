@@ -20,6 +20,8 @@ export interface TrustedKeysOptions {
   readonly log: Log;
   /** Creates the observer of a further file. */
   readonly stateOf?: () => KeyFileState;
+  /** Whether copies of fetched keys are written. */
+  readonly keepsCopies?: boolean | undefined;
   /** Called with all issuers when their keys or the issuers themselves have changed. */
   readonly issuersChanged?: ((states: readonly IssuerState[]) => void) | undefined;
 }
@@ -58,7 +60,7 @@ export class TrustedKeys {
     users.add(changed);
     return {
       current: () => source.value.current(),
-      refresh: () => source.value.refresh(),
+      refresh: (kid) => source.value.refresh(kid),
       close: () => {
         if (users.delete(changed)) source.release();
       },
@@ -73,9 +75,10 @@ export class TrustedKeys {
 
   /** All issuers that are trusted now. */
   states(): IssuerState[] {
-    return [...this.#shared.values()].map(({ issuer, source }) => {
-      return { issuer, usable: (source.value.current()?.length ?? 0) > 0 };
-    });
+    return [...this.#shared.values()].map(({ issuer, source: { value: source } }) => ({
+      ...{ issuer, usable: (source.current()?.length ?? 0) > 0 },
+      ...(source instanceof TrustedKeyAddress ? { fetches: source.fetches } : {}),
+    }));
   }
 
   #notify(): void {
@@ -101,9 +104,11 @@ export class TrustedKeys {
   }
 
   #sourceOf(trusted: TrustedIssuer, changed: () => void): KeySource {
-    const { clock, log, stateOf } = this.#options;
+    const { clock, log, stateOf, keepsCopies } = this.#options;
     const { jwks } = trusted;
-    if ("url" in jwks) return new TrustedKeyAddress(jwks.url, trusted, { clock, log, changed });
+    if (!("file" in jwks)) {
+      return new TrustedKeyAddress(jwks, trusted, { clock, log, changed, keepsCopies });
+    }
     const state = stateOf?.();
     const reloaded = state?.reloaded;
     const source = openTrustedKeyFile(jwks.file, trusted, { clock, log, changed, reloaded });

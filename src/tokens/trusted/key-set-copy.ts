@@ -1,0 +1,107 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+
+/** A copy of a fetched key set in a file, for a start while its server is down. */
+export interface KeySetCopy {
+  readonly text: string;
+  /** When it was fetched, in milliseconds since the epoch. */
+  readonly fetchedAt: number;
+  /** For how long it was good then, in milliseconds. */
+  readonly lifeMs: number;
+}
+
+/** To whom a copy belongs: it is good for nobody else. */
+export interface CopyOwner {
+  readonly issuer: string;
+  /** The configured address, or that of the discovery. */
+  readonly source: string;
+}
+
+const LARGEST = 524_288;
+const MODE = 0o600;
+/** A link could lead elsewhere; to open a pipe would take for good. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+/** How far ahead of our clock a copy may have been written, in milliseconds. */
+const AHEAD_MS = 60_000;
+
+/**
+ * Reads a copy; undefined if there is none.
+ *
+ * Whoever can write this file can sign tokens of the issuer, so that one of another user, or one that others may write, is
+ * refused, and its content is looked at like that of the server.
+ *
+ * @throws an `Error` that says why it cannot be used, and quotes nothing of it.
+ */
+export function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetCopy | undefined {
+  const text = privateText(path);
+  if (text === undefined) return undefined;
+  const value = objectIn(text);
+  if (value["issuer"] !== owner.issuer || value["source"] !== owner.source) {
+    throw new Error("it is a copy of other keys");
+  }
+  const { fetchedAt, lifeMs, keys } = value;
+  if (typeof fetchedAt !== "number" || typeof lifeMs !== "number" || typeof keys !== "string") {
+    throw new Error("it is no copy of a key set");
+  }
+  if (!(fetchedAt <= nowMs + AHEAD_MS && lifeMs >= 0 && lifeMs <= nowMs)) {
+    throw new Error("its times cannot be");
+  }
+  return { text: keys, fetchedAt: Math.min(fetchedAt, nowMs), lifeMs };
+}
+
+function privateText(path: string): string | undefined {
+  let file: number;
+  try {
+    file = openSync(path, READ);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new Error("it is not a regular file");
+    if (stats.size > LARGEST) throw new Error(`it is larger than ${LARGEST} bytes`);
+    const own = process.getuid?.();
+    if (own !== undefined && (stats.uid !== own || (stats.mode & 0o022) !== 0)) {
+      throw new Error("others can write to it");
+    }
+    return readFileSync(file, "utf8");
+  } finally {
+    closeSync(file);
+  }
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value = parseStrictJson(text);
+    if (isJsonObject(value)) return value;
+  } catch {
+    // The message of JSON.parse quotes the text.
+  }
+  throw new Error("it is no JSON object");
+}
+
+/**
+ * Puts a new copy in the place of the one before, whole and with mode 0600. Rejects with the system's error, and then has
+ * changed nothing. Several threads may do so at the same time.
+ */
+export async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString("hex")}.new`;
+  const { text: keys, fetchedAt, lifeMs } = copy;
+  try {
+    const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
+    await writeWhole(await open(draft, "wx", MODE), content);
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function writeWhole(opened: FileHandle, text: string): Promise<void> {
+  await using file = opened;
+  await file.writeFile(text);
+  await file.sync();
+}
