@@ -34,6 +34,11 @@ is cached for 10 seconds.`,
   identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` sets \`X-Remote-User\` and \`-Groups\`; neither names the
 issuer. What \`sallyport\` sets: [headers](http.md#headers-towards-the-backend).`,
 
+  cors: `With \`cors\`, Sallyport answers the preflights of browsers for every path, without a token; the backend does not get them. All of its own
+answers, a 401 and the login included, have the fields by which a script may read them. A backend's answer gets them if it has no
+\`Access-Control-Allow-Origin\` of its own. Scripts send the token in \`Authorization\`, which needs no \`credentials\`. This protects users'
+browsers, not the backend: other clients send any \`Origin\`.`,
+
   routes: `The most specific route wins: an exact host before \`*.example.com\` before any host, then the longest path, then a route with
 methods. \`sallyport check\` prints the order. Without \`routes\`, every request requires a token and goes to the only upstream. A route has
 either \`path\` or \`exact\`.

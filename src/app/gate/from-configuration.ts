@@ -1,9 +1,11 @@
 import { availableParallelism } from "node:os";
 import { routeRow } from "../../config/effective/route-row.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Cors } from "../../core/request/cors.ts";
 import type { RateLimit } from "../../core/request/rate-limit.ts";
 import type { Route } from "../../core/request/route.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { createCors } from "../../server/endpoints/cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
 import {
@@ -52,6 +54,18 @@ export function realmOf({ tokens }: Configuration): string {
 export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNames {
   const { headers } = identity;
   return typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
+}
+
+const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+/** What scripts of other origins may read; undefined for nothing. */
+export function corsOf({ cors, routes }: Configuration): Cors | undefined {
+  if (cors === undefined) return undefined;
+  const { maxAge: maxAgeMs, methods, ...rest } = cors;
+  const named = routes.flatMap((route) => route.methods ?? USUAL_METHODS);
+  // Sallyport's own endpoints have these.
+  const all = [...new Set(["GET", "HEAD", "POST", ...named])];
+  return createCors({ ...rest, methods: methods ?? all, maxAgeMs });
 }
 
 /** Creates the rate limit of a route, or reuses the existing one. */

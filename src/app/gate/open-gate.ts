@@ -27,7 +27,7 @@ import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
 import { Upstream, type UpstreamOptions } from "../../upstream/pool/upstreams.ts";
-import { identityHeadersOf, routesOf } from "./from-configuration.ts";
+import { corsOf, identityHeadersOf, routesOf } from "./from-configuration.ts";
 import { verifierFor } from "./gate-verifier.ts";
 import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
 
@@ -118,6 +118,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     authorize,
     letPass,
     forwarder,
+    cors: corsOf(configuration),
   };
   const opened: OpenGate = {
     gate,

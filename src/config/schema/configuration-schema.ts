@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { corsSection } from "./cors-section.ts";
 import { identitySection, tokensSection, versionSection } from "./identity-sections.ts";
 import { adminSection } from "./admin-section.ts";
 import { loginSection, logSection, serverSection } from "./server-sections.ts";
@@ -15,6 +16,9 @@ function fileSchema(directory: string) {
     tokens: tokensSection(directory),
     version: versionSection(directory).exactOptional(),
     identity: identitySection(),
+    cors: corsSection()
+      .exactOptional()
+      .describe("Requests of scripts from other origins; default: none"),
     routes: routesSection(),
     upstreams: upstreamsSection(directory),
     log: logSection(),

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { isOwnAnswerHeader, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
 import { isHost } from "./fields.ts";
+import { TOKEN } from "./tokens.ts";
 
 /** The keys of a route about header fields towards the backend and the client. */
 
-/** RFC 9110 §5.6.2. */
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** What Node and every backend accept in a field value (RFC 9110 §5.5), without the obsolete bytes above ASCII. */
 const VALUE = /^[\t\x20-\x7e]*$/;
 

@@ -1,3 +1,4 @@
+import type { Cors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Forwarder } from "./forwarder.ts";
 import type { GateRequest } from "./gate-request.ts";
@@ -20,6 +21,8 @@ export interface Gate {
   /** Permits, as anonymous, a request that would be refused, on a route in monitor mode. Throws for any other route. */
   letPass(request: GateRequest, route: Route): Permit;
   readonly forwarder: Forwarder;
+  /** Undefined if scripts of other origins may read nothing. */
+  readonly cors: Cors | undefined;
   /** Keeps its parts open until `release`: a request holds its gate while it waits for anything. */
   acquire(): void;
   release(): void;

@@ -15,6 +15,8 @@ export class Transfer {
   upstreamHeaderMs: number | undefined;
   /** Why the response was aborted midway; undefined if it is complete. Set it before ending a response early. */
   abortReason: string | undefined;
+  /** Fields for scripts of other origins, names and values alternating; undefined if CORS is off. */
+  cors: readonly string[] | undefined;
   /** The buffers of the request; undefined until it is forwarded. */
   holder: BufferHolder | undefined;
 }

@@ -6,7 +6,9 @@ import { AUTH_REASONS } from "../../core/request/outcome.ts";
 export const AUTH_REFUSALS: readonly string[] = AUTH_REASONS.filter((reason) => reason !== "ok");
 
 /** Route labels of our own endpoints, and of requests without a route. */
-export const OWN_ROUTES: readonly string[] = ["authenticate", "logout", "version", "jwks", "none"];
+export const OWN_ROUTES: readonly string[] = [
+  ...["authenticate", "logout", "version", "jwks", "preflight", "none"],
+];
 
 /** Every other method counts as `other`, since clients choose it freely. */
 export const METHODS: readonly string[] = [

@@ -82,6 +82,6 @@ export function interrupt(error: GateError, response: TrackedResponse, realm: st
   const answer = errorAnswer(error, response.id, requestId, realm);
   response.interruption ??= error.reason ?? error.code;
   response.whole = true;
-  response.writeHead(answer.status, [...answer.headers]);
+  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
   response.end(answer.body);
 }

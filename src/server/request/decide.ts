@@ -72,7 +72,7 @@ class Deciding implements Decision {
   authenticate(): TokenVerdict | undefined | Promise<TokenVerdict> {
     const { gate, counted, switching } = this.#context;
     const { request } = this;
-    const endpoint = ownEndpoint(gate, request.matchPath);
+    const endpoint = gate.cors?.preflight(request) ?? ownEndpoint(gate, request.matchPath);
     if (endpoint === undefined) {
       this.routed = true;
       this.route = gate.findRoute(request);

@@ -71,6 +71,7 @@ export class Pipeline {
     const context = new RequestContext({ id, started, gate, incoming, response, head });
     response.id = id;
     response.transfer = context.transfer;
+    if (gate.cors !== undefined) context.transfer.cors = gate.cors.fields(incoming.headers.origin);
     return context;
   }
 

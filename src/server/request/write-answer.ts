@@ -75,7 +75,7 @@ export function send(answer: Answer, request: IncomingMessage, response: Tracked
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;
   if (answer.close) response.shouldKeepAlive = false;
-  response.writeHead(answer.status, [...answer.headers]);
+  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
   const body = request.method === "HEAD" ? "" : answer.body;
   response.end(body);
   discardUnreadBody(request);

@@ -11,6 +11,7 @@ import { mapAnswerBack } from "./rewrite-response.ts";
  *
  * @param headers names in lower case; mapped in place.
  * @param origin of the target that answered.
+ * @param cors our own CORS fields, for an answer without any.
  * @returns names and values, alternating.
  */
 export function clientFields(
@@ -18,13 +19,24 @@ export function clientFields(
   permit: Permit,
   status: number,
   origin: TargetOrigin | undefined,
+  cors?: readonly string[],
 ): string[] {
   const { route, request } = permit;
   if (route.mapsAnswers === true && origin !== undefined) {
     mapAnswerBack(headers, permit, backendHost(permit, origin));
   }
   const fields = responseHeaders(headers, request.requestId, status);
+  if (cors !== undefined) addCors(fields, headers, cors);
   return route.responseHeaders === undefined
     ? fields
     : route.responseHeaders.modify(fields, permit);
+}
+
+/** A backend that says who may read an answer keeps all of what it says. Several `Vary` fields are one list. */
+function addCors(fields: string[], headers: IncomingHttpHeaders, cors: readonly string[]): void {
+  if (headers["access-control-allow-origin"] !== undefined) return;
+  for (let i = 0; i + 1 < cors.length; i += 2) {
+    const [name = "", value = ""] = [cors[i], cors[i + 1]];
+    if (name === "Vary" || headers[name.toLowerCase()] === undefined) fields.push(name, value);
+  }
 }

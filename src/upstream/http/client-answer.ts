@@ -62,7 +62,8 @@ export class ClientAnswer {
       delete headers["trailer"];
     }
     this.#expected = length === undefined ? -1 : Number(length);
-    const fields = clientFields(headers, this.#permitted.permit, status, this.#slot.origin);
+    const { permit, transfer } = this.#permitted;
+    const fields = clientFields(headers, permit, status, this.#slot.origin, transfer.cors);
     this.#response.writeHead(status, statusMessage, fields);
     this.#sendSoon();
   }

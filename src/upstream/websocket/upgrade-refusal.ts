@@ -28,7 +28,7 @@ export function forwardRefusal(
   }, upstream.options.timeouts.idle);
   if (!mayEndWithTrailers(response, status)) delete headers["trailer"];
   response.writeHead(status, statusMessage, [
-    ...clientFields(headers, permit, status, slot.origin),
+    ...clientFields(headers, permit, status, slot.origin, transfer.cors),
     ...["Connection", "close"],
   ]);
   message.pipe(response);

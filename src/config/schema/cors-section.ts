@@ -1,0 +1,61 @@
+import { z } from "zod";
+import { duration, isHost } from "./fields.ts";
+import { METHOD, TOKEN } from "./tokens.ts";
+
+const ORIGIN = /^(https?):\/\/(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };
+
+/** An origin as browsers send it: in lower case, without a path, and without the usual port of its scheme. */
+function isOrigin(text: string): boolean {
+  const [, scheme = "", , host = "", port = "1"] = ORIGIN.exec(text) ?? [];
+  if (host === "" || Number(port) < 1 || Number(port) > 65_535) return false;
+  return (host.startsWith("[") || isHost(host)) && DEFAULT_PORTS[scheme] !== port;
+}
+
+const headerNames = () => z.array(z.string().regex(TOKEN, "must be the name of a header"));
+
+/** The section `cors`. */
+export function corsSection() {
+  return z
+    .strictObject({
+      origins: z
+        .array(
+          z
+            .string()
+            .refine(
+              (text) => text === "*" || isOrigin(text),
+              "must be an origin such as https://app.example.com, https://*.example.com, or *",
+            ),
+        )
+        .min(1)
+        .describe(
+          "Origins whose scripts may ask; https://*.example.com matches one label, * is every origin",
+        ),
+      methods: z
+        .array(z.string().regex(METHOD, "must be a method in upper case"))
+        .min(1)
+        .exactOptional()
+        .describe("Methods that they may use; default: those of the routes"),
+      headers: headerNames()
+        .default(["Authorization", "Content-Type"])
+        .describe("Request headers that they may send"),
+      exposeHeaders: headerNames()
+        .default(["X-Request-Id"])
+        .describe("Headers of answers that they may read"),
+      credentials: z
+        .boolean()
+        .default(false)
+        .describe("Whether browsers send cookies and client certificates with these requests"),
+      maxAge: duration()
+        .prefault("10m")
+        .describe("How long a browser remembers the answer to a preflight"),
+    })
+    .superRefine(({ origins, headers, exposeHeaders, methods = [], credentials }, context) => {
+      if (!credentials) return;
+      for (const [key, list] of Object.entries({ origins, headers, exposeHeaders, methods })) {
+        if (!list.includes("*")) continue;
+        const message = "must not hold * with credentials: name each one";
+        context.addIssue({ code: "custom", message, path: [key], input: list });
+      }
+    });
+}

@@ -1,0 +1,16 @@
+import type { Endpoint } from "./endpoint.ts";
+import type { GateRequest } from "./gate-request.ts";
+
+/** What scripts of other origins may read (Fetch Standard, §3.2). */
+export interface Cors {
+  /**
+   * @param origin the `Origin` of a request; undefined if it has none.
+   * @returns the fields for its answer, names and values alternating.
+   */
+  fields(origin: string | undefined): readonly string[];
+  /**
+   * @returns the endpoint for a preflight; undefined for any other request.
+   * @throws GateError `origin_not_allowed`.
+   */
+  preflight(request: GateRequest): Endpoint | undefined;
+}

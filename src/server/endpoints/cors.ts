@@ -1,0 +1,97 @@
+import type { Cors } from "../../core/request/cors.ts";
+import type { Endpoint } from "../../core/request/endpoint.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import { envelopeAnswer } from "../request/write-answer.ts";
+
+export interface CorsOptions {
+  /** Exact origins, `https://*.example.com` for one label, or `*`. */
+  readonly origins: readonly string[];
+  readonly methods: readonly string[];
+  /** Request headers that scripts may send, and headers of answers that they may read. */
+  readonly headers: readonly string[];
+  readonly exposeHeaders: readonly string[];
+  readonly credentials: boolean;
+  readonly maxAgeMs: number;
+}
+
+const NONE: readonly string[] = [];
+const VARIES: readonly string[] = ["Vary", "Origin"];
+
+/** Prepares the answers to scripts of other origins. */
+export function createCors(options: CorsOptions): Cors {
+  const { credentials, exposeHeaders } = options;
+  const allows = originMatcher(options.origins);
+  const anyone = options.origins.includes("*");
+  const common = [
+    ...(credentials ? ["Access-Control-Allow-Credentials", "true"] : []),
+    ...(exposeHeaders.length > 0
+      ? ["Access-Control-Expose-Headers", exposeHeaders.join(", ")]
+      : []),
+  ];
+  const forAnyone = ["Access-Control-Allow-Origin", "*", ...common];
+  const endpoint = preflightEndpoint(options);
+  return {
+    fields(origin) {
+      if (anyone) return origin === undefined ? NONE : forAnyone;
+      if (origin === undefined || !allows(origin)) return VARIES;
+      return ["Access-Control-Allow-Origin", origin, ...common, ...VARIES];
+    },
+    preflight(request) {
+      if (request.method !== "OPTIONS") return undefined;
+      const origin = fieldOf(request, "origin");
+      if (origin === undefined || fieldOf(request, "access-control-request-method") === undefined) {
+        return undefined;
+      }
+      if (!anyone && !allows(origin)) throw new GateError("origin_not_allowed");
+      return endpoint;
+    },
+  };
+}
+
+/** An origin has no path, so it matches as a whole. `*` stands for one label: it takes no dot. */
+function originMatcher(origins: readonly string[]): (origin: string) => boolean {
+  const exact = new Set(origins.filter((origin) => !origin.includes("*")));
+  const patterns = origins
+    .filter((origin) => origin.includes("://*."))
+    .map((origin) => {
+      const [scheme = "", rest = ""] = origin.split("://*");
+      return { start: `${scheme}://`, rest };
+    });
+  return (origin) =>
+    exact.has(origin) ||
+    patterns.some(({ start, rest }) => {
+      if (!origin.startsWith(start) || !origin.endsWith(rest)) return false;
+      const label = origin.slice(start.length, origin.length - rest.length);
+      return /^[a-z0-9_-]+$/.test(label);
+    });
+}
+
+/** One answer for all: the browser compares what it wants with what is allowed. */
+function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoint {
+  const fields = [
+    ...["Access-Control-Allow-Methods", methods.join(", ")],
+    ...["Access-Control-Allow-Headers", headers.join(", ")],
+    ...["Access-Control-Max-Age", String(Math.floor(maxAgeMs / 1000))],
+  ];
+  return {
+    name: "preflight",
+    methods: ["OPTIONS"],
+    auth: "none",
+    async answer({ request }) {
+      const envelope = { id: request.id, message: "Other origins may ask", success: true };
+      return envelopeAnswer(200, envelope, request.requestId, fields);
+    },
+  };
+}
+
+/** The only field of a name; undefined if there is none, or more than one. */
+function fieldOf({ rawHeaders }: GateRequest, wanted: string): string | undefined {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== wanted) continue;
+    if (found !== undefined) return undefined;
+    found = rawHeaders[i + 1];
+  }
+  return found;
+}

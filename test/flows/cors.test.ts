@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask, askLogin, fieldsOf } from "../support/ask.ts";
+import { startPlainBackend, type PlainBackend } from "../support/plain-backend.ts";
+import { exchange } from "../support/raw-client.ts";
+import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
+
+const APP = "https://app.example.com";
+
+let backend: PlainBackend;
+let gate: Sallyport;
+let arrived = 0;
+beforeAll(async () => {
+  backend = await startPlainBackend((request, response) => {
+    arrived += 1;
+    const own = request.url?.startsWith("/own") === true;
+    response.writeHead(200, {
+      vary: "Accept",
+      ...(own ? { "access-control-allow-origin": "https://backend.example.com" } : {}),
+    });
+    response.end("ok");
+  });
+  gate = await startSallyport({
+    target: backend.url,
+    config: {
+      cors: {
+        origins: [APP, "https://*.preview.example.com:8443"],
+        credentials: true,
+        maxAge: "1h",
+      },
+      routes: [
+        { name: "open", path: "/open", auth: "none", methods: ["GET", "OPTIONS"], upstream: "app" },
+        { name: "all", path: "/", methods: ["PUT", "GET"], upstream: "app" },
+      ],
+    },
+  });
+});
+afterAll(async () => {
+  await gate.close();
+  await backend[Symbol.asyncDispose]();
+});
+
+const preflight = (origin: string, through = gate, path = "/orders") =>
+  ask(through, path, {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": "PUT",
+      "access-control-request-headers": "authorization,content-type",
+    },
+  });
+
+describe("a preflight", () => {
+  it.each(["/orders", "/api/authenticate", "/open", "/nowhere"])(
+    "for %s is answered without a token, and not by the backend",
+    async (path) => {
+      const before = arrived;
+      const answer = await preflight(APP, gate, path);
+      expect(answer.status).toBe(200);
+      expect(fieldsOf(answer)).toMatchObject({ success: true, message: "Other origins may ask" });
+      expect(answer.headers).toMatchObject({
+        "access-control-allow-origin": APP,
+        "access-control-allow-credentials": "true",
+        "access-control-allow-methods": "GET, HEAD, POST, OPTIONS, PUT",
+        "access-control-allow-headers": "Authorization, Content-Type",
+        "access-control-max-age": "3600",
+        vary: "Origin",
+      });
+      expect(arrived).toBe(before);
+    },
+  );
+
+  it.each([
+    ...["https://evil.example.com", "null", `${APP}.evil.example`, "https://APP.example.com"],
+    ...["http://app.example.com", `${APP}:444`, "https://preview.example.com:8443", ""],
+    ...["https://a.b.preview.example.com:8443", "https://.preview.example.com:8443"],
+    ...["https://evil.example/.preview.example.com:8443", `${APP}, ${APP}`],
+  ])("of the origin %j is refused, with nothing that a script could use", async (origin) => {
+    const answer = await preflight(origin);
+    expect(answer.status).toBe(403);
+    const { vary, ...headers } = answer.headers;
+    expect(vary).toBe("Origin");
+    expect(Object.keys(headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
+  });
+
+  it("of an origin that a pattern has is answered", async () => {
+    const origin = "https://pr-7.preview.example.com:8443";
+    expect((await preflight(origin)).headers["access-control-allow-origin"]).toBe(origin);
+  });
+
+  it("is only what has all three of its parts", async () => {
+    const headers = { origin: APP };
+    const answer = await ask(gate, "/orders", { method: "OPTIONS", headers });
+    expect(answer.status).toBe(401);
+    const open = await ask(gate, "/open", { method: "OPTIONS", headers });
+    expect(open.body).toBe("ok");
+  });
+});
+
+describe("the fields for scripts of another origin", () => {
+  const allowed = {
+    "access-control-allow-origin": APP,
+    "access-control-allow-credentials": "true",
+    "access-control-expose-headers": "X-Request-Id",
+  };
+
+  it("are on every answer of ours", async () => {
+    const headers = { origin: APP };
+    const login = await askLogin(gate, ALICE, headers);
+    const wrong = await askLogin(gate, { ...ALICE, password: "no" }, headers);
+    const version = await ask(gate, "/api/v1/version", { token: gate.token, headers });
+    const missing = await ask(gate, "/orders", { headers });
+    const unrouted = await ask(gate, "/orders", { method: "DELETE", token: gate.token, headers });
+    const ambiguous = await ask(gate, "/a//b", { headers });
+    const answers = [login, wrong, version, missing, unrouted, ambiguous];
+    expect(answers.map(({ status }) => status)).toEqual([200, 401, 200, 401, 404, 400]);
+    for (const answer of answers) {
+      expect(answer.headers).toMatchObject({ ...allowed, vary: "Origin" });
+    }
+  });
+
+  it("are on the backend's where it has none, beside its own Vary", async () => {
+    const headers = { origin: APP };
+    const answer = await ask(gate, "/orders", { token: gate.token, headers });
+    expect(answer.headers).toMatchObject({ ...allowed, vary: "Accept, Origin" });
+    const own = await ask(gate, "/own", { token: gate.token, headers });
+    expect(own.headers["access-control-allow-origin"]).toBe("https://backend.example.com");
+    expect(own.headers["access-control-allow-credentials"]).toBeUndefined();
+  });
+
+  it("never name another origin, whatever it looks like", async () => {
+    const headers = { origin: "https://evil.example.com" };
+    const answer = await ask(gate, "/orders", { token: gate.token, headers });
+    expect(answer.headers["access-control-allow-origin"]).toBeUndefined();
+    expect(answer.headers.vary).toBe("Accept, Origin");
+    const twice = await exchange(
+      gate,
+      [
+        `GET /orders HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${gate.token}\r\n`,
+        `Origin: ${APP}\r\nOrigin: https://evil.example.com\r\nConnection: close\r\n\r\n`,
+      ].join(""),
+    );
+    expect(twice.raw.toLowerCase()).not.toContain("access-control-allow-origin");
+  });
+});
+
+it("every origin may ask with *, and then without credentials", async () => {
+  await using open = await startSallyport({
+    target: backend.url,
+    config: { cors: { origins: ["*"] } },
+  });
+  const asked = await preflight("https://anybody.example", open);
+  expect(asked.headers["access-control-allow-origin"]).toBe("*");
+  const answer = await ask(open, "/orders", {
+    token: open.token,
+    headers: { origin: "https://anybody.example" },
+  });
+  expect(answer.headers["access-control-allow-origin"]).toBe("*");
+  expect(answer.headers["access-control-allow-credentials"]).toBeUndefined();
+});
+
+it("without the section nothing is answered", async () => {
+  await using closed = await startSallyport({ target: backend.url });
+  expect((await preflight(APP, closed)).status).toBe(401);
+});
