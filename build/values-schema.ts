@@ -105,13 +105,22 @@ function either(one: Schema, other: Schema): Schema {
   const properties = eitherProperties(one.properties, other.properties);
   const required = one.required?.filter((name) => other.required?.includes(name));
   const { description: _, ...merged } = { ...other, ...one };
-  return {
+  const joined: Schema = {
     ...(one.description === other.description ? { ...other, ...one } : merged),
     type: types.length === 1 ? (types[0] ?? []) : types,
     ...(pattern !== "" && { pattern }),
     ...(properties !== undefined && { properties }),
     ...(required !== undefined && { required }),
   };
+  return [one, other].some(isAnyText) ? withoutPattern(joined) : joined;
+}
+
+function isAnyText({ type = [], pattern }: Schema): boolean {
+  return pattern === undefined && [type].flat().includes("string");
+}
+
+function withoutPattern({ pattern: _, ...schema }: Schema): Schema {
+  return schema;
 }
 
 /** A reference such as `${NAME}` fits nearly everywhere: it is said once. */

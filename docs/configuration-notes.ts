@@ -26,13 +26,17 @@ Each issuer needs one of \`tokens.trusted[].discovery: true\`, \`jwks.url\` and 
 this \`issuer\`; its \`jwks_uri\` may be on another host, by \`https\`, but must not name an IP address or the loopback unless the issuer is
 there as well. Redirects are not followed, and the bearer token goes to the configured server alone. Keys are good for what
 \`Cache-Control\` says, from 1 minute to 1 hour, and for 10 minutes if it says nothing; they are fetched again before nine tenths of that
-time are over. When fetches fail: [operations](../operations.md#when-an-identity-provider-is-down).`,
+time are over. When fetches fail: [operations](../operations.md#when-an-identity-provider-is-down).
+
+A claim is named as it stands in the token. If there is none with the whole name, a dot leads into an object: \`realm_access.roles\`. With
+\`tokens.trusted[].claims.subject: email\`, make sure that nobody can choose an address: require \`email_verified\`.`,
 
   version: `Give at most one of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\`. A version is \`<major>.<minor>.<patch>\`. An upstream's response
 is cached for 10 seconds.`,
 
   identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` sets \`X-Remote-User\` and \`-Groups\`; neither names the
-issuer. What \`sallyport\` sets: [headers](http.md#headers-towards-the-backend).`,
+issuer. What \`sallyport\` sets: [headers](http.md#headers-towards-the-backend). The headers
+of \`identity.claims\` are removed from clients' requests like the others.`,
 
   cors: `With \`cors\`, Sallyport answers the preflights of browsers for every path, without a token; the backend does not get them. All of its own
 answers, a 401 and the login included, have the fields by which a script may read them. A backend's answer gets them if it has no
@@ -45,6 +49,10 @@ either \`path\` or \`exact\`.
 
 With \`mode: monitor\`, Sallyport refuses nothing. It forwards requests that it would refuse without identity headers, and requests that are
 only over the rate limit unchanged. Both count as \`would_deny\`: [how to roll it out](../operations.md#put-it-in-front-of-a-running-backend).
+
+Everything under \`routes[].require\` must hold. \`claims\` compares values with their type (\`true\` is not \`"true"\`); a list must contain
+the value, and an object is never equal to anything. A remembered token keeps only the claims that the configuration names. A 403 names the scopes of the
+route in its challenge, and tells nothing else; \`sallyport explain\` shows which line failed.
 
 \`routes[].rateLimit\` counts separately in each thread of each replica. \`within\` is in whole seconds. Requests beyond the limit get 429.
 With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.

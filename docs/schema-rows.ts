@@ -107,6 +107,7 @@ function valuesIn(schema: JsonSchema): string[] {
   const { minimum, maximum, pattern = "", items } = schema;
   const words = schema.enum ?? (schema.const === undefined ? [] : [schema.const]);
   if (words.length > 0) return words.map((word) => code(String(word)));
+  if (schema.type === "number") return ["any number"];
   if (schema.type === "integer") return [`${minimum ?? "…"} to ${maximum ?? "…"}`];
   if (pattern.endsWith("^unlimited$")) return [`a size or ${code("unlimited")}`];
   return schema.type === "array" && isSchema(items) ? alternatives(items).flatMap(valuesIn) : [];

@@ -20,8 +20,8 @@ const text = { type: "string" } as const;
 export const explain: Command = {
   help: `Usage: sallyport explain --url URL [options]
 
-Shows what would happen to a request, and why: the route, the check of the token step by step, the
-groups, and what the backend would get. The proxy's own code decides; nothing is sent. Exit code 0 if the
+Shows what would happen to a request, and why: the route, the check of the token step by step, what
+the route requires, and what the backend would get. The proxy's own code decides; nothing is sent. Exit code 0 if the
 request would be forwarded or answered, 1 if it would be refused.
 
       --url URL             https://host/path, http://host/path or /path; used as written

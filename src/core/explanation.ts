@@ -1,4 +1,4 @@
-import type { Requirements } from "./request/route.ts";
+import type { ClaimScalar } from "./request/identity.ts";
 import type { TokenStep } from "./request/token-verifier.ts";
 
 /** A request for a dry run: it is explained, not sent. */
@@ -12,7 +12,7 @@ export interface DryRunRequest {
 }
 
 /** How a request would be handled, and why. Holds no token, signature, cookie or query. */
-export interface Explanation extends ExplainedRequirements {
+export interface Explanation {
   readonly verdict: ExplainedVerdict;
   /** Undefined if the request is ambiguous. */
   readonly request: ExplainedRequest | undefined;
@@ -20,6 +20,8 @@ export interface Explanation extends ExplainedRequirements {
   readonly routes: readonly ExplainedRoute[];
   /** Undefined if no token was examined. */
   readonly token: ExplainedToken | undefined;
+  /** What the route requires of the caller, all of which must be met. */
+  readonly requirements: readonly ExplainedRequirement[];
   /** Undefined if nothing is forwarded. */
   readonly backend: ExplainedBackend | undefined;
   /** What the explanation does not take into account. */
@@ -84,12 +86,17 @@ export interface ExplainedStep {
   readonly detail: string;
 }
 
-/** The requirements of the route by kind, each with what the caller holds. Kinds without a requirement are left out. */
-export type ExplainedRequirements = {
-  readonly [Kind in keyof Requirements]?: NonNullable<Requirements[Kind]> & {
-    readonly held: readonly string[];
-  };
-};
+/** One line of what a route requires. */
+export interface ExplainedRequirement {
+  /** Whether the caller needs one of the names, or every one. */
+  readonly how: "one" | "every";
+  /** What has these names: `group`, `scope`, `issuer`, `claim tenant`. */
+  readonly what: string;
+  readonly names: readonly ClaimScalar[];
+  /** What the caller holds. */
+  readonly held: readonly ClaimScalar[];
+  readonly met: boolean;
+}
 
 /** Times are in milliseconds, sizes in bytes. */
 export interface ExplainedBackend {

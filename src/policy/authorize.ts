@@ -3,7 +3,7 @@ import type { GateRequest } from "../core/request/gate-request.ts";
 import type { Identity } from "../core/request/identity.ts";
 import { mintPermit, type Permit } from "../core/request/permit.ts";
 import type { Route } from "../core/request/route.ts";
-import { meets } from "./requirements.ts";
+import { challengedScopes, meets } from "./requirements.ts";
 
 /**
  * Decides whether a request may pass. This is the only place that grants a permit to a request in enforce mode.
@@ -21,7 +21,10 @@ export function authorize(
   if (identity === undefined) throw new GateError("unauthenticated", { reason: "missing" });
   if (route === undefined) throw new GateError("no_route");
   if (route.require !== undefined && !meets(identity, route.require)) {
-    throw new GateError("forbidden", { reason: "forbidden" });
+    throw new GateError("forbidden", {
+      reason: "forbidden",
+      scope: challengedScopes(route.require),
+    });
   }
   return mintPermit({ request, route, identity });
 }

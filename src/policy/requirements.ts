@@ -1,129 +1,144 @@
-import type { ExplainedRequirements } from "../core/explanation.ts";
-import type { IdentityClaims } from "../core/request/identity.ts";
-import type { Requirements } from "../core/request/route.ts";
+import type { ExplainedRequirement } from "../core/explanation.ts";
+import type { ClaimScalar, IdentityClaims } from "../core/request/identity.ts";
+import type { NamesRequirement, Requirements } from "../core/request/route.ts";
 
-/** The kinds of requirements that a route can have, one row each. */
-const KINDS: readonly Kind[] = [
-  kind("groups", {
-    title: "Groups",
-    held: ({ groups }) => groups,
-    demands: ({ any, all }) => [
-      { how: "one", what: "group", names: any },
-      { how: "every", what: "group", names: all },
-    ],
-  }),
-];
+/** The kinds of requirements that a route can have, one row each: what it demands. All of it must be met. */
+const KINDS: { readonly [Kind in keyof Requirements]-?: DemandsOf<Kind> } = {
+  groups: (wanted) => ofNames("group", wanted, ({ groups }) => groups),
+  scopes: (wanted) => ofNames("scope", wanted, ({ scopes = [] }) => scopes),
+  claims: (wanted) =>
+    wanted.flatMap(({ claim, any, all, equals }) =>
+      ofNames(
+        `claim ${claim}`,
+        equals === undefined ? { any, all } : { any, all: [...(all ?? []), equals] },
+        ({ claims }) => valuesOf(claims?.get(claim)),
+      ),
+    ),
+  issuers: (wanted) => ofNames("issuer", { any: wanted }, ({ issuer }) => [issuer]),
+};
 
-/** Demands that a caller hold one of these names, or every one of them. */
-interface Demand<Names = readonly string[]> {
+type DemandsOf<Kind extends keyof Requirements> = (
+  wanted: NonNullable<Requirements[Kind]>,
+) => readonly Demand[];
+
+/** Demands that a caller hold one of these names, or every one of them. Names of two types are never the same. */
+interface Demand {
   readonly how: "one" | "every";
+  /** What has these names: a group, a claim. */
   readonly what: string;
-  readonly names: Names;
-}
-
-/** What is specific to a kind. */
-interface KindRules<Wanted> {
-  /** The heading of its lines in an explanation. */
-  readonly title: string;
+  readonly names: readonly ClaimScalar[];
   /** The names that a caller holds. More names never make a caller fail. */
-  held(caller: IdentityClaims): readonly string[];
-  /** The configured demands, all of which must be met. A demand without names is ignored. */
-  demands(wanted: Wanted): readonly Demand<readonly string[] | undefined>[];
+  held(caller: IdentityClaims): readonly ClaimScalar[];
 }
 
-type Kind = ReturnType<typeof kind>;
+function ofNames(
+  what: string,
+  { any, all }: { readonly [How in keyof NamesRequirement]?: readonly ClaimScalar[] | undefined },
+  held: Demand["held"],
+): Demand[] {
+  return [
+    ...(any === undefined ? [] : [{ how: "one" as const, what, names: any, held }]),
+    ...(all === undefined ? [] : [{ how: "every" as const, what, names: all, held }]),
+  ];
+}
 
-function kind<Name extends keyof Requirements>(
-  name: Name,
-  { demands, ...rules }: KindRules<NonNullable<Requirements[Name]>>,
-) {
-  const demandsOf = ({ [name]: wanted }: Requirements): Demand[] =>
-    (wanted === undefined ? [] : demands(wanted)).flatMap(({ names, ...rest }) =>
-      names === undefined ? [] : [{ ...rest, names }],
-    );
-  return {
-    ...rules,
-    demands: demandsOf,
-    explained({ [name]: wanted }: Requirements, held: readonly string[]): ExplainedRequirements {
-      return wanted === undefined ? {} : { [name]: { ...wanted, held } };
-    },
-    /** Returns undefined if nothing of this kind is required. */
-    explanationIn({ [name]: found }: ExplainedRequirements) {
-      if (found === undefined) return undefined;
-      const { held, ...wanted } = found;
-      return { held, demands: demandsOf({ [name]: wanted }) };
-    },
-  };
+function valuesOf(value: ClaimScalar | readonly ClaimScalar[] | undefined): readonly ClaimScalar[] {
+  if (value === undefined) return [];
+  return typeof value === "object" ? value : [value];
+}
+
+function demandsOf(require: Requirements): readonly Demand[] {
+  const { groups, scopes, claims, issuers } = require;
+  return [
+    ...(groups === undefined ? [] : KINDS.groups(groups)),
+    ...(scopes === undefined ? [] : KINDS.scopes(scopes)),
+    ...(claims === undefined ? [] : KINDS.claims(claims)),
+    ...(issuers === undefined ? [] : KINDS.issuers(issuers)),
+  ];
+}
+
+/** Computed once per route, since every request is checked. */
+const demands = new WeakMap<Requirements, readonly Demand[]>();
+
+function knownDemandsOf(require: Requirements): readonly Demand[] {
+  const known = demands.get(require);
+  if (known !== undefined) return known;
+  const made = demandsOf(require);
+  demands.set(require, made);
+  return made;
 }
 
 /** Reports whether a caller meets all requirements. */
 export function meets(caller: IdentityClaims, require: Requirements): boolean {
-  return checksOf(require).every(({ held, lists }) => {
-    const names = held(caller);
-    return lists.every((list) => list.some((name) => names.includes(name)));
-  });
+  for (const demand of knownDemandsOf(require)) if (!isMet(demand, caller)) return false;
+  return true;
+}
+
+function isMet({ how, names, held }: Demand, caller: IdentityClaims): boolean {
+  const has = held(caller);
+  return how === "one"
+    ? names.some((name) => has.includes(name))
+    : names.every((name) => has.includes(name));
+}
+
+/** The scopes that a route asks for, as a challenge names them (RFC 6750 §3); undefined for none. */
+export function challengedScopes({ scopes }: Requirements): string | undefined {
+  if (scopes === undefined) return undefined;
+  return [...new Set([...(scopes.all ?? []), ...(scopes.any ?? [])])].join(" ");
 }
 
 /** Reports whether some caller meets `one` but not `other`. */
 export function isWeakerRequirement(one: Requirements, other: Requirements): boolean {
-  const ones = checksOf(one);
-  return checksOf(other).some(({ lists }, index) =>
-    // If each list of `one` has a name that is missing from this list of `other`, a caller with those names fails
-    // `other`.
-    lists.some((avoided) =>
-      (ones[index]?.lists ?? []).every((list) => list.some((name) => !avoided.includes(name))),
-    ),
-  );
+  const lists = demandsOf(one).flatMap(listsOf);
+  return demandsOf(other)
+    .flatMap(listsOf)
+    .some((avoided) =>
+      // If each list of `one` about the same has a name that is missing from this list of `other`, a caller with those
+      // names fails `other`.
+      lists
+        .filter(({ what }) => what === avoided.what)
+        .every(({ names }) => names.some((name) => !avoided.names.includes(name))),
+    );
+}
+
+/** The lists of which a caller must hold a name each. */
+function listsOf({ how, what, names }: Demand): Pick<Demand, "what" | "names">[] {
+  return how === "one" ? [{ what, names }] : names.map((name) => ({ what, names: [name] }));
 }
 
 /** Returns `one group of sales,admin` for each demand. */
 export function requirementWords(require: Requirements): string[] {
-  return KINDS.flatMap(({ demands }) =>
-    demands(require).map(({ how, what, names }) => `${how} ${what} of ${names.join(",")}`),
+  return demandsOf(require).map(
+    ({ how, what, names }) => `${how} ${what} of ${names.map(wordOf).join(",")}`,
   );
 }
 
-/** @param caller undefined if there is none. */
+/** A number or a truth value as it is, a text that looks like one in quotes. */
+function wordOf(name: ClaimScalar): string {
+  return typeof name === "string" && /^(?:true|false|-?\d.*)?$/.test(name)
+    ? JSON.stringify(name)
+    : String(name);
+}
+
+/** What is required, line by line, and what the caller holds. @param caller undefined if there is none. */
 export function explainRequirements(
   require: Requirements,
   caller: IdentityClaims | undefined,
-): ExplainedRequirements {
-  const found = KINDS.map(({ explained, held }) =>
-    explained(require, caller === undefined ? [] : held(caller)),
-  );
-  return Object.assign({}, ...found);
-}
-
-/** Renders what is required and what is held for people: the lines of each kind. */
-export function requirementLines(found: ExplainedRequirements): string[][] {
-  return KINDS.flatMap(({ title, explanationIn }) => {
-    const explained = explanationIn(found);
-    if (explained === undefined) return [];
-    const demanded = explained.demands.map(
-      ({ how, names }) => `  ${how === "one" ? "one" : "all"} of    ${names.join(", ")}`,
-    );
-    return [[title, ...demanded, `  held      ${explained.held.join(", ") || "none"}`]];
-  });
-}
-
-/** For one kind, the lists from each of which a caller must hold a name. */
-interface Check extends Pick<Kind, "held"> {
-  readonly lists: readonly (readonly string[])[];
-}
-
-/** Computed once per route, since every request is checked. */
-const checks = new WeakMap<Requirements, readonly Check[]>();
-
-/** Returns a check for each kind, in the order of `KINDS`. */
-function checksOf(require: Requirements): readonly Check[] {
-  const known = checks.get(require);
-  if (known !== undefined) return known;
-  const made = KINDS.map(({ held, demands }) => ({
-    held,
-    lists: demands(require).flatMap(({ how, names }) =>
-      how === "one" ? [names] : names.map((name) => [name]),
-    ),
+): ExplainedRequirement[] {
+  return demandsOf(require).map((demand) => ({
+    ...{ how: demand.how, what: demand.what, names: demand.names },
+    held: caller === undefined ? [] : demand.held(caller),
+    met: caller !== undefined && isMet(demand, caller),
   }));
-  checks.set(require, made);
-  return made;
+}
+
+/** Renders what is required and held of one kind: `one group of sales, admin` and `sales`. */
+export function requirementLine({ how, what, names, held }: ExplainedRequirement): {
+  readonly required: string;
+  readonly held: string;
+} {
+  return {
+    required: `${how} ${what} of ${names.map(wordOf).join(", ")}`,
+    held: held.map(wordOf).join(", ") || "none",
+  };
 }

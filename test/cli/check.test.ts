@@ -122,7 +122,7 @@ routes:
     await shipped.write("keys/three.json", "{}");
     await rm(join(shipped.directory, "ca.crt"));
     expect(await places()).toEqual([
-      "config.yaml:109:20",
+      "config.yaml:119:20",
       "tls.key",
       "users.yaml:3:15",
       "users.yaml:4:3",
@@ -156,7 +156,7 @@ routes:
   it("about the keys of a trusted issuer", async () => {
     await shipped.write("jwks.json", '{"keys": 1}');
     const trusted =
-      "tokens.trusted=[{issuer: a, audience: b, jwks: {file: jwks.json}, algorithms: [ES256]}]";
+      "tokens.trusted=[{issuer: 'https://id.example.com', audience: b, jwks: {file: jwks.json}, algorithms: [ES256]}]";
     const { problems } = await verdict([...shipped.flags, "--set", trusted]);
     expect(problems.map(({ file }) => basename(file))).toEqual(["jwks.json"]);
     await shipped.write("jwks.json", '{"keys": []}');

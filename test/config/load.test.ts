@@ -54,7 +54,7 @@ describe("a valid file", () => {
         streams: { endWithToken: true, grace: 0 },
         maxBytes: 8_192,
       },
-      identity: { headers: "sallyport" },
+      identity: { headers: "sallyport", claims: {} },
       routes: [
         {
           name: "default",

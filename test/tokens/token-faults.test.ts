@@ -54,7 +54,7 @@ describe("words for a fault", () => {
   });
 
   it("of the claims are there exactly when they are read as malformed", () => {
-    const expectations = { audience: "a", skewMs: 0, issuedAheadMs: 0 };
+    const expectations = { audiences: ["a"], skewMs: 0, issuedAheadMs: 0 };
     fc.assert(
       fc.property(claims, (payload) => {
         const malformed = readClaims(payload, "i", expectations, 0) === "malformed";

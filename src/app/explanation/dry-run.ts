@@ -51,7 +51,7 @@ export async function explain(
     if (!(error instanceof GateError)) throw error;
     return {
       verdict: { ...refused(error, dryRun, configuration), route: "none", wouldDeny: undefined },
-      ...{ request: undefined, token: undefined, backend: undefined },
+      ...{ request: undefined, token: undefined, requirements: [], backend: undefined },
       routes: explainRoutes(routesOf(configuration), undefined),
       notes: connectionNotes(configuration, dryRun),
     };
@@ -121,7 +121,7 @@ function explained(
     },
     routes: explainRoutes(routesOf(configuration), decision.routed ? request : undefined),
     token: explainToken(decision, options),
-    ...explainRequirements(route?.require ?? {}, identity),
+    requirements: explainRequirements(route?.require ?? {}, identity),
     backend: action instanceof Permit ? explainBackend(configuration, action, upgrade) : undefined,
     notes: [...connectionNotes(configuration, dryRun), ...decisionNotes(decision, refusal)],
   };

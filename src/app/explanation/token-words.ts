@@ -61,7 +61,7 @@ export function failDetail(refusal: TokenRefusal, token: string, context: TokenC
       return `${issuer === undefined ? 'there is no "iss"' : `${issuer} is not accepted here`}; ${names} would be`;
     }
     case "claims":
-      return claimsDetail(refusal, claims, context.clock.now());
+      return claimsDetail(refusal, header, claims, context.clock.now());
     case "key":
       return keyDetail(refusal, header, claims, context);
     case "revocation":
@@ -84,14 +84,19 @@ function revokedIn(kind: RevocationKindName | undefined): string {
 
 function claimsDetail(
   { reason, expected }: TokenRefusal,
+  header: Readonly<Record<string, unknown>>,
   claims: Readonly<Record<string, unknown>>,
   nowMs: number,
 ): string {
   switch (reason) {
     case "malformed":
-      return claimFaults(claims).join("; ");
+      return claimFaults(claims, expected?.mapping).join("; ");
     case "audience":
-      return `it is for ${textOf(claims["aud"]) ?? "nobody"}, and must be for ${textOf(expected?.audience)}`;
+      return `it is for ${textOf(claims["aud"]) ?? "nobody"}, and must be for ${expected?.audiences.map(textOf).join(" or ")}`;
+    case "type":
+      return `"typ" is ${textOf(header["typ"]) ?? "not there"}, and must be ${expected?.types?.join(" or ")}`;
+    case "lifetime":
+      return `between "iat" and "exp" there may be ${formatDuration(expected?.maxLifetimeMs ?? 0)} at most`;
     case "no_expiry":
       return 'there is no "exp"';
     default: {

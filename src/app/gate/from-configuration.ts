@@ -52,8 +52,9 @@ export function realmOf({ tokens }: Configuration): string {
 }
 
 export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNames {
-  const { headers } = identity;
-  return typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
+  const { headers, claims } = identity;
+  const names = typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
+  return { ...names, claims };
 }
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

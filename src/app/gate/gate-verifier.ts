@@ -1,6 +1,7 @@
 import { type Reusable, reuseOrLease } from "../../lib/async/reuse.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
+import { neededClaims } from "./needed-claims.ts";
 import { workersOf } from "./from-configuration.ts";
 import type { GateOptions } from "./open-gate.ts";
 
@@ -24,7 +25,12 @@ export function verifierFor(
     ...{ ...rest, cacheEntries: cache.entries },
     // Each thread has its own cache.
     cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
-    trusted: trusted.map(({ clockSkew, ...each }) => ({ ...each, clockSkewMs: clockSkew })),
+    trusted: trusted.map(({ clockSkew, maxLifetime, ...each }) => ({
+      ...each,
+      clockSkewMs: clockSkew,
+      maxLifetimeMs: maxLifetime,
+    })),
+    needed: neededClaims(configuration),
   };
   const outside = { keys, trustedKeys, revocations, clock, log, keysChanged };
   return reuseOrLease(

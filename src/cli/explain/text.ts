@@ -1,5 +1,6 @@
 import type {
   ExplainedBackend,
+  ExplainedRequirement,
   ExplainedRoute,
   ExplainedStep,
   ExplainedToken,
@@ -9,12 +10,12 @@ import type {
 import { formatDuration } from "../../lib/text/duration.ts";
 import { printableLines } from "../../lib/text/printable.ts";
 import { formatSize } from "../../lib/text/size.ts";
-import { requirementLines } from "../../policy/requirements.ts";
+import { requirementLine } from "../../policy/requirements.ts";
 import type { Marks } from "../terminal/marks.ts";
 
 /** Renders an explanation for people. Values of the request cannot control the terminal. */
 export function explanationText(found: Explanation, marks: Marks): string {
-  const { verdict, request, routes, token, backend, notes } = found;
+  const { verdict, request, routes, token, requirements, backend, notes } = found;
   const sections = [
     [verdictLine(verdict, backend, marks)],
     request === undefined
@@ -27,7 +28,7 @@ export function explanationText(found: Explanation, marks: Marks): string {
         ],
     ["Routes, in the order in which they are tried", ...routeLines(routes, marks)],
     token === undefined ? [] : tokenLines(token, marks),
-    ...requirementLines(found),
+    requirements.length === 0 ? [] : requirementLines(requirements, marks),
     backend === undefined ? [] : backendLines(backend),
     notes.length === 0 ? [] : ["Notes", ...notes.map((note) => `  ${note}`)],
   ];
@@ -84,6 +85,15 @@ function tokenLines({ accepted, reason, steps, ...caller }: ExplainedToken, mark
     lines.push(`    claims to be ${caller.subject}, from ${caller.issuer ?? "nobody"}`);
   }
   return lines;
+}
+
+/** Renders what the route requires, a line for each, and what the caller has of it. */
+function requirementLines(found: readonly ExplainedRequirement[], marks: Marks): string[] {
+  const lines = found.map((each) => {
+    const { required, held } = requirementLine(each);
+    return `  ${each.met ? marks.good : marks.bad} ${required}; held: ${held}`;
+  });
+  return ["Requirements", ...lines];
 }
 
 /** Formats milliseconds for people, without fractions of a second. */

@@ -3,6 +3,8 @@ import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { withSuggestion } from "../path-problem.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { headerProblems } from "./header-rules.ts";
+import { foldedName } from "../../upstream/headers/header-names.ts";
+import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 import { probeProblems } from "./probe-rules.ts";
 import { routeProblems } from "./route-rules.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
@@ -31,6 +33,7 @@ export function ruleProblems(
     ...identityProblems(configuration["identity"]),
     ...routeProblems(configuration["routes"], upstreams),
     ...headerProblems(configuration["routes"], configuration["identity"]),
+    ...requiredIssuerProblems(configuration),
     ...certificateProblems(configuration["upstreams"]),
   ];
 }
@@ -81,6 +84,25 @@ function issuerProblems(written: unknown): PathProblem[] {
   return [...ownAgain, ...duplicates(tokens["trusted"], "issuer", path, "is there twice")];
 }
 
+/** Reports an issuer that a route asks for while no token of it is accepted. */
+function requiredIssuerProblems(configuration: Readonly<Record<string, unknown>>): PathProblem[] {
+  const tokens = mappingAt(configuration["tokens"]);
+  const accepted = [
+    textAt(tokens["issuer"]) ?? "sallyport",
+    ...listAt(tokens["trusted"]).flatMap((entry) => textAt(mappingAt(entry)["issuer"]) ?? []),
+  ];
+  return listAt(configuration["routes"]).flatMap((route, index) =>
+    listAt(mappingAt(mappingAt(route)["require"])["issuers"]).flatMap((written, at) => {
+      const issuer = textAt(written);
+      if (issuer === undefined || accepted.includes(issuer)) return [];
+      const path = ["routes", index, "require", "issuers", at];
+      const message =
+        "is no issuer whose tokens are accepted: see tokens.issuer and tokens.trusted";
+      return [withSuggestion({ path, message }, issuer, accepted)];
+    }),
+  );
+}
+
 function versionProblems(
   written: unknown,
   upstreams: readonly string[],
@@ -112,19 +134,34 @@ function versionProblems(
   return problems;
 }
 
+/** Reports a header that would carry two things. Backends that know names from CGI take `_` for `-`. */
 function identityProblems(written: unknown): PathProblem[] {
-  const seen = new Set<string>();
-  return Object.entries(mappingAt(mappingAt(written)["headers"])).flatMap(([key, value]) => {
-    const header = (textAt(value) ?? "").toLowerCase().replaceAll("_", "-");
-    if (header === "") return [];
-    if (!seen.has(header)) {
-      seen.add(header);
-      return [];
-    }
-    return [
-      { path: ["identity", "headers", key], message: "is the same header as another one here" },
-    ];
+  const identity = mappingAt(written);
+  const preset = textAt(identity["headers"]) ?? "sallyport";
+  const taken = isPreset(preset) ? Object.values<string>(IDENTITY_PRESETS[preset]) : [];
+  const own = Object.entries(mappingAt(identity["headers"])).map(([key, value]) => ({
+    path: ["identity", "headers", key],
+    of: "value" as const,
+    header: textAt(value) ?? "",
+  }));
+  const claims = Object.keys(mappingAt(identity["claims"])).map((header) => ({
+    path: ["identity", "claims", header],
+    of: "key" as const,
+    header,
+  }));
+  const mapped = Object.hasOwn(identity, "headers") && own.length > 0;
+  const seen = new Set(mapped ? [] : taken.map(foldedName));
+  return [...own, ...claims].flatMap(({ path, of, header }) => {
+    const name = foldedName(header);
+    if (name === "") return [];
+    if (seen.has(name)) return [{ path, of, message: "is the same header as another one here" }];
+    seen.add(name);
+    return [];
   });
+}
+
+function isPreset(name: string): name is keyof typeof IDENTITY_PRESETS {
+  return Object.hasOwn(IDENTITY_PRESETS, name);
 }
 
 function certificateProblems(written: unknown): PathProblem[] {

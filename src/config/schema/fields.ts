@@ -144,3 +144,13 @@ export function name() {
 }
 
 export const NAME = /^[a-z0-9_-]{1,64}$/;
+
+const LONGEST_CLAIM_NAME = 256;
+
+/** The name of a claim, or a path into objects: `realm_access.roles`. */
+export function claimName() {
+  return text().refine(
+    (value) => value.length <= LONGEST_CLAIM_NAME,
+    `must not be longer than ${LONGEST_CLAIM_NAME} characters`,
+  );
+}

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { VERSION_FORM } from "../../core/version-source.ts";
 import { SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
-import { duration, filePath, size, text } from "./fields.ts";
+import { claimName, duration, filePath, size, text } from "./fields.ts";
 import { revocationSection, streamsSection } from "./token-end-sections.ts";
 import { trusted } from "./trusted-section.ts";
 import { urlPath } from "./url-path.ts";
@@ -143,6 +143,10 @@ export function identitySection() {
         })
         .default("sallyport")
         .describe("Headers that tell the backend who is calling"),
+      claims: z
+        .record(headerName(), claimName().describe("Name of the claim"))
+        .default({})
+        .describe("More of them: the name of a header, and the claim that it carries"),
     })
     .prefault({})
     .describe("How the backend learns who is calling");

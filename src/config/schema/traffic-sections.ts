@@ -2,6 +2,7 @@ import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
 import { headerKeys } from "./header-fields.ts";
+import { requirements } from "./requirements.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
 import { urlPath } from "./url-path.ts";
 
@@ -32,26 +33,6 @@ function matching() {
       .exactOptional()
       .describe("Methods in upper case. Default: every method"),
   };
-}
-
-function requirements() {
-  const groups = z.strictObject(
-    {
-      any: z.array(text()).min(1).exactOptional().describe("The caller needs one of these"),
-      all: z.array(text()).min(1).exactOptional().describe("The caller needs all of these"),
-    },
-    {
-      error: ({ code, input }) =>
-        code === "invalid_type" && (Array.isArray(input) || typeof input === "string")
-          ? "must say whether one or every group is needed: write { any: [admin] } or { all: [admin] }"
-          : undefined,
-    },
-  );
-  return z.strictObject({
-    groups: groups
-      .refine(({ any, all }) => any !== undefined || all !== undefined, "needs any or all")
-      .describe("Groups of the caller"),
-  });
 }
 
 function route() {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { isSafeRemoteUrl, SAFE_REMOTE_URL } from "../../lib/http/safe-remote-url.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-issuer.ts";
+import { audience, claimsOfIssuer } from "./claims-of-issuer.ts";
 import { duration, filePath, text } from "./fields.ts";
 
 /** The part of `tokens` about other issuers. */
@@ -57,7 +58,7 @@ export function trusted(directory: string) {
   return z
     .strictObject({
       issuer: text().describe("Expected iss of the tokens, exactly"),
-      audience: text().describe("Expected aud of the tokens"),
+      audience: audience(),
       discovery: z
         .boolean()
         .default(false)
@@ -74,6 +75,7 @@ export function trusted(directory: string) {
       clockSkew: duration({ min: 0, max: 600_000 })
         .prefault("60s")
         .describe("Tolerated difference of the issuer's clock"),
+      ...claimsOfIssuer(),
     })
     .transform(({ discovery, jwks: written = {}, ...rest }, context) => {
       const source = keySetIn(written, discovery, rest.issuer);

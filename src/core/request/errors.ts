@@ -150,6 +150,8 @@ export interface ErrorDetails {
   readonly retryAfter?: number;
   /** The allowed methods; becomes `Allow`. */
   readonly allow?: string;
+  /** The scopes that would be enough, with blanks between; they are named in the challenge (RFC 6750 §3). */
+  readonly scope?: string | undefined;
   /** The cause, for the log and the metrics only; never sent to the client. */
   readonly reason?: Reason;
   readonly cause?: unknown;
@@ -160,6 +162,7 @@ export class GateError extends Error {
   readonly code: ErrorCode;
   readonly retryAfter: number | undefined;
   readonly allow: string | undefined;
+  readonly scope: string | undefined;
   readonly reason: Reason | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
@@ -175,6 +178,7 @@ export class GateError extends Error {
     this.code = code;
     this.retryAfter = details.retryAfter;
     this.allow = details.allow;
+    this.scope = details.scope;
     this.reason = details.reason;
   }
 }

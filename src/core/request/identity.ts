@@ -1,3 +1,8 @@
+/** What a claim can be compared with. */
+export type ClaimScalar = string | number | boolean;
+/** A claim as it is kept: one value, or the values of a list. Objects are not kept. */
+export type ClaimValue = ClaimScalar | readonly ClaimScalar[];
+
 /** The claims of a verified token. */
 export interface IdentityClaims {
   readonly subject: string;
@@ -11,6 +16,10 @@ export interface IdentityClaims {
   readonly tokenId?: string | undefined;
   /** `iat` of the token, in seconds since the epoch. */
   readonly issuedAt?: number | undefined;
+  /** What the token may be used for (RFC 6749 §3.3); kept if a route asks for scopes. */
+  readonly scopes?: readonly string[] | undefined;
+  /** The claims that the configuration names, by that name; those that the token lacks are not there. */
+  readonly claims?: ReadonlyMap<string, ClaimValue> | undefined;
 }
 
 let mint: (claims: IdentityClaims) => Identity;
@@ -27,6 +36,8 @@ export class Identity implements IdentityClaims {
   readonly acceptedUntil: number;
   readonly tokenId: string | undefined;
   readonly issuedAt: number | undefined;
+  readonly scopes: readonly string[] | undefined;
+  readonly claims: ReadonlyMap<string, ClaimValue> | undefined;
   static {
     mint = (claims) => new Identity(claims);
   }
@@ -39,6 +50,8 @@ export class Identity implements IdentityClaims {
     this.acceptedUntil = claims.acceptedUntil;
     this.tokenId = claims.tokenId;
     this.issuedAt = claims.issuedAt;
+    this.scopes = claims.scopes;
+    this.claims = claims.claims;
   }
 
   /** Whether a value is a genuine identity rather than a look-alike. */

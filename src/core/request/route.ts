@@ -1,10 +1,31 @@
 import type { HeaderModifier } from "./header-modifier.ts";
+import type { ClaimScalar } from "./identity.ts";
 import type { RateLimit } from "./rate-limit.ts";
 
 /** What a route requires of callers besides a token. `policy/requirements.ts` has the rules of each kind. */
 export interface Requirements {
-  /** At least one of `any`, and every one of `all`. */
-  readonly groups?: { readonly any?: readonly string[]; readonly all?: readonly string[] };
+  readonly groups?: NamesRequirement;
+  /** Scopes of the token. */
+  readonly scopes?: NamesRequirement;
+  /** Every line must hold. */
+  readonly claims?: readonly ClaimRequirement[];
+  /** The token is of one of these issuers. */
+  readonly issuers?: readonly string[];
+}
+
+/** At least one of `any`, and every one of `all`. */
+export interface NamesRequirement {
+  readonly any?: readonly string[];
+  readonly all?: readonly string[];
+}
+
+/** What one claim must be. A list must contain what a single value must be. */
+interface ClaimRequirement {
+  /** The name of the claim; `a.b` is `b` in the object `a`. */
+  readonly claim: string;
+  readonly any?: readonly ClaimScalar[];
+  readonly all?: readonly ClaimScalar[];
+  readonly equals?: ClaimScalar;
 }
 
 /** How the backend's view of a route differs from the client's. */

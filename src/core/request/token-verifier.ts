@@ -13,6 +13,8 @@ export const TOKEN_REFUSAL_REASONS = [
   "issuer",
   "audience",
   "no_expiry",
+  "lifetime",
+  "type",
   "revoked",
 ] as const;
 export type TokenRefusalReason = (typeof TOKEN_REFUSAL_REASONS)[number];
@@ -32,11 +34,31 @@ export type TokenStep = (typeof TOKEN_STEPS)[number];
 
 /** What the tokens of one issuer must satisfy. */
 export interface Expectations {
-  readonly audience: string;
+  /** Of which `aud` must name one. */
+  readonly audiences: readonly string[];
   /** The allowed clock skew for the start and end of a token, in milliseconds. */
   readonly skewMs: number;
   /** How far `iat` may lie in the future, in milliseconds. */
   readonly issuedAheadMs: number;
+  /** The longest time from `iat` to `exp`, in milliseconds; undefined for any. */
+  readonly maxLifetimeMs?: number | undefined;
+  /** Accepted values of `typ`, in lower case and without `application/`; undefined for those of any access token. */
+  readonly types?: readonly string[] | undefined;
+  /** The claims that hold subject and groups. Default: `sub`, `groups`. */
+  readonly mapping?: ClaimMapping | undefined;
+}
+
+/** Where the tokens of an issuer have what others have in `sub` and `groups`. */
+export interface ClaimMapping {
+  readonly subject?: string | undefined;
+  readonly groups?: string | undefined;
+}
+
+/** Which claims the configuration asks for: a remembered token keeps no others. */
+export interface NeededClaims {
+  readonly scopes: boolean;
+  /** Names as they are configured, sorted. */
+  readonly names: readonly string[];
 }
 
 /** Why a request has no verified caller, and the step that refused it. */

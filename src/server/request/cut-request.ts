@@ -1,7 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ErrorCode } from "../../core/request/errors.ts";
-import { GateError } from "../../core/request/errors.ts";
+import { type ErrorCode, GateError } from "../../core/request/errors.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { interrupt, currentResponse } from "../listener/client-error.ts";
 
@@ -26,20 +25,20 @@ export function cut(socket: Duplex, reason: string): void {
 /**
  * Ends the request on a connection: with an answer if none has begun, otherwise by closing the connection.
  *
- * @param reason the reason in the log line, instead of the code.
+ * @param reason the reason in the log line, instead of the code of the error.
  * @returns whether there was a request.
  */
 export function refuseUnderWay(
   socket: Duplex,
-  code: ErrorCode,
+  error: ErrorCode | GateError,
   realm: string,
-  reason: string = code,
+  reason: string = typeof error === "string" ? error : error.code,
 ): boolean {
   const response = currentResponse(socket);
   // The answer is complete, or about to be.
   if (response === undefined || response.whole) return false;
   response.blame(reason);
   if (response.headersSent || !socket.writable) socket.destroy();
-  else interrupt(new GateError(code), response, realm);
+  else interrupt(typeof error === "string" ? new GateError(error) : error, response, realm);
   return true;
 }

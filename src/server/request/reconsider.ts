@@ -38,7 +38,7 @@ export async function reconsider(options: ReconsiderOptions): Promise<void> {
     const verdict = await verdictNow(options, permit);
     // A later request on this connection was decided on its own.
     if (currentResponse(socket)?.permit !== permit || !(verdict instanceof GateError)) return;
-    if (refuseUnderWay(socket, verdict.code, options.realm, REASON)) options.ended(REASON);
+    if (refuseUnderWay(socket, verdict, options.realm, REASON)) options.ended(REASON);
   });
   await inTurns(options.webSockets(), async (stream) => {
     const verdict = await verdictNow(options, stream.permit);

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Answer } from "../../core/request/answer.ts";
-import { type ErrorCode, type GateError, errorRow } from "../../core/request/errors.ts";
+import { type GateError, errorRow } from "../../core/request/errors.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 import type { RateVerdict } from "../../core/request/rate-limit.ts";
@@ -48,7 +48,7 @@ export function errorAnswer(
 ): Answer {
   const row = errorRow(error.code);
   const extra: string[] = [];
-  if (row.challenge) extra.push("WWW-Authenticate", challenge(error.code, realm));
+  if (row.challenge) extra.push("WWW-Authenticate", challenge(error, realm));
   if (row.proxyStatus !== undefined) {
     extra.push("Proxy-Status", `${PRODUCT}; error=${row.proxyStatus}`);
   }
@@ -60,10 +60,11 @@ export function errorAnswer(
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3). */
-function challenge(code: ErrorCode, realm: string): string {
+function challenge({ code, scope }: GateError, realm: string): string {
   const { bearerError } = errorRow(code);
-  const parameter = bearerError === undefined ? "" : `, error="${bearerError}"`;
-  return `Bearer realm="${realm}"${parameter}`;
+  const error = bearerError === undefined ? "" : `, error="${bearerError}"`;
+  const needed = scope === undefined ? "" : `, scope="${scope}"`;
+  return `Bearer realm="${realm}"${error}${needed}`;
 }
 
 /**

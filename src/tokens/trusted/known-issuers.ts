@@ -3,6 +3,7 @@ import type { KeySource } from "../keys/key-set.ts";
 import type { SigningKeys } from "../keys/key-ring.ts";
 import type { OwnKeys } from "../keys/own-keys.ts";
 import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
+import { typeName } from "../verify/token-text.ts";
 import { TrustedKeys } from "./trusted-keys.ts";
 
 /** The accepted issuers: our own and trusted ones. */
@@ -39,7 +40,7 @@ export function knownIssuers(
   const issuers = new Map<string, KnownIssuer>();
   issuers.set(issuer, {
     name: issuer,
-    audience,
+    audiences: [audience],
     skewMs: 0,
     issuedAheadMs: OWN_CLOCK_SKEW_MS,
     keys: own,
@@ -50,9 +51,12 @@ export function knownIssuers(
       if (issuers.has(each.issuer)) throw new Error(`The issuer ${each.issuer} is named twice`);
       issuers.set(each.issuer, {
         name: each.issuer,
-        audience: each.audience,
+        audiences: typeof each.audience === "string" ? [each.audience] : each.audience,
         skewMs: clockSkewMs,
         issuedAheadMs: clockSkewMs,
+        maxLifetimeMs: each.maxLifetimeMs,
+        types: each.types?.map(typeName),
+        mapping: each.claims,
         keys: sources.open(each, context.changed),
       });
     }

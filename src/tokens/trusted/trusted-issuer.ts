@@ -1,4 +1,5 @@
 import type { Log } from "../../core/log.ts";
+import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 
@@ -20,11 +21,18 @@ export interface KeySetAddress {
 export interface TrustedIssuer {
   /** Compared with `iss` byte by byte. */
   readonly issuer: string;
-  readonly audience: string;
+  /** One, or any of several. */
+  readonly audience: string | readonly string[];
   /** Where its public keys are: an address to fetch them from, or a file to watch. */
   readonly jwks: KeySetAddress | { readonly file: string };
   readonly algorithms: readonly AsymmetricAlgorithm[];
   readonly clockSkewMs: number;
+  /** The longest time from `iat` to `exp`, in milliseconds. */
+  readonly maxLifetimeMs?: number | undefined;
+  /** Accepted values of `typ`; left out, those of any access token. */
+  readonly types?: readonly string[] | undefined;
+  /** The claims that hold subject and groups. */
+  readonly claims?: ClaimMapping | undefined;
 }
 
 /** What a source of trusted keys needs. */

@@ -1,31 +1,81 @@
-import type { IdentityClaims } from "../../core/request/identity.ts";
-import type { Expectations, TokenRefusalReason } from "../../core/request/token-verifier.ts";
+import type { ClaimValue, IdentityClaims } from "../../core/request/identity.ts";
+import type {
+  ClaimMapping,
+  Expectations,
+  NeededClaims,
+  TokenRefusalReason,
+} from "../../core/request/token-verifier.ts";
+import { claimAt, keptValue, scopesOf } from "./claim-value.ts";
 
 const LONGEST_SUBJECT = 255;
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/** Checks the claims (RFC 7519 §4.1) at a time in milliseconds since the epoch. `iss` has been looked at before. */
+/**
+ * Checks the claims (RFC 7519 §4.1) at a time in milliseconds since the epoch. `iss` has been looked at before.
+ * @param needed what is kept besides the claims that every identity has.
+ */
 export function readClaims(
-  payload: Record<string, unknown>,
+  payload: Readonly<Record<string, unknown>>,
   issuer: string,
-  { audience, skewMs, issuedAheadMs }: Expectations,
+  expected: Expectations,
   nowMs: number,
+  needed: NeededClaims = NO_CLAIMS,
 ): IdentityClaims | TokenRefusalReason {
-  const { aud, exp, nbf, iat, jti, sub, groups = [] } = payload;
-  if (typeof sub !== "string" || !isName(sub) || sub.length > LONGEST_SUBJECT) return "malformed";
-  if (!isTexts(groups) || !groups.every(isName)) return "malformed";
+  const { aud, exp, nbf, iat, jti } = payload;
+  const { audiences, skewMs, issuedAheadMs, maxLifetimeMs } = expected;
+  const caller = callerOf(payload, expected.mapping);
+  if (caller === undefined) return "malformed";
   if (nbf !== undefined && !isDate(nbf)) return "malformed";
   if (iat !== undefined && !isDate(iat)) return "malformed";
   if (exp !== undefined && !isDate(exp)) return "malformed";
-  if (aud !== audience && !(isTexts(aud) && aud.includes(audience))) return "audience";
+  if (!audiences.some((one) => aud === one || (isTexts(aud) && aud.includes(one)))) {
+    return "audience";
+  }
   if (exp === undefined) return "no_expiry";
   const acceptedUntil = exp * 1000 + skewMs;
   if (nowMs >= acceptedUntil) return "expired";
   if (nbf !== undefined && nbf * 1000 > nowMs + skewMs) return "not_yet_valid";
   if (iat !== undefined && iat * 1000 > nowMs + issuedAheadMs) return "not_yet_valid";
+  if (maxLifetimeMs !== undefined && !(iat !== undefined && (exp - iat) * 1000 <= maxLifetimeMs)) {
+    return "lifetime";
+  }
   const tokenId = typeof jti === "string" ? jti : undefined;
-  return { subject: sub, groups, issuer, expiresAt: exp, acceptedUntil, tokenId, issuedAt: iat };
+  return {
+    ...{ ...caller, issuer, expiresAt: exp, acceptedUntil, tokenId, issuedAt: iat },
+    scopes: needed.scopes ? scopesOf(payload) : undefined,
+    claims: needed.names.length === 0 ? undefined : keptClaims(payload, needed.names),
+  };
+}
+
+const NO_CLAIMS: NeededClaims = { scopes: false, names: [] };
+
+/** Who the caller is; undefined if a name is not well formed. */
+function callerOf(
+  payload: Readonly<Record<string, unknown>>,
+  { subject: subjectClaim = "sub", groups: groupsClaim = "groups" }: ClaimMapping = {},
+): Pick<IdentityClaims, "subject" | "groups"> | undefined {
+  const subject = claimAt(payload, subjectClaim);
+  if (typeof subject !== "string" || !isName(subject) || subject.length > LONGEST_SUBJECT) {
+    return undefined;
+  }
+  const written = claimAt(payload, groupsClaim);
+  if (written === undefined) return { subject, groups: [] };
+  // One group may stand alone, but not under the standard name, which is a list.
+  const groups = typeof written === "string" && groupsClaim !== "groups" ? [written] : written;
+  return isTexts(groups) && groups.every(isName) ? { subject, groups } : undefined;
+}
+
+function keptClaims(
+  payload: Readonly<Record<string, unknown>>,
+  names: readonly string[],
+): ReadonlyMap<string, ClaimValue> {
+  const kept = new Map<string, ClaimValue>();
+  for (const name of names) {
+    const value = keptValue(claimAt(payload, name));
+    if (value !== undefined) kept.set(name, value);
+  }
+  return kept;
 }
 
 /** A NumericDate (RFC 7519 §2). JSON lets `1e400` through, which is infinite and would never end. */
@@ -51,11 +101,19 @@ const WANTED = {
 } as const;
 
 /** The claims that have a form which is never accepted, each with what it must be. */
-export function claimFaults(claims: Readonly<Record<string, unknown>>): string[] {
-  return Object.entries(WANTED).flatMap(([name, wanted]) => {
+export function claimFaults(
+  claims: Readonly<Record<string, unknown>>,
+  mapping: ClaimMapping = {},
+): string[] {
+  const { subject = "sub", groups = "groups" } = mapping;
+  const names = [subject, groups, "nbf", "iat", "exp"];
+  return Object.values(WANTED).flatMap((wanted, index) => {
+    const name = names[index] ?? "";
     // Each by itself among others that are good; a claim that is not there is judged as missing.
-    const alone = { sub: "a", aud: "a", exp: Number.MAX_SAFE_INTEGER, [name]: claims[name] };
-    const read = readClaims(alone, "", { audience: "a", skewMs: 0, issuedAheadMs: 0 }, 0);
+    const good = { [subject]: "a", aud: "a", exp: Number.MAX_SAFE_INTEGER };
+    const alone = { ...good, [name]: claimAt(claims, name) };
+    const anything = { audiences: ["a"], skewMs: 0, issuedAheadMs: 0, mapping };
+    const read = readClaims(alone, "", anything, 0);
     return read === "malformed" ? [`"${name}" ${wanted}`] : [];
   });
 }

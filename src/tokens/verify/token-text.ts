@@ -6,11 +6,13 @@ import { isSigningAlgorithm, type SigningAlgorithm } from "../keys/algorithms.ts
 export interface UnverifiedToken {
   readonly algorithm: SigningAlgorithm;
   readonly kid: string | undefined;
+  /** `typ` in lower case, without `application/` (RFC 7515 §4.1.9); undefined if there is none. */
+  readonly type: string | undefined;
   readonly payload: Record<string, unknown>;
 }
 
 // RFC 9068 §2.1 and RFC 8725 §3.11: a token of another kind, a logout token say, is not an access token.
-const TYPES: readonly string[] = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"];
+const ACCESS_TOKEN_TYPES: readonly string[] = ["jwt", "at+jwt"];
 /** Header fields that change what is signed or how it is read. */
 const EXTENSIONS: readonly string[] = ["crit", "b64", "zip"];
 const PARTS = ["header", "payload", "signature"] as const;
@@ -21,8 +23,12 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * to themselves again, so that no two texts are the same bytes. Two may still bear the same claims: beside an ECDSA signature
  * (r, s) the twin (r, n-s) is valid, which anybody can make. Extensions that change what is signed or how it is read (`crit`,
  * `b64`, `zip`) are refused; keys that a token brings along (`jwk`, `jku`, `x5c`, `x5u`) are not looked at.
+ * @param types values of `typ` that some issuer may use besides those of access tokens.
  */
-export function readToken(token: string): UnverifiedToken | TokenRefusal {
+export function readToken(
+  token: string,
+  types: readonly string[] = [],
+): UnverifiedToken | TokenRefusal {
   const parts = token.split(".", PARTS.length + 1);
   if (parts.length !== PARTS.length) {
     const count = parts.length < PARTS.length ? parts.length : `more than ${PARTS.length}`;
@@ -39,7 +45,7 @@ export function readToken(token: string): UnverifiedToken | TokenRefusal {
   const payload = jsonOf(bytes[1]);
   if (header === undefined) return malformed("the header is no JSON object with every name once");
   if (payload === undefined) return malformed("the payload is no JSON object with every name once");
-  return readHeader(header, payload);
+  return readHeader(header, payload, types);
 }
 
 /** What can be read of a token, its header and its claims. Nothing of it is proven, nor well formed. */
@@ -56,6 +62,7 @@ export function readableParts(token: string): {
 function readHeader(
   header: Record<string, unknown>,
   payload: Record<string, unknown>,
+  types: readonly string[],
 ): UnverifiedToken | TokenRefusal {
   const extension = EXTENSIONS.find((name) => name in header);
   if (extension !== undefined) {
@@ -64,12 +71,37 @@ function readHeader(
   const { alg, kid, typ } = header;
   if (typeof alg !== "string") return malformed('the header has no "alg"');
   if (kid !== undefined && typeof kid !== "string") return malformed('"kid" is no text');
-  if (typ !== undefined && !(typeof typ === "string" && TYPES.includes(typ.toLowerCase()))) {
-    return malformed('"typ" says that it is no access token');
+  const type = typeof typ === "string" ? typeName(typ) : undefined;
+  if (typ !== undefined && !(isAccessToken(type) || (type !== undefined && types.includes(type)))) {
+    return malformed(NO_ACCESS_TOKEN);
   }
-  if (isSigningAlgorithm(alg)) return { algorithm: alg, kid, payload };
+  if (isSigningAlgorithm(alg)) return { algorithm: alg, kid, type, payload };
   const detail = '"alg" is no signature algorithm that is supported';
   return { step: "form", reason: "algorithm", detail };
+}
+
+const NO_ACCESS_TOKEN = '"typ" says that it is no access token';
+
+/** A `typ` as it is compared: media types are case-insensitive, and `application/` may be left out. */
+export function typeName(typ: string): string {
+  return typ.toLowerCase().replace(/^application\//, "");
+}
+
+function isAccessToken(type: string | undefined): boolean {
+  return type !== undefined && ACCESS_TOKEN_TYPES.includes(type);
+}
+
+/** Refuses a token whose `typ` its issuer may not use. @param types those that it may; undefined for any access token. */
+export function typeFault(
+  { type }: UnverifiedToken,
+  types: readonly string[] | undefined,
+): TokenRefusal | undefined {
+  if (types === undefined) {
+    return type === undefined || isAccessToken(type) ? undefined : malformed(NO_ACCESS_TOKEN);
+  }
+  return type !== undefined && types.includes(type)
+    ? undefined
+    : { step: "claims", reason: "type" };
 }
 
 function malformed(detail: string): TokenRefusal {

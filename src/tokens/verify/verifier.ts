@@ -5,6 +5,7 @@ import { Identity, type IdentityClaims, mintIdentity } from "../../core/request/
 import { NOTHING_REVOKED, type Revocations } from "../../core/revocation.ts";
 import type { Log } from "../../core/log.ts";
 import type {
+  NeededClaims,
   TokenRefusal,
   TokenVerdict,
   TokenVerifier,
@@ -17,7 +18,7 @@ import { readClaims } from "./claims.ts";
 import { type KeySource, selectKey, type VerificationKey } from "../keys/key-set.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/known-issuers.ts";
 import { isSignedWith } from "./signature.ts";
-import { readToken, type UnverifiedToken } from "./token-text.ts";
+import { readToken, typeFault, type UnverifiedToken } from "./token-text.ts";
 import { bytesOf, keepProven, VerifiedToken } from "./verified-token.ts";
 
 export interface TokenVerifierOptions extends IssuerOptions {
@@ -27,6 +28,8 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly cacheBytes: number;
   /** Maximum length of a token. */
   readonly maxBytes: number;
+  /** What a verified token keeps of its claims; left out, what every identity has. */
+  readonly needed?: NeededClaims | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Called when the keys of an issuer have changed. */
@@ -80,6 +83,8 @@ export class CachingTokenVerifier implements TokenVerifier {
   readonly #share: LoopBudget;
   readonly #revocations: Revocations;
   readonly #stopListening: () => void;
+  /** Every `typ` that some issuer may use. */
+  readonly #types: readonly string[];
   #generation = newGeneration();
 
   /** @throws ConfigError when a file of trusted keys is unusable. */
@@ -94,6 +99,7 @@ export class CachingTokenVerifier implements TokenVerifier {
     });
     this.#share = new LoopBudget(clock, SIGNATURES_MS);
     this.#issuers = knownIssuers(options, { clock, log, changed: () => this.#keysChanged() });
+    this.#types = [...this.#issuers.values()].flatMap(({ types }) => types ?? []);
     // The last token of a connection is not looked up, so each has to be looked up once.
     this.#stopListening = this.#revocations.onChange(() => {
       this.#generation = { ...this.#generation, last: new WeakMap() };
@@ -150,12 +156,15 @@ export class CachingTokenVerifier implements TokenVerifier {
   /** Checks the signature last, because it costs more than all the rest. */
   #check(token: string, digest: string): TokenVerdict | Promise<TokenVerdict> {
     if (this.#generation.forged.has(digest)) return WRONG_SIGNATURE;
-    const read = readToken(token);
+    const read = readToken(token, this.#types);
     if ("reason" in read) return read;
     const { iss } = read.payload;
     const issuer = typeof iss === "string" ? this.#issuers.get(iss) : undefined;
     if (issuer === undefined) return UNKNOWN_ISSUER;
-    const claims = readClaims(read.payload, issuer.name, issuer, this.#options.clock.now());
+    const misused = typeFault(read, issuer.types);
+    if (misused !== undefined) return { ...misused, expected: issuer };
+    const { clock, needed } = this.#options;
+    const claims = readClaims(read.payload, issuer.name, issuer, clock.now(), needed);
     if (typeof claims === "string") return { step: "claims", reason: claims, expected: issuer };
     const key = findKey(issuer.keys, read);
     if (key === "algorithm") return { step: "key", reason: key };

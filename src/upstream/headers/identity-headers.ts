@@ -1,10 +1,12 @@
-import type { Identity } from "../../core/request/identity.ts";
+import type { ClaimValue, Identity } from "../../core/request/identity.ts";
 
 /** The headers that carry the identity to the backend; undefined for those that are not sent. */
 export interface IdentityHeaderNames {
   readonly subject: string;
   readonly groups?: string | undefined;
   readonly issuer?: string | undefined;
+  /** More headers, each with the claim that it carries. */
+  readonly claims?: Readonly<Record<string, string>> | undefined;
 }
 
 export const IDENTITY_PRESETS = {
@@ -60,5 +62,14 @@ function identityHeaders(names: IdentityHeaderNames, identity: Identity): readon
   const headers = [names.subject, fieldValue(identity.subject)];
   if (names.groups !== undefined) headers.push(names.groups, listValue(identity.groups));
   if (names.issuer !== undefined) headers.push(names.issuer, fieldValue(identity.issuer));
+  for (const [header, claim] of Object.entries(names.claims ?? {})) {
+    const value = identity.claims?.get(claim);
+    if (value !== undefined) headers.push(header, claimValue(value));
+  }
   return headers;
+}
+
+/** One value, or the values of a list with commas between. */
+function claimValue(value: ClaimValue): string {
+  return typeof value === "object" ? listValue(value.map(String)) : fieldValue(String(value));
 }

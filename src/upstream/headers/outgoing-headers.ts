@@ -60,7 +60,8 @@ class Dispositions {
   readonly #ours: ReadonlySet<string>;
 
   constructor(names: IdentityHeaderNames) {
-    const identityNames = [names.subject, names.groups, names.issuer]
+    const claimNames = Object.keys(names.claims ?? {});
+    const identityNames = [names.subject, names.groups, names.issuer, ...claimNames]
       .filter((name) => name !== undefined)
       .map(foldedName);
     this.#ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...identityNames, "authorization"]);

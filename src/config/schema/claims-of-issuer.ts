@@ -1,0 +1,34 @@
+import { z } from "zod";
+import { claimName, duration, text } from "./fields.ts";
+
+/** What the tokens of an issuer in `tokens.trusted` say, and where. */
+
+const TEN_YEARS = 3660 * 24 * 3_600_000;
+
+export function audience() {
+  return z
+    .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
+    .describe("Expected aud of the tokens: one, or any of several");
+}
+
+export function claimsOfIssuer() {
+  return {
+    claims: z
+      .strictObject({
+        subject: claimName().exactOptional().describe("Claim with the caller's name; default: sub"),
+        groups: claimName()
+          .exactOptional()
+          .describe("Claim with the caller's groups, a list or one text; default: groups"),
+      })
+      .exactOptional()
+      .describe("Where the tokens have what others have in sub and groups"),
+    types: z
+      .array(text())
+      .min(1)
+      .exactOptional()
+      .describe("Accepted typ, such as at+jwt; default: JWT, at+jwt, or none"),
+    maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
+      .exactOptional()
+      .describe("Longest time from iat to exp; a token without iat is then refused"),
+  };
+}

@@ -1,0 +1,71 @@
+import { z } from "zod";
+import { claimName, text } from "./fields.ts";
+
+/** What a route requires of callers: `routes[].require`. */
+
+/** RFC 6749 §3.3. */
+const SCOPE = /^[!#-[\]-~]+$/;
+/** A claim is compared with these, by value and type. */
+const scalar = () =>
+  z.union([text(), z.number(), z.boolean()], {
+    error: "must be a text, a number, true or false",
+  });
+
+export function requirements() {
+  return z
+    .strictObject({
+      groups: names("group", text).exactOptional().describe("Groups of the caller"),
+      scopes: names("scope", scope)
+        .exactOptional()
+        .describe("Scopes of the token: scope or scp, a text with blanks between or a list"),
+      claims: z
+        .array(claim())
+        .min(1)
+        .exactOptional()
+        .describe("Claims of the token; every entry must hold. A list must contain the value"),
+      issuers: z
+        .array(text())
+        .min(1)
+        .exactOptional()
+        .describe("The token must be of one of these issuers"),
+    })
+    .refine(
+      (require) => Object.keys(require).length > 0,
+      "must ask for something: groups, scopes, claims or issuers",
+    );
+}
+
+function scope() {
+  return z.string().regex(SCOPE, "must be a scope: no blanks, quotes or backslashes");
+}
+
+function names(what: string, name: () => z.ZodString) {
+  return z
+    .strictObject(
+      {
+        any: z.array(name()).min(1).exactOptional().describe("The caller needs one of these"),
+        all: z.array(name()).min(1).exactOptional().describe("The caller needs all of these"),
+      },
+      {
+        error: ({ code, input }) =>
+          code === "invalid_type" && (Array.isArray(input) || typeof input === "string")
+            ? `must say whether one or every ${what} is needed: write { any: [admin] } or { all: [admin] }`
+            : undefined,
+      },
+    )
+    .refine(({ any, all }) => any !== undefined || all !== undefined, "needs any or all");
+}
+
+function claim() {
+  return z
+    .strictObject({
+      claim: claimName().describe("Name of the claim; a.b is b in the object a"),
+      any: z.array(scalar()).min(1).exactOptional().describe("It must be one of these"),
+      all: z.array(scalar()).min(1).exactOptional().describe("A list must contain all of these"),
+      equals: scalar().exactOptional().describe("It must be this"),
+    })
+    .refine(
+      ({ any, all, equals }) => any !== undefined || all !== undefined || equals !== undefined,
+      "needs any, all or equals",
+    );
+}

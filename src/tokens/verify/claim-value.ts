@@ -1,0 +1,47 @@
+import type { ClaimScalar, ClaimValue } from "../../core/request/identity.ts";
+
+/**
+ * Finds a claim by its configured name. A name is taken as it stands, which may have dots (`https://example.com/roles`);
+ * if there is no such claim, the longest part of it in front of a dot that is the name of an object leads into that:
+ * `realm_access.roles`. Only a token's own members count, never those that every object inherits.
+ */
+export function claimAt(claims: Readonly<Record<string, unknown>>, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name];
+  for (let dot = name.lastIndexOf("."); dot > 0; dot = name.lastIndexOf(".", dot - 1)) {
+    const outer = name.slice(0, dot);
+    if (!Object.hasOwn(claims, outer)) continue;
+    const inner = claims[outer];
+    return isObject(inner) ? claimAt(inner, name.slice(dot + 1)) : undefined;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What is kept of a claim; undefined for what cannot be compared: an object, null. Of a list, its single values. */
+export function keptValue(value: unknown): ClaimValue | undefined {
+  if (isScalar(value)) return value;
+  return Array.isArray(value) ? value.filter(isScalar) : undefined;
+}
+
+function isScalar(value: unknown): value is ClaimScalar {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      // `1e400` is valid JSON.
+      return Number.isFinite(value);
+    default:
+      return false;
+  }
+}
+
+/** The scopes of a token: `scope`, else `scp`, each a text with blanks between (RFC 8693 §4.2) or a list. */
+export function scopesOf(claims: Readonly<Record<string, unknown>>): readonly string[] {
+  const written = Object.hasOwn(claims, "scope") ? claims["scope"] : claimAt(claims, "scp");
+  if (typeof written === "string") return written.split(" ").filter((scope) => scope !== "");
+  return Array.isArray(written) ? written.filter((scope) => typeof scope === "string") : [];
+}
