@@ -1,4 +1,6 @@
+import type { Snapshot } from "../config/snapshot.ts";
 import type { AdminPage } from "../core/admin-page.ts";
+import type { DryRunRequest, Explanation } from "../core/explanation.ts";
 import { createNetworks } from "../lib/http/networks.ts";
 import { type Admin, startAdmin } from "../server/admin/admin-server.ts";
 import { configPage } from "../server/admin/config-page.ts";
@@ -8,6 +10,7 @@ import { keySetPage } from "../server/endpoints/key-set-endpoint.ts";
 import { metricsPage } from "../server/admin/metrics-page.ts";
 import { probePages } from "../server/admin/probe-pages.ts";
 import { reloadPage } from "../server/admin/reload-page.ts";
+import { statusPages } from "../server/admin/status-page.ts";
 import { revokePage } from "../server/admin/revoke-page.ts";
 import { publishedKeys } from "../tokens/keys/published-keys.ts";
 import type { Reloader } from "./reload/reloader.ts";
@@ -19,6 +22,8 @@ export interface AdminSubject {
   /** Undefined if the configuration never changes. */
   readonly reloading: Reloader | undefined;
   /** Reports whether everything has started. */
+  /** The configuration that the process was started with. */
+  readonly effective: Snapshot["effective"];
   readonly started: () => boolean;
   readonly drain: () => void;
 }
@@ -42,20 +47,27 @@ export async function openAdmin(subject: AdminSubject): Promise<Admin | undefine
   return opened;
 }
 
-function pagesAbout({ service, reloading, started, drain }: AdminSubject): AdminPage[] {
+function pagesAbout(subject: AdminSubject): AdminPage[] {
+  const { service, reloading, started, drain } = subject;
   const { keys, probing, traffic, options, metrics } = service;
   const { clock } = options;
+  const explain = async (request: DryRunRequest): Promise<Explanation> => {
+    const { explain } = await import("./explanation/dry-run.ts");
+    const { configuration } = service;
+    return traffic.query((gate) => explain({ configuration, keys, clock }, gate, request));
+  };
+  const startedAt = clock.now();
   return [
+    ...statusPages(async () => {
+      const { collectStatus } = await import("./status/collect-status.ts");
+      return collectStatus({ ...subject, explain, startedAt });
+    }),
     ...(reloading === undefined
       ? []
       : [reloadPage(() => reloading.now()), configPage(() => reloading.inForce())]),
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(keys.verification)),
-    explainPage(async (request) => {
-      const { explain } = await import("./explanation/dry-run.ts");
-      const { configuration } = service;
-      return traffic.query((gate) => explain({ configuration, keys, clock }, gate, request));
-    }),
+    explainPage(explain),
     revokePage((query) => service.revoke(query)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
     ...drainPages({ state: () => service.state, begin: drain }),

@@ -6,6 +6,7 @@ import { createLog } from "../observe/log/application-log.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
 import { createMetrics } from "../observe/metrics/metrics.ts";
 import { createObserver } from "../observe/create-observer.ts";
+import { RecentLog } from "../observe/recent/recent-log.ts";
 import { warnUnsupported } from "../observe/tracing/open-tracing.ts";
 import { openAdmin } from "./admin-listener.ts";
 import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
@@ -67,7 +68,11 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     reloading?.close();
     return service.drain();
   };
-  const about = { service, reloading, started: () => started, drain: () => void drain() };
+  const about = {
+    ...{ service, reloading, effective: snapshot.effective },
+    started: () => started,
+    drain: () => void drain(),
+  };
   const admin = await openAdmin(about).catch(async (error: unknown) => {
     await service.abandon();
     throw error;
@@ -102,9 +107,10 @@ function createObservation(
   const log = createLog({ sink, level, clock });
   const logLinesDropped = (): number => sink.dropped();
   const metrics = createMetrics({ ...seriesOf(configuration), version, clock, logLinesDropped });
-  const observer = createObserver({ metrics, sink, clock, level, access });
+  const recent = new RecentLog(clock.now);
+  const observer = createObserver({ metrics, recent, sink, clock, level, access });
   const reloads = new ReloadStates((successful) => {
     metrics.configReloaded(successful, clock.now());
   });
-  return { sink, log, metrics, observer, reloads, clock };
+  return { sink, log, metrics, recent, observer, reloads, clock };
 }

@@ -7,6 +7,7 @@ import { createResponseIds } from "../lib/http/response-ids.ts";
 import { allocateCounters } from "../lib/async/shared-byte-counters.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
 import type { Metrics } from "../observe/metrics/metrics.ts";
+import type { RecentLog } from "../observe/recent/recent-log.ts";
 import { createLocalCounts } from "../server/listener/connection-counts.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/drain-pages.ts";
@@ -31,6 +32,7 @@ export interface Observation {
   readonly sink: LogSink;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly recent: RecentLog;
   readonly observer: Observer;
   /** Where each file that is reread on its own reports its state. */
   readonly reloads: ReloadStates;
@@ -101,7 +103,8 @@ export async function openService(
 
 /** Everything that serves clients under the configuration in force. */
 export class Service {
-  readonly #parts: Parts;
+  /** What it consists of. */
+  readonly parts: Parts;
   readonly #probing: Probing;
   readonly #certificate: ServedCertificate;
   #configuration: Configuration;
@@ -111,7 +114,7 @@ export class Service {
 
   constructor(parts: Parts) {
     const { observation, keys, traffic, options } = parts;
-    this.#parts = parts;
+    this.parts = parts;
     this.#configuration = options.configuration;
     this.#tls = options.tls;
     this.#certificate = new ServedCertificate(options.tls?.cert, observation);
@@ -135,20 +138,20 @@ export class Service {
   }
 
   get metrics(): Metrics {
-    return this.#parts.observation.metrics;
+    return this.parts.observation.metrics;
   }
 
   /** Options for listeners. */
   get options(): Pick<TrafficOptions, "log" | "nextId" | "buffered" | "clock"> {
-    return this.#parts.options;
+    return this.parts.options;
   }
 
   get keys(): WatchedKeys {
-    return this.#parts.keys;
+    return this.parts.keys;
   }
 
   get traffic(): Traffic {
-    return this.#parts.traffic;
+    return this.parts.traffic;
   }
 
   get probing(): Probing {
@@ -168,35 +171,35 @@ export class Service {
 
   /** The number of threads that serve clients; undefined if the main thread does. */
   workersAlive(): number | undefined {
-    return this.#parts.threads?.alive();
+    return this.parts.threads?.alive();
   }
 
   /** Permanent failures of threads. */
   failures(): readonly string[] {
-    return this.#parts.threads?.failures() ?? [];
+    return this.parts.threads?.failures() ?? [];
   }
 
   /** The exposition of the metrics of all threads. */
   metricsText(): Promise<string> {
-    const { threads, observation } = this.#parts;
+    const { threads, observation } = this.parts;
     const { metrics } = observation;
     return threads === undefined ? metrics.text() : threads.metricsText(metrics);
   }
 
   /** Revokes what an operator names. */
   revoke(query: RevocationQuery): Promise<RevocationResult> {
-    const { traffic, options } = this.#parts;
+    const { traffic, options } = this.parts;
     return traffic.query(({ tokens }) => revokeNamed(options, tokens, query));
   }
 
   /** Starts what the first login would wait for. */
   prepareLogins(): void {
-    this.#parts.logins.start();
+    this.parts.logins.start();
   }
 
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
   async apply(snapshot: Snapshot): Promise<void> {
-    const { observation, keys, logins, revoking, traffic, options } = this.#parts;
+    const { observation, keys, logins, revoking, traffic, options } = this.parts;
     const { log, metrics, clock } = observation;
     const { configuration, files } = snapshot;
     const tls = nextTls(snapshot, this.#tls);
@@ -226,19 +229,19 @@ export class Service {
   drain(): Promise<boolean> {
     if (this.#drained === undefined) {
       this.#state = "draining";
-      this.#drained = this.#parts.traffic.drain().finally(() => (this.#state = "drained"));
+      this.#drained = this.parts.traffic.drain().finally(() => (this.#state = "drained"));
     }
     return this.#drained;
   }
 
   /** Releases what is left after the drain. */
   async close(): Promise<void> {
-    this.#parts.keys.close();
-    await Promise.all([this.#parts.logins.close(), this.#parts.revoking.close()]);
+    this.parts.keys.close();
+    await Promise.all([this.parts.logins.close(), this.parts.revoking.close()]);
   }
 
   /** Terminates at once, whatever runs. */
   async abandon(): Promise<void> {
-    await Promise.all([this.#parts.traffic.abandon(), this.close()]);
+    await Promise.all([this.parts.traffic.abandon(), this.close()]);
   }
 }

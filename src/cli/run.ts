@@ -57,6 +57,10 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       summary: "ask a running proxy whether it is ready",
       load: async () => (await import("./healthcheck.ts")).healthcheck,
     },
+    top: {
+      summary: "show the status of a running proxy",
+      load: async () => (await import("./top/top.ts")).top,
+    },
     drain: {
       summary: "drain a running proxy, and wait for it",
       load: async () => (await import("./drain.ts")).drain,

@@ -15,6 +15,8 @@ interface AdminTextResponse {
   readonly type: string;
   /** A buffer if many may get the same response: it is then held once, however many clients have yet to read it. */
   readonly body: string | Buffer;
+  /** Further header fields. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A JSON response. The listener adds the `id`. */

@@ -12,4 +12,8 @@ export interface IssuerState {
     readonly succeeded: number;
     readonly failed: number;
   };
+  /** How many usable keys are loaded. */
+  readonly keys: number;
+  /** When they were last read or fetched, wall clock in milliseconds since the epoch; undefined if never. */
+  readonly readAt: number | undefined;
 }

@@ -6,6 +6,7 @@ import { upstreamsOf } from "../../src/app/from-files.ts";
 import { takeSnapshot } from "../../src/config/snapshot.ts";
 import { GateError } from "../../src/core/request/errors.ts";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
+import { RecentLog } from "../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../src/observe/create-observer.ts";
 import { createLocalCounts } from "../../src/server/listener/connection-counts.ts";
 import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
@@ -34,7 +35,8 @@ async function start(jwksUrl: string) {
   const upstreams = upstreamsOf(configuration, files.text);
   const [clock, log, { sink }] = [setClock(), recordedLog(), keptLines()];
   const metrics = createMetrics({ routes: [], upstreams: ["app"], version: "0.0.0", clock });
-  const observer = createObserver({ metrics, sink, clock, level: "error", access: "all" });
+  const recent = new RecentLog(clock.now);
+  const observer = createObserver({ metrics, recent, sink, clock, level: "error", access: "all" });
   const traffic = await startTraffic({
     buffered: openLedger({ configuration, observer, clock, log }),
     ...{ configuration, upstreams, version: "0.0.0", tls: undefined, port: 0 },

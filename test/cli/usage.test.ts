@@ -16,6 +16,7 @@ const COMMANDS = [
   "hash-password",
   "keys",
   "healthcheck",
+  "top",
   "drain",
   "selftest",
   "schema",

@@ -19,7 +19,8 @@ beforeAll(async () => {
   const metrics = createMetrics({ routes: ["orders"], upstreams: ["app"], version: "1.2.3" });
   metrics.certificateNotAfter(1);
   const fetches = { fetchedAt: 1, stale: false, succeeded: 1, failed: 1 };
-  metrics.gauges.issuers = () => [{ issuer: "https://id.example.com", usable: true, fetches }];
+  const usable = { usable: true, keys: 1, readAt: 1 };
+  metrics.gauges.issuers = () => [{ issuer: "https://id.example.com", ...usable, fetches }];
   for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"]) {
     metrics.requestStarted();
     metrics.requestFinished(outcomeWith({ method }));

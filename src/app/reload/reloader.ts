@@ -1,5 +1,10 @@
 import { changedKeys, restartKeys } from "../../config/effective/changes.ts";
-import { type ConfigurationInForce, inForce } from "../../config/effective/in-force.ts";
+import {
+  changedValues,
+  type ConfigurationInForce,
+  inForce,
+  type ValueChange,
+} from "../../config/effective/in-force.ts";
 import type { InForce, Snapshot } from "../../config/snapshot.ts";
 import { ConfigError, firstProblems, withoutSource } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
@@ -16,6 +21,14 @@ export interface ReloadOptions {
   /** Called after every attempt. */
   readonly reloaded: (successful: boolean) => void;
   readonly log: Log;
+}
+
+/** How the last reload ended. */
+export interface LastReload {
+  /** Wall clock, in milliseconds since the epoch. */
+  readonly at: number;
+  readonly result: ReloadResult;
+  readonly changes: readonly ValueChange[];
 }
 
 /** Wait after a change, in milliseconds: certificate and key are often written one after the other. */
@@ -47,6 +60,9 @@ export class Reloader {
   #closed = false;
   /** The error logged last, so that retries do not repeat it. */
   #loggedError: string | undefined;
+  #latest: { readonly at: number; readonly result: ReloadResult } | undefined;
+  /** What the last successful reload replaced. */
+  #before: Remembered | undefined;
 
   constructor({ start, ...options }: ReloadOptions) {
     this.#options = options;
@@ -72,6 +88,16 @@ export class Reloader {
     return { ...inForce(start.effective(), last.effective(), needRestart), needRestart };
   }
 
+  /** The last reload that failed or changed something; undefined if there was none. */
+  lastReload(): LastReload | undefined {
+    if (this.#latest === undefined) return undefined;
+    const values = (of: Remembered | undefined) =>
+      of && inForce(of.effective(), of.effective(), []);
+    const [before, after] = [values(this.#before)?.values ?? [], values(this.#last)?.values ?? []];
+    const { at, result } = this.#latest;
+    return { at, result, changes: result.successful ? changedValues(before, after) : [] };
+  }
+
   /** Stops watching files. */
   close(): void {
     this.#closed = true;
@@ -91,10 +117,17 @@ export class Reloader {
     try {
       const snapshot = await this.#options.read(this.#last);
       await this.#options.apply(snapshot);
-      return this.#succeeded(remember(snapshot));
+      return this.#ended(this.#succeeded(remember(snapshot)));
     } catch (error) {
-      return this.#failed(error);
+      return this.#ended(this.#failed(error));
     }
+  }
+
+  #ended(result: ReloadResult): ReloadResult {
+    const same = result.successful && result.changed.length + result.files.length === 0;
+    const repaired = this.#latest?.result.successful === false;
+    if (!same || repaired) this.#latest = { at: Date.now(), result };
+    return result;
   }
 
   #succeeded(latest: Remembered): ReloadResult {
@@ -105,6 +138,7 @@ export class Reloader {
       (file) => before.followed.get(file) !== latest.followed.get(file),
     );
     const atRestart = restartKeys(changedKeys(this.#start.written, latest.written));
+    if (changed.length + files.length > 0) this.#before = before;
     this.#last = latest;
     this.#loggedError = undefined;
     if (!this.#closed) this.#following.follow(latest.followed);

@@ -2,6 +2,7 @@ import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
+import type { RecentEvents } from "../../core/recent.ts";
 import type { LoginService } from "../../core/login.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
@@ -12,6 +13,7 @@ import { createLog } from "../../observe/log/application-log.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
 import { createObserver } from "../../observe/create-observer.ts";
+import { RecentLog } from "../../observe/recent/recent-log.ts";
 import { type SharedCounts, attachSharedCounts } from "../../server/listener/connection-counts.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
 import { ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
@@ -62,6 +64,12 @@ export type MainApi = {
   readonly log: (lines: readonly string[], bytes: number) => void;
 };
 
+/** What a thread saw lately, and the state of its trusted issuers. */
+export interface ThreadRecent {
+  readonly events: RecentEvents;
+  readonly issuers: readonly IssuerState[];
+}
+
 /** The functions of a traffic thread. */
 export type ThreadApi = ReturnType<typeof threadApi>;
 
@@ -93,13 +101,15 @@ interface ThreadParts {
   readonly traffic: Promise<Traffic>;
   readonly changes: PreparedChange;
   readonly metrics: Metrics;
+  readonly recent: RecentLog;
   readonly sink: LogSink;
   readonly keys: ReplaceableKeys;
   readonly revocations: RevocationList;
   close(): void;
 }
 
-function threadApi({ traffic, changes, metrics, sink, keys, revocations, close }: ThreadParts) {
+function threadApi(parts: ThreadParts) {
+  const { traffic, changes, metrics, sink, keys, revocations, close } = parts;
   return {
     prepare: (changed: TrafficChange) => changes.prepare(changed),
     commit: () => changes.commit(),
@@ -107,6 +117,10 @@ function threadApi({ traffic, changes, metrics, sink, keys, revocations, close }
     keys: (ring: KeyRing) => keys.replace(ring),
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
+    recent: async (): Promise<ThreadRecent> => ({
+      events: parts.recent.events(),
+      issuers: (await traffic).issuers(),
+    }),
     /** The last call. Returns the counts as well, which cannot be fetched afterwards. */
     async drain(): Promise<{ readonly finished: boolean; readonly metrics: readonly object[] }> {
       const finished = await (await traffic).drain();
@@ -134,7 +148,8 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
   const log = createLog({ sink, level, clock });
   const metrics = createMetrics({ ...seriesOf(configuration), version, clock, process: false });
-  const observer = createObserver({ metrics, sink, clock, level, access });
+  const recent = new RecentLog(clock.now);
+  const observer = createObserver({ metrics, recent, sink, clock, level, access });
   const reloads = new ReloadStates((successful) => main.notify("reloaded", successful));
   const shared = { memory: weights, row: index + 1 };
   const buffered = openLedger({ configuration, shared, observer, clock, log });
@@ -155,9 +170,8 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     ({ configuration } = changed);
     metrics.add(seriesOf(configuration));
   });
-  const close = (): void => port.close();
-  const parts = { traffic: starting, changes, metrics, sink, keys, revocations, close };
-  expose(port, threadApi(parts), ERROR_CODEC);
+  const parts = { traffic: starting, changes, metrics, recent, sink, keys, revocations };
+  expose(port, threadApi({ ...parts, close: () => port.close() }), ERROR_CODEC);
   const traffic = await starting;
   // Only now: a thread that fails to start must terminate.
   const survive = (error: unknown): void => log.error("uncaught error", { error });

@@ -2,11 +2,13 @@ import type { Change } from "../../core/change.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
+import { type MetricObjects, totalsOf } from "../../observe/metrics/summed-counts.ts";
 import { createSharedCounts } from "../../server/listener/connection-counts.ts";
 import { openDryRunGate } from "../explanation/dry-run-gate.ts";
 import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
+import type { ThreadRecent } from "./thread.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
 
@@ -16,6 +18,10 @@ export interface Threads extends Traffic {
   metricsText(own: Metrics): Promise<string>;
   /** The number of threads that serve clients. */
   alive(): number;
+  /** What each thread saw lately; undefined for a thread that does not answer. */
+  recent(): Promise<readonly (ThreadRecent | undefined)[]>;
+  /** The counts of this thread and all others together, as objects. */
+  metricObjects(own: Metrics): Promise<MetricObjects>;
   /** Permanent failures of threads. */
   failures(): readonly string[];
 }
@@ -68,22 +74,41 @@ export async function startThreads(
       clearInterval(checks);
       await Promise.all([dryRunGate.close(), ...threads.map((thread) => thread.abandon())]);
     },
-    async metricsText(own) {
-      const counted = await Promise.all(threads.map((thread) => thread.metrics()));
-      return own.textWith(counted.flat());
-    },
+    metricsText: async (own) => own.textWith(await countedIn(threads)),
+    metricObjects: async (own) => totalsOf([await own.json(), ...(await countedIn(threads))]),
+    recent: () => Promise.all(threads.map((thread) => thread.recent())),
     alive: () => threads.filter(({ alive }) => alive).length,
     failures: () => threads.flatMap(({ failure }) => failure ?? []),
   };
 }
 
-/** Returns each issuer once: usable if no thread lacks its keys. */
-function inAll(ofThreads: readonly (readonly IssuerState[])[]): IssuerState[] {
-  const usable = new Map<string, boolean>();
+async function countedIn(threads: readonly TrafficThread[]): Promise<MetricObjects[]> {
+  const counted = await Promise.all(threads.map((thread) => thread.metrics()));
+  return counted.flat();
+}
+
+/** Returns each issuer once, as the thread knows it that is worst off: usable if no thread lacks its keys. */
+export function inAll(ofThreads: readonly (readonly IssuerState[])[]): IssuerState[] {
+  const worst = new Map<string, IssuerState>();
   for (const state of ofThreads.flat()) {
-    usable.set(state.issuer, state.usable && (usable.get(state.issuer) ?? true));
+    const other = worst.get(state.issuer) ?? state;
+    const { fetches = state.fetches } = other;
+    worst.set(state.issuer, {
+      issuer: state.issuer,
+      ...(fetches && {
+        fetches: { ...fetches, stale: fetches.stale || state.fetches?.stale === true },
+      }),
+      usable: state.usable && other.usable,
+      keys: Math.min(state.keys, other.keys),
+      readAt: earlier(state.readAt, other.readAt),
+    });
   }
-  return Array.from(usable, ([issuer, each]) => ({ issuer, usable: each }));
+  return [...worst.values()];
+}
+
+/** The earlier of two times; undefined, which is never, if one is. */
+function earlier(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : Math.min(a, b);
 }
 
 /** Prepares all threads, or none. */

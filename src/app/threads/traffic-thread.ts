@@ -4,7 +4,7 @@ import { withTimeout } from "../../lib/async/with-timeout.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import { type MetricObjects, summedCounts } from "../../observe/metrics/summed-counts.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
-import type { ThreadApi } from "./thread.ts";
+import type { ThreadApi, ThreadRecent } from "./thread.ts";
 import { HUNG_CHECKS, ThreadHealth } from "./thread-health.ts";
 import { type ThreadPlacement, ThreadLife } from "./thread-life.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
@@ -128,6 +128,11 @@ export class TrafficThread {
     await withTimeout(this.#fetchCounts(), SCRAPE_MS, undefined);
     const [before, counted] = [this.#before, this.#counted];
     return [await before, counted];
+  }
+
+  /** Returns what it saw lately; undefined if it does not answer in time. */
+  recent(): Promise<ThreadRecent | undefined> {
+    return withTimeout(this.call("recent"), SCRAPE_MS, undefined);
   }
 
   /** Calls a function of the thread; resolves with undefined if it does not serve, or terminates meanwhile. */

@@ -1,4 +1,4 @@
-import { shellWord } from "../terminal/shell-word.ts";
+import { shellWord } from "../../lib/text/shell-word.ts";
 
 export interface DemoFacts {
   /** `https://127.0.0.1:8443` */

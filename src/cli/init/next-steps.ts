@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { shellWord } from "../terminal/shell-word.ts";
+import { shellWord } from "../../lib/text/shell-word.ts";
 import type { CreatedFile } from "./create-files.ts";
 import { ownCommand } from "./own-command.ts";
 import type { InitSettings } from "./settings.ts";

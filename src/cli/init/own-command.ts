@@ -1,6 +1,6 @@
 import { basename, dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { shellWord } from "../terminal/shell-word.ts";
+import { shellWord } from "../../lib/text/shell-word.ts";
 
 /** The arguments that start this program again: Node, the flags it was started with, and the script. */
 export function ownArguments(): readonly string[] {

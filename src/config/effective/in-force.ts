@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
 import { fingerprint } from "../../lib/files/fingerprint.ts";
 import { restartSections } from "./changes.ts";
 import type { Effective } from "./effective.ts";
 import { pathName } from "../path-problem.ts";
 
 /** One value in force. */
-interface ValueInForce {
+export interface ValueInForce {
   readonly key: string;
   /** As written in a file, with secrets masked. */
   readonly value: unknown;
@@ -38,6 +39,30 @@ export function inForce(
   ];
   const entries = values.map(({ key, value }) => [key, value]);
   return { values, hash: fingerprint(JSON.stringify(entries)) };
+}
+
+/** A value before and after; undefined where there was none. Secrets are masked. */
+export interface ValueChange {
+  readonly key: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** Returns the values that differ between two configurations, in the order of the later one. */
+export function changedValues(
+  before: readonly ValueInForce[],
+  after: readonly ValueInForce[],
+): ValueChange[] {
+  const old = new Map(before.map(({ key, value }) => [key, value]));
+  const changes = after.flatMap(({ key, value }) =>
+    isDeepStrictEqual(old.get(key), value) ? [] : [{ key, before: old.get(key), after: value }],
+  );
+  const kept = new Set(after.map(({ key }) => key));
+  const removed = before.filter(({ key }) => !kept.has(key));
+  return [
+    ...changes,
+    ...removed.map(({ key, value }) => ({ key, before: value, after: undefined })),
+  ];
 }
 
 function valuesOf({ values }: Effective): ValueInForce[] {

@@ -214,6 +214,7 @@ function send(
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "X-Request-Id": requestIdOf(headers["x-request-id"], response.id),
+    ...("headers" in answer ? answer.headers : {}),
     ...(allow === undefined ? {} : { Allow: allow }),
   });
   response.end(body);

@@ -15,6 +15,8 @@ export interface VerificationKey {
 export interface KeySource {
   /** The keys known now; undefined as long as none could be loaded. */
   current(): readonly VerificationKey[] | undefined;
+  /** When they were last read, wall clock in milliseconds since the epoch; undefined if never, or if not known here. */
+  readAt?(): number | undefined;
   /**
    * Fetches the keys again, unless that happened a moment ago. A failure keeps the known keys.
    *

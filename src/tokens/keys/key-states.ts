@@ -49,7 +49,8 @@ export async function keyStates(
   return { algorithm: known, keys };
 }
 
-function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
+/** Returns the state of one key of a ring at a time. */
+export function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
   if (nowMs >= key.verifiesUntil) return "over";
   if (keysAt(ring, nowMs).signing?.kid === key.kid) return "signing";
   return key.canSign && key.signsFrom > nowMs ? "published" : "verifying";

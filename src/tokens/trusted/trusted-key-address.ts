@@ -80,6 +80,10 @@ export class TrustedKeyAddress implements KeySource {
     return { fetchedAt: fetched?.fetchedAt, stale, ...this.#counts };
   }
 
+  readAt(): number | undefined {
+    return this.#fetched?.fetchedAt;
+  }
+
   async refresh(kid?: string): Promise<void> {
     const now = this.#context.clock.monotonic();
     if (this.#known !== undefined && kid !== undefined && this.#absent.rests(kid, now)) return;

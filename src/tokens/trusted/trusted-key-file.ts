@@ -1,5 +1,6 @@
 import { ConfigError } from "../../core/config-problem.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
+import type { Log } from "../../core/log.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { parsePositionedYaml } from "../../lib/files/positioned-yaml.ts";
 import { watchFile, type WatchedFile } from "../../lib/files/watched-file.ts";
@@ -14,7 +15,7 @@ import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
 export function openTrustedKeyFile(
   file: string,
   { issuer, algorithms }: TrustedIssuer,
-  { log, changed, reloaded }: TrustedKeysContext,
+  { clock, log, changed, reloaded }: TrustedKeysContext,
 ): KeySource {
   const broken = (error: unknown, content?: FileContent): void => {
     log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", {
@@ -32,7 +33,7 @@ export function openTrustedKeyFile(
         broken(error, content);
         return;
       }
-      logLoaded();
+      loaded();
       reloaded?.(true);
       if (known.fingerprint !== before.fingerprint) changed();
     },
@@ -45,20 +46,27 @@ export function openTrustedKeyFile(
     watched.close();
     throw error;
   }
-  logLoaded();
+  let readAt: number;
+  loaded();
 
-  function logLoaded(): void {
-    log.info("the keys of a trusted issuer were loaded", { issuer, keys: known.keys.length });
-    if (known.ignored.length > 0) {
-      log.warn("some keys of a trusted issuer were ignored", { issuer, reasons: known.ignored });
-    }
+  function loaded(): void {
+    readAt = clock.now();
+    logLoaded(issuer, known, log);
   }
 
   return {
     current: () => known.keys,
+    readAt: () => readAt,
     refresh: () => Promise.resolve(),
     close: () => watched.close(),
   };
+}
+
+function logLoaded(issuer: string, { keys, ignored }: JwkSet, log: Log): void {
+  log.info("the keys of a trusted issuer were loaded", { issuer, keys: keys.length });
+  if (ignored.length > 0) {
+    log.warn("some keys of a trusted issuer were ignored", { issuer, reasons: ignored });
+  }
 }
 
 /**

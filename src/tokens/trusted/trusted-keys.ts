@@ -75,10 +75,13 @@ export class TrustedKeys {
 
   /** All issuers that are trusted now. */
   states(): IssuerState[] {
-    return [...this.#shared.values()].map(({ issuer, source: { value: source } }) => ({
-      ...{ issuer, usable: (source.current()?.length ?? 0) > 0 },
-      ...(source instanceof TrustedKeyAddress ? { fetches: source.fetches } : {}),
-    }));
+    return [...this.#shared.values()].map(({ issuer, source: { value: source } }) => {
+      const keys = source.current()?.length ?? 0;
+      return {
+        ...{ issuer, usable: keys > 0, keys, readAt: source.readAt?.() },
+        ...(source instanceof TrustedKeyAddress ? { fetches: source.fetches } : {}),
+      };
+    });
   }
 
   #notify(): void {

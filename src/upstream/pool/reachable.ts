@@ -42,6 +42,11 @@ export function createReachabilityCheck(
   return async () => (clock.monotonic() < until ? known : flights.run("check", check));
 }
 
+/** Returns `ok`, or why the target of an address accepts no connection. Resolves within a second, never rejects. */
+export function reachState(address: string): Promise<string> {
+  return stateOf(originOf(address));
+}
+
 async function firstOf(origins: readonly TargetOrigin[]): Promise<string> {
   const states = await Promise.all(origins.map(stateOf));
   return states.find((state) => state === "ok") ?? states[0] ?? "no target";

@@ -11,6 +11,7 @@ import type { LoginAnswer, LoginService } from "../../../src/core/login.ts";
 import { systemClock as clock } from "../../../src/lib/clock.ts";
 import { allocateCounters } from "../../../src/lib/async/shared-byte-counters.ts";
 import { createMetrics } from "../../../src/observe/metrics/metrics.ts";
+import { RecentLog } from "../../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../../src/observe/create-observer.ts";
 import { createLocalCounts } from "../../../src/server/listener/connection-counts.ts";
 import { ReplaceableKeys } from "../../../src/tokens/keys/own-keys.ts";
@@ -63,7 +64,8 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
   const metrics = createMetrics({ routes: ["open"], upstreams: ["app"], version: "0.0.0", clock });
   const keys = new ReplaceableKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock);
   const states: boolean[] = [];
-  const observer = createObserver({ metrics, sink, clock, level: "error", access: "all" });
+  const recent = new RecentLog(clock.now);
+  const observer = createObserver({ metrics, recent, sink, clock, level: "error", access: "all" });
   const memory = allocateCounters(count + 1);
   const threads = await startThreads(
     {

@@ -1,0 +1,88 @@
+import { X509Certificate } from "node:crypto";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { describeProblem } from "../../core/config-problem.ts";
+import type {
+  StatusCertificate,
+  StatusKey,
+  StatusReload,
+  StatusRoute,
+  StatusUpstream,
+} from "../../core/status.ts";
+import { accessPolicyWords } from "../../policy/access-policy.ts";
+import { bySpecificity } from "../../policy/route-table.ts";
+import { stateOf } from "../../tokens/keys/key-states.ts";
+import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { reachState } from "../../upstream/pool/reachable.ts";
+import { routesOf } from "../gate/from-configuration.ts";
+import type { LastReload } from "../reload/reloader.ts";
+import type { Counted } from "./counted.ts";
+
+/** The sections of the status that take more than a line each. */
+
+const REQUESTS = "http_requests_total";
+
+export function routesIn(configuration: Configuration, counted: Counted): StatusRoute[] {
+  return bySpecificity(routesOf(configuration)).map((route) => ({
+    name: route.name,
+    hosts: route.hosts,
+    path: "exact" in route.path ? `=${route.path.exact}` : route.path.prefix,
+    methods: route.methods,
+    access: accessPolicyWords(route),
+    upstream: route.upstream,
+    requests: counted.sum(REQUESTS, { route: route.name }),
+    clientErrors: counted.sumOfClass(REQUESTS, { route: route.name }, 4),
+    serverErrors: counted.sumOfClass(REQUESTS, { route: route.name }, 5),
+  }));
+}
+
+/** Asks each target whether it accepts a connection. */
+export function upstreamsIn(
+  { upstreams }: Configuration,
+  counted: Counted,
+): Promise<StatusUpstream[]> {
+  return Promise.all(
+    Object.entries(upstreams).map(async ([name, { targets }]) => ({
+      name,
+      inFlight: counted.sum("upstream_requests_in_flight", { upstream: name }),
+      waiting: counted.sum("upstream_queue_length", { upstream: name }),
+      targets: await Promise.all(
+        targets.map(async (address) => {
+          const state = await reachState(address);
+          return { address, reachable: state === "ok", state };
+        }),
+      ),
+    })),
+  );
+}
+
+export function certificateIn(text: string | undefined): StatusCertificate | undefined {
+  if (text === undefined) return undefined;
+  const { subject, issuer, subjectAltName, validToDate } = new X509Certificate(text);
+  const line = (name: string): string => name.replaceAll("\n", ", ");
+  return {
+    subject: line(subject),
+    issuer: line(issuer),
+    names: subjectAltName ?? "",
+    notAfter: validToDate.getTime(),
+  };
+}
+
+/** Shows the keys without their material. */
+export function keysIn(ring: KeyRing, now: number): StatusKey[] {
+  return ring.map((key) => ({
+    kid: key.kid,
+    algorithm: key.algorithm,
+    state: stateOf(key, ring, now),
+    file: key.file,
+    madeAt: key.madeAt,
+    verifiesUntil: key.verifiesUntil === Infinity ? undefined : key.verifiesUntil,
+  }));
+}
+
+export function reloadIn(last: LastReload | undefined): StatusReload | undefined {
+  if (last === undefined) return undefined;
+  const { at, result, changes } = last;
+  return result.successful
+    ? { at, successful: true, changes, files: result.files, problems: [] }
+    : { at, successful: false, changes, files: [], problems: result.problems.map(describeProblem) };
+}

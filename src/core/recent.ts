@@ -1,0 +1,40 @@
+/** One request that Sallyport itself answered with an error. Texts that a client chooses are cut to a few hundred characters. */
+export interface RecentRefusal {
+  /** Wall clock, in milliseconds since the epoch. */
+  readonly at: number;
+  readonly id: number;
+  readonly requestId: string;
+  readonly client: string;
+  /** Empty, like `host` and `path`, if the request could not be read. */
+  readonly method: string;
+  readonly host: string;
+  /** Without the query; tokens in it are masked. */
+  readonly path: string;
+  readonly route: string;
+  readonly status: number;
+  /** The word that the access log has under `reason`. */
+  readonly reason: string;
+  readonly subject: string | undefined;
+  readonly protocol: string;
+}
+
+/** The events of one minute, counted by result or reason. Events that did not occur are left out. */
+export interface RecentMinute {
+  /** The beginning of the minute, in milliseconds since the epoch. */
+  readonly at: number;
+  readonly logins: Readonly<Record<string, number>>;
+  readonly refusals: Readonly<Record<string, number>>;
+}
+
+/** What happened lately. */
+export interface RecentEvents {
+  /** The last minutes without gaps, the current one last. */
+  readonly minutes: readonly RecentMinute[];
+  /** The last refusals, the newest first. */
+  readonly refusals: readonly RecentRefusal[];
+}
+
+/** How many minutes are kept. */
+export const RECENT_MINUTES = 30;
+/** How many refusals are kept. */
+export const RECENT_REFUSALS = 50;

@@ -1,0 +1,123 @@
+import type { Explanation } from "./explanation.ts";
+import type { RecentMinute, RecentRefusal } from "./recent.ts";
+
+/** Everything that the status page and `sallyport top` show. Times are in milliseconds since the epoch. Without secrets. */
+export interface Status {
+  readonly version: string;
+  readonly node: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly now: number;
+  readonly startedAt: number;
+  readonly state: "serving" | "draining" | "drained";
+  readonly ready: boolean;
+  readonly checks: readonly { name: string; passed: boolean; state: string }[];
+  /** Threads that serve clients: configured, alive, and those that answered for this report. */
+  readonly workers: { readonly count: number; readonly alive: number; readonly answered: number };
+  readonly memory: { readonly residentBytes: number; readonly bufferedBytes: number };
+  readonly traffic: StatusTraffic;
+  readonly routes: readonly StatusRoute[];
+  readonly upstreams: readonly StatusUpstream[];
+  /** Undefined without TLS. */
+  readonly certificate: StatusCertificate | undefined;
+  readonly keys: readonly StatusKey[];
+  readonly issuers: readonly StatusIssuer[];
+  /** Undefined if the configuration never changes, or has not yet. */
+  readonly reload: StatusReload | undefined;
+  readonly configuration: StatusConfiguration;
+  readonly minutes: readonly RecentMinute[];
+  readonly refusals: readonly StatusRefusal[];
+}
+
+/** Since the start. */
+interface StatusTraffic {
+  readonly requests: number;
+  readonly inFlight: number;
+  readonly webSockets: number;
+  readonly verifiedTokens: number;
+}
+
+/** In the order of matching. */
+export interface StatusRoute {
+  readonly name: string;
+  readonly hosts: readonly string[] | undefined;
+  /** A prefix, or `=` and an exact path. */
+  readonly path: string;
+  readonly methods: readonly string[] | undefined;
+  /** Who may pass, in words. */
+  readonly access: string;
+  readonly upstream: string;
+  /** Requests since the start, and how many of them ended with 4xx and 5xx. */
+  readonly requests: number;
+  readonly clientErrors: number;
+  readonly serverErrors: number;
+}
+
+export interface StatusUpstream {
+  readonly name: string;
+  readonly inFlight: number;
+  readonly waiting: number;
+  readonly targets: readonly {
+    readonly address: string;
+    /** Whether it accepts a connection now, and if not, why. */
+    readonly reachable: boolean;
+    readonly state: string;
+  }[];
+}
+
+export interface StatusCertificate {
+  readonly subject: string;
+  readonly issuer: string;
+  readonly names: string;
+  readonly notAfter: number;
+}
+
+export interface StatusKey {
+  readonly kid: string;
+  readonly algorithm: string;
+  readonly state: "published" | "signing" | "verifying" | "over";
+  /** Undefined for a key that was made at start. */
+  readonly file: string | undefined;
+  readonly madeAt: number;
+  /** Undefined if it does not end. */
+  readonly verifiesUntil: number | undefined;
+}
+
+export interface StatusIssuer {
+  readonly issuer: string;
+  readonly usable: boolean;
+  readonly keys: number;
+  readonly readAt: number | undefined;
+  /** Whether they are older than they should be, because fetches fail. */
+  readonly stale: boolean;
+}
+
+export interface StatusReload {
+  readonly at: number;
+  readonly successful: boolean;
+  readonly changes: readonly { key: string; before: unknown; after: unknown }[];
+  readonly files: readonly string[];
+  readonly problems: readonly string[];
+}
+
+export interface StatusConfiguration {
+  readonly hash: string;
+  /** Changed keys that take effect after a restart. */
+  readonly needRestart: readonly string[];
+  readonly values: readonly { key: string; value: unknown; origin: string }[];
+}
+
+export type StatusRefusal = RecentRefusal & {
+  /**
+   * What a dry run says now of the same request, without the token and the header fields, which are not kept; undefined
+   * if the request could not be read.
+   */
+  readonly explanation: RefusalExplanation | undefined;
+};
+
+export interface RefusalExplanation extends Pick<Explanation, "verdict" | "routes" | "notes"> {
+  /** What the taken route requires, in words. */
+  readonly access: string | undefined;
+  /** The command that explains it further, with a token. */
+  readonly command: string;
+}

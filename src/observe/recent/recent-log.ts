@@ -1,0 +1,144 @@
+import {
+  RECENT_MINUTES,
+  RECENT_REFUSALS,
+  type RecentEvents,
+  type RecentMinute,
+  type RecentRefusal,
+} from "../../core/recent.ts";
+import type { LoginResult, Outcome, RefusalReason } from "../../core/request/outcome.ts";
+import { maskTokens } from "../log/redaction.ts";
+
+const MINUTE_MS = 60_000;
+/** The longest text that is kept, in characters. */
+const LONGEST = 400;
+/** The status for the log of a client that left before its answer. */
+const CLIENT_GONE = 499;
+
+/** Refusals of connections, which never get as far as an outcome. */
+const OF_CONNECTIONS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
+  "connections",
+  "connections_per_address",
+  "pipelined",
+  "buffered_bytes",
+  "tls_handshake",
+]);
+
+interface Minute {
+  /** Minutes since the epoch. */
+  number: number;
+  readonly logins: Map<string, number>;
+  readonly refusals: Map<string, number>;
+}
+
+/**
+ * Keeps the logins and refusals of the last minutes of one thread, in two rings of fixed size. The words that it counts
+ * come from closed sets.
+ */
+export class RecentLog {
+  readonly #now: () => number;
+  readonly #minutes: Minute[] = Array.from({ length: RECENT_MINUTES }, () => ({
+    number: Number.NaN,
+    logins: new Map(),
+    refusals: new Map(),
+  }));
+  readonly #refusals: RecentRefusal[] = [];
+  #next = 0;
+
+  /** @param now wall clock, in milliseconds since the epoch. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  loginFinished(result: LoginResult): void {
+    count(this.#minute(this.#now()).logins, result);
+  }
+
+  /** Takes the refusals that end no request. */
+  requestRefused(reason: RefusalReason): void {
+    if (OF_CONNECTIONS.has(reason)) count(this.#minute(this.#now()).refusals, reason);
+  }
+
+  /** Takes an outcome whose answer was an error of our own. */
+  requestFailed(outcome: Outcome): void {
+    const { id, requestId, client, method, host, path, route, status, subject, protocol } = outcome;
+    if (status === CLIENT_GONE) return;
+    const at = this.#now();
+    const reason = outcome.reason ?? String(status);
+    count(this.#minute(at).refusals, reason);
+    this.#refusals[this.#next] = {
+      ...{ at, id, requestId, client, route, status, reason, protocol },
+      method: shortened(method),
+      host: shortened(host),
+      path: shortened(maskTokens(path)),
+      subject: subject === undefined ? undefined : shortened(subject),
+    };
+    this.#next = (this.#next + 1) % RECENT_REFUSALS;
+  }
+
+  events(): RecentEvents {
+    const current = Math.floor(this.#now() / MINUTE_MS);
+    const first = current - RECENT_MINUTES + 1;
+    const minutes = Array.from({ length: RECENT_MINUTES }, (_, index): RecentMinute => {
+      const number = first + index;
+      const kept = this.#minutes[number % RECENT_MINUTES];
+      const { logins, refusals } = kept?.number === number ? kept : NOTHING;
+      return {
+        at: number * MINUTE_MS,
+        logins: Object.fromEntries(logins),
+        refusals: Object.fromEntries(refusals),
+      };
+    });
+    return { minutes, refusals: newestFirst(this.#refusals) };
+  }
+
+  #minute(at: number): Minute {
+    const number = Math.floor(at / MINUTE_MS);
+    const minute = this.#minutes[number % RECENT_MINUTES];
+    if (minute === undefined) throw new Error("the clock is before the epoch");
+    if (minute.number !== number) {
+      minute.number = number;
+      minute.logins.clear();
+      minute.refusals.clear();
+    }
+    return minute;
+  }
+}
+
+const NOTHING = { logins: new Map<string, number>(), refusals: new Map<string, number>() };
+
+function count(counts: Map<string, number>, word: string): void {
+  counts.set(word, (counts.get(word) ?? 0) + 1);
+}
+
+/** Copies what it keeps: a slice would hold the whole text, which a client can make as long as a header may be. */
+function shortened(text: string): string {
+  return text.length <= LONGEST ? text : `${Buffer.from(text.slice(0, LONGEST)).toString()}…`;
+}
+
+function newestFirst(refusals: readonly RecentRefusal[]): RecentRefusal[] {
+  return refusals.toSorted((a, b) => b.at - a.at || b.id - a.id).slice(0, RECENT_REFUSALS);
+}
+
+/** Merges what several threads saw. Their minutes are those of one clock, but may be read at different moments. */
+export function mergeEvents(parts: readonly RecentEvents[]): RecentEvents {
+  const minutes = new Map<number, { logins: Map<string, number>; refusals: Map<string, number> }>();
+  for (const { at, logins, refusals } of parts.flatMap((part) => part.minutes)) {
+    const sum = minutes.get(at) ?? { logins: new Map(), refusals: new Map() };
+    minutes.set(at, sum);
+    add(sum.logins, logins);
+    add(sum.refusals, refusals);
+  }
+  const sorted = [...minutes].toSorted(([a], [b]) => a - b).slice(-RECENT_MINUTES);
+  return {
+    minutes: sorted.map(([at, { logins, refusals }]) => ({
+      at,
+      logins: Object.fromEntries(logins),
+      refusals: Object.fromEntries(refusals),
+    })),
+    refusals: newestFirst(parts.flatMap(({ refusals }) => refusals)),
+  };
+}
+
+function add(sum: Map<string, number>, counts: Readonly<Record<string, number>>): void {
+  for (const [word, more] of Object.entries(counts)) sum.set(word, (sum.get(word) ?? 0) + more);
+}

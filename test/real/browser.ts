@@ -1,0 +1,141 @@
+/** Debian's Chromium without a window, through its DevTools protocol. */
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { WebSocket } from "ws";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+export interface Appearance {
+  readonly width: number;
+  readonly height: number;
+  readonly scheme: "light" | "dark";
+}
+
+export interface Shot {
+  readonly png: Buffer;
+  /** From 0, black, to 255, white: the mean over all pixels. */
+  readonly brightness: number;
+}
+
+export interface Browser extends AsyncDisposable {
+  /** Opens an address as if a person had typed it; resolves when it is loaded. */
+  open(url: string, appearance: Appearance): Promise<void>;
+  /** The value of an expression in the page. */
+  evaluate(expression: string): Promise<unknown>;
+  /** A picture of the whole page, also of what is below the window. Leaves the page. */
+  screenshot(): Promise<Shot>;
+  /** What the page could not do, such as load a style that its policy forbids. */
+  readonly complaints: readonly string[];
+}
+
+interface Reply {
+  readonly id?: number;
+  readonly method?: string;
+  readonly result?: Record<string, unknown>;
+  readonly error?: { readonly message: string };
+  readonly params?: { readonly entry?: { readonly text?: string } };
+}
+
+const CHROMIUM = "chromium";
+
+const BRIGHTNESS = `async (data) => {
+  const bitmap = await createImageBitmap(await (await fetch(data)).blob());
+  const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+  context.drawImage(bitmap, 0, 0);
+  const { data: pixels } = context.getImageData(0, 0, bitmap.width, bitmap.height);
+  let sum = 0;
+  for (let at = 0; at < pixels.length; at += 4) sum += pixels[at] + pixels[at + 1] + pixels[at + 2];
+  return sum / (pixels.length / 4) / 3;
+}`;
+
+export async function startBrowser(): Promise<Browser> {
+  const profile = await temporaryDirectory();
+  const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"];
+  const child = spawn(
+    CHROMIUM,
+    [...flags, `--user-data-dir=${profile.path}`, "--remote-debugging-port=0", "about:blank"],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  const address = await new Promise<URL>((resolve, reject) => {
+    child.once("error", reject);
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      const found = /DevTools listening on (ws:\S+)/.exec(line)?.[1];
+      if (found !== undefined) resolve(new URL(found));
+    });
+  });
+  const close = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await exited;
+    await profile.close();
+  };
+  try {
+    const pages = (await (await fetch(`http://${address.host}/json/list`)).json()) as {
+      readonly type: string;
+      readonly webSocketDebuggerUrl: string;
+    }[];
+    const page = pages.find(({ type }) => type === "page");
+    if (page === undefined) throw new Error("the browser has no page");
+    return { ...(await controlled(page.webSocketDebuggerUrl)), [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function controlled(url: string): Promise<Omit<Browser, typeof Symbol.asyncDispose>> {
+  const socket = new WebSocket(url, { perMessageDeflate: false });
+  await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
+  const waiting = new Map<number, PromiseWithResolvers<Record<string, unknown>>>();
+  const complaints: string[] = [];
+  let loaded = Promise.withResolvers<void>();
+  let last = 0;
+  socket.on("message", (data: Buffer) => {
+    const { id, method, result = {}, error, params } = JSON.parse(data.toString()) as Reply;
+    if (method === "Page.loadEventFired") loaded.resolve();
+    if (method === "Log.entryAdded") complaints.push(params?.entry?.text ?? "");
+    if (id === undefined) return;
+    if (error === undefined) waiting.get(id)?.resolve(result);
+    else waiting.get(id)?.reject(new Error(error.message));
+    waiting.delete(id);
+  });
+  const send = (method: string, params: object = {}): Promise<Record<string, unknown>> => {
+    last += 1;
+    const reply = Promise.withResolvers<Record<string, unknown>>();
+    waiting.set(last, reply);
+    socket.send(JSON.stringify({ id: last, method, params }));
+    return reply.promise;
+  };
+  const evaluate = async (expression: string): Promise<unknown> => {
+    const reply = await send("Runtime.evaluate", {
+      ...{ expression, awaitPromise: true, returnByValue: true },
+    });
+    return (reply["result"] as { readonly value: unknown }).value;
+  };
+  const open = async (address: string): Promise<void> => {
+    loaded = Promise.withResolvers();
+    await send("Page.navigate", { url: address });
+    await loaded.promise;
+  };
+  await send("Page.enable");
+  await send("Log.enable");
+  return {
+    complaints,
+    evaluate,
+    async open(address, { width, height, scheme }) {
+      const metrics = { width, height, deviceScaleFactor: 1, mobile: width < 500 };
+      await send("Emulation.setDeviceMetricsOverride", metrics);
+      const features = [{ name: "prefers-color-scheme", value: scheme }];
+      await send("Emulation.setEmulatedMedia", { features });
+      await open(address);
+    },
+    async screenshot() {
+      const { data } = (await send("Page.captureScreenshot", {
+        ...{ format: "png", captureBeyondViewport: true },
+      })) as { readonly data: string };
+      // A blank page may read what it is given; the page that was shown may not.
+      await open("about:blank");
+      const brightness = await evaluate(`(${BRIGHTNESS})("data:image/png;base64,${data}")`);
+      return { png: Buffer.from(data, "base64"), brightness: Number(brightness) };
+    },
+  };
+}
