@@ -43,8 +43,10 @@ answers, a 401 and the login included, have the fields by which a script may rea
 \`Access-Control-Allow-Origin\` of its own. Scripts send the token in \`Authorization\`, which needs no \`credentials\`. This protects users'
 browsers, not the backend: other clients send any \`Origin\`.`,
 
+  networks: `A name stands for its networks in \`routes[].allow\` and \`routes[].deny\`: \`networks: { office: ["203.0.113.0/24"] }\`.`,
+
   routes: `The most specific route wins: an exact host before \`*.example.com\` before any host, then the longest path, then a route with
-methods. \`sallyport check\` prints the order. Without \`routes\`, every request requires a token and goes to the only upstream. A route has
+methods, then the one with more \`headers\`. \`sallyport check\` prints the order. Without \`routes\`, every request requires a token and goes to the only upstream. A route has
 either \`path\` or \`exact\`.
 
 With \`mode: monitor\`, Sallyport refuses nothing. It forwards requests that it would refuse without identity headers, and requests that are
@@ -53,6 +55,10 @@ only over the rate limit unchanged. Both count as \`would_deny\`: [how to roll i
 Everything under \`routes[].require\` must hold. \`claims\` compares values with their type (\`true\` is not \`"true"\`); a list must contain
 the value, and an object is never equal to anything. A remembered token keeps only the claims that the configuration names. A 403 names the scopes of the
 route in its challenge, and tells nothing else; \`sallyport explain\` shows which line failed.
+
+\`headers\` match if the request has one field of each name, with exactly this value. Clients choose headers: \`check\` warns if a header
+leads around a token. \`allow\` and \`deny\` look at the client, behind trusted proxies at the one that they name; \`deny\` wins. They also
+hold for public routes. \`concurrency\` counts requests from the decision until the answer has ended, WebSockets too.
 
 \`routes[].rateLimit\` counts separately in each thread of each replica. \`within\` is in whole seconds. Requests beyond the limit get 429.
 With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.

@@ -65,7 +65,7 @@ export interface ExplainedRoute {
   /** The first route that fits is taken; later routes are not tried. */
   readonly result: "taken" | "not tried" | "does not fit";
   /** The parts of the request that do not match. */
-  readonly misfits: readonly ("host" | "path" | "method")[];
+  readonly misfits: readonly ("host" | "path" | "method" | "header")[];
 }
 
 export interface ExplainedToken {

@@ -134,9 +134,10 @@ class Search {
 
   /** The client's path by which a route leads to a path of the backend; undefined if there is none. */
   #way(route: Route, backendPath: string, host: string, method: string): string | undefined {
+    const rawHeaders = route.headers?.flat() ?? [];
     return origins(route, backendPath).find(
       (matchPath) =>
-        this.#findRoute({ host, matchPath, method })?.name === route.name &&
+        this.#findRoute({ host, matchPath, method, rawHeaders })?.name === route.name &&
         this.#options.rewrite(route, matchPath) === backendPath,
     );
   }

@@ -2,13 +2,16 @@ import type { GateRequest } from "../core/request/gate-request.ts";
 import type { Route } from "../core/request/route.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
-export type RouteTable = (
-  request: Pick<GateRequest, "host" | "matchPath" | "method">,
-) => Route | undefined;
+export type RouteTable = (request: RouteQuery) => Route | undefined;
+
+/** What routes are chosen by. */
+export type RouteQuery = Pick<GateRequest, "host" | "matchPath" | "method"> &
+  Partial<Pick<GateRequest, "rawHeaders">>;
 
 /**
  * Sorts routes in the order of matching, the most specific first: an exact host beats a wildcard, which beats any host;
- * then the longest path, with an exact one before a prefix of the same length; then a route with methods.
+ * then the longest path, with an exact one before a prefix of the same length; then a route with methods; then more
+ * headers.
  */
 export function bySpecificity(routes: readonly Route[]): Route[] {
   return routes
@@ -18,7 +21,8 @@ export function bySpecificity(routes: readonly Route[]): Route[] {
         hostRank(b) - hostRank(a) ||
         pathText(b).length - pathText(a).length ||
         Number("exact" in b.path) - Number("exact" in a.path) ||
-        Number(b.methods !== undefined) - Number(a.methods !== undefined),
+        Number(b.methods !== undefined) - Number(a.methods !== undefined) ||
+        (b.headers?.length ?? 0) - (a.headers?.length ?? 0),
     );
 }
 
@@ -51,16 +55,31 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
   };
 }
 
-type Matcher = (request: Pick<GateRequest, "host" | "matchPath" | "method">) => boolean;
+type Matcher = (request: RouteQuery) => boolean;
 
 function matcher(route: Route): Matcher {
   const path = pathMatcher(route);
   const methods = route.methods === undefined ? undefined : new Set(route.methods);
   const host = route.hosts === undefined ? undefined : hostMatcher(route.hosts);
+  const { headers } = route;
   return (request) =>
     path(request.matchPath) &&
     (methods === undefined || methods.has(request.method)) &&
-    (host === undefined || host(request.host));
+    (host === undefined || host(request.host)) &&
+    (headers === undefined ||
+      headers.every(([name, value]) => hasOnly(request.rawHeaders ?? [], name, value)));
+}
+
+/** Whether a request has one field of this name, with this value. Of two fields, a backend could take the other. */
+function hasOnly(rawHeaders: readonly string[], name: string, value: string): boolean {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const field = rawHeaders[i] ?? "";
+    if (field.length !== name.length || field.toLowerCase() !== name) continue;
+    if (found !== undefined) return false;
+    found = rawHeaders[i + 1];
+  }
+  return found === value;
 }
 
 /** A prefix ends on a segment boundary: `/docs` and `/docs/` both match `/docs/a`, neither matches `/docsx`. */

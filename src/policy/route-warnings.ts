@@ -1,5 +1,5 @@
 import type { Route } from "../core/request/route.ts";
-import { createRouteTable, type RouteTable } from "./route-table.ts";
+import { createRouteTable, type RouteQuery, type RouteTable } from "./route-table.ts";
 
 /**
  * A request next to a protected route that falls to a route that refuses nobody: a public one, or one in monitor mode.
@@ -29,6 +29,7 @@ export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
       ...methodWarnings(route, findRoute),
       ...caseWarnings(route, findRoute),
       ...hostWarnings(route, findRoute),
+      ...headerWarnings(route, findRoute, routes),
     ]);
 }
 
@@ -50,13 +51,12 @@ export function issuerWarning(
   };
 }
 
-type RouteQuery = Parameters<RouteTable>[0];
-
 /** A request that matches the route. */
-function sampleRequest({ hosts, methods, path }: Route): RouteQuery {
+function sampleRequest({ hosts, methods, path, headers }: Route): RouteQuery {
   const host = hosts?.[0]?.replace("*", "any") ?? ANOTHER_HOST;
   const matchPath = "exact" in path ? path.exact : path.prefix;
-  return { host, matchPath, method: methods?.[0] ?? "GET" };
+  const rawHeaders = headers?.flat() ?? [];
+  return { host, matchPath, method: methods?.[0] ?? "GET", rawHeaders };
 }
 
 /**
@@ -118,6 +118,26 @@ function caseWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   const message = `${variant} is ${taker}`;
   const hint = "a case-insensitive backend serves it nonetheless";
   return [{ route: route.name, message, hint }];
+}
+
+/** Another route that only a header leads to: whoever sends the header does not need a token. */
+function headerWarnings(
+  route: Route,
+  findRoute: RouteTable,
+  routes: readonly Route[],
+): RouteWarning[] {
+  const asked = sampleRequest(route);
+  const opened = routes.flatMap(({ headers }) => {
+    if (headers === undefined) return [];
+    const taker = openThrough(findRoute, { ...asked, rawHeaders: headers.flat() }, route);
+    return taker === undefined ? [] : [{ taker, name: headers[0]?.[0] ?? "" }];
+  });
+  const [first] = opened;
+  if (first === undefined) return [];
+  const message = `${asked.matchPath} is ${first.taker} with the header ${first.name}`;
+  return [
+    { route: route.name, message, hint: "a client chooses its headers: ask for the same in both" },
+  ];
 }
 
 function hostWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {

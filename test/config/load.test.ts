@@ -55,6 +55,7 @@ describe("a valid file", () => {
         maxBytes: 8_192,
       },
       identity: { headers: "sallyport", claims: {} },
+      networks: {},
       routes: [
         {
           name: "default",

@@ -12,6 +12,7 @@ const codes = Object.keys(ERRORS) as ErrorCode[];
 const AT_TIMES: Partial<Record<ErrorCode, string | string[]>> = {
   login_throttled: "Retry-After",
   method_not_allowed: "Allow",
+  concurrency_limited: ["Retry-After"],
   rate_limited: ["Retry-After", "RateLimit", "RateLimit-Policy"],
 };
 

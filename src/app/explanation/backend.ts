@@ -30,7 +30,7 @@ export function explainBackend(
     path: rewritePath(route, request),
     queryBytes: request.query.length,
     headers: headersOf(configuration, permit, upgrade),
-    timeouts: { ...timeouts, queue: queue.timeout },
+    timeouts: { ...timeouts, ...route.timeouts, queue: queue.timeout },
     limits: {
       bodyBytes: bodyBytes === Infinity ? undefined : bodyBytes,
       connections,

@@ -170,6 +170,7 @@ function connectionNotes({ server: { tls } }: Configuration, { secure }: DryRunR
 function decisionNotes({ route, action }: Decision, refusal: GateError | undefined): string[] {
   const notes: string[] = [];
   if (route?.rateLimit !== undefined) notes.push("the rate limit is not counted here");
+  if (route?.concurrency !== undefined) notes.push("requests in flight are not counted here");
   if (route?.mode === "monitor") notes.push("the route is in monitor mode: nobody is refused");
   if (refusal === undefined && "checkHead" in action) {
     notes.push("the body decides, and is not checked here: the name, the password");

@@ -31,13 +31,14 @@ function matches(route: Route, request: GateRequest): boolean {
 
 /** Checks each condition alone. */
 function mismatchesOf(route: Route, request: GateRequest): ExplainedRoute["misfits"] {
-  const { hosts, methods, path, ...rest } = route;
+  const { hosts, methods, path, headers, ...rest } = route;
   const everywhere: Route = { ...rest, path: { prefix: "/" } };
   const alone = {
     host: hosts === undefined ? everywhere : { ...everywhere, hosts },
     path: { ...rest, path },
     method: methods === undefined ? everywhere : { ...everywhere, methods },
+    header: headers === undefined ? everywhere : { ...everywhere, headers },
   };
-  const parts = ["host", "path", "method"] as const;
+  const parts = ["host", "path", "method", "header"] as const;
   return parts.filter((part) => !matches(alone[part], request));
 }

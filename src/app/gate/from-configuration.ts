@@ -2,11 +2,13 @@ import { availableParallelism } from "node:os";
 import { routeRow } from "../../config/effective/route-row.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { Cors } from "../../core/request/cors.ts";
+import type { ConcurrencyLimit } from "../../core/request/concurrency.ts";
 import type { RateLimit } from "../../core/request/rate-limit.ts";
 import type { Route } from "../../core/request/route.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createCors } from "../../server/endpoints/cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
+import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
 import {
   type IdentityHeaderNames,
@@ -29,10 +31,12 @@ export function seriesOf({ routes, upstreams }: Configuration): {
  * The time for which a connection may carry a request without a byte in either direction: the longest of the other timeouts
  * plus a margin, so that the more specific timeout fires first.
  */
-export function stallOf({ server, upstreams }: Configuration): number {
+export function stallOf({ server, upstreams, routes }: Configuration): number {
+  const longest = (key: "response" | "idle"): number =>
+    Math.max(0, ...routes.map(({ timeouts }) => timeouts?.[key] ?? 0));
   const backends = Object.values(upstreams).flatMap(({ queue, timeouts }) => [
-    queue.timeout + timeouts.connect + timeouts.response,
-    timeouts.idle,
+    queue.timeout + timeouts.connect + Math.max(timeouts.response, longest("response")),
+    Math.max(timeouts.idle, longest("idle")),
   ]);
   return Math.min(Math.max(server.timeouts.request, ...backends) + STALL_MARGIN_MS, LONGEST_MS);
 }
@@ -72,17 +76,29 @@ export function corsOf({ cors, routes }: Configuration): Cors | undefined {
 /** Creates the rate limit of a route, or reuses the existing one. */
 type RateLimitSource = (route: string, settings: Omit<RateLimit, "take">) => RateLimit;
 
+/** Creates the concurrency limit of a route, or reuses the existing one. */
+type ConcurrencySource = (
+  route: string,
+  settings: Pick<ConcurrencyLimit, "requests" | "by">,
+) => ConcurrencyLimit;
+
+const newConcurrency: ConcurrencySource = (_route, settings) => createConcurrencyLimit(settings);
+
 const newRateLimit: RateLimitSource = (_route, settings) => createRateLimit(settings, systemClock);
 
 export function routesOf(
   { routes }: Configuration,
   rateLimitFor: RateLimitSource = newRateLimit,
+  concurrencyFor: ConcurrencySource = newConcurrency,
 ): Route[] {
   return routes.map((row) => ({
     ...routeRow(row),
     ...(row.rateLimit === undefined
       ? {}
       : { rateLimit: rateLimitFor(row.name, rateLimitOf(row, row.rateLimit)) }),
+    ...(row.concurrency === undefined
+      ? {}
+      : { concurrency: concurrencyFor(row.name, row.concurrency) }),
   }));
 }
 

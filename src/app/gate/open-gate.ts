@@ -8,6 +8,7 @@ import type { Revocations } from "../../core/revocation.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
+import type { ConcurrencyLimit } from "../../core/request/concurrency.ts";
 import type { RateLimit } from "../../core/request/rate-limit.ts";
 import type { Route } from "../../core/request/route.ts";
 import type { Tracing } from "../../core/tracing.ts";
@@ -20,6 +21,7 @@ import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/
 import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-endpoint.ts";
+import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
 import { publishedKeys } from "../../tokens/keys/published-keys.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
@@ -82,6 +84,7 @@ interface KeptParts {
   readonly version: Reusable<Leased<OpenVersionSource>>;
   /** With their counts, by route. */
   readonly rateLimits: KeptByName<RateLimit>;
+  readonly concurrencies: KeptByName<ConcurrencyLimit>;
 }
 
 /**
@@ -94,8 +97,8 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const { configuration, clock, observer } = options;
   // First, because it is the only part that can fail.
   const verifier = verifierFor(options, before?.kept.verifier);
-  const { routes, rateLimits } = routesFor(options, before?.kept.rateLimits);
-  const kept: KeptParts = { ...connectionsFor(options, before?.kept), rateLimits, verifier };
+  const { routes, ...limits } = routesFor(options, before?.kept);
+  const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...limits, verifier };
   const tokens = verifier.value.value;
   const forwarder = kept.forwarder.value;
   const version = versionEndpoint(kept.version.value.value.source);
@@ -132,20 +135,31 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   return leased;
 }
 
-/** The routes, each with its own rate limit if it has one. */
+/** The routes, each with its own limits if it has some. */
 function routesFor(
   { configuration, clock }: GateOptions,
-  before: KeptByName<RateLimit> | undefined,
-): { readonly routes: Route[]; readonly rateLimits: KeptByName<RateLimit> } {
+  before: Pick<KeptParts, "rateLimits" | "concurrencies"> | undefined,
+): { readonly routes: Route[] } & Pick<KeptParts, "rateLimits" | "concurrencies"> {
   const rateLimits = new Map<string, Reusable<RateLimit>>();
-  const routes = routesOf(configuration, (route, settings) => {
-    const kept = reuseOrCreate(before?.get(route), settings, () =>
-      createRateLimit(settings, clock),
-    );
-    rateLimits.set(route, kept);
-    return kept.value;
-  });
-  return { routes, rateLimits };
+  const concurrencies = new Map<string, Reusable<ConcurrencyLimit>>();
+  const routes = routesOf(
+    configuration,
+    (route, settings) => {
+      const kept = reuseOrCreate(before?.rateLimits.get(route), settings, () =>
+        createRateLimit(settings, clock),
+      );
+      rateLimits.set(route, kept);
+      return kept.value;
+    },
+    (route, settings) => {
+      const kept = reuseOrCreate(before?.concurrencies.get(route), settings, () =>
+        createConcurrencyLimit(settings),
+      );
+      concurrencies.set(route, kept);
+      return kept.value;
+    },
+  );
+  return { routes, rateLimits, concurrencies };
 }
 
 function connectionsFor(

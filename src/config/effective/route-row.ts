@@ -1,4 +1,5 @@
 import type { Route } from "../../core/request/route.ts";
+import { createNetworkRule } from "../../policy/network-rule.ts";
 import { headerModifier } from "../../upstream/headers/header-modifier.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 
@@ -16,8 +17,17 @@ export function routeRow(row: WrittenRoute): Route {
     ...(row.require === undefined ? {} : { require: row.require }),
     ...(rewrite === undefined ? {} : { rewrite }),
     ...headersOf(row),
+    ...(row.headers === undefined ? {} : { headers: matchedHeaders(row.headers) }),
+    ...(row.allow === undefined && row.deny === undefined
+      ? {}
+      : { networks: createNetworkRule(row) }),
+    ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
     ...(bodyBytes === undefined ? {} : { bodyBytes }),
   };
+}
+
+function matchedHeaders(written: Readonly<Record<string, string>>): [string, string][] {
+  return Object.entries(written).map(([name, value]) => [name.toLowerCase(), value]);
 }
 
 function headersOf({

@@ -3,7 +3,14 @@ import { maskText, namesSecret, PASSWORD_HASH } from "../../observe/log/redactio
 /** `name: value` or `name=value`; a name after a slash is part of a URL. */
 const NAMED = /(?<![/\w.-])([\w.-]+)["']?\s*([:=])(?=\s*[^\s&,}\]])/g;
 /** Our own keys that are named like secrets but hold none. */
-const OWN_KEYS = new Set(["auth", "endWithToken", "forwardAuthorization", "tokens", "keys"]);
+const OWN_KEYS = new Set([
+  "auth",
+  "credentials",
+  "endWithToken",
+  "forwardAuthorization",
+  "tokens",
+  "keys",
+]);
 /** Credentials in a URL, tokens, PEM. */
 const SECRET_VALUE = /:\/\/\S*@|eyJ[A-Za-z0-9_-]|-----BEGIN/;
 /** Text that is masked already, with the name or separator that would make it look like a secret. */

@@ -1,11 +1,20 @@
+import { isIP } from "node:net";
 import { OWN_ROUTES } from "../../observe/metrics/label-words.ts";
 import { withSuggestion } from "../path-problem.ts";
 import type { PathProblem } from "../path-problem.ts";
+import { NAME } from "../schema/fields.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 import { withoutEscapes } from "../schema/url-path.ts";
 
+/** The names that routes can refer to. */
+interface KnownNames {
+  readonly upstreams: readonly string[];
+  readonly networks: readonly string[];
+}
+
 /** Checks rules that involve several keys of a route, or several routes, on the unvalidated value. */
-export function routeProblems(written: unknown, upstreams: readonly string[]): PathProblem[] {
+export function routeProblems(written: unknown, known: KnownNames): PathProblem[] {
+  const { upstreams } = known;
   if (written === undefined) {
     if (upstreams.length < 2) return [];
     return [
@@ -14,7 +23,7 @@ export function routeProblems(written: unknown, upstreams: readonly string[]): P
   }
   const routes = listAt(written).map(mappingAt);
   return [
-    ...routes.flatMap((route, index) => singleRouteProblems(route, index, upstreams)),
+    ...routes.flatMap((route, index) => singleRouteProblems(route, index, known)),
     ...nameProblems(routes),
     ...overlapProblems(routes),
   ];
@@ -25,7 +34,7 @@ type WrittenRoute = Readonly<Record<string, unknown>>;
 function singleRouteProblems(
   route: WrittenRoute,
   index: number,
-  upstreams: readonly string[],
+  { upstreams, networks }: KnownNames,
 ): PathProblem[] {
   const problems: PathProblem[] = [];
   const upstream = textAt(route["upstream"]);
@@ -52,12 +61,33 @@ function singleRouteProblems(
     const message = "must not be subject with auth: none, where callers are unknown";
     problems.push({ path: ["routes", index, "rateLimit", "by"], message });
   }
+  problems.push(...networkProblems(route, index, networks));
+  const { concurrency } = route;
+  if (route["auth"] === "none" && mappingAt(concurrency)["by"] === "subject") {
+    const message = "must not be subject with auth: none, where callers are unknown";
+    problems.push({ path: ["routes", index, "concurrency", "by"], message });
+  }
   const stripped = textAt(mappingAt(route["rewrite"])["stripPrefix"]);
   if (stripped !== undefined && !isWithin(pathOf(route), withoutEscapes(stripped))) {
     const message = "must be the beginning of the route's path, up to a slash or its end";
     problems.push({ path: ["routes", index, "rewrite", "stripPrefix"], message });
   }
   return problems;
+}
+
+function networkProblems(
+  route: WrittenRoute,
+  index: number,
+  networks: readonly string[],
+): PathProblem[] {
+  return (["allow", "deny"] as const).flatMap((key) =>
+    listAt(route[key]).flatMap((entry, at) => {
+      const name = textAt(entry) ?? "";
+      if (!NAME.test(name) || isIP(name) !== 0 || networks.includes(name)) return [];
+      const path = ["routes", index, key, at];
+      return [withSuggestion({ path, message: "must name a network that exists" }, name, networks)];
+    }),
+  );
 }
 
 function pathOf(route: WrittenRoute): string {
@@ -101,7 +131,11 @@ function requestsOf(route: WrittenRoute): string[] {
     route[key] === undefined ? ["any"] : listAt(route[key]).map((word) => textAt(word) ?? "");
   const hosts = new Set(words("hosts").map((host) => host.toLowerCase()));
   const methods = new Set(words("methods"));
+  const headers = Object.entries(mappingAt(route["headers"]))
+    .map(([name, value]) => `${name.toLowerCase()}: ${textAt(value) ?? ""}`)
+    .toSorted()
+    .join("\n");
   return [...hosts].flatMap((host) =>
-    [...methods].map((method) => `${host} ${method} ${kind} ${pathOf(route)}`),
+    [...methods].map((method) => `${host} ${method} ${kind} ${pathOf(route)} ${headers}`),
   );
 }

@@ -31,7 +31,10 @@ export function ruleProblems(
     ...issuerProblems(configuration["tokens"]),
     ...versionProblems(configuration["version"], upstreams, env),
     ...identityProblems(configuration["identity"]),
-    ...routeProblems(configuration["routes"], upstreams),
+    ...routeProblems(configuration["routes"], {
+      upstreams,
+      networks: Object.keys(mappingAt(configuration["networks"])),
+    }),
     ...headerProblems(configuration["routes"], configuration["identity"]),
     ...requiredIssuerProblems(configuration),
     ...certificateProblems(configuration["upstreams"]),

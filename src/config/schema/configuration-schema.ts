@@ -2,6 +2,7 @@ import { z } from "zod";
 import { corsSection } from "./cors-section.ts";
 import { identitySection, tokensSection, versionSection } from "./identity-sections.ts";
 import { adminSection } from "./admin-section.ts";
+import { networksSection } from "./route-keys.ts";
 import { loginSection, logSection, serverSection } from "./server-sections.ts";
 import { routesSection, upstreamsSection } from "./traffic-sections.ts";
 import { usersSection } from "./users-section.ts";
@@ -19,6 +20,7 @@ function fileSchema(directory: string) {
     cors: corsSection()
       .exactOptional()
       .describe("Requests of scripts from other origins; default: none"),
+    networks: networksSection(),
     routes: routesSection(),
     upstreams: upstreamsSection(directory),
     log: logSection(),
@@ -33,11 +35,27 @@ function fileSchema(directory: string) {
 export function configurationSchema(directory: string) {
   return fileSchema(directory).transform(({ routes, ...rest }) => ({
     ...rest,
-    routes: routes ?? [everythingTo(Object.keys(rest.upstreams)[0] ?? "")],
+    routes: routes?.map((route) => withNetworks(route, rest.networks)) ?? [
+      everythingTo(Object.keys(rest.upstreams)[0] ?? ""),
+    ],
   }));
 }
 
 type WrittenRoute = NonNullable<z.output<ReturnType<typeof routesSection>>>[number];
+
+/** Replaces names of networks by their ranges. Unknown names are reported by `route-rules.ts`. */
+function withNetworks(
+  { allow, deny, ...route }: WrittenRoute,
+  networks: Readonly<Record<string, readonly string[]>>,
+): WrittenRoute {
+  const ranges = (list: readonly string[]): string[] =>
+    list.flatMap((entry) => (Object.hasOwn(networks, entry) ? (networks[entry] ?? []) : [entry]));
+  return {
+    ...route,
+    ...(allow === undefined ? {} : { allow: ranges(allow) }),
+    ...(deny === undefined ? {} : { deny: ranges(deny) }),
+  };
+}
 
 function everythingTo(upstream: string): WrittenRoute {
   return {

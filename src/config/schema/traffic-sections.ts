@@ -4,6 +4,7 @@ import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
 import { headerKeys } from "./header-fields.ts";
 import { requirements } from "./requirements.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
+import { concurrency, matchedHeaders, networkKeys, routeTimeouts } from "./route-keys.ts";
 import { urlPath } from "./url-path.ts";
 
 /** The sections about routing: `routes` and `upstreams`. */
@@ -32,18 +33,16 @@ function matching() {
       .min(1)
       .exactOptional()
       .describe("Methods in upper case. Default: every method"),
+    headers: matchedHeaders(),
   };
 }
 
 function route() {
-  const prefix = () =>
-    urlPath("plain")
-      .refine((path) => !path.endsWith("/"), "must not end with a slash")
-      .exactOptional();
   return z
     .strictObject({
       name: name().describe("Name of the route in metrics and logs"),
       ...matching(),
+      ...networkKeys(),
       auth: z
         .enum(["required", "none"])
         .default("required")
@@ -64,24 +63,31 @@ function route() {
       rateLimit: rateLimit()
         .exactOptional()
         .describe("Limits the requests of one caller (429); each thread counts separately"),
-      rewrite: z
-        .strictObject({
-          stripPrefix: prefix().describe("Removed from the path first"),
-          addPrefix: prefix().describe("Then prepended to the path"),
-          responses: z
-            .boolean()
-            .exactOptional()
-            .describe(
-              "Whether Location, Content-Location, Refresh and cookie paths are mapped back; default: if the path or the Host is changed",
-            ),
-        })
-        .exactOptional()
-        .describe("Rewrites the path for the backend"),
+      rewrite: rewrite().exactOptional().describe("Rewrites the path for the backend"),
       ...headerKeys(),
+      timeouts: routeTimeouts(),
+      concurrency: concurrency(),
     })
     .transform(({ path, exact, ...rest }) =>
       exact === undefined ? { ...rest, path: path ?? "/" } : { ...rest, exact },
     );
+}
+
+function rewrite() {
+  const prefix = () =>
+    urlPath("plain")
+      .refine((path) => !path.endsWith("/"), "must not end with a slash")
+      .exactOptional();
+  return z.strictObject({
+    stripPrefix: prefix().describe("Removed from the path first"),
+    addPrefix: prefix().describe("Then prepended to the path"),
+    responses: z
+      .boolean()
+      .exactOptional()
+      .describe(
+        "Whether Location, Content-Location, Refresh and cookie paths are mapped back; default: if the path or the Host is changed",
+      ),
+  });
 }
 
 function checkMethod(method: string, context: z.RefinementCtx<string>): void {

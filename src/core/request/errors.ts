@@ -33,6 +33,7 @@ export const ERRORS = {
     challenge: true,
     bearerError: "insufficient_scope",
   },
+  network_denied: { status: 403, message: "Access to this resource is not allowed" },
   keys_unusable: { status: 503, message: "Authentication is not possible at the moment" },
 
   // Login.
@@ -56,6 +57,7 @@ export const ERRORS = {
   no_route: { status: 404, message: "There is nothing at this address" },
   method_not_allowed: { status: 405, message: "This method is not allowed here" },
   rate_limited: { status: 429, message: "Too many requests, try again later" },
+  concurrency_limited: { status: 429, message: "Too many requests at once, try again later" },
   request_timeout: { status: 408, message: "The request took too long to arrive", close: true },
   body_too_large: { status: 413, message: "The request body is too large", close: true },
   expectation_failed: { status: 417, message: "The expectation cannot be met", close: true },

@@ -2,7 +2,7 @@ import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
 
 /** The `reason` of `auth_decisions_total`; the last two only with `would_deny`. */
 export const AUTH_REASONS = [
-  ...(["ok", "missing", "multiple", "forbidden"] as const),
+  ...(["ok", "missing", "multiple", "forbidden", "network_denied"] as const),
   ...TOKEN_REFUSAL_REASONS,
   ...(["rate_limited", "keys_unusable"] as const),
 ] as const;
@@ -46,6 +46,7 @@ export const REFUSAL_REASONS = [
   "body_too_large",
   "expectation_failed",
   "rate_limited",
+  "concurrency_limited",
   "upstream_busy",
   "keys_unusable",
   "connections",

@@ -1,5 +1,7 @@
 import type { HeaderModifier } from "./header-modifier.ts";
 import type { ClaimScalar } from "./identity.ts";
+import type { ConcurrencyLimit } from "./concurrency.ts";
+import type { NetworkRule } from "./network-rule.ts";
 import type { RateLimit } from "./rate-limit.ts";
 
 /** What a route requires of callers besides a token. `policy/requirements.ts` has the rules of each kind. */
@@ -44,6 +46,8 @@ export interface Route {
   readonly path: { readonly prefix: string } | { readonly exact: string };
   /** In upper case; undefined matches every method. */
   readonly methods?: readonly string[];
+  /** Names in lower case and values that a request must have, each as its only field of the name. */
+  readonly headers?: readonly (readonly [name: string, value: string])[];
   readonly auth: "required" | "none";
   /**
    * `monitor` refuses nothing: requests that would be refused are forwarded without identity and counted. Default:
@@ -57,6 +61,10 @@ export interface Route {
   /** Overrides the maximum body size of requests, in bytes. */
   readonly bodyBytes?: number;
   readonly rateLimit?: RateLimit;
+  readonly concurrency?: ConcurrencyLimit;
+  readonly networks?: NetworkRule;
+  /** In milliseconds; override those of the upstream. */
+  readonly timeouts?: { readonly response?: number; readonly idle?: number };
   /** Removes `stripPrefix` from the canonical path, then prepends `addPrefix`. */
   readonly rewrite?: RouteRewrite;
   /** Addresses and cookie paths in answers are mapped back to those of the client. */

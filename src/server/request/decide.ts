@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
-import { GateError } from "../../core/request/errors.ts";
+import { type ErrorCode, GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { Identity } from "../../core/request/identity.ts";
@@ -12,6 +12,7 @@ import type { Route } from "../../core/request/route.ts";
 import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
 import { andThen } from "../../lib/async/and-then.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
+import { opensWebSocket } from "./opens-websocket.ts";
 
 /** The gate that decides, and what is known besides the request. */
 export interface DecisionContext {
@@ -76,6 +77,9 @@ class Deciding implements Decision {
     if (endpoint === undefined) {
       this.routed = true;
       this.route = gate.findRoute(request);
+      if (this.route?.networks?.admits(request.client) === false) {
+        throw new GateError("network_denied", { reason: "network_denied" });
+      }
       // Before the token is verified, so that requests with a bad token count as well.
       if (counted) this.rate = takeByAddress(this.route, request);
       const tooMany = this.#tooMany();
@@ -159,22 +163,14 @@ class Deciding implements Decision {
   }
 }
 
+/** Errors that refuse the caller. */
+const DENIALS: ReadonlySet<string> = new Set([
+  ...(["unauthenticated", "invalid_token", "forbidden", "network_denied"] satisfies ErrorCode[]),
+]);
+
 /** The reason to count if an error refuses the caller; undefined for any other error. */
 function denialOf({ code, reason }: GateError): AuthReason | undefined {
-  const denies = code === "unauthenticated" || code === "invalid_token" || code === "forbidden";
-  return denies && isAuthReason(reason) ? reason : undefined;
-}
-
-/**
- * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
- * one key. Of two keys, the backend could answer one while its answer is checked against the other.
- */
-function opensWebSocket(request: GateRequest, incoming: IncomingMessage): boolean {
-  const wanted = incoming.headers.upgrade?.toLowerCase();
-  const keys = incoming.headersDistinct["sec-websocket-key"];
-  const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
-  // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
-  return wanted === "websocket" && fits && incoming.httpVersion === "1.1";
+  return DENIALS.has(code) && isAuthReason(reason) ? reason : undefined;
 }
 
 const SCHEME = "bearer ";

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Answer } from "../../core/request/answer.ts";
+import type { ConcurrencyLimit } from "../../core/request/concurrency.ts";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
@@ -133,10 +134,33 @@ export class Pipeline {
     const { gate, incoming, response, transfer, head } = context;
     // Another configuration came into force while the token was verified.
     if (gate !== this.#options.gate()) return this.#decide(permit.request, context);
+    const { concurrency } = permit.route;
+    if (concurrency !== undefined) return this.#forwardLimited(permit, concurrency, context);
     response.permit = permit;
     return head === undefined
       ? gate.forwarder.forward(permit, incoming, response, transfer)
       : this.#switch(permit, head, context);
+  }
+
+  /** Forwards a request unless too many of the same kind are in flight. Routes in monitor mode refuse none. */
+  async #forwardLimited(
+    permit: Permit,
+    limit: ConcurrencyLimit,
+    context: RequestContext,
+  ): Promise<void> {
+    const { gate, incoming, response, transfer, head } = context;
+    const key = concurrencyKey(limit, permit);
+    const taken = limit.take(key);
+    if (!taken && permit.route.mode !== "monitor") {
+      throw new GateError("concurrency_limited", { retryAfter: 1 });
+    }
+    try {
+      response.permit = permit;
+      if (head !== undefined) await this.#switch(permit, head, context);
+      else await gate.forwarder.forward(permit, incoming, response, transfer);
+    } finally {
+      if (taken) limit.release(key);
+    }
   }
 
   async #switch(permit: Permit, head: Buffer, context: RequestContext): Promise<void> {
@@ -172,6 +196,13 @@ export class Pipeline {
     observer.requestFinished(outcomeOf(context, clock.monotonic()));
     context.gate.release();
   }
+}
+
+function concurrencyKey({ by }: ConcurrencyLimit, { request, identity }: Permit): string {
+  if (by === "route") return "";
+  if (by === "client" || identity === undefined) return request.network;
+  // Issuer names contain no NUL, so the first one separates.
+  return `${identity.issuer}\0${identity.subject}`;
 }
 
 /** Adds to one of our own answers what its route sets on all answers. Our own fields stay as they are. */

@@ -13,7 +13,13 @@ const PER_TURN = 100;
 /** The reason in the log line. */
 const REASON: StreamEnd = "no_longer_allowed";
 /** Errors that refuse the caller. Any other error means that nothing can be decided now, and the request goes on. */
-const REFUSALS = new Set(["unauthenticated", "invalid_token", "forbidden", "no_route"]);
+const REFUSALS = new Set([
+  "unauthenticated",
+  "invalid_token",
+  "forbidden",
+  "no_route",
+  "network_denied",
+]);
 
 export interface ReconsiderOptions {
   /** The gate in force. */

@@ -47,7 +47,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
     this.#slot = new Slot(upstream, permit, settings, this);
     this.#body = new ClientBody(settings, permitted, this.#slot);
     this.#answer = new ClientAnswer(settings, permitted, this.#slot);
-    this.#time = new AnswerTime(upstream.answerLimits);
+    this.#time = new AnswerTime(upstream.answerLimitsFor(permit.route));
     transfer.holder = this;
   }
 

@@ -1,5 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { Route } from "../../core/request/route.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
@@ -34,7 +35,8 @@ const RESERVED_FRACTION = 8;
 export class Upstream {
   readonly name: string;
   readonly options: UpstreamOptions;
-  readonly answerLimits: AnswerLimits;
+  readonly #answerLimits: AnswerLimits;
+  readonly #limitsOfRoutes = new WeakMap<Route, AnswerLimits>();
   readonly #clock: Clock;
   readonly #targets: readonly Target[];
   readonly #inFlight = new InFlightCounts();
@@ -48,11 +50,22 @@ export class Upstream {
     this.name = options.name;
     this.options = options;
     const { tls, connections, timeouts, queue } = options;
-    this.answerLimits = new AnswerLimits(timeouts, clock);
+    this.#answerLimits = new AnswerLimits(timeouts, clock);
     this.#queue = new FairQueue(queue, this.#inFlight);
     this.#targets = options.targets.map((address) =>
       createTarget({ address, tls, connections, connectMs: timeouts.connect }),
     );
+  }
+
+  /** The timeouts for answers on a route: its own, or those of the upstream. */
+  answerLimitsFor(route: Route): AnswerLimits {
+    if (route.timeouts === undefined) return this.#answerLimits;
+    const known = this.#limitsOfRoutes.get(route);
+    if (known !== undefined) return known;
+    const timeouts = { ...this.options.timeouts, ...route.timeouts };
+    const limits = new AnswerLimits(timeouts, this.#clock);
+    this.#limitsOfRoutes.set(route, limits);
+    return limits;
   }
 
   /**

@@ -25,7 +25,7 @@ export function forwardRefusal(
     transfer.abortReason = response.writableNeedDrain ? "slow_client" : "idle_timeout";
     if (!response.writableNeedDrain) backendIdle();
     end();
-  }, upstream.options.timeouts.idle);
+  }, permit.route.timeouts?.idle ?? upstream.options.timeouts.idle);
   if (!mayEndWithTrailers(response, status)) delete headers["trailer"];
   response.writeHead(status, statusMessage, [
     ...clientFields(headers, permit, status, slot.origin, transfer.cors),

@@ -1,0 +1,79 @@
+import { z } from "zod";
+import { duration, NAME, network } from "./fields.ts";
+import { TOKEN } from "./tokens.ts";
+
+/** Keys of a route about which requests it takes, and how many. */
+
+const NETWORK_OR_NAME = "must be a network such as 10.0.0.0/8, or a name under networks";
+
+function networkList() {
+  return z
+    .array(
+      z
+        .string()
+        .refine((text) => NAME.test(text) || network().safeParse(text).success, NETWORK_OR_NAME),
+    )
+    .min(1);
+}
+
+/** Header fields by which a route is chosen. */
+export function matchedHeaders() {
+  return z
+    .record(
+      z.string().regex(TOKEN, "must be the name of a header"),
+      z
+        .string()
+        .regex(/^[!-~](?:[ -~]*[!-~])?$/, "must be printable ASCII without blanks around it")
+        .describe("The value that the only field of this name must have"),
+    )
+    .refine((headers) => Object.keys(headers).length > 0, "must name at least one header")
+    .exactOptional()
+    .describe("Header fields that a request must have; clients choose them");
+}
+
+export function networkKeys() {
+  return {
+    allow: networkList()
+      .exactOptional()
+      .describe(
+        "Networks, or names of them, that clients must be in (403); default: every network",
+      ),
+    deny: networkList()
+      .exactOptional()
+      .describe("Networks, or names of them, that clients must not be in (403)"),
+  };
+}
+
+export function routeTimeouts() {
+  return z
+    .strictObject({
+      response: duration().exactOptional().describe("Time until the response head arrives"),
+      idle: duration().exactOptional().describe("Longest silence within a body"),
+    })
+    .exactOptional()
+    .describe("Overrides timeouts of the upstream");
+}
+
+export function concurrency() {
+  return z
+    .strictObject({
+      requests: z.int().min(1).max(1_000_000).describe("Requests in flight; further ones get 429"),
+      by: z
+        .enum(["route", "subject", "client"])
+        .default("route")
+        .describe("What is counted: all requests of the route, or those of one caller or address"),
+    })
+    .exactOptional()
+    .describe("Limits the requests in flight; each thread counts separately");
+}
+
+/** The section `networks`. */
+export function networksSection() {
+  return z
+    .record(
+      z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -"),
+      z.array(network()).min(1).describe("Addresses and networks"),
+    )
+    .default({})
+    .describe("Networks by name, for allow and deny of routes");
+}

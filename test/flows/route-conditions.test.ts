@@ -1,0 +1,168 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { exchange } from "../support/raw-client.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+import { openWebSocket, startWebSocketBackend } from "../support/websocket.ts";
+
+let backend: EchoBackend;
+let canary: EchoBackend;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  canary = await startEchoBackend();
+});
+afterAll(() => Promise.all([backend.close(), canary.close()]));
+
+const start = (config: object): Promise<Sallyport> =>
+  startSallyport({ target: backend.url, config: { ...config } });
+
+describe("a route that matches on headers", () => {
+  const upstreams = () => ({ app: { targets: [backend.url] }, canary: { targets: [canary.url] } });
+  const routes = [
+    { name: "all", path: "/", upstream: "app" },
+    { name: "canary", path: "/", headers: { "X-Canary": "always" }, upstream: "canary" },
+    {
+      ...{ name: "both", path: "/", upstream: "app" },
+      headers: { "x-canary": "always", "X-Region": "eu" },
+    },
+  ];
+
+  it("is taken before one with fewer, and only by the one field with this value", async () => {
+    await using gate = await start({ upstreams: upstreams(), routes });
+    const seen = async (...fields: string[]): Promise<string> => {
+      const before = canary.requests.length;
+      const head = ["GET /x HTTP/1.1", "Host: a", `Authorization: Bearer ${gate.token}`];
+      const { last } = await exchange(gate, `${[...head, ...fields].join("\r\n")}\r\n\r\n`);
+      expect(last.status).toBe(200);
+      return canary.requests.length > before ? "canary" : "app";
+    };
+    expect(await seen("X-Canary: always")).toBe("canary");
+    expect(await seen("x-canary: always")).toBe("canary");
+    for (const fields of [
+      ["X-Canary: Always"],
+      ["X-Canary: never"],
+      ["X_Canary: always"],
+      ["X-Canary: always", "X-Canary: never"],
+      ["X-Canary: never", "x-canary: always"],
+      ["X-Canary: always", "X-Region: eu"],
+      ["X-Canary: always, never"],
+    ]) {
+      expect([fields, await seen(...fields)]).toEqual([fields, "app"]);
+    }
+  });
+});
+
+describe("a route with networks", () => {
+  const config = {
+    server: { trustedProxies: ["127.0.0.1"] },
+    networks: { office: ["203.0.113.0/24", "2001:db8::/32"] },
+    routes: [
+      {
+        name: "office",
+        path: "/office",
+        allow: ["office"],
+        deny: ["203.0.113.66"],
+        upstream: "app",
+      },
+      { name: "open", path: "/open", auth: "none", deny: ["198.51.100.0/24"], upstream: "app" },
+      { name: "all", path: "/", upstream: "app" },
+    ],
+  };
+
+  it("refuses others before their token is looked at", async () => {
+    await using gate = await start(config);
+    const status = async (path: string, client: string, token?: string): Promise<number> => {
+      const headers = { "x-forwarded-for": client };
+      return (await ask(gate, path, { headers, ...(token === undefined ? {} : { token }) })).status;
+    };
+    expect(await status("/office/x", "203.0.113.7", gate.token)).toBe(200);
+    expect(await status("/office/x", "2001:db8:1::1", gate.token)).toBe(200);
+    expect(await status("/office/x", "203.0.113.7")).toBe(401);
+    expect(await status("/office/x", "203.0.113.66", gate.token)).toBe(403);
+    expect(await status("/office/x", "198.51.100.7", gate.token)).toBe(403);
+    expect(await status("/office/x", "198.51.100.7", "forged")).toBe(403);
+    // What a client says of itself in front of the proxy is not believed.
+    expect(await status("/office/x", "203.0.113.7, 198.51.100.7", gate.token)).toBe(403);
+    expect(await status("/open/x", "198.51.100.7")).toBe(403);
+    expect(await status("/open/x", "203.0.113.7")).toBe(200);
+    const refused = () => gate.log().find(({ status: code }) => code === 403);
+    await until(() => refused() !== undefined);
+    expect(refused()).toMatchObject({ reason: "network_denied", auth: "denied", route: "office" });
+    const metrics = await ask({ port: gate.adminPort }, "/metrics");
+    expect(metrics.body).toContain(
+      'sallyport_auth_decisions_total{result="denied",reason="network_denied"} 5',
+    );
+  });
+
+  it("ends what a reload refuses", async () => {
+    await using sockets = await startWebSocketBackend();
+    await using gate = await startSallyport({
+      target: sockets.url,
+      config: { routes: [{ name: "all", path: "/", deny: ["192.0.2.1"], upstream: "app" }] },
+    });
+    using socket = await openWebSocket(gate, "/ws", { authorization: `Bearer ${gate.token}` });
+    const file = join(gate.directory, "config.yaml");
+    await writeFile(file, (await readFile(file, "utf8")).replace("192.0.2.1", "127.0.0.0/8"));
+    expect(await socket.closed).toBe(1008);
+  });
+});
+
+it("the time-outs of a route beat those of its upstream", async () => {
+  await using gate = await start({
+    upstreams: { app: { targets: [backend.url], timeouts: { response: "30s" } } },
+    routes: [
+      { name: "quick", path: "/quick", timeouts: { response: "200ms" }, upstream: "app" },
+      { name: "all", path: "/", upstream: "app" },
+    ],
+  });
+  const { token } = gate;
+  expect((await ask(gate, "/quick/slow?ms=5000", { token })).status).toBe(504);
+  expect((await ask(gate, "/slow?ms=800", { token })).status).toBe(200);
+});
+
+it("a route may be longer than its upstream, too", async () => {
+  await using gate = await start({
+    upstreams: { app: { targets: [backend.url], timeouts: { response: "200ms" } } },
+    routes: [
+      { name: "long", path: "/long", timeouts: { response: "30s" }, upstream: "app" },
+      { name: "all", path: "/", upstream: "app" },
+    ],
+  });
+  expect((await ask(gate, "/long/slow?ms=1000", { token: gate.token })).status).toBe(200);
+});
+
+describe("a limit on requests in flight", () => {
+  it.each(["route", "subject", "client"])("by %s refuses one more, until one ends", async (by) => {
+    await using gate = await start({
+      routes: [
+        { name: "few", path: "/few", concurrency: { requests: 2, by }, upstream: "app" },
+        { name: "all", path: "/", upstream: "app" },
+      ],
+    });
+    const { token } = gate;
+    const before = backend.requests.length;
+    const running = [1, 2].map(() => ask(gate, "/few/slow?ms=1500", { token }));
+    await until(() => backend.requests.length === before + 2);
+    const refused = await ask(gate, "/few/x", { token });
+    expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"]);
+    await until(() => gate.log().some(({ reason }) => reason === "concurrency_limited"));
+    expect((await ask(gate, "/x", { token })).status).toBe(200);
+    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
+    expect((await ask(gate, "/few/x", { token })).status).toBe(200);
+  });
+
+  it("is free again when clients leave", async () => {
+    await using gate = await start({
+      routes: [{ name: "few", path: "/", concurrency: { requests: 1 }, upstream: "app" }],
+    });
+    const before = backend.requests.length;
+    const head = `GET /slow?ms=60000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${gate.token}\r\n\r\n`;
+    const left = exchange(gate, head, { timeoutMs: 500 });
+    await until(() => backend.requests.length > before);
+    await left;
+    await until(async () => (await ask(gate, "/x", { token: gate.token })).status === 200);
+  });
+});
