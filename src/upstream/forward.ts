@@ -3,6 +3,7 @@ import httpProxy from "http-proxy-3";
 import type { BufferedBytes } from "../core/buffered-bytes.ts";
 import type { ClientReading } from "../core/request/client-reading.ts";
 import { GateError } from "../core/request/errors.ts";
+import type { AssertionSource } from "../core/request/assertion-source.ts";
 import type { Forwarder, OpenStream } from "../core/request/forwarder.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/request/permit.ts";
@@ -22,6 +23,8 @@ export interface ForwarderOptions {
   /** The upstreams by name. The caller closes them. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly identityHeaders: IdentityHeaderNames;
+  /** What signs assertions, if they are configured. */
+  readonly assertions?: AssertionSource | undefined;
   /** The maximum body size of requests, in bytes; Infinity for no limit. */
   readonly bodyBytes: number;
   readonly buffered: BufferedBytes;
@@ -51,7 +54,10 @@ class PoolForwarder implements Forwarder {
 
   constructor(options: ForwarderOptions) {
     const { bodyBytes, buffered, reading, clock, observer } = options;
-    const outgoing = tracedHeaders(createOutgoingHeaders(options.identityHeaders), options.tracing);
+    const outgoing = tracedHeaders(
+      createOutgoingHeaders(options.identityHeaders, options.assertions),
+      options.tracing,
+    );
     const young = new YoungCollection();
     this.#settings = { outgoing, bodyBytes, buffered, reading, clock, observer, young };
     this.#upstreams = options.upstreams;

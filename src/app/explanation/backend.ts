@@ -50,7 +50,9 @@ function headersOf(
   permit: Permit,
   upgrade: boolean,
 ): ExplainedBackend["headers"] {
-  const outgoing = createOutgoingHeaders(identityHeadersOf(configuration));
+  const { header } = configuration.tokens.assertion ?? {};
+  const assertions = header === undefined ? undefined : { header, for: () => "a signed JWT" };
+  const outgoing = createOutgoingHeaders(identityHeadersOf(configuration), assertions);
   const sent = pairsOf(permit.request.rawHeaders);
   const added = pairsOf(outgoing.headers(permit));
   const { requestHeaders, hostHeader } = permit.route;

@@ -10,6 +10,7 @@ import { createCors } from "../../server/endpoints/cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
+import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
 import {
   type IdentityHeaderNames,
   IDENTITY_PRESETS,
@@ -71,6 +72,12 @@ export function corsOf({ cors, routes }: Configuration): Cors | undefined {
   // Sallyport's own endpoints have these.
   const all = [...new Set(["GET", "HEAD", "POST", ...named])];
   return createCors({ ...rest, methods: methods ?? all, maxAgeMs });
+}
+
+/** What assertions for backends say; undefined if there are none. */
+export function assertionOf({ tokens }: Configuration): AssertionSettings | undefined {
+  const { issuer, assertion } = tokens;
+  return assertion && { issuer, ...assertion };
 }
 
 /** Creates the rate limit of a route, or reuses the existing one. */

@@ -18,11 +18,12 @@ export function verifierFor(
     jwks: _published,
     revocation: _revoked,
     streams: _ended,
+    assertion,
     ...verifying
   } = configuration.tokens;
   const { cache, trusted, ...rest } = verifying;
   const settings = {
-    ...{ ...rest, cacheEntries: cache.entries },
+    ...{ ...rest, cacheEntries: cache.entries, asserts: assertion !== undefined },
     // Each thread has its own cache.
     cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
     trusted: trusted.map(({ clockSkew, maxLifetime, ...each }) => ({

@@ -23,13 +23,14 @@ import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-end
 import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-endpoint.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
+import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/published-keys.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
 import { Upstream, type UpstreamOptions } from "../../upstream/pool/upstreams.ts";
-import { corsOf, identityHeadersOf, routesOf } from "./from-configuration.ts";
+import { assertionOf, corsOf, identityHeadersOf, routesOf } from "./from-configuration.ts";
 import { verifierFor } from "./gate-verifier.ts";
 import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
 
@@ -176,10 +177,12 @@ function connectionsFor(
   );
   const identityHeaders = identityHeadersOf(configuration);
   const { bodyBytes } = configuration.server.limits;
-  const forwarding = [options.upstreams, identityHeaders, bodyBytes];
+  const assertion = assertionOf(configuration);
+  const forwarding = [options.upstreams, identityHeaders, bodyBytes, assertion];
   const forwarder = reuseOrCreate(before?.forwarder, forwarding, () =>
     createForwarder({
       upstreams: new Map([...upstreams].map(([name, { value }]) => [name, value.value])),
+      assertions: assertion && new Assertions(assertion, options.keys, clock),
       ...{ identityHeaders, bodyBytes, buffered, reading, clock, observer, tracing },
     }),
   );

@@ -22,6 +22,7 @@ export function routeRow(row: WrittenRoute): Route {
       ? {}
       : { networks: createNetworkRule(row) }),
     ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
+    ...(row.assertion === true ? { assertion: true } : {}),
     ...(bodyBytes === undefined ? {} : { bodyBytes }),
   };
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { VERSION_FORM } from "../../core/version-source.ts";
 import { SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { claimName, duration, filePath, size, text } from "./fields.ts";
+import { assertionSection } from "./assertion-section.ts";
 import { revocationSection, streamsSection } from "./token-end-sections.ts";
 import { trusted } from "./trusted-section.ts";
 import { urlPath } from "./url-path.ts";
@@ -61,6 +62,7 @@ export function tokensSection(directory: string) {
         ),
       revocation: revocationSection(directory),
       streams: streamsSection(),
+      assertion: assertionSection(),
       trusted: z
         .array(trusted(directory))
         .default([])

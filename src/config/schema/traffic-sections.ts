@@ -1,6 +1,7 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
+import { routeAssertion } from "./assertion-section.ts";
 import { headerKeys } from "./header-fields.ts";
 import { requirements } from "./requirements.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
@@ -67,6 +68,7 @@ function route() {
       ...headerKeys(),
       timeouts: routeTimeouts(),
       concurrency: concurrency(),
+      assertion: routeAssertion(),
     })
     .transform(({ path, exact, ...rest }) =>
       exact === undefined ? { ...rest, path: path ?? "/" } : { ...rest, exact },

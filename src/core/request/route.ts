@@ -73,4 +73,6 @@ export interface Route {
   readonly hostHeader?: "target" | { readonly fixed: string };
   readonly requestHeaders?: HeaderModifier;
   readonly responseHeaders?: HeaderModifier;
+  /** Whether the backend gets a signed assertion about the caller. */
+  readonly assertion?: boolean;
 }

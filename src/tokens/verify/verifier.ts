@@ -26,6 +26,8 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly cacheEntries: number;
   /** Maximum memory of the cache in bytes, estimated. */
   readonly cacheBytes: number;
+  /** Whether an assertion is kept with each token, about as large as the token. */
+  readonly asserts?: boolean | undefined;
   /** Maximum length of a token. */
   readonly maxBytes: number;
   /** What a verified token keeps of its claims; left out, what every identity has. */
@@ -95,7 +97,7 @@ export class CachingTokenVerifier implements TokenVerifier {
     this.#verified = new LRUCache({
       max: cacheEntries,
       maxSize: cacheBytes,
-      sizeCalculation: bytesOf,
+      sizeCalculation: (token) => bytesOf(token) * (options.asserts === true ? 2 : 1),
     });
     this.#share = new LoopBudget(clock, SIGNATURES_MS);
     this.#issuers = knownIssuers(options, { clock, log, changed: () => this.#keysChanged() });

@@ -29,9 +29,13 @@ export function foldedName(name: string): string {
 const IDENTITY_FAMILIES =
   /^(?:x-(?:auth-request|remote|forwarded-(?:user|groups?|email|preferred-username|(?:access|id)-token))|remote-(?:user|groups?|email|name))(?:-|$)/;
 
+/** The usual header of an assertion about the caller. */
+export const ASSERTION_HEADER = "X-Auth-Assertion";
+
 const PRESET_NAMES: ReadonlySet<string> = new Set(
   [
     CLIENT_SUBJECT_HEADER,
+    ASSERTION_HEADER,
     ...Object.values(IDENTITY_PRESETS).flatMap((names) => Object.values(names)),
   ].map(foldedName),
 );

@@ -1,3 +1,4 @@
+import type { AssertionSource } from "../../core/request/assertion-source.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
@@ -31,8 +32,11 @@ const PROXY_FAMILIES =
   /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
 
 /** @param names the identity headers of this gate. A client's headers with the names of any preset are removed, too. */
-export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeaders {
-  const dispositions = new Dispositions(names);
+export function createOutgoingHeaders(
+  names: IdentityHeaderNames,
+  assertions?: AssertionSource,
+): OutgoingHeaders {
+  const dispositions = new Dispositions(names, assertions?.header);
   const identities = new IdentityHeaders(names);
   const forwarded = new ForwardedHeaders();
   return {
@@ -42,6 +46,9 @@ export function createOutgoingHeaders(names: IdentityHeaderNames): OutgoingHeade
       passed.push("X-Request-Id", request.requestId, "CDN-Loop", INSTANCE);
       append(passed, forwarded.for(request));
       append(passed, identities.for(identity));
+      if (route.assertion === true && assertions !== undefined && identity !== undefined) {
+        passed.push(assertions.header, assertions.for(identity));
+      }
       const { clientSubject } = request;
       if (clientSubject !== undefined) {
         passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
@@ -59,9 +66,9 @@ class Dispositions {
   readonly #known = new Map<string, Disposition>();
   readonly #ours: ReadonlySet<string>;
 
-  constructor(names: IdentityHeaderNames) {
+  constructor(names: IdentityHeaderNames, assertion: string | undefined) {
     const claimNames = Object.keys(names.claims ?? {});
-    const identityNames = [names.subject, names.groups, names.issuer, ...claimNames]
+    const identityNames = [names.subject, names.groups, names.issuer, assertion, ...claimNames]
       .filter((name) => name !== undefined)
       .map(foldedName);
     this.#ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...identityNames, "authorization"]);

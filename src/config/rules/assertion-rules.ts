@@ -1,0 +1,33 @@
+import type { PathProblem } from "../path-problem.ts";
+import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
+
+/** Checks that assertions can be made and verified, and can never be tokens. */
+export function assertionProblems(tokens: unknown, routes: unknown): PathProblem[] {
+  const written = mappingAt(tokens);
+  const assertion = written["assertion"];
+  const problems = routeProblems(routes, assertion !== undefined);
+  if (assertion === undefined) return problems;
+  const path = ["tokens", "assertion"];
+  const audience = textAt(mappingAt(assertion)["audience"]);
+  if (audience === (textAt(written["audience"]) ?? "sallyport")) {
+    const message = "is the audience of tokens, too: an assertion could be sent as a token";
+    problems.push({ path: [...path, "audience"], message });
+  }
+  if (textAt(written["algorithm"])?.startsWith("HS") === true) {
+    const message =
+      "needs another algorithm: who verifies a signature by a secret can make it, too";
+    problems.push({ path, of: "key", message });
+  }
+  return problems;
+}
+
+function routeProblems(routes: unknown, configured: boolean): PathProblem[] {
+  return listAt(routes).flatMap((entry, index): PathProblem[] => {
+    const route = mappingAt(entry);
+    if (route["assertion"] !== true) return [];
+    const path = ["routes", index, "assertion"];
+    if (!configured) return [{ path, message: "needs tokens.assertion" }];
+    if (route["auth"] !== "none") return [];
+    return [{ path, message: "is about a caller, and a route with auth: none has none" }];
+  });
+}

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { ASSERTION_HEADER, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
+import { claimName, duration, text } from "./fields.ts";
+
+/** The claims that an assertion has of its own, and those that would change how it is read. */
+const OWN = ["iss", "aud", "sub", "idp", "iat", "exp", "nbf", "jti", "cnf"];
+const ONE_HOUR = 3_600_000;
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** The part of `tokens` about what is signed for backends. */
+export function assertionSection() {
+  return z
+    .strictObject({
+      issuer: text().exactOptional().describe("Its iss; default: tokens.issuer"),
+      audience: text().describe("Its aud, which must not be that of tokens"),
+      lifetime: duration({ min: 5_000, max: ONE_HOUR })
+        .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
+        .prefault("60s")
+        .describe("Time from iat to exp; never longer than that of the caller's token"),
+      header: z
+        .string()
+        .regex(TOKEN, "must be the name of a header")
+        .refine(
+          (name) => name === ASSERTION_HEADER || !isOwnRequestHeader(name),
+          "must not be a header that frames the message, ends at the proxy, or is its own",
+        )
+        .default(ASSERTION_HEADER)
+        .describe("The header that carries it, which is never accepted from clients"),
+      claims: z
+        .array(claimName().refine((name) => !OWN.includes(name), "must not be a claim that it has"))
+        .default(["groups"])
+        .describe("Claims of the token that it repeats, besides iss, aud, sub, idp, iat and exp"),
+    })
+    .exactOptional()
+    .describe("A short JWT for backends, on routes with assertion: true");
+}
+
+/** The key of a route. */
+export function routeAssertion() {
+  return z
+    .boolean()
+    .exactOptional()
+    .describe("Whether the backend gets a signed assertion about the caller: tokens.assertion");
+}

@@ -1,0 +1,95 @@
+import { type KeyObject, sign } from "node:crypto";
+import type { AssertionSource } from "../../core/request/assertion-source.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { Identity } from "../../core/request/identity.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { ALGORITHMS, type SigningAlgorithm } from "../keys/algorithms.ts";
+import type { SigningKeys } from "../keys/key-ring.ts";
+
+export interface AssertionSettings {
+  readonly issuer: string;
+  readonly audience: string;
+  /** Whole seconds, in milliseconds. */
+  readonly lifetime: number;
+  readonly header: string;
+  /** What it says more of the caller: `groups`, and claims of the token. */
+  readonly claims: readonly string[];
+}
+
+interface Made {
+  readonly text: string;
+  readonly key: KeyObject;
+  /** When the next one is made, in milliseconds since the epoch. */
+  readonly renewAt: number;
+}
+
+/** The part of its life after which an assertion is replaced. */
+const USED = 0.8;
+/** Nothing that accepts tokens accepts this type (RFC 8725 §3.11), so an assertion is never one. */
+const TYPE = "assertion+jwt";
+
+/**
+ * Signs assertions, once for each caller until a fifth of the life of the last one is left. They live as long as the
+ * identity of a remembered token, whose cache bounds them in number and in bytes.
+ */
+export class Assertions implements AssertionSource {
+  readonly header: string;
+  readonly #settings: AssertionSettings;
+  readonly #keys: SigningKeys;
+  readonly #clock: Clock;
+  readonly #made = new WeakMap<Identity, Made>();
+
+  constructor(settings: AssertionSettings, keys: SigningKeys, clock: Clock) {
+    this.header = settings.header;
+    this.#settings = settings;
+    this.#keys = keys;
+    this.#clock = clock;
+  }
+
+  for(identity: Identity): string {
+    const { signing } = this.#keys;
+    if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+    const known = this.#made.get(identity);
+    const now = this.#clock.now();
+    if (known !== undefined && now < known.renewAt && known.key === signing.key) return known.text;
+    const { issuer, audience, lifetime, claims } = this.#settings;
+    const iat = Math.floor(now / 1000);
+    // It ends with the token that it stands for; then a new one would not last longer.
+    const tokenEnds = Math.ceil(identity.acceptedUntil / 1000);
+    const exp = Math.min(iat + lifetime / 1000, tokenEnds);
+    const text = signed(signing, {
+      ...{ iss: issuer, aud: audience, sub: identity.subject, idp: identity.issuer, iat, exp },
+      ...Object.fromEntries(claims.map((name) => [name, claimOf(identity, name)])),
+    });
+    const renewAt = exp === tokenEnds ? exp * 1000 : iat * 1000 + lifetime * USED;
+    this.#made.set(identity, { text, key: signing.key, renewAt });
+    return text;
+  }
+}
+
+/**
+ * A compact JWS (RFC 7515 §7.1), signed at once by OpenSSL: jose signs asynchronously, and the request that waits for it
+ * would take another turn of the event loop.
+ */
+function signed(
+  { algorithm, kid, key }: NonNullable<SigningKeys["signing"]>,
+  claims: object,
+): string {
+  const text = `${encoded({ alg: algorithm, kid, typ: TYPE })}.${encoded(claims)}`;
+  return `${text}.${signatureOf(Buffer.from(text, "latin1"), key, algorithm)}`;
+}
+
+function signatureOf(bytes: Buffer, key: KeyObject, algorithm: SigningAlgorithm): string {
+  const row = ALGORITHMS[algorithm];
+  // The configuration allows no assertions with a secret: whoever verifies them could make them.
+  if (row.keyType === "secret") throw new GateError("keys_unusable", { retryAfter: 5 });
+  return sign(row.hash, bytes, { key, ...row.signature }).toString("base64url");
+}
+
+function claimOf({ groups, claims }: Identity, name: string): unknown {
+  return name === "groups" ? groups : claims?.get(name);
+}
+
+function encoded(value: object): string {
+  return Buffer.from(JSON.stringify(value), "utf8").toString("base64url");
+}

@@ -1,0 +1,74 @@
+/**
+ * The attack: a backend that believes `X-Auth-Assertion` is sent one by the client: under another spelling, on a route that
+ * adds none, on a public route, in an upgrade. Or an assertion, which every backend gets, is sent to Sallyport as a token.
+ */
+import { createRemoteJWKSet, jwtVerify } from "jose";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
+import { echoedBy } from "../support/echoed.ts";
+import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+
+let backend: EchoBackend;
+let gate: Sallyport;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  gate = await startSallyport({
+    target: backend.url,
+    config: {
+      tokens: { assertion: { audience: "backend", header: "X-Caller" } },
+      routes: [
+        { name: "public", path: "/public/", auth: "none", upstream: "app" },
+        { name: "plain", path: "/plain", upstream: "app" },
+        { name: "asserted", path: "/", upstream: "app", assertion: true },
+      ],
+    },
+  });
+});
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+});
+
+const SPELLINGS = ["X-Caller", "x-caller", "X_Caller", "X.Caller", "X-Auth-Assertion"];
+
+describe("an assertion", () => {
+  it("is verified with the published keys, and says who is calling", async () => {
+    const answer = await ask(gate, "/orders", { token: gate.token });
+    const assertion = echoedBy(answer).header("x-caller") ?? "";
+    const keys = new URL(`http://127.0.0.1:${gate.adminPort}/.well-known/jwks.json`);
+    const { payload } = await jwtVerify(assertion, createRemoteJWKSet(keys), {
+      ...{ issuer: "sallyport", audience: "backend", typ: "assertion+jwt" },
+    });
+    expect(payload).toMatchObject({ sub: "alice", groups: ["sales"], idp: "sallyport" });
+    const again = await ask(gate, "/orders", { token: gate.token });
+    expect(echoedBy(again).header("x-caller")).toBe(assertion);
+  });
+
+  it.each(["/public/x", "/plain", "/orders"])("of a client never reaches %s", async (path) => {
+    for (const name of SPELLINGS) {
+      const headers = { [name]: "forged" };
+      const answer = await ask(gate, path, { token: gate.token, headers });
+      expect(answer.status).toBe(200);
+      expect(answer.body).not.toContain("forged");
+    }
+  });
+
+  it("is no token", async () => {
+    const answer = await ask(gate, "/orders", { token: gate.token });
+    const token = echoedBy(answer).header("x-caller") ?? "";
+    expect((await ask(gate, "/orders", { token })).status).toBe(401);
+    const refused = () => gate.log().find(({ status }) => status === 401);
+    await until(() => refused() !== undefined);
+    expect(refused()?.["reason"]).toBe("malformed");
+  });
+
+  it("is in no log line", async () => {
+    const answer = await ask(gate, "/orders", { token: gate.token });
+    const assertion = echoedBy(answer).header("x-caller") ?? "";
+    const signature = assertion.split(".").at(-1) ?? "";
+    expect(signature.length).toBeGreaterThan(80);
+    expect(JSON.stringify(gate.log())).not.toContain(signature);
+  });
+});
