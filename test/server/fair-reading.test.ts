@@ -1,6 +1,7 @@
 /** Who is read from in a turn of the event loop that would last too long. Time is what the test says; sockets are real. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
 import { listening } from "../support/listening.ts";
@@ -80,6 +81,10 @@ async function sendAtOnce(sockets: readonly Socket[]): Promise<void> {
   await Promise.all(sockets.map((socket) => new Promise((sent) => void socket.write("x", sent))));
 }
 
+async function turnsPass(count: number): Promise<void> {
+  for (let passed = 0; passed < count; passed += 1) await nextTurn();
+}
+
 it("ends a turn that lasts too long, and reads on in the next ones", async () => {
   const { open, pass, reads } = await start();
   const crowd = await open("crowd", 200);
@@ -97,6 +102,28 @@ it("reads from a client with one connection before all others of one with a hund
   await sendAtOnce([...crowd, ...(single === undefined ? [] : [single])]);
   await until(() => reads.length === 201);
   expect(reads.findIndex(({ client }) => client === "single")).toBeLessThan(50);
+});
+
+it("resumes the lightest clients first", async () => {
+  const { open, pass, reading, reads, sockets, whenHeld } = await start();
+  const names = Array.from({ length: 40 }, (_, rank) => String(rank).padStart(2, "0"));
+  const crowd: Socket[] = [];
+  // The heaviest arrive first.
+  for (const name of names.toReversed()) crowd.push(...(await open(name)));
+  pass(10_000);
+  for (const [index, socket] of sockets().entries()) {
+    for (let unit = 0; unit < 2_000 - 20 * index; unit += 1) reading.charge(socket);
+  }
+  await turnsPass(2);
+  let before = 0;
+  whenHeld(() => void (before = reads.length));
+  await sendAtOnce(crowd);
+  await until(() => reads.length === 40);
+  const order = reads.map(({ client }) => client);
+  const waited = order.slice(before).toSorted();
+  expect(waited.length).toBeGreaterThan(16);
+  // Eight resume at first, in any order.
+  expect(waited.slice(0, 12)).toEqual(expect.arrayContaining(order.slice(before, before + 8)));
 });
 
 it("forgets connections that close while they wait", async () => {
@@ -166,6 +193,9 @@ it("does not read on where the stream was paused in the meantime, until it flows
   await until(() => reading.waiting === 0);
   const few = reads.length;
   expect(few).toBeLessThan(50);
+  await turnsPass(10);
+  // Neither are they read into the buffer of the stream.
+  expect(sockets().reduce((sum, { readableLength }) => sum + readableLength, 0)).toBe(0);
   for (const socket of sockets()) socket.resume();
   await until(() => reads.length === 100);
 });

@@ -281,3 +281,39 @@ it("counts many addresses with one user's tokens as one", async () => {
   come("carol@address-17 1");
   expect(await events()).toEqual(["carol@address-17 1"]);
 });
+
+it("counts a slot that was waited for like any other", async () => {
+  const { come, leave, events } = start(2, 10);
+  come("a 1", "b 1", "c 1", "c 2", "a 2");
+  await leave("a 1");
+  expect(await events()).toEqual(["a 1", "b 1", "c 1"]);
+  // Now c has a slot and a has none, although c 2 is older.
+  await leave("b 1");
+  expect(await events()).toEqual(["a 2"]);
+});
+
+it("preempts no more requests than wait", async () => {
+  const { come, waitsForClient, pass, events } = start(4, 1);
+  come("a 1", "a 2", "a 3", "a 4");
+  waitsForClient("a 1", "a 2", "a 3", "a 4");
+  pass(SLOW_MS);
+  await events();
+  come("b 1");
+  expect(await events()).toEqual(["a 1 is preempted"]);
+  // The slot of a 1 is for b 1, and no other request waits.
+  come("c 1");
+  expect(await events()).toEqual(["c 1: upstream_busy"]);
+});
+
+it("no longer counts clients that have left when it reserves slots for those with few", async () => {
+  const { come, leave, events } = start(16, 16);
+  for (let guest = 0; guest < 20; guest += 1) {
+    come(`guest-${guest} 1`);
+    await leave(`guest-${guest} 1`);
+  }
+  come(...Array.from({ length: 14 }, (_, i) => `mallory ${i}`), "carol 1");
+  await events();
+  // The average is 7.5 slots of a client: one of them is few.
+  come("carol 2");
+  expect(await events()).toEqual(["carol 2"]);
+});
