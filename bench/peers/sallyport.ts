@@ -1,5 +1,5 @@
 import { argon2Sync, randomBytes } from "node:crypto";
-import { imageFlags } from "../../test/support/image-flags.ts";
+import { imageFlags, imageMalloc } from "../../test/support/image-flags.ts";
 import { startProxy } from "../machine/cores.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
@@ -41,13 +41,8 @@ export async function startSallyport(
     `sallyport-${randomBytes(4).toString("hex")}.yaml`,
     configuration,
   );
-  const child = startProxy(place.cores, process.execPath, [
-    ...imageFlags(),
-    entry,
-    "serve",
-    "--config",
-    file,
-  ]);
+  const args = [...imageFlags(), entry, "serve", "--config", file];
+  const child = startProxy(place.cores, process.execPath, args, imageMalloc());
   const ports = child.read((output) => {
     const port = portIn(output, "listening");
     const adminPort = portIn(output, "admin listening");

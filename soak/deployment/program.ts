@@ -18,6 +18,8 @@ export interface ProgramOptions {
   readonly flags?: readonly string[];
   readonly script: string;
   readonly args: readonly string[];
+  /** Added to our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Written to standard input, which then stays open. Left out: standard input is empty. */
   readonly input?: string;
   /** Each line of standard output and of standard error. */
@@ -36,7 +38,7 @@ process.on("exit", () => {
  * Starts a script. It is in a group of its own: the Ctrl-C that ends the soak must not reach it.
  */
 export function startProgram(options: ProgramOptions): Program {
-  const { command = process.execPath, flags = [], script, args, input } = options;
+  const { command = process.execPath, flags = [], script, args, input, env } = options;
   const { messages, onLine, onErrorLine } = options;
   const child = spawn(command, [...flags, script, ...args], {
     stdio: [
@@ -46,6 +48,7 @@ export function startProgram(options: ProgramOptions): Program {
       ...(messages ? (["ipc"] as const) : []),
     ],
     detached: true,
+    env: { ...process.env, ...env },
   });
   living.add(child);
   child.stdin?.on("error", () => undefined).write(input);

@@ -3,7 +3,7 @@ import type { Attack, Battlefield } from "./attacks/attack.ts";
 import { type Counts, startCrowd, together } from "./crowd.ts";
 import { type Demands, type Evidence, judge, type Judged } from "./verdict.ts";
 import { watchMemory } from "./victim/memory.ts";
-import { shippedLimits } from "./victim/shipped-limits.ts";
+import { shippedSettings } from "./victim/shipped-settings.ts";
 import { largeTokens, tokenFor } from "./victim/tokens.ts";
 import { startBare } from "./victim/bare.ts";
 import { startVictim } from "./victim/victim.ts";
@@ -24,16 +24,16 @@ export interface BattleOptions extends Demands {
 
 /** Runs one attack against a Sallyport of its own. Rejects when there is nothing to attack. */
 export async function battle(attack: Attack, options: BattleOptions): Promise<Judged> {
-  const limits = shippedLimits();
+  const shipped = shippedSettings();
   await using victim = options.bare
     ? await startBare(options)
-    : await startVictim({ ...options, limits });
+    : await startVictim({ ...options, shipped });
   const { port, adminPort, ca, pid } = victim;
   const { tls, workers, seconds } = options;
   const [token, witnessToken] = await Promise.all([tokenFor("mallory"), tokenFor("carol")]);
   const field: Battlefield = {
     ...{ port, adminPort, tls, token, largeTokens },
-    connections: Number(limits["connections"]),
+    connections: Number(shipped.limits["connections"]),
   };
   const orders = await attack.orders(field);
   await using witness = await startWitness({

@@ -1,46 +1,70 @@
 /** Who loses its connections when the budget is used up, and who does not. */
 import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { SharedByteCounters, allocateCounters } from "../../src/lib/async/shared-byte-counters.ts";
 import { ConnectionLedger } from "../../src/server/listener/connection-ledger.ts";
 import { listening } from "../support/listening.ts";
 import { until } from "../support/until.ts";
 
-it("leaves alone a client that shares its bucket with the heaviest", async () => {
-  const memory = allocateCounters(1);
+const LIMIT = 100 * 1024;
+
+/** A ledger in the first of two threads, with open connections of these clients, each with as many bytes. */
+async function start(clients: readonly (readonly [name: string, bytes: number])[]) {
+  const memory = allocateCounters(2);
   const shed: string[] = [];
   const ledger = new ConnectionLedger({
-    limit: 100_000,
+    limit: LIMIT,
     shared: { memory, row: 0 },
     shed: (_connections, client) => void shed.push(client),
   });
-  const weights = new SharedByteCounters(memory, 0);
-  const heavy = "heavy";
-  let light = "light";
-  while (weights.bucketOf(light) !== weights.bucketOf(heavy)) light += "x";
   const server = createServer();
-  const names = [light, heavy, heavy];
   const sockets: Socket[] = [];
   const nameOf = new Map<Socket, string>();
   server.on("connection", (socket: Socket) => {
-    nameOf.set(socket, names[sockets.length] ?? "");
+    nameOf.set(socket, clients[sockets.length]?.[0] ?? "");
     sockets.push(socket);
   });
   ledger.trackServer(server, (socket) => nameOf.get(socket) ?? "");
   const standing = await listening(server);
   onTestFinished(() => standing[Symbol.asyncDispose]());
-  for (const [index] of names.entries()) {
+  for (const index of clients.keys()) {
     const client = connect(standing.port, "127.0.0.1").on("error", () => undefined);
     onTestFinished(() => void client.destroy());
     await until(() => sockets.length === index + 1);
   }
-  const bytesOf = [60_000, 50_000, 50_000];
-  for (const [index, socket] of sockets.entries()) {
-    ledger.track(socket, { bufferedBytes: bytesOf[index] ?? 0 });
-  }
   // All are measured at once, in its next sweep.
+  for (const [index, socket] of sockets.entries()) {
+    ledger.track(socket, { bufferedBytes: clients[index]?.[1] ?? 0 });
+  }
+  return { ledger, shed, sockets, otherThread: new SharedByteCounters(memory, 1) };
+}
+
+it("leaves alone a client that shares its bucket with the heaviest", async () => {
+  const weights = new SharedByteCounters(allocateCounters(1), 0);
+  const heavy = "heavy";
+  let light = "light";
+  while (weights.bucketOf(light) !== weights.bucketOf(heavy)) light += "x";
+  const clients = [[light, 60_000] as const, [heavy, 50_000] as const, [heavy, 50_000] as const];
+  const { shed, sockets } = await start(clients);
   await until(() => shed.length > 0);
   expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, true, true]);
   expect(new Set(shed)).toEqual(new Set([heavy]));
+});
+
+it("sheds its part of a crowd of equal clients, even if the heaviest is on another thread", async () => {
+  const { shed, otherThread } = await start([["here", 56 * 1024]]);
+  otherThread.add((otherThread.bucketOf("here") + 1) % 1024, 60 * 1024);
+  await until(() => shed.length > 0);
+  expect(shed).toEqual(["here"]);
+});
+
+it("leaves a much heavier client to the thread that has it", async () => {
+  const { ledger, shed, otherThread } = await start([["here", 20 * 1024]]);
+  otherThread.add((otherThread.bucketOf("here") + 1) % 1024, 90 * 1024);
+  await until(() => ledger.bytes > 0);
+  // Two more sweeps.
+  await delay(600);
+  expect(shed).toEqual([]);
 });

@@ -9,3 +9,9 @@ export function imageFlags(): string[] {
   const words: unknown = JSON.parse(list);
   return Array.isArray(words) ? words.map(String).filter((word) => word.startsWith("--")) : [];
 }
+
+/** What the image tells the C library about memory, as environment variables. */
+export function imageMalloc(): Record<string, string> {
+  const lines = readFileSync(DOCKERFILE, "utf8").matchAll(/^ENV (MALLOC_\w+)=(\S+)$/gm);
+  return Object.fromEntries([...lines].map(([, name = "", value = ""]) => [name, value]));
+}

@@ -6,7 +6,7 @@ import { testCertificates } from "./certificates.ts";
 import { startChild, type Child } from "./child.ts";
 import { entry } from "./entry.ts";
 import type { Gate } from "./gate.ts";
-import { imageFlags } from "./image-flags.ts";
+import { imageFlags, imageMalloc } from "./image-flags.ts";
 import { leaksIn } from "./leaks.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
@@ -72,7 +72,7 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
   const config = merge(defaultConfig(options.target), options.config ?? {});
   const authority = isParts(config["server"]) && config["server"]["tls"] === "off" ? undefined : ca;
   const file = await directory.write("config.yaml", JSON.stringify(config, undefined, 2));
-  const env = { SALLYPORT_ENTRY: undefined, ...options.env };
+  const env = { SALLYPORT_ENTRY: undefined, ...imageMalloc(), ...options.env };
   const child = startChild(
     entry(),
     ["serve", "--config", file],

@@ -1,4 +1,4 @@
-import type { Limits } from "./shipped-limits.ts";
+import type { ShippedSettings } from "./shipped-settings.ts";
 
 export const USER = { username: "alice", password: "correct horse battery staple" };
 export const ISSUER = "https://id.exhaustion.example";
@@ -10,20 +10,20 @@ export const PROBE = "/probes/app";
 export interface ConfigurationOptions {
   readonly tls: boolean;
   readonly workers: number;
-  readonly limits: Limits;
+  readonly shipped: ShippedSettings;
   /** Of the backend that attacks use, and of one that they leave alone. */
   readonly backendPorts: { readonly app: number; readonly calm: number };
 }
 
 /** What the shipped manifests say, with a public route, a trusted issuer and a slow probe for those attacks. */
 export function configurationFor(options: ConfigurationOptions): object {
-  const { tls, workers, limits, backendPorts } = options;
+  const { tls, workers, shipped, backendPorts } = options;
   return {
     server: {
       listen: "127.0.0.1:0",
       tls: tls ? { certFile: "tls.crt", keyFile: "tls.key" } : "off",
       workers,
-      limits,
+      limits: shipped.limits,
       drain: { delay: "0s", timeout: "1s" },
     },
     admin: {
@@ -32,6 +32,7 @@ export function configurationFor(options: ConfigurationOptions): object {
       allow: ["127.0.0.1/32"],
       probes: [{ path: PROBE, upstream: "app", target: "/slow?ms=9000" }],
     },
+    login: shipped.login,
     users: [{ kind: "file", path: "users.yaml" }],
     tokens: {
       keys: "keys",

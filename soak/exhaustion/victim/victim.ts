@@ -2,14 +2,14 @@ import { argon2Sync, generateKeyPairSync, randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { testCertificates } from "../../../test/support/certificates.ts";
-import { imageFlags } from "../../../test/support/image-flags.ts";
+import { imageFlags, imageMalloc } from "../../../test/support/image-flags.ts";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { until } from "../../../test/support/until.ts";
 import { parseLogLine } from "../../accounts/access-line.ts";
 import { startProgram } from "../../deployment/program.ts";
 import { configurationFor, USER } from "./configuration.ts";
 import { ownCore } from "./own-core.ts";
-import type { Limits } from "./shipped-limits.ts";
+import type { ShippedSettings } from "./shipped-settings.ts";
 import { startBackend } from "./start-backend.ts";
 import { SIGNER } from "./tokens.ts";
 
@@ -18,7 +18,7 @@ export interface VictimOptions {
   readonly entry: string;
   readonly tls: boolean;
   readonly workers: number;
-  readonly limits: Limits;
+  readonly shipped: ShippedSettings;
   /** Of Node's, besides those of the image. */
   readonly flags: readonly string[];
 }
@@ -68,6 +68,7 @@ export async function startVictim(options: VictimOptions): Promise<Victim> {
     ...ownCore([...imageFlags(), `--max-old-space-size=${OLD_SPACE_MIB}`, ...options.flags]),
     script: options.entry,
     args: ["serve", "--config", config],
+    env: imageMalloc(),
     onLine(line) {
       if (ports.size === 2) return;
       const { msg, port } = parseLogLine(line) ?? {};

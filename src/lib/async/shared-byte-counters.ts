@@ -66,17 +66,22 @@ export class SharedByteCounters {
     return units * UNIT_BYTES;
   }
 
+  /** The bytes of a bucket over all threads. */
+  bytesIn(bucket: number): number {
+    let units = 0;
+    for (let row = 0; row < this.#rows; row += 1)
+      units += this.#cells[row * CELLS + 1 + bucket] ?? 0;
+    return units * UNIT_BYTES;
+  }
+
   /** Returns the bucket with the most bytes over all threads. */
   heaviest(): number {
     let heaviest = 0;
     let most = -1;
     for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
-      let units = 0;
-      for (let row = 0; row < this.#rows; row += 1) {
-        units += this.#cells[row * CELLS + 1 + bucket] ?? 0;
-      }
-      if (units > most) {
-        most = units;
+      const bytes = this.bytesIn(bucket);
+      if (bytes > most) {
+        most = bytes;
         heaviest = bucket;
       }
     }

@@ -1,33 +1,30 @@
-import type { Server, ServerResponse as Response } from "node:http";
+import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { Server as TlsServer, TLSSocket } from "node:tls";
+import { Server as TlsServer } from "node:tls";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
-import { ServerResponse } from "../../lib/http/node-http.ts";
 import {
   roundUpToUnit,
   SharedByteCounters,
   allocateCounters,
 } from "../../lib/async/shared-byte-counters.ts";
 import { cut } from "../request/cut-request.ts";
-import { TrackedResponse } from "../request/tracked-response.ts";
+import { bytesBufferedOn } from "./bytes-buffered.ts";
 
 /** How often every open connection is measured, in milliseconds. */
 const SWEEP_EVERY_MS = 250;
 /** Connections are shed until this fraction of the budget is in use, so that the next byte does not shed again. */
 const SHED_TO = 7 / 8;
 /**
- * Beyond this fraction of the budget a thread sheds its own connections, even if the heaviest client is on another
+ * Beyond this fraction of the budget a thread sheds its own connections, even if a much heavier client is on another
  * thread.
  */
 const FALLBACK = 5 / 4;
-/** Data for a TLS client is buffered twice: as plaintext and as ciphertext. */
-const TLS_FACTOR = 2;
 /**
- * The buffer into which Node reads ciphertext, in bytes. A TLS connection keeps it once it was filled, which happens
- * to clients that send much at once. 900 TLS connections with requests behind a slow response took 80 KB each besides
- * the data, and 40 before.
+ * A client with at least this fraction of the bytes of the heaviest client is shed by its thread, without waiting for the
+ * thread of the heaviest. Otherwise only one thread at a time would shed a crowd of equal clients, more slowly than it
+ * fills the others.
  */
-const TLS_READ_BYTES = 64 * 1024;
+const NEARLY_HEAVIEST = 1 / 2;
 
 export interface ConnectionLedgerOptions {
   /** The budget of all threads together, in bytes. */
@@ -130,11 +127,9 @@ export class ConnectionLedger implements BufferedBytes {
   }
 
   #count(account: Account): void {
-    const { socket, holders = [] } = account;
     let held = 0;
-    for (const holder of holders) held += holder.bufferedBytes;
-    if (held > 0 && socket instanceof TLSSocket) held += TLS_READ_BYTES;
-    this.#set(account, roundUpToUnit(bytesOn(socket) + held));
+    for (const holder of account.holders ?? []) held += holder.bufferedBytes;
+    this.#set(account, roundUpToUnit(bytesBufferedOn(account.socket, held)));
   }
 
   #set(account: Account, bytes: number): void {
@@ -166,7 +161,7 @@ export class ConnectionLedger implements BufferedBytes {
   #shed(): void {
     while (this.#counters.total > this.#limit * SHED_TO) {
       const bucket = this.#counters.heaviest();
-      const heavy = this.#heaviestOf(bucket) ?? this.#fallback();
+      const heavy = this.#heaviestOf(bucket) ?? this.#heaviestHere(bucket);
       if (heavy === undefined) return;
       this.#end(heavy);
     }
@@ -189,15 +184,21 @@ export class ConnectionLedger implements BufferedBytes {
       .toSorted((one, other) => other.bytes - one.bytes);
   }
 
-  /** The heaviest client is on another thread, which sheds it in its next sweep unless that thread hangs. */
-  #fallback(): Account[] | undefined {
-    if (this.#counters.total <= this.#limit * FALLBACK) return undefined;
-    const bytesOf = new Map<number, number>();
+  /**
+   * The heaviest client is on another thread, which sheds it in its next sweep unless that thread hangs. Returns the
+   * accounts of the heaviest client of this thread if it is nearly as heavy, or if the budget is exceeded by far.
+   */
+  #heaviestHere(heaviest: number): Account[] | undefined {
+    let bucket = heaviest;
+    let most = 0;
     for (const { owner, bytes } of this.#accounts.values()) {
-      if (owner !== undefined) bytesOf.set(owner.bucket, (bytesOf.get(owner.bucket) ?? 0) + bytes);
+      if (owner === undefined || bytes === 0) continue;
+      const all = this.#counters.bytesIn(owner.bucket);
+      if (all > most) [most, bucket] = [all, owner.bucket];
     }
-    const [heaviest] = [...bytesOf].toSorted(([, one], [, other]) => other - one);
-    return heaviest === undefined ? undefined : this.#heaviestOf(heaviest[0]);
+    const isFarBeyond = this.#counters.total > this.#limit * FALLBACK;
+    const isHeavy = most >= this.#counters.bytesIn(heaviest) * NEARLY_HEAVIEST;
+    return isFarBeyond || isHeavy ? this.#heaviestOf(bucket) : undefined;
   }
 
   #end(accounts: readonly Account[]): void {
@@ -212,35 +213,4 @@ export class ConnectionLedger implements BufferedBytes {
     }
     this.#options.shed(connections, accounts[0]?.owner?.client ?? "", bytes);
   }
-}
-
-/** 60 KB of buffered header fields took 186 KB of memory. */
-const HEAD_COPIES = 2;
-
-/** Returns what Node and the current request buffer for a connection. */
-function bytesOn(socket: Socket): number {
-  const response = responseOn(socket);
-  const factor = socket instanceof TLSSocket ? TLS_FACTOR : 1;
-  if (response === undefined) return socket.writableLength * factor;
-  const holder = response instanceof TrackedResponse ? response.transfer?.holder : undefined;
-  return (
-    (response.writableLength + headLength(response)) * factor +
-    response.req.readableLength +
-    (holder?.bufferedBytes ?? 0)
-  );
-}
-
-/**
- * Node keeps the head as text (`_header`) besides its encoded form, and the fields of the backend stand behind it, as
- * measured.
- */
-function headLength(response: Response): number {
-  const head: unknown = "_header" in response ? response._header : undefined;
-  return typeof head === "string" ? HEAD_COPIES * head.length : 0;
-}
-
-/** Returns the response that a socket is writing, which Node keeps under this name. */
-function responseOn(socket: Socket): Response | undefined {
-  const response: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
-  return response instanceof ServerResponse ? response : undefined;
 }

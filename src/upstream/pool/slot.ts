@@ -11,7 +11,7 @@ import type { Upstream } from "./upstreams.ts";
 /** A client is slow if it takes longer than this for 16 KiB of a body, in milliseconds: less than 32 KiB/s. */
 const SENDS_WITHIN_MS = 500;
 
-/** Memory of a backend connection while it or the client is stalled: one or two chunks, in bytes. */
+/** Memory of a backend connection while it or the client is stalled: one or two chunks, in bytes, at least. */
 const BACKEND_BYTES = 64 * 1024;
 
 /** The request that holds a slot. */
@@ -93,13 +93,16 @@ export class Slot implements SlotHolder {
   }
 
   /**
-   * Returns the memory of the backend connection: if stalled, it has read or accepted more than it could pass on.
+   * Returns the memory of the backend connection: if stalled, it has read or accepted more than it could pass on. What it
+   * has accepted is measured.
    *
    * @param bodyBytes the part of the request body on its way to it.
    */
   bufferedBytes(bodyBytes: number): number {
+    if (this.#target === undefined) return 0;
     const stalled = this.#unread || (bodyBytes > 0 && !this.#unsent);
-    return stalled && this.#target !== undefined ? BACKEND_BYTES : 0;
+    const written = this.connection?.socket?.writableLength ?? 0;
+    return Math.max(stalled ? BACKEND_BYTES : 0, written);
   }
 
   /** The response is stalled until the client reads. `bytesOut` is what has been sent so far. See `readResumed`. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { readArguments } from "../../../soak/exhaustion/arguments.ts";
 import { ATTACKS } from "../../../soak/exhaustion/attacks.ts";
 import { request } from "../../../soak/exhaustion/attacks/attack.ts";
-import { shippedLimits } from "../../../soak/exhaustion/victim/shipped-limits.ts";
+import { shippedSettings } from "../../../soak/exhaustion/victim/shipped-settings.ts";
 
 const IDLE = { opened: 0, refused: 0, open: 0, finished: 0, sent: 0, received: 0 };
 const FIELD = {
@@ -25,7 +25,10 @@ test("a padded head has the bytes that were asked for, and ends", () => {
 });
 
 test("the shipped limits are read, and not guessed", () => {
-  expect(shippedLimits()).toMatchObject({ connections: expect.any(Number) });
+  expect(shippedSettings()).toMatchObject({
+    limits: { connections: expect.any(Number), bufferedBytes: expect.any(String) },
+    login: { hashing: { concurrency: expect.any(Number) } },
+  });
 });
 
 test("what is asked for is checked", () => {
