@@ -15,7 +15,15 @@ interface Restriction {
   message: string;
 }
 
-const FEATURES = ["server", "credentials", "tokens", "policy", "upstream", "observe"] as const;
+const FEATURES = [
+  "server",
+  "credentials",
+  "tokens",
+  "policy",
+  "upstream",
+  "observe",
+  "shared",
+] as const;
 
 const LAYERS = ["lib", "core", ...FEATURES, "config", "app", "selftest", "cli", "main.ts"] as const;
 
@@ -34,6 +42,7 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   policy: ["lib", "core"],
   upstream: ["lib", "core"],
   observe: ["lib", "core"],
+  shared: ["lib", "core"],
   config: ["lib", "core", ...FEATURES],
   app: ["lib", "core", ...FEATURES, "config"],
   selftest: ["lib", "core", "upstream"],
@@ -55,6 +64,7 @@ const DOORS: Record<string, readonly string[]> = {
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
   pg: ["credentials/"],
+  ioredis: ["shared/"],
   selfsigned: ["server/tls/development-certificate.ts"],
 };
 

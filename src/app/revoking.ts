@@ -9,7 +9,10 @@ import type { Clock } from "../lib/clock.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import { readJournal } from "../tokens/revocation/journal-file.ts";
 import { isName, TIME_EXPECTED, timeFrom } from "../tokens/revocation/revocation-kind.ts";
-import { RevocationService } from "../tokens/revocation/revocation-service.ts";
+import {
+  RevocationService,
+  type RevocationServiceOptions,
+} from "../tokens/revocation/revocation-service.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
 import { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { longestEnd, subjectUntilNow, tokenOf } from "../tokens/revocation/revocation-of.ts";
@@ -19,12 +22,12 @@ import { verifyToken } from "./explanation/explained-token.ts";
 /** Opens what a snapshot says of revocations. @throws ConfigError when the journal or the file cannot be used. */
 export function openRevocations(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  { clock, log, share }: Pick<RevocationServiceOptions, "clock" | "log" | "share">,
   reloaded: (successful: boolean) => void,
 ): Promise<RevocationService> {
   const { journal } = configuration.tokens.revocation;
   const file = revocationFileIn(configuration, files);
-  return RevocationService.open({ journal, file, reloaded, clock, log });
+  return RevocationService.open({ journal, file, share, reloaded, clock, log });
 }
 
 /** What a process that starts now would take as revoked. @throws ConfigError when file or journal cannot be used. */

@@ -2,6 +2,7 @@ import type { Metrics } from "../observe/metrics/metrics.ts";
 import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
 import { workersOf } from "./gate/from-configuration.ts";
 import type { Logins } from "./gate/logins.ts";
+import type { Sharing } from "./sharing.ts";
 import type { Service } from "./service.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
 
@@ -11,11 +12,13 @@ export function feedGauges(
   {
     keys,
     logins,
+    sharing,
     traffic,
     options,
   }: {
     readonly keys: WatchedKeys;
     readonly logins: Logins;
+    readonly sharing: Sharing;
     readonly traffic: Traffic;
     readonly options: TrafficOptions;
   },
@@ -23,6 +26,8 @@ export function feedGauges(
 ): void {
   const count = workersOf(options.configuration);
   gauges.loginQueueLength = logins.waiting;
+  gauges.sharedState = () => sharing.state;
+  gauges.storeState = logins.storeState;
   gauges.signingKey = () => keys.signer;
   gauges.draining = () => service.state !== "serving";
   gauges.bufferedBytes = () => options.buffered.bytes;

@@ -24,6 +24,7 @@ import type { ReloadStates } from "./reload/reload-states.ts";
 import { departedUsers, openRevocations, revokeNamed } from "./revoking.ts";
 import { feedGauges } from "./service-gauges.ts";
 import { ServedCertificate } from "./served-certificate.ts";
+import { openSharing, type Sharing } from "./sharing.ts";
 import { startThreads, type Threads } from "./threads/threads.ts";
 import { startTraffic, type Traffic, type TrafficOptions } from "./traffic.ts";
 
@@ -45,6 +46,7 @@ interface Parts {
   readonly keys: WatchedKeys;
   readonly logins: Logins;
   readonly revoking: RevocationService;
+  readonly sharing: Sharing;
   readonly traffic: Traffic;
   /** Undefined if the main thread alone serves clients. */
   readonly threads: Threads | undefined;
@@ -68,11 +70,15 @@ export async function openService(
   let service: Service | undefined;
   const keys = await openOwnKeys({ ...ownKeysOf(configuration, files), reloaded, clock, log });
   const inForce = (): Configuration => service?.configuration ?? configuration;
-  const revoking = await openRevocations(snapshot, { clock, log }, reloads.add().reloaded);
+  const sharing = openSharing(snapshot, observation);
+  const revocations = { clock, log, share: sharing.revoke };
+  const revoking = await openRevocations(snapshot, revocations, reloads.add().reloaded);
   const departed = departedUsers(inForce, revoking, { clock, log });
   const logins = await openLogins({
     ...{ configuration, files, keys, clock, log, observer, reloads, departed },
+    attempts: sharing.attempts,
   });
+  await sharing.begin(logins, revoking);
   const workers = workersOf(configuration);
   // The main thread has the first row. With several threads, its only listener is the admin listener.
   const shared = { memory: allocateCounters(workers + 1), row: 0 };
@@ -80,7 +86,7 @@ export async function openService(
     ...{ configuration, version, keys, tls, clock, log, observer, reloads },
     upstreams: upstreamsOf(configuration, files.text),
     logins: logins.service,
-    ...{ revocations: revoking.list, publish: revoking.publish },
+    ...{ revocations: revoking.list, publish: revoking.publish, settleRates: sharing.settleRates },
     buffered: openLedger({ configuration, observer, clock, log, shared }),
     port: configuration.server.listen.port,
     shared: false,
@@ -96,8 +102,9 @@ export async function openService(
   const traffic = threads ?? (await startTraffic(options));
   const { address, port } = traffic;
   log.info("listening", { address, port, tls: tls !== undefined, workers });
-  service = new Service({ observation, keys, logins, revoking, traffic, threads, options });
-  feedGauges(metrics, { keys, logins, traffic, options }, service);
+  const parts = { observation, keys, logins, revoking, sharing, traffic, threads, options };
+  service = new Service(parts);
+  feedGauges(metrics, parts, service);
   return service;
 }
 
@@ -170,14 +177,10 @@ export class Service {
   }
 
   /** The number of threads that serve clients; undefined if the main thread does. */
-  workersAlive(): number | undefined {
-    return this.parts.threads?.alive();
-  }
+  readonly workersAlive = (): number | undefined => this.parts.threads?.alive();
 
   /** Permanent failures of threads. */
-  failures(): readonly string[] {
-    return this.parts.threads?.failures() ?? [];
-  }
+  readonly failures = (): readonly string[] => this.parts.threads?.failures() ?? [];
 
   /** The exposition of the metrics of all threads. */
   metricsText(): Promise<string> {
@@ -193,9 +196,7 @@ export class Service {
   }
 
   /** Starts what the first login would wait for. */
-  prepareLogins(): void {
-    this.parts.logins.start();
-  }
+  readonly prepareLogins = (): void => this.parts.logins.start();
 
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
   async apply(snapshot: Snapshot): Promise<void> {
@@ -236,8 +237,9 @@ export class Service {
 
   /** Releases what is left after the drain. */
   async close(): Promise<void> {
-    this.parts.keys.close();
-    await Promise.all([this.parts.logins.close(), this.parts.revoking.close()]);
+    const { keys, logins, revoking, sharing } = this.parts;
+    keys.close();
+    await Promise.all([logins.close(), revoking.close(), sharing.state?.close()]);
   }
 
   /** Terminates at once, whatever runs. */

@@ -11,6 +11,7 @@ import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file
 import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
 import { certificateWarnings } from "../server/tls/certificate-warnings.ts";
 import { exposedKeys } from "../tokens/keys/signing-keys.ts";
+import { clearTextWarnings } from "./clear-text-warnings.ts";
 import { identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
 import { usersFilesIn } from "./from-files.ts";
 
@@ -44,6 +45,7 @@ export async function startupWarnings(
     ...secretFileWarnings(snapshot),
     ...(await callerWarnings(snapshot)),
     ...identityWarnings(written),
+    ...clearTextWarnings(written),
     ...gapWarnings(routesOf(written)),
   ];
 }

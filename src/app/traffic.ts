@@ -25,6 +25,7 @@ import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import { createObservedReading } from "./observed-reading.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/open-gate.ts";
+import { decidesOtherwise } from "./reload/decides-otherwise.ts";
 import { type Generation, Generations, openGeneration } from "./reload/generations.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
@@ -40,6 +41,7 @@ export interface TrafficOptions {
   /** What is revoked, as this thread knows it. */
   readonly revocations: RevocationList;
   readonly publish: PublishRevocations;
+  readonly settleRates?: GateOptions["settleRates"];
   /** Counts the bytes that wait on the connections of this thread. */
   readonly buffered: ConnectionLedger;
   readonly tls: ServerTls;
@@ -88,12 +90,11 @@ export interface Traffic {
  * about them. Rejects when the address cannot be had.
  */
 export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
-  const { configuration, port, shared, nextId, buffered, clock, log, version, reloads } = options;
-  const tracing = await openTracing({ env: process.env, version, log });
+  const { configuration, port, shared, nextId, buffered, clock, log } = options;
+  const tracing = await openTracing({ ...options, env: process.env });
   const observer = tracedObserver(options.observer, tracing);
-  const { issuersChanged, connections: counts } = options;
-  const stateOf = () => reloads.add();
-  const trustedKeys = new TrustedKeys({ clock, log, stateOf, issuersChanged, keepsCopies: true });
+  const stateOf = () => options.reloads.add();
+  const trustedKeys = new TrustedKeys({ ...options, stateOf, keepsCopies: true });
   const reading = createObservedReading({ observer, clock, log });
   let traffic: ThreadTraffic | undefined;
   const keysChanged = (): void => traffic?.reconsiderSoon();
@@ -110,7 +111,8 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const listener = await listen({
     ...{ ...configuration.server.listen, port, shared, trustedProxies },
     ...generations.current.listening,
-    ...{ pipeline, buffered, reading, nextId, realm, observer, log, counts },
+    ...{ pipeline, buffered, reading, nextId, realm, observer, log },
+    counts: options.connections,
   });
   traffic = new ThreadTraffic(options, { common, generations, listener, trustedKeys, tracing });
   return traffic;
@@ -238,13 +240,4 @@ class ThreadTraffic implements Traffic {
     listener.closeAll();
     await Promise.all([closed, generations.close()]);
   }
-}
-
-/** Whether one configuration may refuse a request that the other permits. */
-function decidesOtherwise(before: Configuration, after: Configuration): boolean {
-  const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
-    ...[routes, tokens],
-    Object.keys(upstreams),
-  ];
-  return !isDeepStrictEqual(decisive(before), decisive(after));
 }

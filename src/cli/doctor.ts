@@ -17,6 +17,7 @@ import { bad, type Finding, type FindingGroup, good, warning } from "./doctor/fi
 import { checkKeySets } from "./doctor/key-sets.ts";
 import { checkListeners } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
+import { checkStateServer } from "./doctor/state-server.ts";
 import { checkUserStores } from "./doctor/user-stores.ts";
 import { formatFrom } from "./terminal/format.ts";
 import { type Marks, marksFor } from "./terminal/marks.ts";
@@ -27,7 +28,7 @@ export const doctor: Command = {
   help: `Usage: sallyport doctor [options]
 
 Runs check, then examines the environment: whether backends and key sets of trusted issuers resolve,
-accept connections and have a valid certificate, whether the ports are free, whether a running proxy is
+accept connections and have a valid certificate, whether user stores and the state server answer, whether the ports are free, whether a running proxy is
 ready, the clock, and routes that leave a gap. It sends no request to a backend. Exit code 0 if all is
 well, 1 if something is wrong, 78 if the configuration is invalid.
 
@@ -70,11 +71,12 @@ async function examine(
   const { configuration, files } = snapshot;
   const warnings = await startupWarnings(snapshot, nowMs);
   const reaching = { timeoutMs, nowMs };
-  const [listeners, upstreams, keySets, userStores] = await Promise.all([
+  const [listeners, upstreams, keySets, userStores, stateServer] = await Promise.all([
     checkListeners(configuration, timeoutMs),
     checkUpstreams(upstreamsOf(configuration, files.text), reaching),
     checkKeySets(configuration, reaching),
     checkUserStores(snapshot, timeoutMs),
+    checkStateServer(snapshot, timeoutMs),
   ]);
   const groups = [
     fileFindings(warnings, sources.file),
@@ -83,6 +85,7 @@ async function examine(
     upstreams,
     keySets.group,
     ...userStores,
+    ...stateServer,
     checkClock(sources.file, nowMs, keySets.differences),
   ];
   return { groups, valid: true };

@@ -4,9 +4,11 @@ import type {
   LoginResult,
   Outcome,
   RefusalReason,
+  StoreResult,
   StreamEnd,
   UpstreamErrorReason,
 } from "./request/outcome.ts";
+import type { SharedOperation } from "./shared-state.ts";
 
 /** What is postponed: reading from an open connection, or accepting a new one. */
 export type Postponed = (typeof POSTPONED)[number];
@@ -24,6 +26,12 @@ export interface Observer {
   tokenCache(result: "hit" | "miss"): void;
   tokenIssued(): void;
   loginFinished(result: LoginResult, seconds: number): void;
+  /** A user store was asked for a name and a password. */
+  storeAnswered(store: string, result: StoreResult, seconds: number): void;
+  /** A login was verified against a hash that should be made anew. */
+  outdatedHashUsed(store: string): void;
+  /** The state server of all replicas was asked; without a duration, only for news. */
+  sharedStateAsked(operation: SharedOperation, successful: boolean, seconds?: number): void;
   requestRefused(reason: RefusalReason): void;
   /** Connections have to wait because their client used too much of the event loop's time. */
   connectionsPostponed(what: Postponed, connections: number): void;

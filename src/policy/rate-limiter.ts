@@ -1,7 +1,9 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { RateLimit } from "../core/request/rate-limit.ts";
+import type { SettleRates } from "../core/shared-state.ts";
 import type { Clock } from "../lib/clock.ts";
+import { RateSettling } from "./rate-settling.ts";
 
 /**
  * Maximum number of keys: about 15 MB. Beyond it, the least recently active are evicted and start with a full burst
@@ -10,6 +12,8 @@ import type { Clock } from "../lib/clock.ts";
 const MAX_KEYS = 50_000;
 /** Maximum length of a key. A longer one is replaced by its hash: a subject can be as long as a token. */
 const LONGEST_KEY = 128;
+/** No key waits for longer than this many bursts, whatever other replicas are said to have spent. */
+const MOST_BURSTS = 10;
 /** Tolerance for rounding errors, in milliseconds. */
 const ROUNDING_MS = 1e-6;
 
@@ -20,14 +24,23 @@ const ROUNDING_MS = 1e-6;
  *
  * rate-limiter-flexible was tried first: its counts in memory are unbounded (a million addresses took 495 MB and a
  * million timers; here 6 MB and none) and follow the wall clock.
+ *
+ * @param settle adds up what all replicas have spent; left out, this one counts for itself.
  */
 export function createRateLimit(
   options: Omit<RateLimit, "take">,
   clock: Pick<Clock, "monotonic">,
+  settle?: SettleRates,
 ): RateLimit {
   const { requests, withinMs, burst } = options;
   const intervalMs = withinMs / requests;
   const due = new LRUCache<string, number>({ max: MAX_KEYS });
+  const mostMs = MOST_BURSTS * burst * intervalMs;
+  const settling =
+    settle &&
+    new RateSettling(settle, intervalMs, (key, behindMs) =>
+      due.set(key, clock.monotonic() + Math.min(behindMs, mostMs)),
+    );
   return {
     ...options,
     take(caller) {
@@ -37,6 +50,7 @@ export function createRateLimit(
       const waitMs = behindMs - (burst - 1) * intervalMs;
       if (waitMs > ROUNDING_MS) return { allowed: false, remaining: 0, waitMs };
       due.set(key, now + behindMs + intervalMs);
+      settling?.spend(key);
       const remaining = Math.floor(burst - 1 - behindMs / intervalMs + ROUNDING_MS);
       return { allowed: true, remaining: Math.max(0, remaining), waitMs: behindMs + intervalMs };
     },

@@ -16,7 +16,11 @@ let shown: ReadonlyMap<string, Shown>;
 
 /** Everything that `/metrics` can show, with one route and one upstream. */
 beforeAll(async () => {
-  const metrics = createMetrics({ routes: ["orders"], upstreams: ["app"], version: "1.2.3" });
+  const metrics = createMetrics({
+    ...{ routes: ["orders"], upstreams: ["app"], stores: ["file"], version: "1.2.3" },
+  });
+  metrics.gauges.sharedState = () => ({ up: true, lost: 0 });
+  metrics.gauges.storeState = () => ({ connections: 0, outdated: 0 });
   metrics.certificateNotAfter(1);
   const fetches = { fetchedAt: 1, stale: false, succeeded: 1, failed: 1 };
   const usable = { usable: true, keys: 1, readAt: 1 };
@@ -42,7 +46,7 @@ test("every metric of ours is listed with its type and its labels, and no other"
 });
 
 test("every label from a closed set is listed with its values, and no other", () => {
-  const NAMES = ["route", "upstream", "issuer", "code", "version", "node"];
+  const NAMES = ["route", "upstream", "issuer", "store", "code", "version", "node"];
   const listed = reference.rows("metric", "label", "values").map((row) => ({
     name: `${codeIn(row["metric"])} ${codeIn(row["label"])}`,
     values: codesIn(row["values"]).toSorted(),

@@ -9,6 +9,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { createCors } from "../../server/endpoints/cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
+import { storeNames } from "../../credentials/stores/observed-store.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
 import {
@@ -21,11 +22,13 @@ import {
 export type ServerTls = ListenOptions["tls"];
 
 /** The names used as labels of metrics. */
-export function seriesOf({ routes, upstreams }: Configuration): {
+export function seriesOf({ routes, upstreams, users }: Configuration): {
   routes: string[];
   upstreams: string[];
+  stores: string[];
 } {
-  return { routes: routes.map(({ name }) => name), upstreams: Object.keys(upstreams) };
+  const names = routes.map(({ name }) => name);
+  return { routes: names, upstreams: Object.keys(upstreams), stores: storeNames(users) };
 }
 
 /**

@@ -3,21 +3,23 @@ import type { SnapshotFiles } from "../../config/snapshot-files.ts";
 import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
+import type { AttemptEnd, AttemptSharing } from "../../core/shared-state.ts";
 import type { Observer } from "../../core/observer.ts";
 import { createCredentialCheck } from "../../credentials/login-service.ts";
 import { HashingPool, type PasswordVerifier } from "../../credentials/hashing/hashing-pool.ts";
 import { createLoginService } from "../../credentials/login-service.ts";
+import { observedStore, storeNames } from "../../credentials/stores/observed-store.ts";
 import { openUserStore } from "../../credentials/stores/store-kinds.ts";
 import type { FileReader, OpenUserStore } from "../../credentials/stores/user-store.ts";
 import {
   FailureThrottle,
-  type LoginThrottle,
   type LoginThrottleLimits,
 } from "../../credentials/throttle/login-throttle.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { reuseOrCreate, reuseOrCreateAsync, type Reusable } from "../../lib/async/reuse.ts";
 import { KeyedSemaphore } from "../../lib/async/keyed-semaphore.ts";
 import { Leased } from "../../lib/async/leased.ts";
+import type { StoreState } from "../../observe/metrics/store-metrics.ts";
 import { createTokenIssuer } from "../../tokens/issuer.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { usersFilesIn } from "../from-files.ts";
@@ -31,9 +33,11 @@ export interface LoginsOptions {
   readonly keys: SigningKeys;
   readonly clock: Clock;
   readonly log: Log;
-  readonly observer: Pick<Observer, "tokenIssued">;
+  readonly observer: Pick<Observer, "tokenIssued" | "storeAnswered" | "outdatedHashUsed">;
   /** Takes the reload state of each user store. */
   readonly reloads: ReloadStates;
+  /** Tells other replicas of attempts; left out, this one counts for itself. */
+  readonly attempts?: AttemptSharing | undefined;
   /** Told of users who are gone: at the start of those who are disabled, then of those who could log in before. */
   readonly departed: (names: readonly string[], atStart: boolean) => void;
 }
@@ -48,6 +52,10 @@ export interface Logins {
   prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
   /** The number of logins that wait for a hashing thread. */
   readonly waiting: () => number;
+  /** What a store in force keeps itself, by its name in metrics. */
+  readonly storeState: (name: string) => StoreState;
+  /** Counts an attempt that ended in another replica. */
+  readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
   /** Prepares what the first login would otherwise wait for. */
   start(): void;
   close(): Promise<void>;
@@ -55,6 +63,8 @@ export interface Logins {
 
 /** A store and the state of its last reload. */
 interface FollowedStore {
+  /** In metrics. */
+  readonly name: string;
   readonly store: OpenUserStore;
   readonly state: ReloadState;
 }
@@ -69,7 +79,7 @@ interface LoginParts {
 
 /** The parts that live as long as the process. */
 interface Queues {
-  readonly throttle: LoginThrottle;
+  readonly throttle: FailureThrottle;
   readonly turns: KeyedSemaphore;
   readonly hashing: HashingPool;
 }
@@ -78,7 +88,7 @@ interface Queues {
 export async function openLogins(options: LoginsOptions): Promise<Logins> {
   const { configuration, clock } = options;
   const { hashing: hashingLimits } = configuration.login;
-  const throttle = new FailureThrottle(throttleLimitsOf(configuration), clock);
+  const throttle = new FailureThrottle(throttleLimitsOf(configuration), clock, options.attempts);
   const turns = new KeyedSemaphore(hashingLimits.queue);
   const hashing = new HashingPool(hashingLimits);
   const queues = { throttle, turns, hashing };
@@ -115,11 +125,18 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
       };
     },
     waiting: () => hashing.pending,
+    storeState: (wanted) => stateOf(parts.stores.value.value, wanted),
+    attemptEnded: (end, agoMs) => throttle.arrived(end, agoMs),
     start: () => hashing.start(),
     async close() {
       await Promise.all([parts.stores.value.retire(), hashing.close()]);
     },
   };
+}
+
+function stateOf(stores: readonly FollowedStore[], wanted: string): StoreState {
+  const found = stores.find(({ name }) => name === wanted)?.store;
+  return { connections: found?.connections?.(), outdated: found?.outdated?.() };
 }
 
 function warnOfNobody({ configuration, log }: Pick<LoginsOptions, "configuration" | "log">): void {
@@ -145,7 +162,7 @@ async function openParts(
   const service = reuseOrCreate(before?.service, [stores.inputs, issued], () =>
     createLoginService({
       credentials: createCredentialCheck(
-        stores.value.value.map(({ store }) => store),
+        stores.value.value.map(({ store, name }) => observedStore(store, name, options)),
         hashing,
       ),
       throttle,
@@ -163,7 +180,8 @@ async function openStores(
 ): Promise<Stores> {
   const opened: FollowedStore[] = [];
   try {
-    for (const settings of configuration.users) {
+    const names = storeNames(configuration.users);
+    for (const [place, settings] of configuration.users.entries()) {
       const state = reloads.add();
       const reloaded = (successful: boolean): void => {
         state.reloaded(successful);
@@ -173,7 +191,7 @@ async function openStores(
         ...{ contentOf: usersFilesIn(files), log, clock, verifier },
         ...{ queue: configuration.login.hashing.queue, reloaded },
       });
-      opened.push({ store, state });
+      opened.push({ name: names[place] ?? settings.kind, store, state });
     }
     return new Leased<readonly FollowedStore[]>(opened, closeAll);
   } catch (error) {

@@ -11,6 +11,7 @@ import type { Observer } from "../../core/observer.ts";
 import type { ConcurrencyLimit } from "../../core/request/concurrency.ts";
 import type { RateLimit } from "../../core/request/rate-limit.ts";
 import type { Route } from "../../core/request/route.ts";
+import type { SettleRates } from "../../core/shared-state.ts";
 import type { Tracing } from "../../core/tracing.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { reuseOrCreate, reuseOrLease, type Reusable } from "../../lib/async/reuse.ts";
@@ -24,6 +25,7 @@ import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-e
 import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
+import { settlingOf } from "../../policy/rate-settling.ts";
 import { publishedKeys } from "../../tokens/keys/published-keys.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
@@ -55,6 +57,8 @@ export interface GateOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
+  /** Adds up what all replicas have spent of rate limits; left out, each counts for itself. */
+  readonly settleRates?: SettleRates | undefined;
   /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined;
   /** Called when keys that verify tokens have changed. */
@@ -138,7 +142,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
 
 /** The routes, each with its own limits if it has some. */
 function routesFor(
-  { configuration, clock }: GateOptions,
+  { configuration, clock, settleRates }: GateOptions,
   before: Pick<KeptParts, "rateLimits" | "concurrencies"> | undefined,
 ): { readonly routes: Route[] } & Pick<KeptParts, "rateLimits" | "concurrencies"> {
   const rateLimits = new Map<string, Reusable<RateLimit>>();
@@ -147,7 +151,7 @@ function routesFor(
     configuration,
     (route, settings) => {
       const kept = reuseOrCreate(before?.rateLimits.get(route), settings, () =>
-        createRateLimit(settings, clock),
+        createRateLimit(settings, clock, settlingOf(route, settings, settleRates)),
       );
       rateLimits.set(route, kept);
       return kept.value;

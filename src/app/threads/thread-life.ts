@@ -186,6 +186,7 @@ export class ThreadLife {
     return {
       logIn: (...attempt) => this.#options.logins.logIn(...attempt).catch(notLoggedIn),
       publish: (revocations) => this.#options.publish(revocations),
+      settleRates: async (spendings) => this.#options.settleRates?.(spendings),
       listening: (address, port) => {
         this.#listens = true;
         this.#listening.resolve({ address, port });

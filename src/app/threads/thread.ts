@@ -6,6 +6,7 @@ import type { RecentEvents } from "../../core/recent.ts";
 import type { LoginService } from "../../core/login.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
+import type { SettleRates } from "../../core/shared-state.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
@@ -54,6 +55,7 @@ export interface ThreadData {
 export type MainApi = {
   readonly logIn: LoginService["logIn"];
   readonly publish: PublishRevocations;
+  readonly settleRates: SettleRates;
   /** It accepts clients from now on. */
   readonly listening: (address: string, port: number) => void;
   /** Whether none of the files that it rereads on its own is broken. */
@@ -95,6 +97,15 @@ function remoteLogins(main: RpcClient<MainApi>): LoginService {
         throw new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
       }),
   };
+}
+
+/** Limits are settled by the main thread, which alone knows the state server. */
+function settlingThrough(
+  main: RpcClient<MainApi>,
+  { shared }: Configuration,
+): { readonly settleRates?: SettleRates } {
+  if (shared?.share.includes("rateLimits") !== true) return {};
+  return { settleRates: (spendings) => main.call("settleRates", spendings) };
 }
 
 interface ThreadParts {
@@ -159,7 +170,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     ...{ clock, log, observer, buffered },
     port: data.port,
     logins: remoteLogins(main),
-    revocations,
+    ...{ revocations, ...settlingThrough(main, configuration) },
     publish: (each) => main.call("publish", each),
     shared: true,
     issuersChanged: (states) => main.notify("issuers", states),

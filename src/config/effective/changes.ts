@@ -13,6 +13,7 @@ const READ_AT_START = [
   "admin.listen",
   "admin.allow",
   "tokens.revocation.journal",
+  "shared",
   "log",
 ];
 
@@ -56,11 +57,13 @@ function isWithin(key: string, whole: string): boolean {
  * in force, and their files are still followed (the certificate that is served until the restart, say).
  */
 export function withoutRestart(written: Configuration, inForce: Configuration): Configuration {
-  const { server, admin, tokens, log } = inForce;
+  const { server, admin, tokens, log, shared } = inForce;
+  const { shared: _atRestart, ...live } = written;
   const { listen, workers } = server;
   const { headerBytes } = server.limits;
   return {
-    ...written,
+    ...live,
+    ...(shared !== undefined && { shared }),
     server: {
       ...written.server,
       ...{ listen, workers, tls: tlsWithoutRestart(written.server.tls, server.tls) },

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { corsSection } from "./cors-section.ts";
 import { identitySection, tokensSection, versionSection } from "./identity-sections.ts";
+import { sharedSection } from "./shared-section.ts";
 import { adminSection } from "./admin-section.ts";
 import { networksSection } from "./route-keys.ts";
 import { loginSection, logSection, serverSection } from "./server-sections.ts";
@@ -15,6 +16,7 @@ function fileSchema(directory: string) {
     login: loginSection(),
     users: usersSection(directory),
     tokens: tokensSection(directory),
+    shared: sharedSection(directory).exactOptional(),
     version: versionSection(directory).exactOptional(),
     identity: identitySection(),
     cors: corsSection()

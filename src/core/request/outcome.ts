@@ -23,6 +23,10 @@ export const LOGIN_RESULTS = [
 ] as const;
 export type LoginResult = (typeof LOGIN_RESULTS)[number];
 
+/** The `result` of `user_store_requests_total`. */
+export const STORE_RESULTS = ["found", "wrong", "unknown", "unavailable", "error"] as const;
+export type StoreResult = (typeof STORE_RESULTS)[number];
+
 /** The `reason` of `upstream_errors_total`. */
 export const UPSTREAM_ERROR_REASONS = [
   "connect_refused",

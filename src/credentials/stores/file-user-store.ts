@@ -1,6 +1,8 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
+import { outdatedHash } from "../hashing/password-hash.ts";
 import { type HashSource, hashStore, type UserRecord } from "./hash-store.ts";
 import { type FileReader, LARGEST_USERS_FILE } from "./user-store.ts";
 import type { StoreContext, StoreKind } from "./user-store.ts";
@@ -17,6 +19,7 @@ export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: str
       return {
         ...hashStore(users, context.verifier),
         users: users.all,
+        outdated: users.outdated,
         reload: users.reload,
         close: users.close,
       };
@@ -32,6 +35,8 @@ export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: str
 export interface FollowedUsers extends HashSource {
   find(username: string): UserRecord | undefined;
   all(): Iterable<UserRecord>;
+  /** How many have a hash that should be made anew. */
+  outdated(): number;
   /**
    * Takes the content of a new snapshot without waiting for the watch. A broken file keeps the old users. Resolves when
    * done; never rejects.
@@ -59,22 +64,21 @@ export async function followUsers(
       const next = withPasswords(await readUsers(content));
       if (closed) return;
       users = next;
-      log.info("the users file was reloaded", { file: path, users: users.byName.size });
+      log.info("the users file was reloaded", { file: path, users: next.byName.size });
       reloaded?.(true);
     } catch (error) {
       unusable(error);
     }
   });
   const followed = followFile(path, first.fingerprint, {
-    onChange: readings.add,
+    ...{ onChange: readings.add, maxBytes: LARGEST_USERS_FILE },
     onUnreadable: (error) => unusable(usersUnreadable(path, error)),
-    maxBytes: LARGEST_USERS_FILE,
   });
 
   function unusable(error: unknown): void {
     if (closed) return;
-    const problems = describe(error, path);
-    log.error("the users file cannot be used: the old users stay in use", { file: path, problems });
+    const fields = { file: path, problems: describe(error, path) };
+    log.error("the users file cannot be used: the old users stay in use", fields);
     reloaded?.(false);
   }
 
@@ -82,6 +86,7 @@ export async function followUsers(
     find: (username) => users.byName.get(username),
     all: () => users.byName.values(),
     passwords: () => users.passwords,
+    outdated: () => users.outdated,
     async reload(contentOf) {
       try {
         followed.accept(contentOf(path));
@@ -121,7 +126,23 @@ function latestOf(read: (content: FileContent) => Promise<void>) {
 
 /** Collects the passwords once per reading, not once per login. */
 function withPasswords(byName: ReadonlyMap<string, UserRecord>) {
-  return { byName, passwords: Array.from(byName.values(), ({ password }) => password) };
+  const passwords = Array.from(byName.values(), ({ password }) => password);
+  const read = { byName, passwords, outdated: 0 };
+  void countOutdated(read);
+  return read;
+}
+
+/** Hashes looked at before other requests get a turn. */
+const LOOKED_AT_ONCE = 500;
+
+async function countOutdated(read: {
+  readonly passwords: readonly string[];
+  outdated: number;
+}): Promise<void> {
+  for (const [index, password] of read.passwords.entries()) {
+    if ((index + 1) % LOOKED_AT_ONCE === 0) await nextTurn();
+    if (outdatedHash(password) !== undefined) read.outdated += 1;
+  }
 }
 
 /** The message of an unexpected error may quote the file, so only its name is reported. */

@@ -46,6 +46,8 @@ export interface OpenUserStore extends UserStore {
   reload(contentOf: FileReader): Promise<void>;
   /** Lists all users; left out if the store cannot list them. */
   users?(): Iterable<{ readonly name: string; readonly disabled: boolean }>;
+  /** Returns the number of users whose hash should be made anew; left out if the store cannot list them. */
+  readonly outdated?: () => number;
   /** Returns the number of open connections to the source; undefined for a store without connections. */
   readonly connections?: () => number;
   /**

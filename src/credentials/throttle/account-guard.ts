@@ -15,7 +15,8 @@ export interface AccountGuard {
   waitMs(attempt: Attempt): number;
   /** The number of failures that the network has left for the name. */
   remaining(attempt: Attempt): number;
-  failed(attempt: Attempt): void;
+  /** @param agoMs how long ago it was. */
+  failed(attempt: Attempt, agoMs?: number): void;
   succeeded(attempt: Attempt): void;
   /** Applies new limits; all counts stay. */
   change(limits: AccountLimits): void;
@@ -76,9 +77,9 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock): Account
       return Math.max(untilGuarded, ofPair);
     },
 
-    failed(attempt) {
-      accounts.failed(attempt.account);
-      countersFor(attempt).failed(attempt.pair);
+    failed(attempt, agoMs) {
+      accounts.failed(attempt.account, agoMs);
+      countersFor(attempt).failed(attempt.pair, agoMs);
     },
 
     /** The network is known to the name from now on, so its failures as an unknown one no longer matter. */

@@ -14,8 +14,12 @@ export interface BanWindow {
   bannedForMs(key: string): number;
   /** The number of failures within `withinMs` that count towards a ban. */
   recent(key: string): number;
-  /** Counts a failure. The last of `attempts` failures within `withinMs` bans the key; a running ban is not prolonged. */
-  failed(key: string): void;
+  /**
+   * Counts a failure. The last of `attempts` failures within `withinMs` bans the key; a running ban is not prolonged.
+   *
+   * @param agoMs how long ago it was.
+   */
+  failed(key: string, agoMs?: number): void;
   forget(key: string): void;
   /** Applies new limits. A running ban is not prolonged, and ends early if the new limits make it shorter. */
   change(limits: BanLimits): void;
@@ -51,14 +55,18 @@ export function createBanWindow(limits: BanLimits, clock: Clock): BanWindow {
       return entries.get(key)?.failures.filter((time) => time >= since).length ?? 0;
     },
 
-    failed(key) {
-      const now = clock.monotonic();
-      const entry = entries.get(key) ?? { failures: [], bannedAt: 0, bannedUntil: 0 };
+    failed(key, agoMs = 0) {
+      const now = clock.monotonic() - agoMs;
+      const entry = entries.get(key) ?? {
+        ...{ failures: [], bannedAt: -Infinity, bannedUntil: -Infinity },
+      };
       entries.set(key, entry);
       if (now < banEnds(entry)) return;
 
       while ((entry.failures[0] ?? now) + withinMs < now) entry.failures.shift();
       entry.failures.push(now);
+      // One that is told late may be older than one that was counted before.
+      if (agoMs > 0) entry.failures.sort((one, other) => one - other);
       if (entry.failures.length >= attempts) {
         entry.failures.length = 0;
         entry.bannedAt = now;

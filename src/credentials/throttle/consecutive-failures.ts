@@ -9,7 +9,8 @@ export interface ConsecutiveFailures {
   length(key: string): number;
   /** Milliseconds until the count ends by itself; 0 if there is none. */
   endsInMs(key: string): number;
-  failed(key: string): void;
+  /** @param agoMs how long ago it was. */
+  failed(key: string, agoMs?: number): void;
   forget(key: string): void;
   /** Changes the time without failures that ends a count, including running ones. */
   change(quietMs: number): void;
@@ -44,9 +45,10 @@ export function createConsecutiveFailures(firstQuietMs: number, clock: Clock): C
       return streak === undefined ? 0 : streak.failedAt + quietMs - clock.monotonic();
     },
 
-    failed(key) {
-      const length = (running(key)?.length ?? 0) + 1;
-      streaks.set(key, { length, failedAt: clock.monotonic() });
+    failed(key, agoMs = 0) {
+      const { length = 0, failedAt = -Infinity } = running(key) ?? {};
+      const last = Math.max(failedAt, clock.monotonic() - agoMs);
+      streaks.set(key, { length: length + 1, failedAt: last });
     },
 
     forget: (key) => streaks.delete(key),

@@ -5,7 +5,8 @@ export interface FailureSketch {
   length(key: string): number;
   /** Milliseconds until the count ends by itself; 0 if there is none. */
   endsInMs(key: string): number;
-  failed(key: string): void;
+  /** @param agoMs how long ago it was. */
+  failed(key: string, agoMs?: number): void;
   /** Changes the time without failures that ends a count, including running ones. */
   change(quietMs: number): void;
 }
@@ -56,12 +57,13 @@ export function createFailureSketch(
       return quietSince + quietMs - clock.monotonic();
     },
 
-    failed(key) {
+    failed(key, agoMs = 0) {
       const places = placesOf(key);
       const length = lowest(places) + 1;
       for (const place of places) {
+        const last = countAt(place) === 0 ? -Infinity : (failedAt[place] ?? 0);
         counts[place] = Math.max(countAt(place), length);
-        failedAt[place] = clock.monotonic();
+        failedAt[place] = Math.max(last, clock.monotonic() - agoMs);
       }
     },
 

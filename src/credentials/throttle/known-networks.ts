@@ -6,12 +6,13 @@ import { TwoGenerationCache } from "./two-generation-cache.ts";
  * it.
  */
 export interface KnownNetworks {
-  has(username: string, network: string): boolean;
-  remember(username: string, network: string): void;
+  /** Both are digests: of the name, and of name and network together. */
+  has(account: string, pair: string): boolean;
+  remember(account: string, pair: string): void;
 }
 
 interface KnownNetwork {
-  readonly network: string;
+  readonly pair: string;
   /** Monotonic. */
   readonly until: number;
 }
@@ -32,15 +33,15 @@ export function createKnownNetworks(clock: Clock): KnownNetworks {
   const names = new TwoGenerationCache<readonly KnownNetwork[]>(MAX_NAMES);
 
   return {
-    has(username, network) {
-      const known = names.get(username)?.find((each) => each.network === network);
+    has(account, pair) {
+      const known = names.get(account)?.find((each) => each.pair === pair);
       return known !== undefined && clock.monotonic() < known.until;
     },
 
-    remember(username, network) {
-      const others = names.get(username)?.filter((each) => each.network !== network) ?? [];
-      const latest = { network, until: clock.monotonic() + REMEMBERED_MS };
-      names.set(username, [...others, latest].slice(-NETWORKS_EACH));
+    remember(account, pair) {
+      const others = names.get(account)?.filter((each) => each.pair !== pair) ?? [];
+      const latest = { pair, until: clock.monotonic() + REMEMBERED_MS };
+      names.set(account, [...others, latest].slice(-NETWORKS_EACH));
     },
   };
 }

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
+import type { AttemptEnd, AttemptSharing } from "../../core/shared-state.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {
@@ -67,6 +68,14 @@ export interface LoginThrottleLimits {
   readonly global: BucketLimits;
 }
 
+/** The network as a digest, too: what is remembered holds no addresses. */
+interface NetworkAttempt extends Attempt {
+  readonly network: string;
+}
+
+/** A failure elsewhere that is older has been paid back to the budget of unknown networks, or soon is. */
+const JUST_NOW_MS = 2_000;
+
 /**
  * Four limits, none of which lets an attacker lock out a user who logs in from elsewhere:
  *
@@ -86,10 +95,16 @@ export class FailureThrottle implements LoginThrottle {
   readonly #accounts: AccountGuard;
   readonly #unknownBudget: LeakyBucket;
   readonly #knownNetworks: KnownNetworks;
-  readonly #digest = createDigest();
+  readonly #sharing: AttemptSharing;
   #attemptsOfPair: number;
 
-  constructor(limits: LoginThrottleLimits, clock: Clock) {
+  /** @param sharing tells other replicas, whose attempts come to `arrived`; left out, each counts for itself. */
+  constructor(
+    limits: LoginThrottleLimits,
+    clock: Clock,
+    sharing: AttemptSharing = { digest: createDigest(), tell: () => undefined },
+  ) {
+    this.#sharing = sharing;
     this.#attemptsOfPair = limits.pair.attempts;
     this.#pairs = createBanWindow(limits.pair, clock);
     this.#networks = createBanWindow(limits.address, clock);
@@ -113,8 +128,8 @@ export class FailureThrottle implements LoginThrottle {
     const network = clientNetwork(client);
     const attempt = this.#attempt(username, network);
     const { known } = attempt;
-    const failures = known ? 0 : this.#networks.recent(network);
-    const refused = this.#refusal(attempt, network, failures);
+    const failures = known ? 0 : this.#networks.recent(attempt.network);
+    const refused = this.#refusal(attempt, failures);
     if (refused !== undefined) return refused;
 
     if (!known) this.#unknownBudget.take();
@@ -124,18 +139,28 @@ export class FailureThrottle implements LoginThrottle {
     return {
       origin: { network, known, failures },
       failed: () => {
-        this.#pairs.failed(attempt.pair);
-        this.#networks.failed(network);
-        this.#accounts.failed(attempt);
+        this.#failed(attempt, 0);
+        this.#sharing.tell({ ...attempt, failed: true });
       },
       succeeded: () => {
         giveBack();
-        this.#pairs.forget(attempt.pair);
-        this.#accounts.succeeded(attempt);
-        this.#knownNetworks.remember(username, network);
+        // To other replicas it is no news that a known network, which has not failed, has logged in again.
+        const news = !known || this.#pairs.recent(attempt.pair) > 0;
+        this.#succeeded(attempt);
+        if (news) this.#sharing.tell({ ...attempt, failed: false });
       },
       abandoned: giveBack,
     };
+  }
+
+  /** Counts an attempt that ended in another replica. @param agoMs how long ago. */
+  arrived(end: AttemptEnd, agoMs: number): void {
+    if (!end.failed) {
+      this.#succeeded(end);
+      return;
+    }
+    this.#failed(end, agoMs);
+    if (!end.known && agoMs < JUST_NOW_MS) this.#unknownBudget.take();
   }
 
   /** Applies new limits; all counts stay. */
@@ -147,19 +172,32 @@ export class FailureThrottle implements LoginThrottle {
     this.#unknownBudget.change(limits.global);
   }
 
-  #attempt(username: string, network: string): Attempt {
-    return {
-      account: this.#digest(username),
-      // Addresses contain no NUL, so the first one separates.
-      pair: this.#digest(`${network}\0${username}`),
-      known: this.#knownNetworks.has(username, network),
-    };
+  #attempt(username: string, network: string): NetworkAttempt {
+    const { digest } = this.#sharing;
+    const account = digest(username);
+    // Addresses contain no NUL, so the first one separates.
+    const pair = digest(`${network}\0${username}`);
+    // No name begins with it.
+    const key = digest(`\0${network}`);
+    return { account, pair, network: key, known: this.#knownNetworks.has(account, pair) };
   }
 
-  #refusal(attempt: Attempt, network: string, failures: number): ThrottleRefusal | undefined {
+  #failed(attempt: NetworkAttempt, agoMs: number): void {
+    this.#pairs.failed(attempt.pair, agoMs);
+    this.#networks.failed(attempt.network, agoMs);
+    this.#accounts.failed(attempt, agoMs);
+  }
+
+  #succeeded(attempt: NetworkAttempt): void {
+    this.#pairs.forget(attempt.pair);
+    this.#accounts.succeeded(attempt);
+    this.#knownNetworks.remember(attempt.account, attempt.pair);
+  }
+
+  #refusal(attempt: NetworkAttempt, failures: number): ThrottleRefusal | undefined {
     const waits: readonly (readonly [ThrottleLimit, number])[] = [
       ["pair", this.#pairs.bannedForMs(attempt.pair)],
-      ["address", this.#networks.bannedForMs(network)],
+      ["address", this.#networks.bannedForMs(attempt.network)],
       ["account", this.#accounts.waitMs(attempt)],
       ["global", attempt.known ? 0 : this.#unknownBudget.waitMs(failures)],
     ];
@@ -171,8 +209,8 @@ export class FailureThrottle implements LoginThrottle {
 }
 
 /**
- * Returns digests of fixed length, whatever the input. No digest leaves the process, so a secret prefix suffices as the
- * key.
+ * Returns digests of fixed length, whatever the input. None of them leaves the process, so a secret prefix suffices as
+ * the key.
  */
 function createDigest(): (text: string) => string {
   const secret = randomBytes(32).toString("base64url");

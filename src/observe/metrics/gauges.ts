@@ -3,6 +3,8 @@ import type { UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { DefineMetric } from "./counters.ts";
 import { showIssuers } from "./issuer-metrics.ts";
+import type { SharedStateGauge } from "./shared-state-metrics.ts";
+import type { StoreState } from "./store-metrics.ts";
 
 /** Values that others keep, read on a scrape. The owner of each replaces its function. */
 export interface GaugeSources {
@@ -20,6 +22,9 @@ export interface GaugeSources {
   upstreamLoad: (upstream: string) => UpstreamLoad;
   /** The trusted issuers and their keys. */
   issuers: () => readonly IssuerState[];
+  storeState: (store: string) => StoreState;
+  /** Undefined if replicas share nothing. */
+  sharedState: () => SharedStateGauge | undefined;
 }
 
 /** Gauges that events set. */

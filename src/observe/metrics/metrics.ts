@@ -8,12 +8,16 @@ import { loginMetrics } from "./login-metrics.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { requestMetrics } from "./request-metrics.ts";
 import { streamMetrics } from "./stream-metrics.ts";
+import { sharedStateMetrics } from "./shared-state-metrics.ts";
+import { storeMetrics } from "./store-metrics.ts";
 import { upstreamMetrics } from "./upstream-metrics.ts";
 
 export interface MetricsOptions {
   /** Names of the configured routes; those of our own endpoints and `none` are added. */
   readonly routes: readonly string[];
   readonly upstreams: readonly string[];
+  /** Names of the user stores. */
+  readonly stores?: readonly string[];
   readonly version: string;
   readonly clock?: Clock;
   /** Whether to expose the metrics of the process (`process_*`, `nodejs_*`); of several threads, only one does. */
@@ -24,8 +28,8 @@ export interface MetricsOptions {
 
 /** Counts what the observer reports, and exposes it to Prometheus. */
 export interface Metrics extends Observer, GaugeSetters {
-  /** Adds the routes and upstreams of a new configuration. The series of removed ones stay. */
-  add(series: Pick<MetricsOptions, "routes" | "upstreams">): void;
+  /** Adds the routes, upstreams and user stores of a new configuration. The series of removed ones stay. */
+  add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores">): void;
   /** The sources of gauges that are kept elsewhere; each returns 0 until it is set. */
   readonly gauges: GaugeSources;
   /** The exposition in the format of `contentType`. */
@@ -53,12 +57,7 @@ const MISNAMED = [
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   const ofProcess = processRegistry(options);
-  const define: DefineMetric = (name, help, ...labelNames) => ({
-    registry,
-    name: `sallyport_${name}`,
-    help,
-    labelNames,
-  });
+  const define = definingIn(registry);
 
   const { inFlight, addRoutes, exemplars, ...requests } = requestMetrics(define, options.routes);
   const gauges = unsetGauges();
@@ -69,6 +68,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const { addUpstreams, ...upstreams } = upstreamMetrics(define, options.upstreams, (upstream) =>
     gauges.upstreamLoad(upstream),
   );
+  const { addStores, ...stores } = storeMetrics(define, options.stores ?? [], (store) =>
+    gauges.storeState(store),
+  );
   const text = async (): Promise<string> =>
     (await ofProcess.metrics()) + (await registry.metrics());
   return {
@@ -76,10 +78,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...connectionMetrics(define),
     ...loginMetrics(define),
     ...upstreams,
+    ...stores,
     ...streamMetrics(define),
+    ...sharedStateMetrics(define, () => gauges.sharedState()),
     add(series) {
       addRoutes(series.routes);
       addUpstreams(series.upstreams);
+      addStores(series.stores ?? []);
     },
     ...registerGauges(define, {
       version: options.version,
@@ -100,6 +105,15 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
+function definingIn(registry: Registry): DefineMetric {
+  return (name, help, ...labelNames) => ({
+    registry,
+    name: `sallyport_${name}`,
+    help,
+    labelNames,
+  });
+}
+
 function processRegistry(options: Pick<MetricsOptions, "process">): Registry {
   const registry = new Registry();
   if (options.process === false) return registry;
@@ -118,5 +132,7 @@ function unsetGauges(): GaugeSources {
     signingKey: () => undefined,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
     issuers: () => [],
+    sharedState: () => undefined,
+    storeState: () => ({ connections: undefined, outdated: undefined }),
   };
 }

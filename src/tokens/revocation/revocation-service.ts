@@ -1,6 +1,7 @@
 import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { PublishRevocations, Revocation } from "../../core/revocation.ts";
+import type { ShareRevocations } from "../../core/shared-state.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { Journal } from "./journal.ts";
@@ -13,6 +14,8 @@ export interface RevocationServiceOptions {
   readonly journal: string | undefined;
   /** What the revocation file holds; undefined where there is none. */
   readonly file: FileContent | undefined;
+  /** Tells other replicas, and keeps what is revoked for those that come later; left out, there are none. */
+  readonly share?: ShareRevocations | undefined;
   /** Told of each later reading of the file. */
   readonly reloaded: (successful: boolean) => void;
   readonly clock: Clock;
@@ -53,7 +56,11 @@ export class RevocationService {
   /** Revokes: in force when this returns, here and, as soon as they look, in all other threads. */
   readonly publish: PublishRevocations = async (revocations) => {
     this.arrived(revocations);
-    return (await this.#journal?.write(revocations)) ?? false;
+    const kept = await Promise.all([
+      this.#journal?.write(revocations),
+      this.#options.share?.(revocations),
+    ]);
+    return kept.includes(true);
   };
 
   /** Takes what was revoked elsewhere. */

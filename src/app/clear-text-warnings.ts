@@ -1,0 +1,33 @@
+import { isIP } from "node:net";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { StartupWarning } from "./startup-warnings.ts";
+
+/** Servers elsewhere to which passwords, or the password to a server, go in clear text. This machine is not elsewhere. */
+export function clearTextWarnings({
+  users,
+  shared,
+}: Pick<Configuration, "users" | "shared">): StartupWarning[] {
+  const stores = users.flatMap((store): { readonly kind: string; readonly url: string }[] => {
+    const { kind } = store;
+    if (kind === "ldap" && store.startTls === false) return [{ kind, url: store.url }];
+    if (kind === "postgres" && !store.tls) return [{ kind, url: store.url }];
+    if (kind === "http" && store.url.startsWith("http:")) return [{ kind, url: store.url }];
+    return [];
+  });
+  const found = stores
+    .filter(({ url }) => !isHere(url))
+    .map(({ kind }): StartupWarning => ({
+      ...{ about: "configuration", urgent: false },
+      message: `users: the connection to the ${kind} store is clear text: who listens can read passwords or hashes`,
+      hint: kind === "ldap" ? "use ldaps://, or startTls: true" : "use TLS",
+    }));
+  if (shared === undefined || !shared.url.startsWith("redis:") || isHere(shared.url)) return found;
+  const message = "shared: the connection is clear text: who listens can read its password";
+  const hint = "use rediss://";
+  return [...found, { about: "configuration", urgent: false, message, hint }];
+}
+
+function isHere(url: string): boolean {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
+  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}

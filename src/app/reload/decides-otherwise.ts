@@ -1,0 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+
+/** Whether one configuration may refuse a request that the other permits. */
+export function decidesOtherwise(before: Configuration, after: Configuration): boolean {
+  const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
+    ...[routes, tokens],
+    Object.keys(upstreams),
+  ];
+  return !isDeepStrictEqual(decisive(before), decisive(after));
+}

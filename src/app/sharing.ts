@@ -1,0 +1,60 @@
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../config/snapshot.ts";
+import type { SnapshotFiles } from "../config/snapshot-files.ts";
+import type { AttemptSharing, SettleRates, ShareRevocations } from "../core/shared-state.ts";
+import { readAuthorities } from "../server/tls/certificate.ts";
+import { SharedState, type SharedStateOptions } from "../shared/shared-state.ts";
+import type { StateServer } from "../shared/state-connection.ts";
+import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
+import type { Logins } from "./gate/logins.ts";
+
+/** What replicas share, as the configuration says. All of it is undefined if that is nothing. */
+export interface Sharing {
+  readonly state: SharedState | undefined;
+  readonly attempts: AttemptSharing | undefined;
+  readonly revoke: ShareRevocations | undefined;
+  readonly settleRates: SettleRates | undefined;
+  /** Connects. Resolves when what others know has arrived, or after a second. */
+  begin(logins: Logins, revoking: RevocationService): Promise<void>;
+}
+
+/** Takes what a configuration says of `shared`, and connects to nothing yet. @throws ConfigError */
+export function openSharing(
+  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
+  observation: Pick<SharedStateOptions, "log" | "clock" | "observer">,
+): Sharing {
+  const { shared } = configuration;
+  const { log, clock, observer } = observation;
+  const state =
+    shared &&
+    new SharedState({
+      ...{ server: stateServerOf(shared, files), prefix: shared.prefix, timeout: shared.timeout },
+      ...{ log, clock, observer },
+    });
+  const shares = new Set(shared?.share);
+  return {
+    state,
+    attempts: shares.has("throttle") ? state : undefined,
+    revoke: shares.has("revocation") ? state?.revoke : undefined,
+    settleRates: shares.has("rateLimits") ? state?.settle : undefined,
+    async begin(logins, revoking) {
+      const revokes = shares.has("revocation");
+      await state?.begin(
+        {
+          attemptEnded: shares.has("throttle") ? logins.attemptEnded : () => undefined,
+          revoked: revokes ? (some) => revoking.arrived(some) : () => undefined,
+        },
+        () => (revokes ? revoking.list.added().filter(({ until }) => until > clock.now()) : []),
+      );
+    },
+  };
+}
+
+/** The server that a configuration names. @throws ConfigError when its authorities cannot be read. */
+export function stateServerOf(
+  { url, password, caFile }: NonNullable<Configuration["shared"]>,
+  files: Pick<SnapshotFiles, "text">,
+): StateServer {
+  const authorities = caFile === undefined ? undefined : readAuthorities(caFile, files.text);
+  return { url, password, authorities: authorities?.toString() };
+}

@@ -1,0 +1,29 @@
+import { stateServerOf } from "../../app/sharing.ts";
+import type { Snapshot } from "../../config/snapshot.ts";
+import { examineStateServer } from "../../shared/examine.ts";
+import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
+
+/** Does at the server of `shared` what a replica does: reachable, TLS, credentials, rights, latency. No group without one. */
+export async function checkStateServer(
+  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
+  timeoutMs: number,
+): Promise<readonly FindingGroup[]> {
+  const { shared } = configuration;
+  if (shared === undefined) return [];
+  const report = await examineStateServer(stateServerOf(shared, files), shared.prefix, timeoutMs);
+  const { problem, answerMs = 0, version = "the server", eviction } = report;
+  const findings: Finding[] = [];
+  if (problem !== undefined) {
+    findings.push(bad(`redis: cannot be used: ${problem}`, "see docs/scale.md"));
+  } else if (answerMs > shared.timeout) {
+    const message = `${version} takes ${Math.round(answerMs)} ms for an answer`;
+    findings.push(warning(message, "shared.timeout is shorter: a logout does not wait for it"));
+  } else {
+    findings.push(good(`redis: ${version} answers in ${Math.ceil(answerMs)} ms`));
+  }
+  if (eviction !== undefined && eviction !== "noeviction") {
+    const message = `redis: with maxmemory-policy ${eviction} it may forget what is revoked`;
+    findings.push(warning(message, "set maxmemory-policy noeviction"));
+  }
+  return [{ name: "state server", findings }];
+}

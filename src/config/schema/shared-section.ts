@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { SHARED_PARTS } from "../../core/shared-state.ts";
+import { duration, text } from "./fields.ts";
+import { caFile } from "./store-fields.ts";
+
+/** The section `shared`: what replicas share, and through which server. */
+export function sharedSection(directory: string) {
+  return z
+    .strictObject({
+      kind: z.literal("redis").describe("The kind of server: Redis from 7.0, or Valkey"),
+      url: text()
+        .refine(
+          isStateUrl,
+          "must be a URL such as rediss://user:password@host:6379/0, without a query",
+        )
+        .describe(
+          "Address of the server, with credentials if it asks for any; redis:// is clear text",
+        ),
+      password: text()
+        .meta({ writeOnly: true })
+        .exactOptional()
+        .describe("Password, instead of one in the URL"),
+      caFile: caFile(directory),
+      prefix: z
+        .string()
+        .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
+        .default("sallyport:")
+        .describe("Begins all keys; replicas with the same prefix share"),
+      timeout: duration({ min: 1, max: 5_000 })
+        .prefault("50ms")
+        .describe("Longest time that a request waits for the server"),
+      share: z
+        .array(z.enum(SHARED_PARTS))
+        .min(1, "must name something to share")
+        .default([...SHARED_PARTS])
+        .describe("What replicas share"),
+    })
+    .refine(
+      ({ url, password }) =>
+        password === undefined || !URL.canParse(url) || new URL(url).password === "",
+      { path: ["password"], message: "is in the URL, too: keep one of the two" },
+    )
+    .describe("What replicas share through a server; left out, each counts for itself");
+}
+
+function isStateUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname, pathname, search, hash } = new URL(value);
+  const address = /^rediss?:$/.test(protocol) && hostname !== "" && /^\/?\d{0,2}$/.test(pathname);
+  return address && search === "" && hash === "";
+}

@@ -1,0 +1,75 @@
+import type { RateLimit } from "../core/request/rate-limit.ts";
+import type { SettleRates } from "../core/shared-state.ts";
+
+/** How often what was spent is settled with other replicas, in milliseconds. */
+const SETTLE_EVERY_MS = 100;
+/** Maximum number of keys that wait to be settled; what others spend meanwhile stays uncounted. */
+const MOST_KEYS = 50_000;
+
+/** Settles what is spent here with other replicas, ten times a second at most. Requests do not wait for it. */
+export class RateSettling {
+  readonly #settle: SettleRates;
+  readonly #costMs: number;
+  readonly #settled: (key: string, behindMs: number) => void;
+  /** Requests since the last settlement, by key. */
+  #spent = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #running = false;
+
+  /**
+   * @param costMs of one request.
+   * @param settled takes after how many milliseconds everything is paid back that was spent anywhere.
+   */
+  constructor(
+    settle: SettleRates,
+    costMs: number,
+    settled: (key: string, behindMs: number) => void,
+  ) {
+    this.#settle = settle;
+    this.#costMs = costMs;
+    this.#settled = settled;
+  }
+
+  spend(key: string): void {
+    const spent = this.#spent.get(key);
+    if (spent === undefined && this.#spent.size >= MOST_KEYS) return;
+    this.#spent.set(key, (spent ?? 0) + 1);
+    this.#startTimer();
+  }
+
+  #startTimer(): void {
+    if (this.#timer !== undefined || this.#running) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.#run();
+    }, SETTLE_EVERY_MS).unref();
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    const spent = [...this.#spent];
+    this.#spent = new Map();
+    const spendings = spent.map(([key, requests]) => ({ key, costMs: requests * this.#costMs }));
+    // What cannot be settled counts here alone.
+    const behind = await this.#settle(spendings).catch(() => undefined);
+    for (const [place, [key]] of spent.entries()) {
+      const behindMs = behind?.[place];
+      if (behindMs === undefined || !(behindMs >= 0)) continue;
+      this.#settled(key, behindMs + (this.#spent.get(key) ?? 0) * this.#costMs);
+    }
+    this.#running = false;
+    if (this.#spent.size > 0) this.#startTimer();
+  }
+}
+
+/** Settles one limit: other replicas count the same requests if their route has the same name and the same limit. */
+export function settlingOf(
+  route: string,
+  { by, requests, withinMs, burst }: Omit<RateLimit, "take">,
+  settle: SettleRates | undefined,
+): SettleRates | undefined {
+  if (settle === undefined) return undefined;
+  const limit = [route, by, requests, withinMs, burst].join("\0");
+  return (spendings) =>
+    settle(spendings.map(({ key, costMs }) => ({ key: `${limit}\0${key}`, costMs })));
+}

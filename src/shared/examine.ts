@@ -1,0 +1,54 @@
+import { GREET } from "./scripts.ts";
+import {
+  DEADLINE_MS,
+  StateConnection,
+  type StateServer,
+  StateUnavailable,
+} from "./state-connection.ts";
+import { keysFor } from "./state-keys.ts";
+
+/** What the doctor finds out about a state server. */
+export interface StateServerReport {
+  /** Why it cannot be used, in words for an operator; undefined if it can. */
+  readonly problem?: string;
+  /** How long an answer takes, in milliseconds. */
+  readonly answerMs?: number;
+  /** As the server names itself, and its version. */
+  readonly version?: string;
+  /** Which keys it deletes when its memory is full; `noeviction` for none. */
+  readonly eviction?: string;
+}
+
+/** Connects as a replica does, and does what one does. Never rejects. */
+export async function examineStateServer(
+  server: StateServer,
+  prefix: string,
+  timeoutMs: number,
+): Promise<StateServerReport> {
+  let connection: StateConnection | undefined;
+  try {
+    connection = await StateConnection.open(server, Math.max(timeoutMs, DEADLINE_MS));
+    const { probe, mark, events, revocations } = keysFor(prefix);
+    const keys = [probe, mark, events, revocations];
+    await connection.run(GREET, keys, ["doctor"]);
+    const began = performance.now();
+    await connection.run(GREET, keys, ["doctor"]);
+    const answerMs = performance.now() - began;
+    // The rights of a replica do not need to include it.
+    const said = await connection.call("INFO").catch(() => "");
+    return { answerMs, ...about(String(said)) };
+  } catch (error) {
+    return { problem: error instanceof StateUnavailable ? error.message : "an error of our own" };
+  } finally {
+    connection?.close();
+  }
+}
+
+function about(info: string): Pick<StateServerReport, "version" | "eviction"> {
+  const field = (name: string): string | undefined =>
+    new RegExp(`^${name}:([\\w.-]{1,40})\\r?$`, "m").exec(info)?.[1];
+  const [valkey, redis] = [field("valkey_version"), field("redis_version")];
+  const version = valkey === undefined ? redis && `Redis ${redis}` : `Valkey ${valkey}`;
+  const eviction = field("maxmemory_policy");
+  return { ...(version !== undefined && { version }), ...(eviction !== undefined && { eviction }) };
+}

@@ -1,0 +1,112 @@
+import type { Revocation } from "../core/revocation.ts";
+import type { AttemptEnd } from "../core/shared-state.ts";
+import { REVOKE, TELL } from "./scripts.ts";
+import type { StateConnection } from "./state-connection.ts";
+import type { StateKeys } from "./state-keys.ts";
+import { endOf, writeAttempt, writeRevocation } from "./wire.ts";
+
+/** How long the server keeps events for replicas that come later, in milliseconds after the last. */
+const KEPT_MS = 24 * 3_600_000;
+/** How many it keeps, roughly: 3 MB. */
+const KEPT_EVENTS = 10_000;
+/** How many are sent at once. */
+const AT_ONCE = 200;
+/** How many wait for a server that cannot be used. */
+const MOST_ATTEMPTS = 1_000;
+const MOST_REVOCATIONS = 250_000;
+
+type Publish = (commands: StateConnection) => Promise<unknown>;
+
+interface Waiting {
+  readonly revocation: Revocation;
+  readonly stored: () => void;
+}
+
+/**
+ * What is to be told to other replicas. Revocations are told until that has succeeded, since twice is the same as once. Of a
+ * login attempt it is never tried twice: none is counted twice, and those of one sending may be lost.
+ */
+export class Outbox {
+  readonly #keys: StateKeys;
+  readonly #limits: readonly string[];
+  #attempts: string[] = [];
+  #revocations: Waiting[] = [];
+  #sending: Promise<void> | undefined;
+  #lost = 0;
+
+  /** @param own how the events of this replica are marked. */
+  constructor(keys: StateKeys, own: string) {
+    this.#keys = keys;
+    this.#limits = [String(KEPT_MS), String(KEPT_EVENTS), own];
+  }
+
+  /** How many login attempts were not told. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  addAttempt(end: AttemptEnd): void {
+    if (this.#attempts.length >= MOST_ATTEMPTS) {
+      this.#attempts.shift();
+      this.#lost += 1;
+    }
+    this.#attempts.push(writeAttempt(end));
+  }
+
+  /** @returns what resolves with true when all are stored. */
+  async addRevocations(revocations: readonly Revocation[]): Promise<true> {
+    const stored = revocations.map((revocation) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#revocations.push({ revocation, stored: resolve });
+      return promise;
+    });
+    if (this.#revocations.length > MOST_REVOCATIONS) {
+      this.#revocations = this.#revocations.slice(-MOST_REVOCATIONS);
+    }
+    await Promise.all(stored);
+    return true;
+  }
+
+  /** Sends everything, one piece after the other; the first that fails ends it. Never rejects. */
+  send(through: (publish: Publish) => Promise<unknown>): Promise<void> {
+    this.#sending ??= this.#sendAll(through)
+      .catch(() => undefined)
+      .finally(() => (this.#sending = undefined));
+    return this.#sending;
+  }
+
+  async #sendAll(through: (publish: Publish) => Promise<unknown>): Promise<void> {
+    while (this.#revocations.length > 0 || this.#attempts.length > 0) {
+      if (this.#revocations.length > 0) await this.#sendRevocations(through);
+      else await this.#sendAttempts(through);
+    }
+  }
+
+  async #sendRevocations(through: (publish: Publish) => Promise<unknown>): Promise<void> {
+    const some = this.#revocations.splice(0, AT_ONCE);
+    const keys = [this.#keys.events, this.#keys.revocations];
+    const args = some.flatMap(({ revocation }) => [
+      String(endOf(revocation.until)),
+      writeRevocation(revocation),
+    ]);
+    try {
+      await through((commands) => commands.run(REVOKE, keys, [...this.#limits, ...args]));
+    } catch (error) {
+      this.#revocations.unshift(...some);
+      throw error;
+    }
+    for (const { stored } of some) stored();
+  }
+
+  async #sendAttempts(through: (publish: Publish) => Promise<unknown>): Promise<void> {
+    const some = this.#attempts.splice(0, AT_ONCE);
+    try {
+      await through((commands) =>
+        commands.run(TELL, [this.#keys.events], [...this.#limits, ...some]),
+      );
+    } catch (error) {
+      this.#lost += some.length;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import type { Revocation } from "../core/revocation.ts";
+import { listOf, textsOf } from "./event-reader.ts";
+import type { StateConnection } from "./state-connection.ts";
+import { readEvent, writeRevocation } from "./wire.ts";
+
+/** Revocations in one answer. */
+const PAGE = 500;
+/** A replica holds a quarter of a million at most; a server that has more is asked no further. */
+const MOST_PAGES = 2_000;
+
+/**
+ * Takes everything that the server holds.
+ *
+ * @param known what is revoked here.
+ * @param take receives what is revoked there.
+ * @returns what is revoked here but not there.
+ */
+export async function missingRevocations(
+  commands: StateConnection,
+  key: string,
+  known: readonly Revocation[],
+  take: (revocations: readonly Revocation[]) => void,
+): Promise<readonly Revocation[]> {
+  const missing = new Map(known.map((each) => [writeRevocation(each), each]));
+  let cursor = "0";
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const [next, found] = listOf(await commands.call("ZSCAN", key, cursor, "COUNT", String(PAGE)));
+    const members = textsOf(found).filter((_, place) => place % 2 === 0);
+    for (const member of members) missing.delete(member);
+    const nowMs = Date.now();
+    const events = members.map((member) => readEvent(member, nowMs));
+    take(events.flatMap((event) => (event && "revocation" in event ? event.revocation : [])));
+    [cursor = "0"] = textsOf([next]);
+    if (cursor === "0") break;
+  }
+  return [...missing.values()];
+}

@@ -1,0 +1,61 @@
+import { script } from "./state-connection.ts";
+
+/**
+ * What the state server runs as a whole. Everything that it keeps has an end, but the mark by which replicas notice that
+ * it was emptied.
+ */
+
+/**
+ * Sees whether the server takes writes, and what it holds. KEYS: probe, mark, events, revocations. ARGV: a mark, if it has
+ * none. Returns the mark, and the first event's id, empty if there is none.
+ */
+export const GREET = script(`
+redis.call('SET', KEYS[1], '1', 'PX', 1000)
+redis.call('SET', KEYS[2], ARGV[1], 'NX')
+local time = redis.call('TIME')
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))
+local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)
+return { redis.call('GET', KEYS[2]), first[1] and first[1][1] or '' }`);
+
+/** Events after an id. KEYS: events. ARGV: id, most. Returns the server's time in milliseconds, and the events. */
+export const EVENTS_AFTER = script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return { string.format('%.0f', now), redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2]) }`);
+
+/** Tells all replicas. KEYS: events. ARGV: milliseconds to keep, most events, who tells; then one event each. */
+export const TELL = script(`
+for i = 4, #ARGV do
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'from', ARGV[3], 'event', ARGV[i])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return #ARGV`);
+
+/**
+ * Keeps revocations until their tokens have ended by themselves, and tells all replicas. KEYS: events, revocations. ARGV:
+ * as for TELL; then for each when it ends, in milliseconds since the epoch, and itself.
+ */
+export const REVOKE = script(`
+for i = 4, #ARGV, 2 do
+  redis.call('ZADD', KEYS[2], ARGV[i], ARGV[i + 1])
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'from', ARGV[3], 'event', ARGV[i + 1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+redis.call('PEXPIREAT', KEYS[2], string.format('%.0f', last[2] + 1000))
+return #ARGV`);
+
+/**
+ * Adds up what replicas have spent of rate limits, by the generic cell rate algorithm. KEYS: one for each caller of a
+ * limit. ARGV: what each has spent, in milliseconds. Returns after how many milliseconds all of it is paid back.
+ */
+export const SETTLE = script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local behind = {}
+for i, key in ipairs(KEYS) do
+  local due = math.max(tonumber(redis.call('GET', key) or '0'), now) + tonumber(ARGV[i])
+  redis.call('SET', key, string.format('%.3f', due), 'PX', math.ceil(due - now) + 1000)
+  behind[i] = string.format('%.3f', due - now)
+end
+return behind`);

@@ -1,0 +1,228 @@
+import { createHmac, hash, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Log } from "../core/log.ts";
+import type { Observer } from "../core/observer.ts";
+import type {
+  AttemptEnd,
+  RateSpending,
+  SettleRates,
+  SharedOperation,
+  ShareRevocations,
+} from "../core/shared-state.ts";
+import { withTimeout } from "../lib/async/with-timeout.ts";
+import type { Clock } from "../lib/clock.ts";
+import { type SharedListeners, textsOf } from "./event-reader.ts";
+import { Outbox } from "./outbox.ts";
+import { SETTLE } from "./scripts.ts";
+import {
+  DEADLINE_MS,
+  StateConnection,
+  type StateServer,
+  StateUnavailable,
+} from "./state-connection.ts";
+import { type KnownRevocations, StateFeed } from "./state-feed.ts";
+import { keysFor, type StateKeys } from "./state-keys.ts";
+import { StateOutage } from "./state-outage.ts";
+
+export interface SharedStateOptions {
+  readonly server: StateServer;
+  readonly prefix: string;
+  /** The longest that a request waits for the server, in milliseconds. */
+  readonly timeout: number;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly observer: Pick<Observer, "sharedStateAsked">;
+}
+
+/** How long a start waits for what other replicas know. */
+const START_MS = 1_000;
+/** Keys settled at once. */
+const SETTLED_AT_ONCE = 200;
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 2_000;
+
+/**
+ * What replicas tell each other through one server: how login attempts ended, what is revoked, what rate limits have spent.
+ * Each replica holds all of it itself and decides by itself; the server passes it on, and keeps it for those that come later.
+ */
+export class SharedState {
+  readonly #options: SharedStateOptions;
+  readonly #keys: StateKeys;
+  readonly #secret: Buffer;
+  readonly #outage: StateOutage;
+  readonly #outbox: Outbox;
+  readonly #closing = new AbortController();
+  readonly #feed: StateFeed;
+  /** Defined while the server can be used. */
+  #commands: StateConnection | undefined;
+  #failure: unknown;
+  #running: Promise<void> | undefined;
+
+  constructor(options: SharedStateOptions) {
+    const { prefix, server } = options;
+    this.#options = options;
+    this.#keys = keysFor(prefix);
+    const password = server.password ?? new URL(server.url).password;
+    this.#secret = Buffer.from(hash("sha256", `sallyport\0${prefix}\0${password}`, "hex"), "hex");
+    this.#outage = new StateOutage(options);
+    const own = randomBytes(9).toString("base64url");
+    this.#outbox = new Outbox(this.#keys, own);
+    this.#feed = new StateFeed({
+      ...{ own, keys: this.#keys, clock: options.clock },
+      measured: (operation, ask) => this.#measured(operation, ask),
+      missing: (revocations) => {
+        void this.#outbox.addRevocations(revocations);
+        this.#flush();
+      },
+    });
+  }
+
+  get up(): boolean {
+    return this.#commands !== undefined;
+  }
+
+  /** How many login attempts other replicas were not told of. */
+  get lost(): number {
+    return this.#outbox.lost;
+  }
+
+  /** Connects, now and whenever the connection is lost. Resolves when it has caught up, or after a second. */
+  async begin(listeners: SharedListeners, known: KnownRevocations): Promise<void> {
+    this.#feed.begin(listeners, known);
+    const first = Promise.withResolvers<void>();
+    this.#running = this.#run(first.resolve);
+    await withTimeout(first.promise, START_MS, undefined);
+  }
+
+  /** A digest that is the same in all replicas, and means nothing to who does not know the server's password. */
+  readonly digest = (text: string): string =>
+    createHmac("sha256", this.#secret).update(text).digest("base64url");
+
+  readonly tell = (end: AttemptEnd): void => {
+    this.#outbox.addAttempt(end);
+    this.#flush();
+  };
+
+  readonly revoke: ShareRevocations = async (revocations) => {
+    const stored = this.#outbox.addRevocations(revocations);
+    if (!this.#flush()) return false;
+    return withTimeout(stored, this.#options.timeout, false);
+  };
+
+  readonly settle: SettleRates = async (spendings) => {
+    const behind: number[] = [];
+    for (let start = 0; start < spendings.length; start += SETTLED_AT_ONCE) {
+      const commands = this.#commands;
+      if (commands === undefined) return undefined;
+      const some = spendings.slice(start, start + SETTLED_AT_ONCE);
+      const settled = await this.#settleSome(commands, some).catch(() => undefined);
+      if (settled === undefined) return undefined;
+      behind.push(...settled);
+    }
+    return behind;
+  };
+
+  async close(): Promise<void> {
+    // What was told last is still told.
+    if (this.#commands !== undefined) await withTimeout(this.#send(), DEADLINE_MS, undefined);
+    this.#closing.abort();
+    this.#commands?.close();
+    await this.#running;
+  }
+
+  async #settleSome(
+    commands: StateConnection,
+    spendings: readonly RateSpending[],
+  ): Promise<readonly number[]> {
+    const keys = spendings.map(({ key }) => this.#keys.rate(this.digest(key)));
+    const costs = spendings.map(({ costMs }) => costMs.toFixed(3));
+    const answer = await this.#measured("settle", () => commands.run(SETTLE, keys, costs));
+    return textsOf(answer).map(Number);
+  }
+
+  /** @returns whether there is a server to send to. */
+  #flush(): boolean {
+    if (this.#commands === undefined) return false;
+    void this.#send();
+    return true;
+  }
+
+  #send(): Promise<void> {
+    return this.#outbox.send((publish) => {
+      const commands = this.#commands;
+      if (commands === undefined) return Promise.reject(new StateUnavailable("no connection"));
+      return this.#measured("publish", () => publish(commands));
+    });
+  }
+
+  async #run(caughtUp: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    let waitMs = FIRST_WAIT_MS;
+    while (!signal.aborted) {
+      this.#failure = undefined;
+      await this.#session(() => {
+        waitMs = FIRST_WAIT_MS;
+        caughtUp();
+      }).catch((error: unknown) => (this.#failure ??= error));
+      if (signal.aborted) return;
+      this.#outage.failed(messageOf(this.#failure));
+      // All replicas lose the server at the same time, and must not come back at the same time.
+      const wait = waitMs * (0.5 + Math.random());
+      waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
+      await sleep(wait, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  /** Ends with the connection: rejects with why. */
+  async #session(begun: () => void): Promise<void> {
+    using open = new DisposableStack();
+    const connect = async (): Promise<StateConnection> => {
+      const connection = await this.#measured("connect", () =>
+        StateConnection.open(this.#options.server, DEADLINE_MS),
+      );
+      open.defer(() => connection.close());
+      return connection;
+    };
+    const commands = await connect();
+    const reading = await connect();
+    const end = (): void => reading.close();
+    commands.onClose(end);
+    this.#closing.signal.addEventListener("abort", end, { once: true });
+    open.defer(() => this.#closing.signal.removeEventListener("abort", end));
+    await this.#feed.catchUp(commands);
+    this.#commands = commands;
+    open.defer(() => (this.#commands = undefined));
+    this.#outage.answered(this.lost);
+    begun();
+    this.#flush();
+    await this.#feed.follow(commands, reading, this.#closing.signal);
+  }
+
+  /** The first failure of a session is why it ends; those after it follow from it. */
+  async #measured<Answer>(
+    operation: SharedOperation | "wait",
+    ask: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const { clock, observer } = this.#options;
+    const began = clock.monotonic();
+    const tell = (successful: boolean): void => {
+      if (this.#closing.signal.aborted) return;
+      const seconds = (clock.monotonic() - began) / 1000;
+      if (operation === "wait") observer.sharedStateAsked("read", successful);
+      else observer.sharedStateAsked(operation, successful, seconds);
+    };
+    try {
+      const answer = await ask();
+      tell(true);
+      return answer;
+    } catch (error) {
+      this.#failure ??= error;
+      tell(false);
+      throw error;
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof StateUnavailable ? error.message : "an error of our own";
+}

@@ -1,0 +1,180 @@
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { hash } from "node:crypto";
+import type { Redis } from "ioredis";
+import { withTimeout } from "../lib/async/with-timeout.ts";
+import { codeOrMessage } from "../lib/text/error-code.ts";
+
+/** Where the state server is, and how one gets in. */
+export interface StateServer {
+  readonly url: string;
+  readonly password?: string | undefined;
+  /** Authorities that its certificate may come from, PEM; undefined for those of Node. */
+  readonly authorities?: string | undefined;
+}
+
+/** The state server cannot be used. The message is for the log, and holds nothing secret. */
+export class StateUnavailable extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "StateUnavailable";
+  }
+}
+
+/** A server without an answer for so long hangs, in milliseconds. No request waits so long: see `shared.timeout`. */
+export const DEADLINE_MS = 2_000;
+/** The largest answer to one question, in bytes; the largest that we ask for takes less than a tenth. */
+const LARGEST_ANSWER = 8 * 1024 ** 2;
+/** How long the server may take to end a connection that we end. */
+const DISCONNECT_MS = 100;
+const LATE = Symbol("late");
+/** The first word of an error reply. */
+const ERROR_WORD = /^[A-Z]{2,20}\b/;
+
+/** A piece of Lua that the server runs as a whole. */
+export interface Script {
+  readonly lua: string;
+  readonly sha1: string;
+}
+
+export function script(lua: string): Script {
+  return { lua, sha1: hash("sha1", lua, "hex") };
+}
+
+/** One connection to the state server. It is never opened again, and any fault closes it. */
+export class StateConnection {
+  readonly #redis: Redis;
+  readonly #deadlineMs: number;
+  /** Bytes since the last whole answer. */
+  #received = 0;
+
+  private constructor(redis: Redis, deadlineMs: number) {
+    this.#redis = redis;
+    this.#deadlineMs = deadlineMs;
+    // Whoever waits for an answer is told; nobody else needs to be.
+    redis.on("error", () => undefined);
+  }
+
+  /** @throws StateUnavailable when it is not open within the deadline. */
+  static async open(server: StateServer, deadlineMs: number): Promise<StateConnection> {
+    const library = await import("ioredis");
+    let connection: StateConnection | undefined;
+    class Connector extends library.AbstractConnector {
+      constructor() {
+        super(DISCONNECT_MS);
+      }
+
+      async connect(): Promise<Socket> {
+        this.connecting = true;
+        const socket = connectTo(server);
+        this.stream = socket;
+        socket.on("data", (chunk: Buffer) => connection?.receive(chunk.length, socket));
+        return socket;
+      }
+    }
+    const redis = new library.Redis({
+      ...credentialsOf(server),
+      ...{ lazyConnect: true, retryStrategy: () => null, autoResendUnfulfilledCommands: false },
+      ...{ enableOfflineQueue: false, enableReadyCheck: false, disableClientInfo: true },
+      ...{ disconnectTimeout: DISCONNECT_MS, connectTimeout: deadlineMs },
+      protocol: 2,
+      ...(new URL(server.url).protocol === "rediss:" && { tls: {} }),
+      Connector,
+    });
+    connection = new StateConnection(redis, deadlineMs);
+    await connection.#answered(redis.connect(), deadlineMs);
+    return connection;
+  }
+
+  get closed(): boolean {
+    return this.#redis.status === "end" || this.#redis.status === "close";
+  }
+
+  /** Calls back once when it is closed, whoever closed it. */
+  onClose(listener: () => void): void {
+    this.#redis.once("end", listener);
+  }
+
+  /** @throws StateUnavailable after which the connection is closed. */
+  call(command: string, ...args: readonly string[]): Promise<unknown> {
+    return this.callWithin(this.#deadlineMs, command, ...args);
+  }
+
+  /** The same with a deadline of its own, for commands that wait. */
+  callWithin(deadlineMs: number, command: string, ...args: readonly string[]): Promise<unknown> {
+    return this.#answered(this.#redis.call(command, ...args), deadlineMs);
+  }
+
+  /** Runs a script, which the server keeps by its hash. @throws StateUnavailable as `call` does. */
+  async run(
+    { lua, sha1 }: Script,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown> {
+    const operands = [String(keys.length), ...keys, ...args];
+    const first = this.#redis
+      .call("EVALSHA", sha1, ...operands)
+      .catch((error: unknown) =>
+        error instanceof Error && error.message.startsWith("NOSCRIPT")
+          ? this.#redis.call("EVAL", lua, ...operands)
+          : Promise.reject(error),
+      );
+    return this.#answered(first, this.#deadlineMs);
+  }
+
+  close(): void {
+    this.#redis.disconnect();
+  }
+
+  receive(bytes: number, socket: Socket): void {
+    this.#received += bytes;
+    if (this.#received > LARGEST_ANSWER)
+      socket.destroy(new StateUnavailable("too large an answer"));
+  }
+
+  async #answered(answer: Promise<unknown>, deadlineMs: number): Promise<unknown> {
+    try {
+      const value = await withTimeout(answer, deadlineMs, LATE);
+      if (value === LATE) throw new StateUnavailable("no answer in time");
+      this.#received = 0;
+      return value;
+    } catch (error) {
+      this.close();
+      throw error instanceof StateUnavailable
+        ? error
+        : new StateUnavailable(reasonOf(error), error);
+    }
+  }
+}
+
+/** What to tell of an error: a code or the first word of a reply, which quotes nothing of what was sent. */
+function reasonOf(error: unknown): string {
+  const text = codeOrMessage(error);
+  const isReply = error instanceof Error && error.name === "ReplyError";
+  return isReply ? (ERROR_WORD.exec(text)?.[0] ?? "an error of the server's") : text;
+}
+
+function connectTo({ url, authorities }: StateServer): Socket {
+  const { protocol, hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const address = { host, port: port === "" ? 6379 : Number(port), noDelay: true };
+  const socket =
+    protocol === "rediss:"
+      ? connectTls({
+          ...address,
+          ...(authorities !== undefined && { ca: authorities }),
+          ...(isIP(host) === 0 && { servername: host }),
+        })
+      : connectTcp(address);
+  return socket.setKeepAlive(true, 30_000);
+}
+
+function credentialsOf({ url, password: separate }: StateServer) {
+  const { username, password, pathname } = new URL(url);
+  const secret = separate ?? (password === "" ? undefined : decodeURIComponent(password));
+  return {
+    ...(username !== "" && { username: decodeURIComponent(username) }),
+    ...(secret !== undefined && { password: secret }),
+    db: Number(pathname.slice(1)),
+  };
+}

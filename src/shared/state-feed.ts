@@ -1,0 +1,129 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Revocation } from "../core/revocation.ts";
+import type { SharedOperation } from "../core/shared-state.ts";
+import type { Clock } from "../lib/clock.ts";
+import {
+  deliver,
+  FIRST_ID,
+  isAfter,
+  listOf,
+  type SharedListeners,
+  textsOf,
+} from "./event-reader.ts";
+import { missingRevocations } from "./revocation-sync.ts";
+import { EVENTS_AFTER, GREET } from "./scripts.ts";
+import { DEADLINE_MS, type StateConnection } from "./state-connection.ts";
+import type { StateKeys } from "./state-keys.ts";
+
+/** What is revoked here and not at its end: what a server that was emptied has to get again. */
+export type KnownRevocations = () => readonly Revocation[];
+
+export interface StateFeedOptions {
+  readonly keys: StateKeys;
+  /** How the events of this replica are marked. */
+  readonly own: string;
+  readonly clock: Clock;
+  /** Measures a question; `wait` is one that waits for news. */
+  readonly measured: <Answer>(
+    operation: SharedOperation | "wait",
+    ask: () => Promise<Answer>,
+  ) => Promise<Answer>;
+  /** Takes what is revoked here, but not at the server. */
+  readonly missing: (revocations: readonly Revocation[]) => void;
+}
+
+/** How long the server holds a question for events back when there are none. */
+const BLOCK_MS = 2_000;
+/** The rest between two answers with events: at most 50 a second, however many events there are. */
+const REST_MS = 20;
+/** How often to look whether the server was emptied. */
+const GREET_MS = 5_000;
+/** The replica that fills an emptied server is the first to look; the others find it filled. */
+const SPREAD_MS = 1_000;
+/** Events in one answer. */
+const PAGE = 500;
+/** Pages read at most when catching up; more than the server keeps. */
+const MOST_PAGES = 100;
+
+/** Everything that comes from other replicas: each event once, in order, across lost connections. */
+export class StateFeed {
+  readonly #options: StateFeedOptions;
+  #listeners: SharedListeners = { attemptEnded: () => undefined, revoked: () => undefined };
+  #known: KnownRevocations = () => [];
+  /** The last event that was read. */
+  #after = FIRST_ID;
+  #mark: string | undefined;
+
+  constructor(options: StateFeedOptions) {
+    this.#options = options;
+  }
+
+  /** Who takes what comes. */
+  begin(listeners: SharedListeners, known: KnownRevocations): void {
+    this.#listeners = listeners;
+    this.#known = known;
+  }
+
+  /** Takes everything that was missed. @throws StateUnavailable */
+  async catchUp(commands: StateConnection): Promise<void> {
+    await this.#greet(commands, true);
+    const { keys, measured } = this.#options;
+    for (let page = 0; page < MOST_PAGES; page += 1) {
+      const answer = await measured("read", () =>
+        commands.run(EVENTS_AFTER, [keys.events], [this.#after, String(PAGE)]),
+      );
+      const [now, entries] = listOf(answer);
+      this.#deliver(entries, Number(now));
+      if (listOf(entries).length < PAGE) return;
+    }
+  }
+
+  /** Takes what comes, until the signal. @throws StateUnavailable */
+  async follow(
+    commands: StateConnection,
+    reading: StateConnection,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { keys, clock, measured } = this.#options;
+    let greetedAt = clock.monotonic();
+    while (!signal.aborted) {
+      const block = ["BLOCK", String(BLOCK_MS), "STREAMS", keys.events, this.#after];
+      const answer = await measured("wait", () =>
+        reading.callWithin(BLOCK_MS + DEADLINE_MS, "XREAD", "COUNT", String(PAGE), ...block),
+      );
+      if (answer !== null) {
+        for (const stream of listOf(answer)) this.#deliver(listOf(stream)[1], undefined);
+        await sleep(REST_MS, undefined, { ref: false });
+      }
+      if (clock.monotonic() - greetedAt < GREET_MS) continue;
+      greetedAt = clock.monotonic();
+      await this.#greet(commands, false);
+    }
+  }
+
+  /** Brings what the server keeps and what is revoked here together, if anything may have been missed. */
+  async #greet(commands: StateConnection, cutOff: boolean): Promise<void> {
+    const { keys, measured, missing } = this.#options;
+    const { probe, mark, events, revocations } = keys;
+    const fresh = randomBytes(9).toString("base64url");
+    const greet = () => commands.run(GREET, [probe, mark, events, revocations], [fresh]);
+    const [found, first = ""] = textsOf(await measured("connect", greet));
+    const missed = cutOff && (first === "" || isAfter(first, this.#after));
+    const emptied = found !== this.#mark;
+    if (emptied && !cutOff) await sleep(Math.random() * SPREAD_MS, undefined, { ref: false });
+    if (missed || emptied) {
+      const { revoked } = this.#listeners;
+      missing(await missingRevocations(commands, revocations, this.#known(), revoked));
+    }
+    this.#mark = found;
+  }
+
+  #deliver(entries: unknown, nowMs: number | undefined): void {
+    const read = {
+      ...{ own: this.#options.own, after: this.#after },
+      ...(nowMs !== undefined && { nowMs }),
+    };
+    this.#after = deliver(entries, read, this.#listeners);
+  }
+}

@@ -1,0 +1,23 @@
+/** The names under which the state server keeps what replicas share. */
+export interface StateKeys {
+  /** Whether the server takes writes. */
+  readonly probe: string;
+  /** Differs once the server was emptied. */
+  readonly mark: string;
+  /** A stream of what replicas tell each other. */
+  readonly events: string;
+  /** A sorted set of what is revoked, by its end. */
+  readonly revocations: string;
+  /** What one caller has spent of one rate limit. */
+  rate(digest: string): string;
+}
+
+/** All in one hash slot, so that scripts may use several of them in a cluster, too. */
+export function keysFor(prefix: string): StateKeys {
+  const key = (name: string): string => `{${prefix}}${name}`;
+  return {
+    ...{ probe: key("probe"), mark: key("mark"), events: key("events") },
+    revocations: key("revocations"),
+    rate: (digest) => key(`rate:${digest}`),
+  };
+}

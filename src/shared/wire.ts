@@ -1,0 +1,75 @@
+import { REVOCATION_KINDS, type Revocation } from "../core/revocation.ts";
+import type { AttemptEnd } from "../core/shared-state.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+
+/** What replicas write for each other. What they read may come from anybody who can write to the server. */
+
+/** A text of ours is shorter: a name of a thousand characters fits. */
+const LONGEST = 16 * 1024;
+const DIGEST = /^[\w-]{43}$/;
+const CONTROL = /\p{Cc}/u;
+/** The longest that a token lives, and so the longest that a revocation is of use. */
+const LONGEST_LIFE_MS = 2 * 366 * 24 * 3_600_000;
+
+export type SharedEvent = { readonly attempt: AttemptEnd } | { readonly revocation: Revocation };
+
+export function writeAttempt({ failed, account, pair, network, known }: AttemptEnd): string {
+  return JSON.stringify({ attempt: [failed ? 1 : 0, known ? 1 : 0, account, pair, network] });
+}
+
+/** Always the same text for the same revocation. Its end counts whole seconds, as everywhere in a replica. */
+export function writeRevocation({ kind, name, issuer, before, until }: Revocation): string {
+  return JSON.stringify({ revocation: { kind, name, issuer, before, until: endOf(until) } });
+}
+
+/** When a revocation ends, in milliseconds since the epoch, on a whole second. */
+export function endOf(until: number): number {
+  return Math.ceil(until / 1000) * 1000;
+}
+
+/** @returns undefined for anything that is not ours. */
+export function readEvent(text: unknown, nowMs: number): SharedEvent | undefined {
+  if (typeof text !== "string" || text.length > LONGEST) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const attempt = attemptIn(value["attempt"]);
+  if (attempt !== undefined) return { attempt };
+  const revocation = revocationIn(value["revocation"], nowMs);
+  return revocation && { revocation };
+}
+
+function attemptIn(value: unknown): AttemptEnd | undefined {
+  if (!Array.isArray(value) || value.length !== 5) return undefined;
+  const [failed, known, ...digests]: unknown[] = value;
+  const [account, pair, network] = digests.filter((each) => isDigest(each));
+  if (account === undefined || pair === undefined || network === undefined) return undefined;
+  return { failed: failed === 1, known: known === 1, account, pair, network };
+}
+
+function isDigest(value: unknown): value is string {
+  return typeof value === "string" && DIGEST.test(value);
+}
+
+function revocationIn(value: unknown, nowMs: number): Revocation | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { name, issuer, before, until } = value;
+  const kind = REVOCATION_KINDS.find((known) => known === value["kind"]);
+  if (kind === undefined || !isText(name) || (name === "") !== (kind === "everything")) return;
+  if (typeof until !== "number" || !(until > nowMs && until < nowMs + LONGEST_LIFE_MS)) return;
+  if (issuer !== undefined && !isText(issuer)) return undefined;
+  if (kind !== "token" && !(typeof before === "number" && Number.isFinite(before))) return;
+  return {
+    ...{ kind, name, until },
+    ...(issuer !== undefined && { issuer }),
+    ...(typeof before === "number" && { before }),
+  };
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value.isWellFormed() && !CONTROL.test(value);
+}
