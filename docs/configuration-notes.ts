@@ -83,7 +83,7 @@ With \`stripPrefix\`, the backend learns the prefix from \`X-Forwarded-Prefix\`.
 off. Addresses in bodies are not changed.
 
 \`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of the name in any spelling that a backend could take for it
-(\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all. A value may hold \`\${subject}\`, \`\${request_id}\` and \`\${client}\` beside variables of
+(\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all. A value may hold \`\${claim:NAME}\`, \`\${subject}\`, \`\${request_id}\` and \`\${client}\` beside variables of
 the environment. Anything in them but printable ASCII is percent-encoded, so no token can add a header. Where a value does not
 exist, such as the subject on a public route, the header is left out, the client's as well. Headers that frame the message,
 end at the proxy, or tell who is calling cannot be changed. \`responseHeaders.set\` and \`.add\` also hold for Sallyport's own answers on

@@ -1,5 +1,6 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";
+import { claimsIn } from "../../upstream/headers/header-template.ts";
 
 /**
  * What a verified token has to keep of its claims, so that the configuration can be carried out. Sorted, so that two
@@ -10,6 +11,13 @@ export function neededClaims({ routes, identity, tokens }: Configuration): Neede
     ...routes.flatMap(({ require }) => require?.claims ?? []).map(({ claim }) => claim),
     ...Object.values(identity.claims),
     ...(tokens.assertion?.claims.filter((name) => name !== "groups") ?? []),
+    ...routes.flatMap(({ requestHeaders, responseHeaders }) =>
+      [requestHeaders, responseHeaders].flatMap((changes) =>
+        [changes?.set, changes?.add].flatMap((values) =>
+          Object.values(values ?? {}).flatMap(claimsIn),
+        ),
+      ),
+    ),
   ];
   return {
     scopes: routes.some(({ require }) => require?.scopes !== undefined),

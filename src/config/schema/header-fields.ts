@@ -21,7 +21,7 @@ function changes(refused: (name: string) => boolean) {
     z
       .string()
       .regex(VALUE, "must be printable ASCII")
-      .describe("Text; may hold ${subject}, ${request_id} and ${client}");
+      .describe("Text; may hold ${claim:…}, ${subject}, ${request_id} and ${client}");
   return z.strictObject({
     set: z
       .record(headerName(), value())

@@ -1,5 +1,5 @@
 import type { HeaderValues } from "../../core/request/header-modifier.ts";
-import { fieldValue } from "./identity-headers.ts";
+import { claimValue, fieldValue } from "./identity-headers.ts";
 
 /** A value of the request that a header can hold, by the word in `${…}`. */
 const REFERENCES: Readonly<Record<string, (values: HeaderValues) => string | undefined>> = {
@@ -8,6 +8,7 @@ const REFERENCES: Readonly<Record<string, (values: HeaderValues) => string | und
   client: ({ request }) => request.client,
 };
 
+const CLAIM = /^claim:(.+)$/;
 const REFERENCE = /\$\{([^}]*)\}/g;
 
 type Part = string | ((values: HeaderValues) => string | undefined);
@@ -22,7 +23,21 @@ export interface HeaderTemplate {
 
 /** Whether `${word}` refers to a value of the request. */
 export function isRequestReference(word: string): boolean {
-  return Object.hasOwn(REFERENCES, word);
+  return referenceTo(word) !== undefined;
+}
+
+/** The names of the claims that a value refers to. */
+export function claimsIn(text: string): string[] {
+  return [...text.matchAll(REFERENCE)].flatMap(([, word = ""]) => CLAIM.exec(word)?.[1] ?? []);
+}
+
+function referenceTo(word: string): Exclude<Part, string> | undefined {
+  const claim = CLAIM.exec(word)?.[1];
+  if (claim === undefined) return Object.hasOwn(REFERENCES, word) ? REFERENCES[word] : undefined;
+  return ({ identity }) => {
+    const value = identity?.claims?.get(claim);
+    return value === undefined ? undefined : claimValue(value);
+  };
 }
 
 /** Prepares a value. References that `isRequestReference` does not know are literal. */
@@ -30,7 +45,7 @@ export function headerTemplate(text: string): HeaderTemplate {
   const parts: Part[] = [];
   let end = 0;
   for (const { 0: all, 1: word = "", index } of text.matchAll(REFERENCE)) {
-    const reference = Object.hasOwn(REFERENCES, word) ? REFERENCES[word] : undefined;
+    const reference = referenceTo(word);
     if (reference === undefined) continue;
     if (index > end) parts.push(text.slice(end, index));
     parts.push(reference);

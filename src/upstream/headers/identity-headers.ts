@@ -70,6 +70,6 @@ function identityHeaders(names: IdentityHeaderNames, identity: Identity): readon
 }
 
 /** One value, or the values of a list with commas between. */
-function claimValue(value: ClaimValue): string {
+export function claimValue(value: ClaimValue): string {
   return typeof value === "object" ? listValue(value.map(String)) : fieldValue(String(value));
 }
