@@ -178,6 +178,24 @@ it("forgets slowly what a client used while the loop is busy", async () => {
   expect(begunAtOnce).toBe(false);
 });
 
+it("counts a login as several requests", async () => {
+  const { open, pass, postponed, reading, sockets } = await start();
+  await open("login");
+  await open("request");
+  pass(10_000);
+  const [login, request] = sockets();
+  if (login === undefined || request === undefined) throw new Error("not open");
+  for (let i = 0; i < 24; i += 1) {
+    reading.charge(login);
+    reading.chargeLogin(login);
+    reading.charge(request);
+  }
+  // The turn lasts too long now, which the next requests notice.
+  pass(30);
+  for (let i = 0; i < 16; i += 1) reading.charge(login);
+  expect(postponed).toEqual(["read login"]);
+});
+
 it("does not read on where the stream was paused in the meantime, until it flows again", async () => {
   const { open, pass, reads, reading, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 100);

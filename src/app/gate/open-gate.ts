@@ -99,7 +99,7 @@ interface KeptParts {
  * @returns the gate. Retire it when it is replaced: its parts are released after its last request.
  */
 export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGate> {
-  const { configuration, clock, observer } = options;
+  const { configuration, clock, observer, logins, reading = UNMETERED } = options;
   // First, because it is the only part that can fail.
   const verifier = verifierFor(options, before?.kept.verifier);
   const { routes, ...limits } = routesFor(options, before?.kept);
@@ -108,7 +108,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const forwarder = kept.forwarder.value;
   const version = versionEndpoint(kept.version.value.value.source);
   const parts = [verifier, kept.version, ...kept.upstreams.values()].map(({ value }) => value);
-  const authenticate = authenticateEndpoint({ logins: options.logins, observer, clock });
+  const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
   const keySet = keySetEndpoint(() => publishedKeys(options.keys.verification));
   const { issuer, revocation } = configuration.tokens;
   const logout = logoutEndpoint({ issuer, revoke: options.logOut });

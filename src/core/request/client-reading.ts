@@ -9,9 +9,15 @@ export interface ClientReading {
    * @param backend the backend's connection, if the unit was read from it: it counts as the client's until `release`.
    */
   charge(connection: Socket, backend?: Socket): void;
+  /** Charges a client for what a login costs beyond another request. */
+  chargeLogin(connection: Socket): void;
   /** Detaches the backend's connection from the client. */
   release(backend: Socket): void;
 }
 
 /** For exchanges without a client. */
-export const UNMETERED: ClientReading = { charge: () => undefined, release: () => undefined };
+export const UNMETERED: ClientReading = {
+  charge: () => undefined,
+  chargeLogin: () => undefined,
+  release: () => undefined,
+};

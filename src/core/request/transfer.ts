@@ -11,6 +11,8 @@ export class Transfer {
   bytesIn = 0;
   /** Body bytes from the backend to the client. */
   bytesOut = 0;
+  /** Whether a small response has arrived completely: it is sent at the end of this turn of the event loop, if not before. */
+  arrived = false;
   /** From dispatch to the head of the backend's response, in milliseconds. */
   upstreamHeaderMs: number | undefined;
   /** Why the response was aborted midway; undefined if it is complete. Set it before ending a response early. */

@@ -1,3 +1,4 @@
+import type { ClientReading } from "../../core/request/client-reading.ts";
 import type { Endpoint, EndpointCall } from "../../core/request/endpoint.ts";
 import { type ErrorCode, GateError } from "../../core/request/errors.ts";
 import type { LoginService } from "../../core/login.ts";
@@ -17,6 +18,7 @@ export interface AuthenticateOptions {
   readonly logins: LoginService;
   readonly observer: Pick<Observer, "loginFinished">;
   readonly clock: Clock;
+  readonly reading: ClientReading;
 }
 
 /** `POST /api/authenticate`: exchanges a name and a password for a token. */
@@ -28,6 +30,7 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
     checkHead: checkLoginHead,
     async answer(call) {
       const started = options.clock.monotonic();
+      options.reading.chargeLogin(call.incoming.socket);
       let result: LoginResult = "error";
       try {
         const { username, password } = await readLogin(call);

@@ -36,7 +36,7 @@ export function refuseUnderWay(
 ): boolean {
   const response = currentResponse(socket);
   // The answer is complete, or about to be.
-  if (response === undefined || response.whole) return false;
+  if (response === undefined || response.whole || response.transfer?.arrived === true) return false;
   response.blame(reason);
   if (response.headersSent || !socket.writable) socket.destroy();
   else interrupt(typeof error === "string" ? new GateError(error) : error, response, realm);

@@ -111,12 +111,14 @@ export class ClientAnswer {
       return;
     }
     this.#last = chunk.toString("latin1");
+    this.#permitted.transfer.arrived = true;
     this.#sendSoon();
   }
 
   /** Ends a complete answer. */
   end(trailers: IncomingHttpHeaders): void {
     if (this.#last !== undefined || this.#response.writableEnded) return;
+    this.#permitted.transfer.arrived = this.#written <= SMALL_ANSWER_BYTES;
     const fields = responseTrailers(trailers);
     if (fields.length > 0 && this.#expected === -1) this.#response.addTrailers(fields);
     this.#response.end();

@@ -29,6 +29,8 @@ const ACCEPT_UNITS = 1;
 const START_UNITS = 3;
 const TLS_HANDSHAKE_UNITS = 8;
 const UPGRADE_UNITS = 24;
+/** A login costs four requests: its body, a call to the main thread, a line in the log. */
+const LOGIN_UNITS = 3;
 
 /**
  * Shares the time of the event loop among clients. libuv delivers everything that its poll reports, up to 1,024
@@ -115,6 +117,11 @@ export class FairReading implements ClientReading {
   chargeUpgrade(connection: Socket): void {
     const client = this.#owners.get(connection);
     if (client !== undefined) this.#charge(client, UPGRADE_UNITS);
+  }
+
+  chargeLogin(connection: Socket): void {
+    const client = this.#owners.get(connection);
+    if (client !== undefined) this.#charge(client, LOGIN_UNITS);
   }
 
   charge(connection: Socket, backend?: Socket): void {

@@ -1,0 +1,72 @@
+/** Which requests are ended when what they may do has changed, and which are let out. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { expect, it, onTestFinished } from "vitest";
+import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
+import { UNMETERED } from "../../src/core/request/client-reading.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { refuseUnderWay } from "../../src/server/request/cut-request.ts";
+import { TrackedResponse } from "../../src/server/request/tracked-response.ts";
+import { createForwarder } from "../../src/upstream/forward.ts";
+import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
+import { Upstream } from "../../src/upstream/pool/upstreams.ts";
+import { listening } from "../support/listening.ts";
+import { permitFor } from "../support/permit.ts";
+import { startRawBackend } from "../support/raw-backend.ts";
+import { exchange } from "../support/raw-client.ts";
+
+/** What a client gets if its request is refused as soon as the head of this answer has arrived, before the turn ends. */
+async function refusedWhileAnswering(answer: string): Promise<readonly [string, boolean]> {
+  await using backend = await startRawBackend(() => ({ write: answer }));
+  const upstream = new Upstream(
+    {
+      ...{ name: "app", targets: [backend.url], connections: 1 },
+      queue: { length: 1, timeout: 1_000 },
+      timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
+      websocket: { handshake: 5_000, idle: 5_000 },
+    },
+    systemClock,
+  );
+  onTestFinished(() => upstream.close());
+  let refuse = (): void => undefined;
+  let refused = false;
+  const forwarder = createForwarder({
+    upstreams: new Map([["app", upstream]]),
+    identityHeaders: IDENTITY_PRESETS.sallyport,
+    bodyBytes: Infinity,
+    buffered: UNLIMITED,
+    reading: UNMETERED,
+    clock: systemClock,
+    observer: {
+      // What has arrived in the same segment is read before this.
+      upstreamAnswered: () => process.nextTick(() => refuse()),
+      upstreamFailed: () => undefined,
+      webSocketOpened: () => undefined,
+      webSocketClosed: () => undefined,
+    },
+  });
+  const permit = permitFor({}, { upstream: "app" });
+  const forward = (request: IncomingMessage, response: ServerResponse): void => {
+    if (!(response instanceof TrackedResponse)) throw new Error("not tracked");
+    response.transfer = new Transfer();
+    refuse = () => void (refused = refuseUnderWay(request.socket, "invalid_token", "test"));
+    void forwarder.forward(permit, request, response, response.transfer);
+  };
+  await using front = await listening(createServer({ ServerResponse: TrackedResponse }, forward));
+  const { raw } = await exchange({ port: front.port }, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  return [raw.slice(raw.indexOf("\r\n\r\n") + 4), refused];
+}
+
+it("lets out an answer that is complete, although nothing of it has been sent", async () => {
+  const answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
+  expect(await refusedWhileAnswering(answer)).toEqual(["ok\n", false]);
+});
+
+it("lets out a complete answer without a body", async () => {
+  expect(await refusedWhileAnswering("HTTP/1.1 204 No Content\r\n\r\n")).toEqual(["", false]);
+});
+
+it("cuts an answer that is not complete", async () => {
+  const answer = "HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nok\n";
+  expect((await refusedWhileAnswering(answer))[1]).toBe(true);
+});
