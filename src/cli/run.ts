@@ -25,6 +25,10 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       summary: "create a deployment: configuration, user, key and certificate",
       load: async () => (await import("./init.ts")).init,
     },
+    migrate: {
+      summary: "translate the configuration of oauth2-proxy, kube-rbac-proxy or nginx",
+      load: async () => (await import("./migrate/migrate.ts")).migrate,
+    },
     check: {
       summary: "read the configuration and everything it names",
       load: async () => (await import("./check.ts")).check,

@@ -8,6 +8,7 @@ const COMMANDS = [
   "serve",
   "demo",
   "init",
+  "migrate",
   "check",
   "config",
   "doctor",

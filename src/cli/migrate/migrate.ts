@@ -1,0 +1,111 @@
+import { readFileSync } from "node:fs";
+import { codeOrMessage } from "../../lib/text/error-code.ts";
+import { printable } from "../../lib/text/printable.ts";
+import { parseFlags } from "../arguments.ts";
+import { type Command, EXIT, type Terminal, UsageError } from "../command.ts";
+import { formatFrom } from "../terminal/format.ts";
+import { type Marks, marksFor } from "../terminal/marks.ts";
+import { fromKubeRbacProxy } from "./kube-rbac-proxy.ts";
+import { type Migrated, MigrationError, type ReportLine } from "./migration.ts";
+import { fromNginx } from "./nginx.ts";
+import { fromOauth2Proxy } from "./oauth2-proxy.ts";
+import { configurationText } from "./written-configuration.ts";
+
+const KINDS = ["oauth2-proxy", "kube-rbac-proxy", "nginx"] as const;
+
+export const migrate: Command = {
+  help: `Usage: sallyport migrate --from PROXY [options]
+
+Translates the configuration of another proxy: prints config.yaml on standard output, and on standard error
+what carries over, what changes, and what is lost and why. Secrets are neither read nor printed. The guides
+in docs/migration say the rest.
+
+      --from PROXY          oauth2-proxy, kube-rbac-proxy or nginx (with auth_request)
+      --file FILE           its configuration file; for kube-rbac-proxy a manifest; - for standard input
+      --flags 'FLAGS'       its command line; wins over the file
+      --format FORMAT       text (default), or json: configuration and report on standard output
+      --strict              exit code 1 if something is lost
+  -h, --help                this text
+
+Of oauth2-proxy, the variables OAUTH2_PROXY_… of this environment count, too.`,
+  async run(args, terminal) {
+    const text = { type: "string" } as const;
+    const flags = parseFlags(joined(args), {
+      ...{ from: text, file: text, flags: text, format: text },
+      strict: { type: "boolean" },
+    });
+    if (flags.from === undefined) throw new UsageError("--from is missing");
+    const kind = formatFrom(flags.from, KINDS, "--from");
+    const format = formatFrom(flags.format, ["text", "json"]);
+    const file = flags.file === undefined ? undefined : await read(flags.file, terminal);
+    const { configuration, report } = migrated(kind, {
+      file,
+      flags: flags.flags,
+      env: terminal.env,
+    });
+    if (format === "json") {
+      terminal.out(`${JSON.stringify({ configuration, report }, undefined, 2)}\n`);
+    } else {
+      terminal.out(configurationText(configuration, kind));
+      terminal.err(reportText(report, marksFor(terminal)));
+    }
+    const lost = report.some(({ result }) => result === "lost");
+    return flags.strict === true && lost ? EXIT.failed : EXIT.done;
+  },
+};
+
+/** What follows `--flags` begins with a dash itself: `--flags=…`, as the parser wants it. */
+function joined(args: readonly string[]): string[] {
+  const at = args.indexOf("--flags");
+  if (at < 0 || args[at + 1] === undefined) return [...args];
+  return [...args.slice(0, at), `--flags=${args[at + 1]}`, ...args.slice(at + 2)];
+}
+
+function migrated(
+  kind: (typeof KINDS)[number],
+  sources: Parameters<typeof fromOauth2Proxy>[0],
+): Migrated {
+  try {
+    switch (kind) {
+      case "oauth2-proxy":
+        return fromOauth2Proxy(sources);
+      case "kube-rbac-proxy":
+        return fromKubeRbacProxy(sources);
+      case "nginx":
+        return fromNginx(sources);
+    }
+  } catch (error) {
+    if (error instanceof MigrationError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+async function read(file: string, terminal: Terminal): Promise<string> {
+  try {
+    if (file !== "-") return readFileSync(file, "utf8");
+    const { text } = await import("node:stream/consumers");
+    return await text(terminal.input);
+  } catch (error) {
+    throw new UsageError(`${file} cannot be read: ${codeOrMessage(error)}`);
+  }
+}
+
+const TITLES = {
+  carried: "Carries over",
+  changed: "Changes: look at it",
+  lost: "Is lost",
+} as const;
+
+function reportText(report: readonly ReportLine[], marks: Marks): string {
+  const signs = { carried: marks.good, changed: marks.warning, lost: marks.bad } as const;
+  const width = Math.min(56, Math.max(...report.map(({ setting }) => setting.length)));
+  const sections = (["carried", "changed", "lost"] as const).flatMap((result) => {
+    const lines = report.filter((line) => line.result === result);
+    if (lines.length === 0) return [];
+    const shown = lines.map(({ setting, words }) =>
+      printable(`  ${signs[result]} ${setting.padEnd(width)}  ${words}`),
+    );
+    return [[TITLES[result], ...shown].join("\n")];
+  });
+  return `${sections.join("\n\n")}\n\nNext: sallyport check --config config.yaml\n`;
+}

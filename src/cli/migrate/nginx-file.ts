@@ -1,0 +1,66 @@
+import { MigrationError } from "./migration.ts";
+
+/** One directive with its arguments, and what is in its braces. */
+export interface Directive {
+  readonly name: string;
+  readonly args: readonly string[];
+  /** Undefined for a directive that ends with a semicolon. */
+  readonly block: readonly Directive[] | undefined;
+}
+
+/** A comment, a quoted text, a brace or a semicolon, or a word. */
+const TOKEN =
+  /#[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{};]|(?:\$\{[^}]*\}|\\.|[^\s{};"'#\\])(?:\$\{[^}]*\}|\\.|[^\s{};\\])*/gs;
+const DEEPEST = 20;
+
+/** Reads the text of an nginx configuration, without its includes. @throws MigrationError */
+export function parseNginx(text: string): Directive[] {
+  const tokens = (text.match(TOKEN) ?? []).filter((token) => !token.startsWith("#"));
+  let at = 0;
+
+  function block(depth: number): Directive[] {
+    if (depth > DEEPEST) throw new MigrationError("the blocks of the file are nested too deeply");
+    const directives: Directive[] = [];
+    let words: string[] = [];
+    while (at < tokens.length) {
+      const token = tokens[at] ?? "";
+      if (token === "}") break;
+      at += 1;
+      if (token === ";" || token === "{") {
+        const [name = "", ...args] = words;
+        const inner = token === "{" ? block(depth + 1) : undefined;
+        if (token === "{" && tokens[at] !== "}")
+          throw new MigrationError("a block of the file does not end");
+        if (token === "{") at += 1;
+        if (name !== "") directives.push({ name, args, block: inner });
+        words = [];
+      } else words.push(unquoted(token));
+    }
+    if (words.length > 0) throw new MigrationError("a directive of the file does not end");
+    return directives;
+  }
+
+  const all = block(0);
+  if (at < tokens.length) throw new MigrationError("the file has a brace too many");
+  return all;
+}
+
+function unquoted(token: string): string {
+  return /^["']/.test(token) ? token.slice(1, -1).replaceAll(/\\(["'\\])/g, "$1") : token;
+}
+
+/** All blocks of this name, at any depth. */
+export function blocksNamed(directives: readonly Directive[], name: string): Directive[] {
+  return directives.flatMap((directive) => [
+    ...(directive.name === name && directive.block !== undefined ? [directive] : []),
+    ...blocksNamed(directive.block ?? [], name),
+  ]);
+}
+
+/** The arguments of the last directive of this name; undefined if there is none. */
+export function argsOf(
+  directives: readonly Directive[],
+  name: string,
+): readonly string[] | undefined {
+  return directives.findLast((directive) => directive.name === name)?.args;
+}

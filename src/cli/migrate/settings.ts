@@ -1,0 +1,80 @@
+import type { Report } from "./migration.ts";
+
+/** Settings by name, in the spelling of flags without dashes: `skip_auth_routes`, each with all its values. */
+export class Settings {
+  readonly #values = new Map<string, string[]>();
+
+  /** Adds values; those of one name add up if it may be given several times, else the last wins. */
+  add(name: string, values: readonly string[], repeatable = true): void {
+    const before = repeatable ? (this.#values.get(name) ?? []) : [];
+    this.#values.set(name, [...before, ...values]);
+  }
+
+  /** Returns the values of a setting and takes it out. */
+  takeAll(...names: readonly string[]): string[] {
+    return names.flatMap((name) => {
+      const found = this.#values.get(name) ?? [];
+      this.#values.delete(name);
+      return found;
+    });
+  }
+
+  take(...names: readonly string[]): string | undefined {
+    return this.takeAll(...names).at(-1);
+  }
+
+  takeFlag(name: string): boolean {
+    const value = this.take(name);
+    return value !== undefined && !/^(?:false|f|0)$/i.test(value);
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name);
+  }
+
+  names(): string[] {
+    return [...this.#values.keys()];
+  }
+}
+
+/** Reads `--name=value`, `--name value` and `--name`; single dashes, too, as Go's flags have them. */
+export function addFlags(
+  settings: Settings,
+  args: readonly string[],
+  isSwitch: (name: string) => boolean,
+): void {
+  for (let at = 0; at < args.length; at += 1) {
+    const [, written = "", value] = /^--?([A-Za-z][\w.-]*)(?:=(.*))?$/s.exec(args[at] ?? "") ?? [];
+    if (written === "") continue;
+    const name = written.replaceAll("-", "_").toLowerCase();
+    const next = args[at + 1];
+    if (value !== undefined) settings.add(name, [value]);
+    else if (isSwitch(name) || next === undefined || /^--?[A-Za-z]/.test(next))
+      settings.add(name, ["true"]);
+    else {
+      settings.add(name, [next]);
+      at += 1;
+    }
+  }
+}
+
+/** Splits a command line as a shell does, without substitutions. */
+export function wordsIn(line: string): string[] {
+  return Array.from(line.matchAll(/(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/gs), ([word]) =>
+    word.replaceAll(/\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'/gs, (_, escaped, double, single) =>
+      String(escaped ?? double ?? single).replaceAll(/\\(.)/gs, "$1"),
+    ),
+  );
+}
+
+/** Reports what was not taken out: with the reason of its group, or as unknown. */
+export function reportRest(
+  settings: Settings,
+  groups: readonly (readonly [pattern: RegExp, why: string])[],
+  report: Report,
+): void {
+  for (const name of settings.names()) {
+    const [, why] = groups.find(([pattern]) => pattern.test(name)) ?? [];
+    report.lost(name, why ?? "this command does not know it: see the guide");
+  }
+}

@@ -1,0 +1,237 @@
+/** The examples of the guides in docs/migration, and what stands in real deployments besides. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { checked, namedFiles } from "../docs/checked-configuration.ts";
+import { ROOT } from "../docs/markdown.ts";
+import { command } from "./command.ts";
+
+const MIGRATION = join(ROOT, "docs/migration");
+
+interface Result {
+  readonly configuration: Record<string, unknown>;
+  readonly report: readonly { setting: string; result: string; words: string }[];
+}
+
+async function migrated(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input = "",
+): Promise<Result> {
+  const { code, out, err } = await command(["migrate", "--format", "json", ...args], env, input);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  return JSON.parse(out) as Result;
+}
+
+const settings = ({ report }: Result, result: string): string[] =>
+  report.filter((line) => line.result === result).map(({ setting }) => setting);
+
+/** The file of a guide that comes after, as an object. */
+function after(proxy: string): Record<string, unknown> {
+  return parse(readFileSync(join(MIGRATION, proxy, "after/config.yaml"), "utf8")) as Record<
+    string,
+    unknown
+  >;
+}
+
+const EXAMPLES = [
+  ["oauth2-proxy", "oauth2-proxy", "oauth2-proxy.cfg"],
+  ["kube-rbac-proxy", "kube-rbac-proxy", "deployment.yaml"],
+  ["nginx", "nginx-auth-request", "nginx.conf"],
+] as const;
+
+describe.each(EXAMPLES)("the example of the guide, %s", (from, guide, name) => {
+  const file = join(MIGRATION, guide, "before", name);
+
+  it("becomes a file that passes the check", async () => {
+    const { code, out, err } = await command(["migrate", "--from", from, "--file", file]);
+    expect(code).toBe(0);
+    expect(err).toMatch(/^Carries over\n/);
+    expect(err).toMatch(/Next: sallyport check --config config\.yaml\n$/);
+    const here = out
+      .replaceAll(/certFile: \S*tls\.crt/g, "certFile: tls.crt")
+      .replaceAll(/keyFile: \S*tls\.key/g, "keyFile: tls.key")
+      .replace("/etc/oauth2-proxy/htpasswd", "htpasswd");
+    const htpasswd = readFileSync(join(MIGRATION, "oauth2-proxy/before/htpasswd"), "utf8");
+    const users = readFileSync(join(MIGRATION, "nginx-auth-request/after/users.yaml"), "utf8");
+    const files = { ...(await namedFiles()), htpasswd, "users.yaml": users };
+    expect(await checked(here, files)).toMatchObject({ code: 0, err: "" });
+  });
+
+  it("says what the guide's own file says, but for what a person adds", async () => {
+    const { configuration } = await migrated(["--from", from, "--file", file]);
+    const {
+      server: _server,
+      users: _users,
+      admin: _admin,
+      tokens,
+      routes,
+      upstreams,
+      ...rest
+    } = configuration;
+    const guided = after(guide);
+    for (const [section, value] of Object.entries(rest)) expect(value).toEqual(guided[section]);
+    const issuers = (section: unknown): unknown[] =>
+      ((section as { trusted?: Record<string, unknown>[] }).trusted ?? []).map((trusted) => [
+        trusted["issuer"],
+        trusted["audience"],
+        trusted["algorithms"],
+      ]);
+    expect(issuers(tokens)).toEqual(issuers(guided["tokens"]));
+    const targets = (section: unknown): unknown[] =>
+      Object.values(section as Record<string, unknown>)
+        .map((each) => JSON.stringify(each))
+        .toSorted();
+    expect(targets(upstreams)).toEqual(targets(guided["upstreams"]));
+    // kube-rbac-proxy leaves what may be read to RBAC; the guide's file says /metrics.
+    const rules = (section: unknown): unknown[] =>
+      (section as Record<string, unknown>[])
+        .map(({ name: _name, upstream: _upstream, ...route }) =>
+          JSON.stringify(route, Object.keys(route).toSorted()),
+        )
+        .filter((route) => !/metrics/.test(route))
+        .toSorted();
+    const expected = rules(guided["routes"]);
+    expect(rules(routes)).toEqual(from === "kube-rbac-proxy" ? [...expected, "{}"] : expected);
+  });
+});
+
+describe("oauth2-proxy", () => {
+  it("takes flags before the environment before the file, and repeats no secret", async () => {
+    const flags = `--http-address=:4180 --upstream 'http://127.0.0.1:3000/' --upstream=http://127.0.0.1:3001/api/ --upstream file:///srv --skip-auth-route '^/a(b|c)' --skip-auth-route=POST=^/hook --cookie-secret "hunter2 hunter2" --pass-host-header=false --upstream-timeout 45s`;
+    const env = {
+      OAUTH2_PROXY_HTTP_ADDRESS: "0.0.0.0:9999",
+      OAUTH2_PROXY_CLIENT_SECRET: "hunter2",
+      OAUTH2_PROXY_ALLOWED_GROUPS: "sales,admin",
+      OAUTH2_PROXY_OIDC_ISSUER_URL: "https://id.example.com",
+      OAUTH2_PROXY_CLIENT_ID: "orders",
+      OAUTH2_PROXY_OIDC_GROUPS_CLAIM: "realm_access.roles",
+    };
+    const result = await migrated(["--from", "oauth2-proxy", "--flags", flags], env);
+    expect(JSON.stringify(result)).not.toContain("hunter2");
+    expect(result.configuration).toMatchObject({
+      server: { listen: "0.0.0.0:4180", tls: "off" },
+      tokens: {
+        trusted: [{ issuer: "https://id.example.com", claims: { groups: "realm_access.roles" } }],
+      },
+      routes: [
+        { path: "/hook", methods: ["POST"], auth: "none" },
+        { path: "/api/", hostHeader: "target", require: { groups: { any: ["sales", "admin"] } } },
+        { name: "everything", require: { groups: { any: ["sales", "admin"] } } },
+      ],
+      upstreams: { app: { targets: ["http://127.0.0.1:3000"], timeouts: { response: "45s" } } },
+    });
+    expect(settings(result, "lost")).toEqual(
+      expect.arrayContaining([
+        "skip_auth_routes ^/a(b|c)",
+        "upstreams file://…",
+        "client_secret",
+        "cookie_secret",
+      ]),
+    );
+    expect(settings(result, "changed")).toContain("skip_auth_routes POST=^/hook");
+  });
+
+  it("names a setting that it does not know", async () => {
+    const result = await migrated([
+      "--from",
+      "oauth2-proxy",
+      "--flags",
+      "--brand-new=1 --upstream=http://h/",
+    ]);
+    expect(result.report).toContainEqual({
+      ...{ setting: "brand_new", result: "lost" },
+      words: "this command does not know it: see the guide",
+    });
+  });
+});
+
+describe("kube-rbac-proxy", () => {
+  it("takes paths and certificates, and no wildcards", async () => {
+    const flags =
+      "--secure-listen-address=:8443 --upstream=https://127.0.0.1:9090/ --upstream-ca-file=/ca.crt --allow-paths=/metrics,/federate --ignore-paths=/healthz,/static/* --client-ca-file=/clients.crt --tls-min-version=VersionTLS13 --v=10";
+    const result = await migrated(["--from", "kube-rbac-proxy", "--flags", flags]);
+    expect(result.configuration).toMatchObject({
+      server: {
+        listen: "0.0.0.0:8443",
+        tls: { selfSigned: true, minVersion: "TLSv1.3", clientCertificates: { mode: "optional" } },
+      },
+      routes: [{ exact: "/healthz", auth: "none" }, { exact: "/metrics" }, { exact: "/federate" }],
+      upstreams: { app: { targets: ["https://127.0.0.1:9090"], tls: { caFile: "/ca.crt" } } },
+    });
+    expect(settings(result, "lost")).toEqual(
+      expect.arrayContaining(["ignore-paths /static/*", "SubjectAccessReview", "v"]),
+    );
+  });
+});
+
+describe("nginx", () => {
+  const conf = `
+    upstream pool { server 10.0.0.1:80; server 10.0.0.2:80; }
+    server { listen 80; return 301 https://$host$request_uri; }
+    server {
+      listen 443 ssl; server_name "a.example.com" b.example.com; # two names; and a brace }
+      ssl_certificate tls.crt; ssl_certificate_key tls.key; ssl_protocols TLSv1.3;
+      auth_request /auth; add_header X-A "b; c";
+      location = /auth { internal; proxy_pass http://127.0.0.1:9000; }
+      location /v1/ { proxy_pass http://pool/v2/; }
+      location = /free { auth_request off; proxy_pass http://pool; }
+      location ~ "^/x/(\\d{1,3})$" { proxy_pass http://pool; }
+      location /files/ { root /srv; }
+    }`;
+
+  it("takes the server that asks, and says what is no path", async () => {
+    const result = await migrated(["--from", "nginx", "--file", "-"], {}, conf);
+    expect(result.configuration).toMatchObject({
+      server: { listen: "0.0.0.0:443", tls: { minVersion: "TLSv1.3" } },
+      routes: [
+        { path: "/v1/", rewrite: { stripPrefix: "/v1", addPrefix: "/v2" }, upstream: "pool" },
+        { exact: "/free", auth: "none", upstream: "pool" },
+      ],
+      upstreams: { pool: { targets: ["http://10.0.0.1:80", "http://10.0.0.2:80"] } },
+    });
+    expect(settings(result, "lost")).toEqual(
+      expect.arrayContaining([
+        String.raw`location ~ ^/x/(\d{1,3})$`,
+        "location /files/",
+        "add_header",
+        "root",
+      ]),
+    );
+  });
+
+  it.each(["server {", "}", "server { listen 80; }", "listen 80", "a {".repeat(30)])(
+    "says what is wrong with %j",
+    async (text) => {
+      const { code, out, err } = await command(
+        ["migrate", "--from", "nginx", "--file", "-"],
+        {},
+        text,
+      );
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(err).toMatch(/^sallyport migrate: the file has |^sallyport migrate: .* of the file /);
+    },
+  );
+});
+
+it.each([
+  [["--from", "envoy"], "--from must be oauth2-proxy or kube-rbac-proxy or nginx, not envoy"],
+  [[], "--from is missing"],
+  [["--from", "nginx", "--file", "/nowhere"], "/nowhere cannot be read: ENOENT"],
+  [
+    ["--from", "kube-rbac-proxy", "--file", "-"],
+    "the manifest has no container of kube-rbac-proxy",
+  ],
+  [["--from", "kube-rbac-proxy"], "there is no --upstream with an http URL"],
+])("%j is wrong usage", async (args, message) => {
+  const { code, err } = await command(["migrate", ...args]);
+  expect(code).toBe(2);
+  expect(err).toContain(message);
+});
+
+it("--strict fails if something is lost", async () => {
+  const file = join(MIGRATION, "kube-rbac-proxy/before/deployment.yaml");
+  const args = ["migrate", "--from", "kube-rbac-proxy", "--file", file, "--strict"];
+  expect((await command(args)).code).toBe(1);
+});
