@@ -52,6 +52,16 @@ either \`path\` or \`exact\`.
 With \`mode: monitor\`, Sallyport refuses nothing. It forwards requests that it would refuse without identity headers, and requests that are
 only over the rate limit unchanged. Both count as \`would_deny\`: [how to roll it out](../operations.md#put-it-in-front-of-a-running-backend).
 
+With \`routes[].tokenFrom\`, a token may be in each of these places, but only in one at a time: two tokens are 401, and so is a cookie or a query
+field that is there twice. Values count as they stand, without quotes or encodings. The backend gets the rest of the cookies, of the
+query and of the offered protocols, byte for byte. A cookie is sent by browsers whatever page asks for it, so with one, methods other than GET,
+HEAD and OPTIONS and WebSockets need \`Sec-Fetch-Site: same-origin\`, or an \`Origin\` that is the request's own or one of \`cors.origins\` with
+\`cors.credentials\`; otherwise they get 403 (\`cross_site\`). If the backend says nothing else, answers to callers get \`Cache-Control: private\`.
+A WebSocket that offers \`bearer\` and gets no protocol from the backend is answered \`bearer\`; the form of Kubernetes needs another protocol beside it. A token
+in a query ends up in the logs of proxies in front and in histories: prefer the other places.
+
+With \`auth: optional\`, a request without a token is forwarded without identity headers; a bad token is 401.
+
 Everything under \`routes[].require\` must hold. \`claims\` compares values with their type (\`true\` is not \`"true"\`); a list must contain
 the value, and an object is never equal to anything. A remembered token keeps only the claims that the configuration names. A 403 names the scopes of the
 route in its challenge, and tells nothing else; \`sallyport explain\` shows which line failed.

@@ -70,6 +70,8 @@ export interface ExplainedRoute {
 
 export interface ExplainedToken {
   readonly accepted: boolean;
+  /** Where in the request it stood, on a route with `tokenFrom`. */
+  readonly place?: string;
   /** Why the token was refused. */
   readonly reason: string | undefined;
   readonly steps: readonly ExplainedStep[];

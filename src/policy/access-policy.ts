@@ -1,13 +1,14 @@
 import type { Route } from "../core/request/route.ts";
+import { placeWords } from "../core/request/token-place.ts";
 import { mayAdmitMore, networkWords } from "./network-rule.ts";
 import { isWeakerRequirement, requirementWords } from "./requirements.ts";
 
 /** What a route requires of callers. */
-export type AccessPolicy = Pick<Route, "auth" | "mode" | "require" | "networks">;
+export type AccessPolicy = Pick<Route, "auth" | "mode" | "require" | "networks" | "tokenFrom">;
 
-/** Reports whether a route refuses nobody: a public one, or one in monitor mode. */
+/** Reports whether a route refuses nobody: a public one, one that a caller without a token may use, or one in monitor mode. */
 export function isOpen({ auth, mode }: AccessPolicy): boolean {
-  return auth === "none" || mode === "monitor";
+  return auth !== "required" || mode === "monitor";
 }
 
 /** Reports whether some caller passes `one` and is refused by `other`. Two routes can each be weaker than the other. */
@@ -17,10 +18,13 @@ export function isWeaker(one: AccessPolicy, other: AccessPolicy): boolean {
   return isOpen(one) || isWeakerRequirement(one.require ?? {}, other.require ?? {});
 }
 
-/** Returns `public`, `token`, or `token and one group of sales,admin`. */
-export function accessPolicyWords({ auth, require = {}, mode, networks }: AccessPolicy): string {
+/** Returns `public`, `token`, `token, or nobody`, or `token in the cookie session and one group of sales,admin`. */
+export function accessPolicyWords(policy: AccessPolicy): string {
+  const { auth, require = {}, mode, networks, tokenFrom } = policy;
   const where = ["", ...(networks === undefined ? [] : networkWords(networks))].join(" ");
   if (auth === "none") return `public${where}`;
   const watched = mode === "monitor" ? ", only watched" : "";
-  return `${["token", ...requirementWords(require)].join(" and ")}${where}${watched}`;
+  const places = tokenFrom === undefined ? "" : ` in ${tokenFrom.map(placeWords).join(" or ")}`;
+  const token = auth === "optional" ? `token${places}, or nobody` : `token${places}`;
+  return `${[token, ...requirementWords(require)].join(" and ")}${where}${watched}`;
 }

@@ -9,7 +9,7 @@ import { challengedScopes, meets } from "./requirements.ts";
  * Decides whether a request may pass. This is the only place that grants a permit to a request in enforce mode.
  *
  * @param route the route of the request, or undefined if there is none.
- * @param identity the verified caller; may be undefined on a public route only.
+ * @param identity the verified caller; may be undefined only on a public route, or where a token is optional.
  * @throws GateError `unauthenticated`, `no_route` or `forbidden`.
  */
 export function authorize(
@@ -18,6 +18,9 @@ export function authorize(
   identity: Identity | undefined,
 ): Permit {
   if (route?.auth === "none") return mintPermit({ request, route, identity: undefined });
+  if (identity === undefined && route?.auth === "optional") {
+    return mintPermit({ request, route, identity });
+  }
   if (identity === undefined) throw new GateError("unauthenticated", { reason: "missing" });
   if (route === undefined) throw new GateError("no_route");
   if (route.require !== undefined && !meets(identity, route.require)) {

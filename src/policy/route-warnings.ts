@@ -70,6 +70,7 @@ function openThrough(
 ): string | undefined {
   const taker = findRoute(asked);
   if (taker?.auth === "none") return `public by the route ${taker.name}`;
+  if (taker?.auth === "optional") return `open without a token by the route ${taker.name}`;
   const watched = taker?.mode === "monitor" && mode !== "monitor";
   return watched ? `open by the route ${taker.name}, in monitor mode` : undefined;
 }

@@ -51,7 +51,7 @@ describe("the shipped configuration with the files that it names", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     // A host beats any path, then the longest path wins.
     const names = out.match(/^ {2}\w+/gm)?.map((name) => name.trim());
-    expect(names).toEqual(["orders", "docs", "app"]);
+    expect(names).toEqual(["orders", "invoices", "docs", "app"]);
     expect(out).toContain("one group of sales,admin");
   });
 
@@ -60,6 +60,7 @@ describe("the shipped configuration with the files that it names", () => {
     expect({ code, valid, problems }).toEqual({ code: 0, valid: true, problems: [] });
     expect(routes).toMatchObject([
       { name: "orders", hosts: ["api.example.com"], groups: { any: ["sales", "admin"] } },
+      { name: "invoices", path: { prefix: "/api/invoices" } },
       { name: "docs", path: { prefix: "/docs/" }, methods: ["GET", "HEAD"], auth: "none" },
       { name: "app", auth: "required", upstream: "app" },
     ]);

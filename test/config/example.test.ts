@@ -12,7 +12,12 @@ const EXAMPLE = join(import.meta.dirname, "../../config.yaml");
 
 test("the shipped example is valid", () => {
   const { configuration } = loadConfiguration({ file: EXAMPLE, env: {}, overrides: {} });
-  expect(configuration.routes.map(({ name }) => name)).toEqual(["docs", "orders", "app"]);
+  expect(configuration.routes.map(({ name }) => name)).toEqual([
+    "docs",
+    "orders",
+    "invoices",
+    "app",
+  ]);
 });
 
 test("the JSON Schema accepts the shipped example", async () => {

@@ -21,6 +21,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   bad_request: 400,
   plain_http: 400,
   upgrade_unsupported: 400,
+  cross_site: 403,
   origin_not_allowed: 403,
   no_route: 404,
   method_not_allowed: 405,

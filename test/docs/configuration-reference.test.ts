@@ -62,7 +62,7 @@ test("no key is both required and has a default, and each default is code", () =
     rows.find((row) => codeIn(row["key"]) === "server.tls.clientCertificates.mode"),
   ).toMatchObject({ values: "`optional`, `required`", required: "yes", default: "" });
   expect(rows.find((row) => codeIn(row["key"]) === "routes[].auth")).toMatchObject({
-    ...{ values: "`required`, `none`", required: "", default: "`required`" },
+    ...{ values: "`required`, `optional`, `none`", required: "", default: "`required`" },
   });
 });
 

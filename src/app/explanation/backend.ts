@@ -5,6 +5,7 @@ import { maskText } from "../../observe/log/redaction.ts";
 import { bodyLimitOf } from "../../upstream/http/client-body.ts";
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
+import { forwardedQuery } from "../../upstream/headers/without-tokens.ts";
 import { identityHeadersOf } from "../gate/from-configuration.ts";
 
 /** Rewritten for the connection to the backend, with the same meaning. */
@@ -28,7 +29,7 @@ export function explainBackend(
     upstream: route.upstream,
     targets,
     path: rewritePath(route, request),
-    queryBytes: request.query.length,
+    queryBytes: forwardedQuery(permit).length,
     headers: headersOf(configuration, permit, upgrade),
     timeouts: { ...timeouts, ...route.timeouts, queue: queue.timeout },
     limits: {

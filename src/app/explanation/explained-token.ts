@@ -7,19 +7,24 @@ import {
   type TokenVerdict,
   type TokenVerifier,
 } from "../../core/request/token-verifier.ts";
-import { bearerToken } from "../../server/request/decide.ts";
+import { placeWords } from "../../core/request/token-place.ts";
+import { tokenOf } from "../../server/request/request-token.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
 import { failDetail, passDetail, textOf, type TokenContext } from "./token-words.ts";
 
 /** Explains the decision about the token of a request; undefined if none was verified. */
 export function explainToken(
-  { request, identity, tokenRefusal: tokenFault }: Decision,
+  { request, route, identity, tokenRefusal: tokenFault }: Decision,
   context: TokenContext,
 ): ExplainedToken | undefined {
   const verdict = identity ?? tokenFault;
   if (verdict === undefined) return undefined;
-  const token = bearerToken(request);
-  return explainVerdict(typeof token === "string" ? token : "", verdict, context);
+  const found = tokenOf(request, route);
+  if (!("token" in found)) return explainVerdict("", verdict, context);
+  const explained = explainVerdict(found.token, verdict, context);
+  return route?.tokenFrom === undefined
+    ? explained
+    : { ...explained, place: placeWords(found.place) };
 }
 
 /** Verifies a token as the request path does. */

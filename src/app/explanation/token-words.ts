@@ -47,6 +47,7 @@ export function failDetail(refusal: TokenRefusal, token: string, context: TokenC
   const { header = {}, claims = {} } = readableParts(token);
   switch (refusal.step) {
     case "bearer":
+      if (refusal.detail !== undefined) return refusal.detail;
       return refusal.reason === "multiple"
         ? "there are two Authorization headers"
         : "there is no Authorization: Bearer";

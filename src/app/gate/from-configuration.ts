@@ -117,6 +117,6 @@ function rateLimitOf(
   written: NonNullable<Configuration["routes"][number]["rateLimit"]>,
 ): Omit<RateLimit, "take"> {
   const { requests, within, burst = requests } = written;
-  const { by = auth === "none" ? "address" : "subject" } = written;
+  const { by = auth === "required" ? "subject" : "address" } = written;
   return { by, requests, withinMs: within, burst };
 }

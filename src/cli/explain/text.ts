@@ -80,7 +80,8 @@ export function stepLines(steps: readonly ExplainedStep[], marks: Marks): string
 function tokenLines({ accepted, reason, steps, ...caller }: ExplainedToken, marks: Marks) {
   const left = caller.timeLeftMs === undefined ? "" : `, ${wholeSeconds(caller.timeLeftMs)} left`;
   const verdict = accepted ? `accepted${left}` : `not accepted: ${reason}`;
-  const lines = [`Token, ${verdict}`, ...stepLines(steps, marks)];
+  const from = caller.place === undefined ? "" : ` in ${caller.place}`;
+  const lines = [`Token${from}, ${verdict}`, ...stepLines(steps, marks)];
   if (caller.subject !== undefined) {
     lines.push(`    claims to be ${caller.subject}, from ${caller.issuer ?? "nobody"}`);
   }

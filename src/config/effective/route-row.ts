@@ -15,6 +15,7 @@ export function routeRow(row: WrittenRoute): Route {
     ...(hosts === undefined ? {} : { hosts }),
     ...(methods === undefined ? {} : { methods }),
     ...(row.require === undefined ? {} : { require: row.require }),
+    ...(row.tokenFrom === undefined ? {} : { tokenFrom: row.tokenFrom }),
     ...(rewrite === undefined ? {} : { rewrite }),
     ...headersOf(row),
     ...(row.headers === undefined ? {} : { headers: matchedHeaders(row.headers) }),

@@ -47,6 +47,7 @@ function messageOf({ weaker, stronger, host, method, ...paths }: Bypass): string
 
 function demands(route: Route): string {
   if (route.auth === "none") return "is public";
+  if (route.auth === "optional") return "needs no token";
   return isOpen(route) ? "refuses nobody, in monitor mode" : `needs a ${accessPolicyWords(route)}`;
 }
 

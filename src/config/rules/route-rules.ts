@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { OWN_ROUTES } from "../../observe/metrics/label-words.ts";
+import { accessProblems } from "./access-rules.ts";
 import { withSuggestion } from "../path-problem.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { NAME } from "../schema/fields.ts";
@@ -49,24 +50,7 @@ function singleRouteProblems(
     const message = "and path exclude each other";
     problems.push({ path: ["routes", index, "exact"], of: "key", message });
   }
-  if (route["auth"] === "none" && route["require"] !== undefined) {
-    const message = "has no effect with auth: none, where the caller is unknown";
-    problems.push({ path: ["routes", index, "require"], of: "key", message });
-  }
-  if (route["auth"] === "none" && route["mode"] === "monitor") {
-    const message = "has no effect with auth: none, which refuses nobody";
-    problems.push({ path: ["routes", index, "mode"], of: "key", message });
-  }
-  if (route["auth"] === "none" && mappingAt(route["rateLimit"])["by"] === "subject") {
-    const message = "must not be subject with auth: none, where callers are unknown";
-    problems.push({ path: ["routes", index, "rateLimit", "by"], message });
-  }
-  problems.push(...networkProblems(route, index, networks));
-  const { concurrency } = route;
-  if (route["auth"] === "none" && mappingAt(concurrency)["by"] === "subject") {
-    const message = "must not be subject with auth: none, where callers are unknown";
-    problems.push({ path: ["routes", index, "concurrency", "by"], message });
-  }
+  problems.push(...accessProblems(route, index), ...networkProblems(route, index, networks));
   const stripped = textAt(mappingAt(route["rewrite"])["stripPrefix"]);
   if (stripped !== undefined && !isWithin(pathOf(route), withoutEscapes(stripped))) {
     const message = "must be the beginning of the route's path, up to a slash or its end";

@@ -1,9 +1,9 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
+import { accessKeys } from "./access-keys.ts";
 import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
 import { routeAssertion } from "./assertion-section.ts";
 import { headerKeys } from "./header-fields.ts";
-import { requirements } from "./requirements.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
 import { concurrency, matchedHeaders, networkKeys, routeTimeouts } from "./route-keys.ts";
 import { urlPath } from "./url-path.ts";
@@ -44,17 +44,7 @@ function route() {
       name: name().describe("Name of the route in metrics and logs"),
       ...matching(),
       ...networkKeys(),
-      auth: z
-        .enum(["required", "none"])
-        .default("required")
-        .describe("Whether a token is required; none makes the route public"),
-      mode: z
-        .enum(["enforce", "monitor"])
-        .default("enforce")
-        .describe(
-          "With monitor, requests that would be refused are forwarded without identity headers and counted",
-        ),
-      require: requirements().exactOptional().describe("Further requirements on the caller (403)"),
+      ...accessKeys(),
       upstream: text().describe("Name of the upstream"),
       forwardAuthorization: z
         .enum(["strip", "keep"])

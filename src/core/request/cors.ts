@@ -8,6 +8,8 @@ export interface Cors {
    * @returns the fields for its answer, names and values alternating.
    */
   fields(origin: string | undefined): readonly string[];
+  /** Whether a script of this origin may send cookies. */
+  trusts(origin: string): boolean;
   /**
    * @returns the endpoint for a preflight; undefined for any other request.
    * @throws GateError `origin_not_allowed`.

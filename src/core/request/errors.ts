@@ -53,6 +53,7 @@ export const ERRORS = {
     message: "Only WebSocket upgrades are supported",
     close: true,
   },
+  cross_site: { status: 403, message: "This request comes from another site" },
   origin_not_allowed: { status: 403, message: "This origin may not ask" },
   no_route: { status: 404, message: "There is nothing at this address" },
   method_not_allowed: { status: 405, message: "This method is not allowed here" },

@@ -2,7 +2,7 @@ import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
 
 /** The `reason` of `auth_decisions_total`; the last two only with `would_deny`. */
 export const AUTH_REASONS = [
-  ...(["ok", "missing", "multiple", "forbidden", "network_denied"] as const),
+  ...(["ok", "missing", "multiple", "forbidden", "network_denied", "cross_site"] as const),
   ...TOKEN_REFUSAL_REASONS,
   ...(["rate_limited", "keys_unusable"] as const),
 ] as const;

@@ -3,6 +3,7 @@ import type { ClaimScalar } from "./identity.ts";
 import type { ConcurrencyLimit } from "./concurrency.ts";
 import type { NetworkRule } from "./network-rule.ts";
 import type { RateLimit } from "./rate-limit.ts";
+import type { TokenPlace } from "./token-place.ts";
 
 /** What a route requires of callers besides a token. `policy/requirements.ts` has the rules of each kind. */
 export interface Requirements {
@@ -48,7 +49,10 @@ export interface Route {
   readonly methods?: readonly string[];
   /** Names in lower case and values that a request must have, each as its only field of the name. */
   readonly headers?: readonly (readonly [name: string, value: string])[];
-  readonly auth: "required" | "none";
+  /** With `optional`, a request without a token passes without an identity; a bad token is refused. */
+  readonly auth: "required" | "optional" | "none";
+  /** Where tokens may be; left out, in `Authorization` alone. They are removed before forwarding. */
+  readonly tokenFrom?: readonly TokenPlace[];
   /**
    * `monitor` refuses nothing: requests that would be refused are forwarded without identity and counted. Default:
    * `enforce`.

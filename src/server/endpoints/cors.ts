@@ -37,6 +37,7 @@ export function createCors(options: CorsOptions): Cors {
       if (origin === undefined || !allows(origin)) return VARIES;
       return ["Access-Control-Allow-Origin", origin, ...common, ...VARIES];
     },
+    trusts: (origin) => credentials && allows(origin),
     preflight(request) {
       if (request.method !== "OPTIONS") return undefined;
       const origin = fieldOf(request, "origin");

@@ -13,6 +13,8 @@ import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifi
 import { andThen } from "../../lib/async/and-then.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
 import { opensWebSocket } from "./opens-websocket.ts";
+import { bearerToken, tokenIn } from "./request-token.ts";
+import { isSameOrigin, needsSameOrigin } from "./same-origin.ts";
 
 /** The gate that decides, and what is known besides the request. */
 export interface DecisionContext {
@@ -91,9 +93,29 @@ class Deciding implements Decision {
         throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
       }
     }
-    if ((endpoint ?? this.route)?.auth === "none") return undefined;
-    const token = bearerToken(request);
-    return typeof token === "string" ? gate.tokens.verify(token, request.connection, this) : token;
+    const auth = (endpoint ?? this.route)?.auth;
+    if (auth === "none") return undefined;
+    const token = this.#token();
+    if (typeof token === "string") return gate.tokens.verify(token, request.connection, this);
+    return auth === "optional" && token.reason === "missing" ? undefined : token;
+  }
+
+  /** @throws GateError `cross_site`. */
+  #token(): string | TokenRefusal {
+    const places = this.route?.tokenFrom;
+    if (places === undefined) return bearerToken(this.request);
+    const found = tokenIn(this.request, places);
+    if (!("token" in found)) return found;
+    if ("cookie" in found.place) this.#refuseOtherSites();
+    return found.token;
+  }
+
+  /** @throws GateError `cross_site` where another site's page may have had the browser send a cookie. */
+  #refuseOtherSites(): void {
+    const { gate, switching } = this.#context;
+    if (!needsSameOrigin(this.request, switching !== undefined)) return;
+    if (isSameOrigin(this.request, (origin) => gate.cors?.trusts(origin) === true)) return;
+    throw new GateError("cross_site", { reason: "cross_site" });
   }
 
   /** Decides about the caller. */
@@ -165,33 +187,18 @@ class Deciding implements Decision {
 
 /** Errors that refuse the caller. */
 const DENIALS: ReadonlySet<string> = new Set([
-  ...(["unauthenticated", "invalid_token", "forbidden", "network_denied"] satisfies ErrorCode[]),
+  ...([
+    "unauthenticated",
+    "invalid_token",
+    "forbidden",
+    "network_denied",
+    "cross_site",
+  ] satisfies ErrorCode[]),
 ]);
 
 /** The reason to count if an error refuses the caller; undefined for any other error. */
 function denialOf({ code, reason }: GateError): AuthReason | undefined {
   return DENIALS.has(code) && isAuthReason(reason) ? reason : undefined;
-}
-
-const SCHEME = "bearer ";
-const USUAL_SCHEME = "Bearer ";
-
-const MISSING: TokenRefusal = { step: "bearer", reason: "missing" };
-const MULTIPLE: TokenRefusal = { step: "bearer", reason: "multiple" };
-const EMPTY: TokenRefusal = { step: "form", reason: "malformed", detail: "it is empty" };
-
-/** The bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
-export function bearerToken(request: GateRequest): string | TokenRefusal {
-  const { authorization, authorizations } = request;
-  if (authorization === undefined) return MISSING;
-  if (authorizations > 1) return MULTIPLE;
-  const { length } = SCHEME;
-  const isBearer =
-    authorization.startsWith(USUAL_SCHEME) ||
-    authorization.slice(0, length).toLowerCase() === SCHEME;
-  // `Bearer` without a token is malformed; any other scheme counts as no token.
-  if (!isBearer) return authorization.toLowerCase() === "bearer" ? EMPTY : MISSING;
-  return authorization.slice(length).replace(/^ +/, "");
 }
 
 /** The path in another case, or with a suffix that some servers strip: a slash, an extension, a final dot, encoded blanks. */

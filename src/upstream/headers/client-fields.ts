@@ -3,7 +3,11 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { TargetOrigin } from "../pool/target.ts";
 import { backendHost } from "./backend-host.ts";
 import { responseHeaders } from "./incoming-headers.ts";
+import { keepPrivate, mayNeedPrivacy } from "./private-answers.ts";
 import { mapAnswerBack } from "./rewrite-response.ts";
+import { answeredProtocol } from "./without-tokens.ts";
+
+const PROTOCOL = "sec-websocket-protocol";
 
 /**
  * Creates the header section for the client from the backend's: as `responseHeaders`, with addresses mapped back and the
@@ -27,6 +31,11 @@ export function clientFields(
   }
   const fields = responseHeaders(headers, request.requestId, status);
   if (cors !== undefined) addCors(fields, headers, cors);
+  if (mayNeedPrivacy(route)) keepPrivate(fields, permit);
+  if (status === 101 && headers[PROTOCOL] === undefined) {
+    const answered = answeredProtocol(permit);
+    if (answered !== undefined) fields.push(PROTOCOL, answered);
+  }
   return route.responseHeaders === undefined
     ? fields
     : route.responseHeaders.modify(fields, permit);

@@ -10,6 +10,7 @@ import {
   IdentityHeaders,
 } from "./identity-headers.ts";
 import { strippedPrefix } from "./rewrite.ts";
+import { withoutTokens } from "./without-tokens.ts";
 
 /** Creates the header section for the backend. Pure. */
 export interface OutgoingHeaders {
@@ -98,7 +99,8 @@ class Dispositions {
         default:
       }
     }
-    return named === undefined ? fields : without(fields, named);
+    const passed = named === undefined ? fields : without(fields, named);
+    return route.tokenFrom === undefined ? passed : withoutTokens(passed, route.tokenFrom);
   }
 
   #of(name: string): Disposition {

@@ -5,6 +5,7 @@ import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
 import type { RequestBody } from "./request-body.ts";
 import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
+import { forwardedQuery } from "../headers/without-tokens.ts";
 import type { TargetOrigin } from "../pool/target.ts";
 
 /** Idempotent methods (RFC 9110 §9.2.2). */
@@ -28,7 +29,7 @@ export function dispatchOf(
   if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));
   return {
     method: request.method,
-    path: path + request.query,
+    path: path + forwardedQuery(permit),
     headers,
     body: body ?? null,
     // Otherwise undici derives it from Host, and reconnects whenever a client sends another.

@@ -12,6 +12,7 @@ import type { ForwardingSettings, PermittedRequest } from "../http/permitted-req
 import { forwardRefusal } from "./upgrade-refusal.ts";
 import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
+import { forwardedQuery } from "../headers/without-tokens.ts";
 import { Slot } from "../pool/slot.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target.ts";
 
@@ -189,9 +190,10 @@ export class WebSockets {
   }
 }
 
-function pathOf({ route, request }: Permit): string {
+function pathOf(permit: Permit): string {
+  const { route, request } = permit;
   const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
-  return path + request.query;
+  return path + forwardedQuery(permit);
 }
 
 function optionsFor(origin: TargetOrigin): ServerOptions {

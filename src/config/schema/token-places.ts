@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { text } from "./fields.ts";
+import { TOKEN } from "./tokens.ts";
+
+/** Where the tokens of a route may be: `routes[].tokenFrom`. */
+
+/** Fields that frame or route the message, or hold more than one value. */
+const NO_PLACE =
+  /^(?:connection|content-.*|cookie|expect|forwarded|host|keep-alive|origin|proxy-.*|sec-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*)$/i;
+
+export function tokenPlaces() {
+  const place = z
+    .strictObject({
+      header: z
+        .string()
+        .regex(TOKEN, "must be the name of a header")
+        .refine((name) => !NO_PLACE.test(name), "must be a header that can hold a token")
+        .exactOptional()
+        .describe("Header; Authorization with Bearer, any other with or without it"),
+      cookie: z
+        .string()
+        .regex(TOKEN, "must be the name of a cookie")
+        .exactOptional()
+        .describe("Cookie; what changes something and WebSockets must come from the same origin"),
+      query: text()
+        .refine((name) => !/[&=#+%\s]/.test(name), "must be a name without & = # + % and blanks")
+        .exactOptional()
+        .describe("Field of the query; proxies in front and browser histories see it"),
+      websocketProtocol: z
+        .boolean()
+        .refine((looks) => looks, "must be true, or left out")
+        .exactOptional()
+        .describe(
+          "Protocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
+        ),
+    })
+    .transform(({ header, cookie, query, websocketProtocol }, context): TokenPlaceOutput => {
+      const given = [
+        ...(header === undefined ? [] : [{ header }]),
+        ...(cookie === undefined ? [] : [{ cookie }]),
+        ...(query === undefined ? [] : [{ query }]),
+        ...(websocketProtocol === undefined ? [] : [{ websocketProtocol: true as const }]),
+      ];
+      const [first] = given;
+      if (first !== undefined && given.length === 1) return first;
+      const message = "needs one of header, cookie, query and websocketProtocol";
+      context.issues.push({ code: "custom", message, input: {} });
+      return z.NEVER;
+    });
+  return z
+    .array(place)
+    .min(1)
+    .refine(areDifferent, "must not name a place twice")
+    .describe(
+      "Where the token may be; two are 401. It is removed before forwarding. Default: the Authorization header alone",
+    );
+}
+
+type TokenPlaceOutput =
+  | { header: string }
+  | { cookie: string }
+  | { query: string }
+  | { websocketProtocol: true };
+
+function areDifferent(places: readonly TokenPlaceOutput[]): boolean {
+  const names = places.map((place) =>
+    JSON.stringify("header" in place ? { header: place.header.toLowerCase() } : place),
+  );
+  return new Set(names).size === names.length;
+}

@@ -1,0 +1,101 @@
+import { headerValues } from "../../lib/http/header-values.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Route } from "../../core/request/route.ts";
+import { AUTHORIZATION, placeWords, type TokenPlace } from "../../core/request/token-place.ts";
+import type { TokenRefusal } from "../../core/request/token-verifier.ts";
+import { cookieValues } from "../../lib/http/cookie-fields.ts";
+import { queryValues } from "../../lib/http/query-fields.ts";
+import { offeredProtocols } from "../../lib/http/websocket-bearer.ts";
+
+const SCHEME = "bearer ";
+const USUAL_SCHEME = "Bearer ";
+
+const MISSING: TokenRefusal = { step: "bearer", reason: "missing" };
+const MULTIPLE: TokenRefusal = { step: "bearer", reason: "multiple" };
+const EMPTY: TokenRefusal = { step: "form", reason: "malformed", detail: "it is empty" };
+/** Kubernetes asks for the same: a browser fails unless one of its protocols is answered, and that must not be a token. */
+const ALONE: TokenRefusal = {
+  ...{ step: "bearer", reason: "malformed" },
+  detail: "the WebSocket must offer another protocol besides the token, to be answered",
+};
+
+/** A token and the place it stood in. */
+interface FoundToken {
+  readonly token: string;
+  readonly place: TokenPlace;
+}
+
+/** The bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
+export function bearerToken(request: GateRequest): string | TokenRefusal {
+  const { authorization, authorizations } = request;
+  if (authorization === undefined) return MISSING;
+  if (authorizations > 1) return MULTIPLE;
+  const { length } = SCHEME;
+  const isBearer =
+    authorization.startsWith(USUAL_SCHEME) ||
+    authorization.slice(0, length).toLowerCase() === SCHEME;
+  // `Bearer` without a token is malformed; any other scheme counts as no token.
+  if (!isBearer) return authorization.toLowerCase() === "bearer" ? EMPTY : MISSING;
+  return authorization.slice(length).replace(/^ +/, "");
+}
+
+/**
+ * The token of a request on a route that says where it may be. Values are taken as they stand, so that a token has one
+ * spelling in each place. With a token in two places it would be unclear who is calling.
+ */
+export function tokenIn(
+  request: GateRequest,
+  places: readonly TokenPlace[],
+): FoundToken | TokenRefusal {
+  let found: FoundToken | TokenRefusal | undefined;
+  for (const place of places) {
+    const tokens = tokensAt(request, place);
+    if ("reason" in tokens) {
+      if (tokens === MISSING) continue;
+      return tokens;
+    }
+    const [token] = tokens;
+    if (token === undefined) continue;
+    if (tokens.length > 1) return { ...MULTIPLE, detail: `there are two in ${placeWords(place)}` };
+    if (found !== undefined) {
+      const detail = `there is another in ${placeWords(place)}`;
+      return { ...MULTIPLE, detail };
+    }
+    found = token === "" ? EMPTY : { token, place };
+  }
+  return found ?? { ...MISSING, detail: `there is none in ${places.map(placeWords).join(", ")}` };
+}
+
+/** The token of a request on this route, or why there is none. */
+export function tokenOf(request: GateRequest, route: Route | undefined): FoundToken | TokenRefusal {
+  if (route?.tokenFrom !== undefined) return tokenIn(request, route.tokenFrom);
+  const token = bearerToken(request);
+  return typeof token === "string" ? { token, place: { header: "Authorization" } } : token;
+}
+
+/** All tokens in one place, or why what is there is none. */
+function tokensAt(request: GateRequest, place: TokenPlace): readonly string[] | TokenRefusal {
+  const { rawHeaders, query } = request;
+  if ("query" in place) return queryValues(query, place.query);
+  if ("cookie" in place) {
+    return headerValues(rawHeaders, "cookie").flatMap((field) => cookieValues(field, place.cookie));
+  }
+  if ("websocketProtocol" in place) return offeredTokens(rawHeaders);
+  if (place.header.toLowerCase() !== AUTHORIZATION) {
+    return headerValues(rawHeaders, place.header.toLowerCase()).map(withoutScheme);
+  }
+  const token = bearerToken(request);
+  return typeof token === "string" ? [token] : token;
+}
+
+function offeredTokens(rawHeaders: readonly string[]): readonly string[] | TokenRefusal {
+  const list = headerValues(rawHeaders, "sec-websocket-protocol").join(",");
+  const { tokens, others, bearer } = offeredProtocols(list);
+  return tokens.length > 0 && others.length === 0 && !bearer ? ALONE : tokens;
+}
+
+function withoutScheme(value: string): string {
+  return value.slice(0, SCHEME.length).toLowerCase() === SCHEME
+    ? value.slice(SCHEME.length)
+    : value;
+}
