@@ -17,7 +17,7 @@ import type { ForwardingSettings } from "./http/permitted-request.ts";
 import { tracedHeaders } from "./headers/traced-headers.ts";
 import type { Upstream } from "./pool/upstreams.ts";
 import { WebSockets } from "./websocket/websocket.ts";
-import { YoungCollection } from "./http/minor-collections.ts";
+import { youngCollection } from "./http/minor-collections.ts";
 
 export interface ForwarderOptions {
   /** The upstreams by name. The caller closes them. */
@@ -58,7 +58,7 @@ class PoolForwarder implements Forwarder {
       createOutgoingHeaders(options.identityHeaders, options.assertions),
       options.tracing,
     );
-    const young = new YoungCollection();
+    const young = youngCollection();
     this.#settings = { outgoing, bodyBytes, buffered, reading, clock, observer, young };
     this.#upstreams = options.upstreams;
     this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);

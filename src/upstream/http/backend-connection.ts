@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { Dispatcher, buildConnector } from "undici";
 import type { AnswerHandler, Connection } from "./connection.ts";
+import { youngCollection } from "./minor-collections.ts";
 import { Client, kParser } from "./undici-parts.ts";
 
 /** The current socket of an undici client. */
@@ -47,7 +48,10 @@ export class BackendConnection extends Client {
       connect: (where, connected) =>
         connector(where, (...made) => {
           const [, socket] = made;
-          if (socket !== null) current.replace(socket);
+          if (socket !== null) {
+            countReads(socket);
+            current.replace(socket);
+          }
           connected(...made);
         }),
     });
@@ -63,6 +67,19 @@ export class BackendConnection extends Client {
     handler.onConnection?.(this.#current);
     return super.dispatch(options, handler);
   }
+}
+
+/**
+ * Counts what is read from a backend, for the collection of its buffers: the parser reports neither chunk extensions, nor
+ * heads and trailers before they are complete. A backend that sent nothing else took 230 MiB instead of 125.
+ */
+function countReads(socket: Socket): void {
+  const young = youngCollection();
+  const push = socket.push.bind(socket);
+  socket.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
+    if (chunk !== null) young.passed(chunk.length);
+    return push(chunk, encoding);
+  };
 }
 
 /** The part of undici's response parser that is used here. */

@@ -74,9 +74,8 @@ export class ClientAnswer {
    */
   write(chunk: Buffer, source: Source): boolean {
     const { request, transfer } = this.#permitted;
-    const { buffered, young } = this.#settings;
+    const { buffered } = this.#settings;
     transfer.bytesOut += chunk.length;
-    young.passed(chunk.length);
     if (transfer.bytesOut > LARGE_ANSWER_BYTES) this.#slot.charge(request.socket);
     this.#written += chunk.length;
     const isLast = this.#written === this.#expected;

@@ -1,8 +1,9 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { isMainThread } from "node:worker_threads";
 
-/** Bytes of bodies between two collections. */
-const EVERY_BYTES = 4 * 1024 * 1024;
+/** Bytes read between two collections; fewer in a worker, since others hold as many. */
+const EVERY_BYTES = (isMainThread ? 4 : 2) * 1024 * 1024;
 
 type Collector = (options: { readonly type: "minor" }) => void;
 
@@ -21,11 +22,18 @@ export class YoungCollection {
     this.#collect = runInNewContext("gc");
   }
 
-  /** Counts a part of a body. */
+  /** Counts what was read from a client's body, or from a backend: bodies, and what is no body. */
   passed(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes < EVERY_BYTES) return;
     this.#bytes = 0;
     this.#collect({ type: "minor" });
   }
+}
+
+let ofThread: YoungCollection | undefined;
+
+/** The one of this thread: all that it reads makes garbage in one heap. */
+export function youngCollection(): YoungCollection {
+  return (ofThread ??= new YoungCollection());
 }
