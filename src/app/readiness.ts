@@ -3,6 +3,7 @@ import type { AdminPage } from "../core/admin-page.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/issuer-state.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createStoreCheck, type NamedStore } from "./store-readiness.ts";
 import type { ReadinessCheck } from "../server/admin/probe-pages.ts";
 import { probePage } from "../upstream/pool/probe.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
@@ -27,6 +28,8 @@ export interface ProbingSources {
   readonly ownKeys: () => boolean;
   /** The number of threads that accept clients; undefined if the main thread alone does. */
   readonly workersAlive: () => number | undefined;
+  /** The user stores in force. */
+  readonly stores: () => readonly NamedStore[];
   readonly clock: Clock;
 }
 
@@ -38,10 +41,12 @@ export interface Probed {
 
 export function createProbing(
   probed: Probed,
-  { draining, issuers, ownKeys, workersAlive, clock }: ProbingSources,
+  { draining, issuers, ownKeys, workersAlive, stores, clock }: ProbingSources,
 ): Probing {
   let ownTokens = hasOwnTokens(probed.configuration);
   let wanted = wantedOf(probed.configuration);
+  let wantsUsers = wantsUsersIn(probed.configuration);
+  const askable = createStoreCheck(stores, clock);
   let reachability = reachabilityFor(probed, clock);
   let passages = probePagesOf(probed);
   return {
@@ -52,12 +57,16 @@ export function createProbing(
       if (alive !== undefined) {
         checks.push({ name: "workers", passed: leaves || alive > 0, state: `${alive} alive` });
       }
-      const found = await reachability?.();
+      const [found, users] = await Promise.all([
+        reachability?.(),
+        wantsUsers ? askable() : undefined,
+      ]);
       const trusted = issuers();
       return [
         ...checks,
         ...(trusted.length === 0 ? [] : [issuersCheck(trusted, ownTokens && ownKeys())]),
         ...(found === undefined ? [] : [upstreamsCheck(found, wanted)]),
+        ...(users === undefined ? [] : [users]),
       ];
     },
     probePages: () => passages,
@@ -67,6 +76,7 @@ export function createProbing(
         async commit() {
           ownTokens = hasOwnTokens(next.configuration);
           wanted = wantedOf(next.configuration);
+          wantsUsers = wantsUsersIn(next.configuration);
           reachability = lookup;
           passages = pages;
         },
@@ -93,6 +103,10 @@ function issuersCheck(issuers: readonly IssuerState[], own: boolean): ReadinessC
 function keysOf({ usable, fetches }: IssuerState): string {
   if (!usable) return "no keys";
   return fetches?.stale === true ? "old keys" : "ok";
+}
+
+function wantsUsersIn({ admin }: Configuration): boolean {
+  return admin !== "off" && admin.ready.users;
 }
 
 type Wanted = "none" | "any" | "all";

@@ -129,8 +129,8 @@ export class Service {
       draining: () => this.#state !== "serving",
       issuers: () => traffic.issuers(),
       ownKeys: () => keys.verification.length > 0,
-      workersAlive: () => this.workersAlive(),
-      clock: observation.clock,
+      workersAlive: this.workersAlive,
+      ...{ stores: parts.logins.stores, clock: observation.clock },
     });
   }
 

@@ -1,10 +1,8 @@
-import { once } from "node:events";
-import { connect, createServer, type Socket } from "node:net";
 import { Redis } from "ioredis";
 import { freePort } from "../support/dead-ends.ts";
-import { listeningPort } from "../support/listening-port.ts";
 import { installed, missing } from "../support/program.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { startRelay } from "./relay.ts";
 import { type StoreServer, storeServer } from "./store-server.ts";
 
 const PROGRAM = installed("valkey-server") === undefined ? "redis-server" : "valkey-server";
@@ -66,32 +64,4 @@ export async function startRedis(): Promise<RedisServer> {
       await directory.close();
     },
   };
-}
-
-/** Passes bytes on, those of the server later. */
-async function startRelay(target: number) {
-  const sockets = new Set<Socket>();
-  const relay = { port: 0, delayMs: 0 };
-  const server = createServer((client) => {
-    const upstream = connect(target, "127.0.0.1");
-    for (const [from, to] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      sockets.add(from);
-      from.on("error", () => to.destroy()).on("close", () => to.destroy());
-      from.on("data", (chunk: Buffer) => {
-        setTimeout(() => to.writable && to.write(chunk), from === upstream ? relay.delayMs : 0);
-      });
-    }
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  relay.port = listeningPort(server);
-  return Object.assign(relay, {
-    async [Symbol.asyncDispose](): Promise<void> {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-      await once(server, "close");
-    },
-  });
 }

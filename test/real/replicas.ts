@@ -118,10 +118,14 @@ export async function logInAt(
   username: string,
   password = ALICE.password,
   address = "192.0.2.1",
-): Promise<{ readonly status: number; readonly token: string }> {
+): Promise<{ readonly status: number; readonly token: string; readonly retryAfter?: string }> {
   const from = { "x-forwarded-for": address, "x-client": address };
   const answer = await askLogin({ port }, { username, password }, from);
-  return { status: answer.status, token: String(fieldsOf(answer)["token"]) };
+  const { "retry-after": retryAfter } = answer.headers;
+  return {
+    ...{ status: answer.status, token: String(fieldsOf(answer)["token"]) },
+    ...(retryAfter !== undefined && { retryAfter }),
+  };
 }
 
 /** Asks through nginx with a valid token for as long as `work` takes. */

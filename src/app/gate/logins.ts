@@ -23,6 +23,7 @@ import type { StoreState } from "../../observe/metrics/store-metrics.ts";
 import { createTokenIssuer } from "../../tokens/issuer.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { usersFilesIn } from "../from-files.ts";
+import type { NamedStore } from "../store-readiness.ts";
 import { DepartedUsers } from "./departed-users.ts";
 import type { ReloadState, ReloadStates } from "../reload/reload-states.ts";
 
@@ -52,6 +53,8 @@ export interface Logins {
   prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
   /** The number of logins that wait for a hashing thread. */
   readonly waiting: () => number;
+  /** The stores in force. */
+  readonly stores: () => readonly NamedStore[];
   /** What a store in force keeps itself, by its name in metrics. */
   readonly storeState: (name: string) => StoreState;
   /** Counts an attempt that ended in another replica. */
@@ -125,6 +128,7 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
       };
     },
     waiting: () => hashing.pending,
+    stores: () => parts.stores.value.value,
     storeState: (wanted) => stateOf(parts.stores.value.value, wanted),
     attemptEnded: (end, agoMs) => throttle.arrived(end, agoMs),
     start: () => hashing.start(),

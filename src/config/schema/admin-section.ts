@@ -34,6 +34,10 @@ export function adminSection() {
           .enum(["none", "any", "all"])
           .default("none")
           .describe("Which upstreams must accept connections for /readyz to answer 200"),
+        users: z
+          .boolean()
+          .default(false)
+          .describe("Whether all user stores elsewhere must be askable for it"),
       })
       .prefault({})
       .describe("Additional conditions of readiness"),
