@@ -28,8 +28,8 @@ export async function examineStateServer(
   let connection: StateConnection | undefined;
   try {
     connection = await StateConnection.open(server, Math.max(timeoutMs, DEADLINE_MS));
-    const { probe, mark, events, revocations } = keysFor(prefix);
-    const keys = [probe, mark, events, revocations];
+    const { probe, mark, events, revocations, filled } = keysFor(prefix);
+    const keys = [probe, mark, events, revocations, filled];
     await connection.run(GREET, keys, ["doctor"]);
     const began = performance.now();
     await connection.run(GREET, keys, ["doctor"]);

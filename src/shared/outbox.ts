@@ -8,7 +8,7 @@ import { endOf, writeAttempt, writeRevocation } from "./wire.ts";
 /** How long the server keeps events for replicas that come later, in milliseconds after the last. */
 const KEPT_MS = 24 * 3_600_000;
 /** How many it keeps, roughly: 3 MB. */
-const KEPT_EVENTS = 10_000;
+export const KEPT_EVENTS = 10_000;
 /** How many are sent at once. */
 const AT_ONCE = 200;
 /** How many wait for a server that cannot be used. */

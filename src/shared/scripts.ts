@@ -6,8 +6,8 @@ import { script } from "./state-connection.ts";
  */
 
 /**
- * Sees whether the server takes writes, and what it holds. KEYS: probe, mark, events, revocations. ARGV: a mark, if it has
- * none. Returns the mark, and the first event's id, empty if there is none.
+ * Sees whether the server takes writes, and what it holds. KEYS: probe, mark, events, revocations, filled. ARGV: a mark, if it
+ * has none. Returns the mark, the first event's id, empty if there is none, and the mark for which it was filled.
  */
 export const GREET = script(`
 redis.call('SET', KEYS[1], '1', 'PX', 1000)
@@ -15,7 +15,7 @@ redis.call('SET', KEYS[2], ARGV[1], 'NX')
 local time = redis.call('TIME')
 redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))
 local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)
-return { redis.call('GET', KEYS[2]), first[1] and first[1][1] or '' }`);
+return { redis.call('GET', KEYS[2]), first[1] and first[1][1] or '', redis.call('GET', KEYS[5]) or '' }`);
 
 /** Events after an id. KEYS: events. ARGV: id, most. Returns the server's time in milliseconds, and the events. */
 export const EVENTS_AFTER = script(`

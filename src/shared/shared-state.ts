@@ -71,8 +71,9 @@ export class SharedState {
       ...{ own, keys: this.#keys, clock: options.clock },
       measured: (operation, ask) => this.#measured(operation, ask),
       missing: (revocations) => {
-        void this.#outbox.addRevocations(revocations);
+        const stored = this.#outbox.addRevocations(revocations);
         this.#flush();
+        return stored;
       },
     });
   }

@@ -11,6 +11,7 @@ import {
   type SharedListeners,
   textsOf,
 } from "./event-reader.ts";
+import { KEPT_EVENTS } from "./outbox.ts";
 import { missingRevocations } from "./revocation-sync.ts";
 import { EVENTS_AFTER, GREET } from "./scripts.ts";
 import { DEADLINE_MS, type StateConnection } from "./state-connection.ts";
@@ -29,8 +30,8 @@ export interface StateFeedOptions {
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,
   ) => Promise<Answer>;
-  /** Takes what is revoked here, but not at the server. */
-  readonly missing: (revocations: readonly Revocation[]) => void;
+  /** Tells the server what is revoked here, and not there. Resolves when it is stored. */
+  readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
 }
 
 /** How long the server holds a question for events back when there are none. */
@@ -39,8 +40,8 @@ const BLOCK_MS = 2_000;
 const REST_MS = 20;
 /** How often to look whether the server was emptied. */
 const GREET_MS = 5_000;
-/** The replica that fills an emptied server is the first to look; the others find it filled. */
-const SPREAD_MS = 1_000;
+/** How long a replica has for filling an emptied server before another one does. */
+const FILL_MS = 10_000;
 /** Events in one answer. */
 const PAGE = 500;
 /** Pages read at most when catching up; more than the server keeps. */
@@ -104,19 +105,40 @@ export class StateFeed {
 
   /** Brings what the server keeps and what is revoked here together, if anything may have been missed. */
   async #greet(commands: StateConnection, cutOff: boolean): Promise<void> {
-    const { keys, measured, missing } = this.#options;
-    const { probe, mark, events, revocations } = keys;
-    const fresh = randomBytes(9).toString("base64url");
-    const greet = () => commands.run(GREET, [probe, mark, events, revocations], [fresh]);
-    const [found, first = ""] = textsOf(await measured("connect", greet));
-    const missed = cutOff && (first === "" || isAfter(first, this.#after));
+    const { keys, measured } = this.#options;
+    const { probe, mark, events, revocations, filled } = keys;
+    const candidate = randomBytes(9).toString("base64url");
+    const greet = () =>
+      commands.run(GREET, [probe, mark, events, revocations, filled], [candidate]);
+    const [found = "", first = "", told] = textsOf(await measured("connect", greet));
     const emptied = found !== this.#mark;
-    if (emptied && !cutOff) await sleep(Math.random() * SPREAD_MS, undefined, { ref: false });
-    if (missed || emptied) {
+    // Of a server that was emptied, the stream holds all that came since.
+    const missed = cutOff && !emptied && (first === "" || isAfter(first, this.#after));
+    if (!emptied && !missed) return;
+    const known = this.#known();
+    const isFilled = told === found || known.length === 0;
+    const fills = !isFilled && (await this.#mayFill(commands));
+    if (fills || missed || this.#mark === undefined || known.length > KEPT_EVENTS) {
       const { revoked } = this.#listeners;
-      missing(await missingRevocations(commands, revocations, this.#known(), revoked));
+      const missing = await missingRevocations(commands, revocations, known, revoked);
+      if (fills) this.#fill(commands, missing, found);
     }
-    this.#mark = found;
+    // Otherwise it is looked at again the next time: whoever fills it may fail.
+    if (isFilled || fills) this.#mark = found;
+  }
+
+  /** One of all replicas fills a server that was emptied: a thousand would tell it the same. */
+  async #mayFill(commands: StateConnection): Promise<boolean> {
+    const claim = [this.#options.own, "NX", "PX", String(FILL_MS)];
+    return (await commands.call("SET", this.#options.keys.filling, ...claim)) !== null;
+  }
+
+  #fill(commands: StateConnection, missing: readonly Revocation[], mark: string): void {
+    this.#options
+      .missing(missing)
+      .then(() => commands.call("SET", this.#options.keys.filled, mark))
+      // Another replica does it, when the claim has ended.
+      .catch(() => (this.#mark = ""));
   }
 
   #deliver(entries: unknown, nowMs: number | undefined): void {

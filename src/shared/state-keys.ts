@@ -4,6 +4,10 @@ export interface StateKeys {
   readonly probe: string;
   /** Differs once the server was emptied. */
   readonly mark: string;
+  /** The mark for which all that is revoked has been told. */
+  readonly filled: string;
+  /** Who tells it. */
+  readonly filling: string;
   /** A stream of what replicas tell each other. */
   readonly events: string;
   /** A sorted set of what is revoked, by its end. */
@@ -16,7 +20,8 @@ export interface StateKeys {
 export function keysFor(prefix: string): StateKeys {
   const key = (name: string): string => `{${prefix}}${name}`;
   return {
-    ...{ probe: key("probe"), mark: key("mark"), events: key("events") },
+    ...{ probe: key("probe"), mark: key("mark"), filled: key("filled"), filling: key("filling") },
+    events: key("events"),
     revocations: key("revocations"),
     rate: (digest) => key(`rate:${digest}`),
   };
