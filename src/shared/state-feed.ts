@@ -36,8 +36,11 @@ export interface StateFeedOptions {
 
 /** How long the server holds a question for events back when there are none. */
 const BLOCK_MS = 2_000;
-/** The rest between two answers with events: at most 50 a second, however many events there are. */
-const REST_MS = 20;
+/**
+ * The rest between two answers with events: at most 10 a second, however many events there are. With 20 ms, a thousand
+ * replicas of a million users would need more than the one core that the server has (docs/scale.md).
+ */
+const REST_MS = 100;
 /** How often to look whether the server was emptied. */
 const GREET_MS = 5_000;
 /** How long a replica has for filling an emptied server before another one does. */

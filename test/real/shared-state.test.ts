@@ -1,6 +1,8 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { keysCommand } from "../cli/command.ts";
+import { command, keysCommand } from "../cli/command.ts";
 import { ask } from "../support/ask.ts";
 import { missing } from "../support/program.ts";
 import { ALICE, type Sallyport } from "../support/sallyport.ts";
@@ -186,6 +188,22 @@ describe.skipIf(reason !== undefined)(`three replicas behind nginx ${reason ?? "
       expect(warnings().length - before).toBeLessThanOrEqual(down ? 1 : 0);
     },
   );
+
+  test("doctor says how the server is, and why it cannot be used", async () => {
+    const file = join(gates()[0].directory, "config.yaml");
+    const sound = await command(["doctor", "--config", file]);
+    expect(sound.out).toMatch(/redis: (?:Redis|Valkey) \d[\d.]* answers in \d+ ms/);
+    await redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    expect((await command(["doctor", "--config", file])).out).toContain("set maxmemory-policy");
+    await redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction");
+    const text = await readFile(file, "utf8");
+    const wrong = join(gates()[0].directory, "wrong.yaml");
+    await writeFile(wrong, text.replace("of-the-test@", "hunter22@"));
+    const ill = await command(["doctor", "--config", wrong]);
+    expect(ill.out).toContain("redis: cannot be used: WRONGPASS");
+    expect(ill.out + ill.err).not.toContain("hunter22");
+    expect(ill.code).toBe(1);
+  });
 
   test("an outage is told once, and its end", () => {
     const told = (text: string) =>

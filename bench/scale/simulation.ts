@@ -1,0 +1,115 @@
+import type { Constants } from "./constants.ts";
+
+/** A deployment, and what its users do. */
+export interface Deployment {
+  readonly replicas: number;
+  readonly users: number;
+  /** Seconds that a token lives; each user logs in once in this time. */
+  readonly lifetime: number;
+  /** Logins that fail, and users that log out, as parts of all logins. */
+  readonly failing: number;
+  readonly loggingOut: number;
+  /** Requests per second to routes with a limit, of all users, and how many users ask at a time. */
+  readonly limited: number;
+  readonly active: number;
+}
+
+/** What a replica does, in milliseconds: the constants of `src/shared` and of `src/policy/rate-settling.ts`. */
+export interface Pace {
+  readonly restMs: number;
+  readonly settleMs: number;
+}
+
+export interface Load {
+  readonly connections: number;
+  readonly eventsPerSecond: number;
+  /** Answers with events, to all replicas. */
+  readonly answersPerSecond: number;
+  readonly settledPerSecond: number;
+  /** Of one core of the state server. */
+  readonly cpu: number;
+  /** Bytes per second from the state server. */
+  readonly sent: number;
+  readonly serverBytes: number;
+  readonly revocations: number;
+  readonly replicaBytes: number;
+}
+
+const SECONDS = 20;
+
+/** Simulates some seconds of a deployment: when events come, and when each replica reads them. */
+export function simulate(deployment: Deployment, constants: Constants, pace: Pace): Load {
+  const { replicas, users, lifetime, failing, loggingOut } = deployment;
+  const logins = users / lifetime;
+  // Of a million users, the networks of all but 10,000 are news to the other replicas when they log in.
+  const eventsPerSecond = logins * (1 + failing + loggingOut);
+  const answers = replicas * answersOfOne(arrivals(eventsPerSecond), pace.restMs);
+  const settled = settledPerSecond(deployment, pace.settleMs);
+  const { tell, hear, settle, idle } = constants;
+  const cpu =
+    eventsPerSecond * tell.cpu + answers * hear.cpu + settled * settle.cpu + replicas * idle.cpu;
+  // However many events an answer holds, each of them is sent to each replica.
+  const sent =
+    eventsPerSecond * replicas * hear.sent + settled * settle.sent + replicas * idle.sent;
+  const revocations = logins * loggingOut * lifetime;
+  return {
+    ...{ connections: 2 * replicas, eventsPerSecond, answersPerSecond: answers },
+    ...{ settledPerSecond: settled, cpu: cpu / 1e6, sent, revocations },
+    serverBytes:
+      2 * replicas * constants.connectionBytes +
+      KEPT_EVENTS * constants.eventBytes +
+      revocations * constants.revocationBytes,
+    replicaBytes: revocations * constants.heapPerRevocation,
+  };
+}
+
+/** As the state server keeps them. */
+const KEPT_EVENTS = 10_000;
+
+/** The times of events in milliseconds: independent of each other. */
+function arrivals(perSecond: number): readonly number[] {
+  const times: number[] = [];
+  for (let at = 0; at < SECONDS * 1_000; at += (-Math.log(1 - Math.random()) * 1_000) / perSecond) {
+    times.push(at);
+  }
+  return times;
+}
+
+/** Answers per second to one replica: it takes all that has come, and rests. */
+function answersOfOne(times: readonly number[], restMs: number): number {
+  let answers = 0;
+  let readAt = -Infinity;
+  for (const at of times) {
+    // It came before the last answer, and was in it.
+    if (at <= readAt) continue;
+    answers += 1;
+    readAt = Math.max(at, readAt + restMs);
+  }
+  return answers / SECONDS;
+}
+
+/** Callers that are settled per second: each once in a round at each replica that it has asked since. */
+function settledPerSecond({ replicas, limited, active }: Deployment, settleMs: number): number {
+  const rounds = 1_000 / settleMs;
+  const perRound = limited / rounds / replicas;
+  // Requests of one round at one replica are of different callers, but for a few.
+  const callers = active * (1 - (1 - 1 / active) ** perRound);
+  return callers * rounds * replicas;
+}
+
+/** Seconds until all replicas are back after the server was gone, and how many connect in the busiest 100 ms. */
+export function herd(
+  { replicas }: Deployment,
+  { start, startRevocation }: Constants,
+  revocations: number,
+): { readonly seconds: number; readonly busiest: number } {
+  const costMs = (start.cpu + revocations * startRevocation.cpu) / 1_000;
+  // While it is gone all of them have come to the longest wait: 2 s, from half to half as much again.
+  const tries = Array.from({ length: replicas }, () => 1_000 + Math.random() * 2_000);
+  const slots = new Map<number, number>();
+  for (const at of tries)
+    slots.set(Math.floor(at / 100), (slots.get(Math.floor(at / 100)) ?? 0) + 1);
+  let free = 0;
+  for (const at of tries.toSorted((one, other) => one - other)) free = Math.max(free, at) + costMs;
+  return { seconds: free / 1_000, busiest: Math.max(...slots.values()) };
+}
