@@ -101,10 +101,14 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const common = { tracing, trustedKeys, reading, logOut: logoutWith(options), keysChanged };
   const generations = new Generations(openGeneration({ ...options, ...common }));
   const realm = (): string => generations.current.realm;
+  const streams = new StreamEnds({
+    ...{ ...options, realm, ended: options.observer.streamEnded },
+    settings: () => (traffic?.configuration ?? configuration).tokens.streams,
+  });
   const pipeline = new Pipeline({
     gate: () => generations.gate,
     intake: () => generations.current.intake,
-    ...{ nextId, realm, observer, log, clock },
+    ...{ nextId, realm, streams, observer, log, clock },
     draining: () => traffic?.draining === true,
   });
   const { trustedProxies } = generations;
@@ -114,7 +118,9 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
     ...{ pipeline, buffered, reading, nextId, realm, observer, log },
     counts: options.connections,
   });
-  traffic = new ThreadTraffic(options, { common, generations, listener, trustedKeys, tracing });
+  traffic = new ThreadTraffic(options, {
+    ...{ common, generations, listener, streams, trustedKeys, tracing },
+  });
   return traffic;
 }
 
@@ -126,6 +132,7 @@ interface TrafficParts {
   >;
   readonly generations: Generations;
   readonly listener: Listener;
+  readonly streams: StreamEnds;
   readonly trustedKeys: TrustedKeys;
   readonly tracing: Tracing | undefined;
 }
@@ -133,23 +140,14 @@ interface TrafficParts {
 class ThreadTraffic implements Traffic {
   readonly #options: TrafficOptions;
   readonly #parts: TrafficParts;
-  #configuration: Configuration;
+  configuration: Configuration;
   #reconsidering: NodeJS.Immediate | undefined;
-  readonly #ends: StreamEnds;
   draining = false;
 
   constructor(options: TrafficOptions, parts: TrafficParts) {
     this.#options = options;
     this.#parts = parts;
-    this.#configuration = options.configuration;
-    this.#ends = new StreamEnds({
-      ...options,
-      requests: () => parts.listener.requests(),
-      webSockets: () => parts.generations.openWebSockets(),
-      settings: () => this.#configuration.tokens.streams,
-      realm: () => parts.generations.current.realm,
-      ended: options.observer.streamEnded,
-    });
+    this.configuration = options.configuration;
   }
 
   get address(): string {
@@ -190,8 +188,8 @@ class ThreadTraffic implements Traffic {
     listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
     this.#options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     generations.replace(next);
-    if (decidesOtherwise(this.#configuration, configuration)) this.reconsiderSoon();
-    this.#configuration = configuration;
+    if (decidesOtherwise(this.configuration, configuration)) this.reconsiderSoon();
+    this.configuration = configuration;
     trustedKeys.refresh();
   }
 
@@ -206,10 +204,10 @@ class ThreadTraffic implements Traffic {
     });
   }
 
-  #reconsider(): Promise<void> {
-    const { listener, generations } = this.#parts;
-    const { upstreams } = this.#configuration;
-    return this.query((gate) =>
+  async #reconsider(): Promise<void> {
+    const { listener, generations, streams } = this.#parts;
+    const { upstreams } = this.configuration;
+    await this.query((gate) =>
       reconsider({
         gate,
         hasUpstream: (name) => Object.hasOwn(upstreams, name),
@@ -219,23 +217,24 @@ class ThreadTraffic implements Traffic {
         ended: this.#options.observer.streamEnded,
       }),
     );
+    streams.settle();
   }
 
   async drain(): Promise<boolean> {
-    const { listener, generations, tracing } = this.#parts;
+    const { listener, generations, streams, tracing } = this.#parts;
     this.draining = true;
     const closeWebSockets = (): void => generations.closeWebSockets();
-    const times = this.#configuration.server.drain;
+    const times = this.configuration.server.drain;
     const finished = await drain({ ...times, listener, closeWebSockets, log: this.#options.log });
-    this.#ends.close();
+    streams.close();
     await generations.close();
     await tracing?.close();
     return finished;
   }
 
   async abandon(): Promise<void> {
-    const { listener, generations } = this.#parts;
-    this.#ends.close();
+    const { listener, generations, streams } = this.#parts;
+    streams.close();
     const closed = listener.close();
     listener.closeAll();
     await Promise.all([closed, generations.close()]);

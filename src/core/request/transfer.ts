@@ -1,4 +1,5 @@
 import type { BufferHolder } from "../buffered-bytes.ts";
+import type { OpenStream } from "./forwarder.ts";
 
 /**
  * The progress of forwarding one request. The pipeline creates it, `upstream/` updates it, and the access line
@@ -19,6 +20,8 @@ export class Transfer {
   abortReason: string | undefined;
   /** Fields for scripts of other origins, names and values alternating; undefined if CORS is off. */
   cors: readonly string[] | undefined;
+  /** The WebSocket that the request has opened. */
+  webSocket: OpenStream | undefined;
   /** The buffers of the request; undefined until it is forwarded. */
   holder: BufferHolder | undefined;
 }

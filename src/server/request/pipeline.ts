@@ -17,6 +17,7 @@ import { decide } from "./decide.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, RequestContext } from "./request-context.ts";
+import type { StreamEnds } from "./stream-ends.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
 
 export interface PipelineOptions {
@@ -26,6 +27,8 @@ export interface PipelineOptions {
   readonly nextId: () => number;
   /** The `realm` in challenges. */
   readonly realm: () => string;
+  /** Ends what runs when its token does. */
+  readonly streams: Pick<StreamEnds, "started" | "finished">;
   readonly observer: Observer;
   readonly log: Log;
   readonly clock: Clock;
@@ -137,6 +140,7 @@ export class Pipeline {
     const { concurrency } = permit.route;
     if (concurrency !== undefined) return this.#forwardLimited(permit, concurrency, context);
     response.permit = permit;
+    this.#options.streams.started(context, permit);
     return head === undefined
       ? gate.forwarder.forward(permit, incoming, response, transfer)
       : this.#switch(permit, head, context);
@@ -193,6 +197,7 @@ export class Pipeline {
 
   #finish(context: RequestContext): void {
     const { clock, observer } = this.#options;
+    this.#options.streams.finished(context);
     observer.requestFinished(outcomeOf(context, clock.monotonic()));
     context.gate.release();
   }

@@ -5,6 +5,7 @@ import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
 import { Transfer } from "../../core/request/transfer.ts";
+import { WheelEntry } from "../../lib/async/timing-wheel.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
 import type { DecisionContext } from "./decide.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
@@ -15,7 +16,7 @@ export const CLIENT_GONE = 499;
 type Arrival = Pick<RequestContext, "id" | "started" | "gate" | "incoming" | "response" | "head">;
 
 /** What is known of one request, from its head to its log line. */
-export class RequestContext implements DecisionContext {
+export class RequestContext extends WheelEntry<RequestContext> implements DecisionContext {
   readonly id: number;
   /** Monotonic, in milliseconds. */
   readonly started: number;
@@ -38,6 +39,7 @@ export class RequestContext implements DecisionContext {
   status = 0;
 
   constructor({ id, started, gate, incoming, response, head }: Arrival) {
+    super();
     this.id = id;
     this.started = started;
     this.gate = gate;

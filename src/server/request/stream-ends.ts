@@ -1,16 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { OpenStream } from "../../core/request/forwarder.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Revocations } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { TimingWheel } from "../../lib/async/timing-wheel.ts";
 import { currentResponse } from "../listener/client-error.ts";
-import { refuseUnderWay, type RequestUnderWay } from "./cut-request.ts";
+import { refuseUnderWay } from "./cut-request.ts";
+import type { RequestContext } from "./request-context.ts";
 
 export interface StreamEndsOptions {
-  /** What was let through and has not been answered whole. */
-  readonly requests: () => Iterable<RequestUnderWay>;
-  readonly webSockets: () => Iterable<OpenStream>;
   readonly settings: () => {
     readonly endWithToken: boolean;
     /** How long a stream may go on behind the end of its token, in milliseconds; not when that is revoked. */
@@ -23,8 +21,10 @@ export interface StreamEndsOptions {
   readonly ended: (reason: StreamEnd) => void;
 }
 
-/** One timer looks at everything that runs, in place of one for each: a request then costs nothing for it. */
+/** How often the wheel is looked at: one timer, however many streams there are. */
 const LOOK_EVERY_MS = 250;
+/** After a revocation, all streams are held against what is revoked: 10,000 take 3 ms. More often it would add up. */
+const JUDGE_EVERY_MS = 100;
 /** Maximum number of streams that end in one turn of the event loop. */
 const PER_TURN = 100;
 
@@ -34,74 +34,109 @@ const PER_TURN = 100;
  */
 export class StreamEnds {
   readonly #options: StreamEndsOptions;
+  /** By the end of the token, so that streams whose token goes on are not looked at. */
+  readonly #wheel: TimingWheel<RequestContext>;
   readonly #timer: NodeJS.Timeout;
   readonly #stopListening: () => void;
-  #soon: NodeJS.Immediate | undefined;
-  /** What is revoked was held against the streams in this version. */
-  #judged: number;
+  #soon: NodeJS.Timeout | undefined;
+  /** Monotonic, in milliseconds. */
+  #judgedAt = -Infinity;
 
   constructor(options: StreamEndsOptions) {
-    const { revocations } = options;
+    const { clock, settings, revocations } = options;
     this.#options = options;
-    this.#judged = revocations.version;
+    this.#wheel = new TimingWheel(clock.now() - settings().grace);
     this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
-    // At the end of the turn, once for all that was revoked in it.
-    this.#stopListening = revocations.onChange(() => {
-      this.#soon ??= setImmediate(() => {
-        this.#soon = undefined;
-        this.#look();
-      });
-    });
+    this.#stopListening = revocations.onChange(() => this.#judgeSoon());
   }
 
   close(): void {
     clearInterval(this.#timer);
-    clearImmediate(this.#soon);
+    clearTimeout(this.#soon);
     this.#stopListening();
   }
 
+  /** Follows a request that was permitted, if it has a caller whose token can end. */
+  started(context: RequestContext, { identity, route }: Permit): void {
+    if (identity !== undefined && route.mode !== "monitor") {
+      this.#wheel.add(context, identity.acceptedUntil);
+    }
+  }
+
+  finished(context: RequestContext): void {
+    this.#wheel.remove(context);
+  }
+
+  /** After a reload: a permit that was renewed may end at another time. */
+  settle(): void {
+    for (const context of [...this.#wheel.all()]) {
+      const permit = permitOf(context);
+      if (permit !== undefined) this.started(context, permit);
+    }
+  }
+
   #look(): void {
-    const { requests, webSockets, revocations, clock, settings } = this.#options;
+    const { clock, settings } = this.#options;
     const { endWithToken, grace } = settings();
+    // What has ended meanwhile is passed when it is turned on again.
     if (!endWithToken) return;
     const endedBy = clock.now() - grace;
-    const judge = revocations.version !== this.#judged;
-    this.#judged = revocations.version;
+    this.#end(this.#wheel.due(endedBy), (permit) =>
+      permit.identity !== undefined && permit.identity.acceptedUntil <= endedBy
+        ? "token_expired"
+        : undefined,
+    );
+  }
+
+  /** At the end of the turn, once for all that was revoked in it; and later, if it was done just now. */
+  #judgeSoon(): void {
+    if (this.#soon !== undefined) return;
+    const next = this.#judgedAt + JUDGE_EVERY_MS;
+    const wait = Math.max(0, next - this.#options.clock.monotonic());
+    this.#soon = setTimeout(() => {
+      this.#soon = undefined;
+      this.#judge();
+    }, wait).unref();
+  }
+
+  #judge(): void {
+    const { clock, settings, revocations } = this.#options;
+    this.#judgedAt = clock.monotonic();
+    if (!settings().endWithToken) return;
+    this.#end(this.#wheel.all(), ({ identity }) =>
+      identity !== undefined && revocations.covering(identity) !== undefined
+        ? "revoked"
+        : undefined,
+    );
+  }
+
+  /** Ends those for which there is a reason. */
+  #end(contexts: Iterable<RequestContext>, reasonOf: (permit: Permit) => StreamEnd | undefined) {
     const endings: (() => void)[] = [];
-    for (const request of requests()) {
-      const reason = this.#endOf(request.permit, endedBy, judge);
-      if (reason !== undefined) endings.push(() => this.#endRequest(request, reason));
-    }
-    for (const stream of webSockets()) {
-      const reason = this.#endOf(stream.permit, endedBy, judge);
-      if (reason !== undefined) endings.push(() => this.#endWebSocket(stream, reason));
+    for (const context of contexts) {
+      const permit = permitOf(context);
+      const reason = permit && reasonOf(permit);
+      if (permit === undefined || reason === undefined) continue;
+      this.#wheel.remove(context);
+      endings.push(() => {
+        if (this.#endOne(context, permit, reason)) this.#options.ended(reason);
+      });
     }
     if (endings.length > 0) void inTurns(endings);
   }
 
-  /** Why a stream ends now; undefined when it goes on, as all do where nobody is refused. */
-  #endOf(
-    { identity, route }: Permit,
-    endedBy: number,
-    judge: boolean,
-  ): Exclude<StreamEnd, "no_longer_allowed"> | undefined {
-    if (identity === undefined || route.mode === "monitor") return undefined;
-    if (identity.acceptedUntil <= endedBy) return "token_expired";
-    return judge && this.#options.revocations.covering(identity) !== undefined
-      ? "revoked"
-      : undefined;
-  }
-
-  #endRequest({ permit, socket }: RequestUnderWay, reason: StreamEnd): void {
-    const { realm, ended } = this.#options;
+  #endOne({ transfer, incoming }: RequestContext, permit: Permit, reason: StreamEnd): boolean {
+    if (transfer.webSocket !== undefined) return transfer.webSocket.end(reason);
+    const { socket } = incoming;
     // Whatever came after it on this connection was decided about on its own.
-    if (currentResponse(socket)?.permit !== permit) return;
-    if (refuseUnderWay(socket, "invalid_token", realm(), reason)) ended(reason);
+    if (currentResponse(socket)?.permit !== permit) return false;
+    return refuseUnderWay(socket, "invalid_token", this.#options.realm(), reason);
   }
+}
 
-  #endWebSocket(stream: OpenStream, reason: StreamEnd): void {
-    if (stream.end(reason)) this.#options.ended(reason);
-  }
+/** The permit under which a request runs: that of a WebSocket is renewed by a reload. */
+function permitOf({ transfer, response }: RequestContext): Permit | undefined {
+  return transfer.webSocket?.permit ?? response.permit;
 }
 
 async function inTurns(endings: readonly (() => void)[]): Promise<void> {

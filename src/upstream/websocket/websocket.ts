@@ -146,6 +146,7 @@ export class WebSockets {
       reading: this.#settings.reading,
     });
     this.#open.add(webSocket);
+    transfer.webSocket = webSocket;
     this.#observer.webSocketOpened(permit.route.name);
     await webSocket.closed;
     this.#open.delete(webSocket);
