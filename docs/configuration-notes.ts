@@ -29,7 +29,14 @@ there as well. Redirects are not followed, and the bearer token goes to the conf
 time are over. When fetches fail: [operations](../operations.md#when-an-identity-provider-is-down).
 
 A claim is named as it stands in the token. If there is none with the whole name, a dot leads into an object: \`realm_access.roles\`. With
-\`tokens.trusted[].claims.subject: email\`, make sure that nobody can choose an address: require \`email_verified\`.`,
+\`tokens.trusted[].claims.subject: email\`, make sure that nobody can choose an address: require \`email_verified\`.
+
+A token that is a JWT and names an issuer with keys is verified with them and shown to nobody. \`introspection\` (RFC 7662) is asked about
+tokens that are no JWT: those that are not active, that are bound to a key (\`cnf\`, \`token_type\` other than Bearer), or that name no
+\`sub\` (or \`claims.subject\`) are refused. \`tokenReview\` is asked about every token that nobody else claims. A yes is remembered for
+\`cache\`, but never longer than the token's \`exp\`; revocation holds at once. What a token without an \`exp\` has opened ends after an
+hour. If a server cannot be asked, the answer is 503, never 401. Each thread has at most 256 questions under way. One more is 503, too, so
+put a rate limit by address on routes where strangers can send garbage.`,
 
   version: `Give at most one of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\`. A version is \`<major>.<minor>.<patch>\`. An upstream's response
 is cached for 10 seconds.`,
@@ -100,6 +107,16 @@ end at the proxy, or tell who is calling cannot be changed. \`responseHeaders.se
 the route, such as a 401, whose own headers stay. Values are not shown by \`sallyport explain\`, since they may be secrets.
 
 Routes without \`rewrite\` never collide: each request has one route, and the backend gets the path that was checked.`,
+
+  authorization: `An entry is asked after \`require\`, for routes that name it with \`authorize\`. What it forbids is 403; if it cannot be asked,
+503 (\`onError: deny\`: 403). Nobody passes for want of an answer.
+
+- **\`subjectAccessReview\`** asks the API server of Kubernetes about the caller's subject and groups, without \`resource\` about the path, and
+  with the verb of the method: \`get\` for GET and HEAD, \`create\`, \`update\`, \`patch\`, \`delete\`, else \`*\`. Only callers of \`issuers\` can
+  pass: the same subject of another issuer is somebody else. \`\${query:NAME}\` and \`\${header:NAME}\` in \`resource\` stand for values of the
+  request. If it brings several, the caller needs all of them; none, one that is longer than 253 characters, or a query with \`;\`, is 403.
+- **\`http\`** sends \`{ method, path, host, client, subject, groups, issuer, scopes, claims }\` by POST. 2xx allows, 4xx forbids (but 408 and 429),
+  and anything else is no answer. \`claims\` holds those that the configuration names elsewhere. The query is not sent.`,
 
   upstreams: `\`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Connections and the queue are counted per thread.
 [Operations](../operations.md#when-a-backend-is-full) says which request is next, and which gets 503.`,

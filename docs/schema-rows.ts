@@ -59,8 +59,11 @@ function rowsBelow(parent: string, mapping: JsonSchema): Row[] {
 /** Names of one's own, as below `upstreams`, are no key: theirs are, unless they hold a plain value. */
 function freeRows(key: string, schema: JsonSchema["additionalProperties"]): Row[] {
   if (!isSchema(schema)) return [];
-  const isPlain = alternatives(schema).some(({ type }) => type !== "object");
-  return isPlain ? rowsOf(key, schema, false) : rowsBelow(key, schema);
+  const kinds = alternatives(schema);
+  const isPlain = kinds.some(({ type }) => type !== "object");
+  return isPlain
+    ? rowsOf(key, schema, false)
+    : merged(kinds.flatMap((kind) => rowsBelow(key, kind)));
 }
 
 /** The forms that a value may have, without the `${…}` that may stand for any of them. */

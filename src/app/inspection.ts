@@ -7,6 +7,7 @@ import { loadSigningKeys } from "../tokens/keys/signing-keys.ts";
 import { readTrustedKeys } from "../tokens/trusted/trusted-key-file.ts";
 import { checkJournal } from "../tokens/revocation/journal-file.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
+import { isKeyed } from "./gate/keyed-issuers.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import { NOOP_LOG } from "./explanation/no-op.ts";
 import {
@@ -46,6 +47,17 @@ async function problemsOf(use: () => unknown): Promise<readonly ConfigProblem[]>
   }
 }
 
+/** The files with the authorities of servers that are asked about requests. */
+function remoteAuthorities({ tokens, authorization }: Configuration): string[] {
+  const asked = tokens.trusted.flatMap(({ introspection, tokenReview }) => [
+    introspection?.caFile,
+    tokenReview?.caFile,
+  ]);
+  return [...asked, ...Object.values(authorization).map(({ caFile }) => caFile)].filter(
+    (file) => file !== undefined,
+  );
+}
+
 /** The uses of the files. Each throws `ConfigError` if they cannot be used. */
 function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unknown)[] {
   const { server, users, tokens } = written;
@@ -59,7 +71,8 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
     ...users.map((store) => () => inspectUserStore(store, usersFilesIn(files))),
     () =>
       tokens.keys !== undefined && loadSigningKeys({ ...ownKeysOf(written, files), log: NOOP_LOG }),
-    ...trusted.map(({ jwks, algorithms }) => () => {
+    ...remoteAuthorities(written).map((file) => () => readAuthorities(file, files.text)),
+    ...trusted.filter(isKeyed).map(({ jwks, algorithms }) => () => {
       if (!("file" in jwks)) {
         if (jwks.caFile !== undefined) readAuthorities(jwks.caFile, files.text);
         return;

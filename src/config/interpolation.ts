@@ -3,6 +3,7 @@ import type { FileContent } from "../lib/files/file-content.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { readFailure } from "../lib/files/regular-file.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
+import { isRequestValue } from "../policy/remote/request-template.ts";
 import { isRequestReference } from "../upstream/headers/header-template.ts";
 import type { PathProblem } from "./path-problem.ts";
 
@@ -45,6 +46,7 @@ export function interpolate(value: unknown, context: InterpolationContext): Inte
       const perRequest = isHeaderValue(path);
       return node.replace(REFERENCE, (all, reference: string, end: string) => {
         if (perRequest && end !== "" && isRequestReference(reference)) return all;
+        if (isReviewed(path) && end !== "" && isRequestValue(reference)) return all;
         const found = end === "" ? { problem: UNCLEAR } : lookUp(reference, context);
         if ("problem" in found) {
           problems.push({ path, message: found.problem });
@@ -71,6 +73,11 @@ export function isHeaderValue([section, , key, change, , ...more]: YamlPath): bo
     (change === "set" || change === "add") &&
     more.length === 0
   );
+}
+
+/** What a review asks about, which may also refer to the request. */
+function isReviewed([section, , key, ...more]: YamlPath): boolean {
+  return section === "authorization" && key === "resource" && more.length === 1;
 }
 
 type Found =

@@ -1,3 +1,4 @@
+import type { RemoteCheckName, RemoteCheckResult } from "./remote-check.ts";
 import type {
   AuthReason,
   AuthResult,
@@ -38,6 +39,12 @@ export interface Observer {
   /** The head of a backend's response arrived after this many seconds. */
   upstreamAnswered(upstream: string, code: number, seconds: number): void;
   upstreamFailed(upstream: string, reason: UpstreamErrorReason): void;
+  /** Another server was asked about a request; the seconds are undefined where its answer was remembered. */
+  remoteChecked(
+    check: RemoteCheckName,
+    result: RemoteCheckResult,
+    seconds: number | undefined,
+  ): void;
   /** Something that ran was ended, since its caller may no longer. */
   streamEnded(reason: StreamEnd): void;
   webSocketOpened(route: string): void;

@@ -4,7 +4,10 @@ import { mayAdmitMore, networkWords } from "./network-rule.ts";
 import { isWeakerRequirement, requirementWords } from "./requirements.ts";
 
 /** What a route requires of callers. */
-export type AccessPolicy = Pick<Route, "auth" | "mode" | "require" | "networks" | "tokenFrom">;
+export type AccessPolicy = Pick<
+  Route,
+  "auth" | "mode" | "require" | "networks" | "tokenFrom" | "authorize"
+>;
 
 /** Reports whether a route refuses nobody: a public one, one that a caller without a token may use, or one in monitor mode. */
 export function isOpen({ auth, mode }: AccessPolicy): boolean {
@@ -15,16 +18,19 @@ export function isOpen({ auth, mode }: AccessPolicy): boolean {
 export function isWeaker(one: AccessPolicy, other: AccessPolicy): boolean {
   if (other.mode !== "monitor" && mayAdmitMore(one.networks, other.networks)) return true;
   if (isOpen(other)) return false;
-  return isOpen(one) || isWeakerRequirement(one.require ?? {}, other.require ?? {});
+  // Nobody knows what another server allows.
+  const asksMore = other.authorize !== undefined && one.authorize !== other.authorize;
+  return isOpen(one) || asksMore || isWeakerRequirement(one.require ?? {}, other.require ?? {});
 }
 
 /** Returns `public`, `token`, `token, or nobody`, or `token in the cookie session and one group of sales,admin`. */
 export function accessPolicyWords(policy: AccessPolicy): string {
-  const { auth, require = {}, mode, networks, tokenFrom } = policy;
+  const { auth, require = {}, mode, networks, tokenFrom, authorize } = policy;
+  const consent = authorize === undefined ? [] : [`the consent of ${authorize}`];
   const where = ["", ...(networks === undefined ? [] : networkWords(networks))].join(" ");
   if (auth === "none") return `public${where}`;
   const watched = mode === "monitor" ? ", only watched" : "";
   const places = tokenFrom === undefined ? "" : ` in ${tokenFrom.map(placeWords).join(" or ")}`;
   const token = auth === "optional" ? `token${places}, or nobody` : `token${places}`;
-  return `${[token, ...requirementWords(require)].join(" and ")}${where}${watched}`;
+  return `${[token, ...requirementWords(require), ...consent].join(" and ")}${where}${watched}`;
 }

@@ -1,7 +1,7 @@
 import { GateError } from "../core/request/errors.ts";
 import type { GateRequest } from "../core/request/gate-request.ts";
 import type { Identity } from "../core/request/identity.ts";
-import { mintPermit, type Permit } from "../core/request/permit.ts";
+import { mintPermit, type Permit, type PermitParts } from "../core/request/permit.ts";
 import type { Route } from "../core/request/route.ts";
 import { challengedScopes, meets } from "./requirements.ts";
 
@@ -10,13 +10,13 @@ import { challengedScopes, meets } from "./requirements.ts";
  *
  * @param route the route of the request, or undefined if there is none.
  * @param identity the verified caller; may be undefined only on a public route, or where a token is optional.
- * @throws GateError `unauthenticated`, `no_route` or `forbidden`.
+ * @throws GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`, at once or by the promise.
  */
 export function authorize(
   request: GateRequest,
   route: Route | undefined,
   identity: Identity | undefined,
-): Permit {
+): Permit | Promise<Permit> {
   if (route?.auth === "none") return mintPermit({ request, route, identity: undefined });
   if (identity === undefined && route?.auth === "optional") {
     return mintPermit({ request, route, identity });
@@ -29,7 +29,17 @@ export function authorize(
       scope: challengedScopes(route.require),
     });
   }
-  return mintPermit({ request, route, identity });
+  const allowed = route.authorizer?.allows(request, identity) ?? true;
+  const parts = { request, route, identity };
+  return allowed instanceof Promise
+    ? allowed.then((later) => permitIf(later, parts))
+    : permitIf(allowed, parts);
+}
+
+/** @throws GateError `forbidden`. */
+function permitIf(allowed: boolean, parts: PermitParts): Permit {
+  if (!allowed) throw new GateError("forbidden", { reason: "forbidden" });
+  return mintPermit(parts);
 }
 
 /** Permits a request that would be refused, without an identity. Only routes in monitor mode allow it. */

@@ -8,6 +8,7 @@ describe("a valid file", () => {
   test("gets every default", async () => {
     const { configuration } = await load(SMALLEST);
     expect(configuration).toEqual({
+      authorization: {},
       server: {
         listen: { host: "0.0.0.0", port: 8443 },
         tls: { mode: "off" },
@@ -99,7 +100,9 @@ upstreams: { app: { targets: ["https://app"], tls: { caFile: ca.crt } } }
       { kind: "file", path: join(dirname(directory), "users.yaml") },
     ]);
     expect(configuration.tokens.keys).toBe(join(directory, "keys"));
-    expect(configuration.tokens.trusted[0]?.jwks).toEqual({ file: join(directory, "jwks.json") });
+    expect(configuration.tokens.trusted[0]).toMatchObject({
+      jwks: { file: join(directory, "jwks.json") },
+    });
     expect(configuration.version).toEqual({ file: join(directory, "VERSION") });
     expect(configuration.upstreams["app"]?.tls).toEqual({ caFile: join(directory, "ca.crt") });
   });

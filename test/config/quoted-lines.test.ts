@@ -36,5 +36,6 @@ test("no key of the schema hides its line, but those that hold a secret", () => 
       return [name, ...(below === undefined ? [] : names(below))];
     });
   const hidden = names(knownKeys()).filter((name) => mayHoldSecret(`${name}: x`));
-  expect(hidden).toEqual(["password"]);
+  // A header of the name authorization holds a token.
+  expect(hidden.toSorted()).toEqual(["authorization", "password"]);
 });

@@ -11,6 +11,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   forbidden: 403,
   network_denied: 403,
   keys_unusable: 503,
+  authorization_unavailable: 503,
   bad_credentials: 401,
   login_malformed: 400,
   login_media_type: 415,

@@ -19,7 +19,11 @@ export async function shownMetrics(): Promise<ShownMetrics> {
   await using keys = await startKeySetServer(() => []);
   const issuer = "https://id.example.com";
   const trusted = [{ issuer, audience: "orders", algorithms: ["ES256"], jwks: keys.url }];
-  await using gate = await startSallyport({ target: backend.url, config: { tokens: { trusted } } });
+  const authorization = { opa: { kind: "http", url: `${backend.url}/opa` } };
+  await using gate = await startSallyport({
+    target: backend.url,
+    config: { tokens: { trusted }, authorization },
+  });
   await until(() => keys.asked() > 0);
   await ask(gate, "/orders", { token: gate.token });
   const { series, text } = await scrape(gate);

@@ -1,5 +1,6 @@
 /** The tables in `docs/reference/metrics.md` say what `/metrics` shows. */
 import { beforeAll, expect, test } from "vitest";
+import { REMOTE_CHECK_KINDS } from "../../src/core/remote-check.ts";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
 import { outcomeWith } from "../observe/outcomes.ts";
 import { codeIn, codesIn, readDocument } from "./markdown.ts";
@@ -18,6 +19,7 @@ let shown: ReadonlyMap<string, Shown>;
 beforeAll(async () => {
   const metrics = createMetrics({
     ...{ routes: ["orders"], upstreams: ["app"], stores: ["file"], version: "1.2.3" },
+    checks: REMOTE_CHECK_KINDS.map((kind) => ({ kind, name: "a" })),
   });
   metrics.gauges.sharedState = () => ({ up: true, lost: 0 });
   metrics.gauges.storeState = () => ({ connections: 0, outdated: 0 });
@@ -46,7 +48,7 @@ test("every metric of ours is listed with its type and its labels, and no other"
 });
 
 test("every label from a closed set is listed with its values, and no other", () => {
-  const NAMES = ["route", "upstream", "issuer", "store", "code", "version", "node"];
+  const NAMES = ["route", "upstream", "issuer", "store", "name", "code", "version", "node"];
   const listed = reference.rows("metric", "label", "values").map((row) => ({
     name: `${codeIn(row["metric"])} ${codeIn(row["label"])}`,
     values: codesIn(row["values"]).toSorted(),

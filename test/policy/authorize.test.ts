@@ -4,11 +4,18 @@ import { GateError } from "../../src/core/request/errors.ts";
 import type { Identity } from "../../src/core/request/identity.ts";
 import { Permit } from "../../src/core/request/permit.ts";
 import type { Requirements, Route } from "../../src/core/request/route.ts";
-import { authorize } from "../../src/policy/authorize.ts";
+import { authorize as authorizeWith } from "../../src/policy/authorize.ts";
 import { identityWith, requestWith, routeWith } from "../support/permit.ts";
 
 const request = requestWith();
 const alice = identityWith();
+
+/** As on a route where nobody else is asked: at once. */
+function authorize(...args: Parameters<typeof authorizeWith>): Permit {
+  const permit = authorizeWith(...args);
+  if (permit instanceof Promise) throw new Error("somebody else is asked");
+  return permit;
+}
 
 /** `permitted`, or the code and the reason of the refusal. */
 function verdict(route: Route | undefined, identity: Identity | undefined): string {

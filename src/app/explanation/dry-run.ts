@@ -169,6 +169,8 @@ function connectionNotes({ server: { tls } }: Configuration, { secure }: DryRunR
 /** Notes on what the explanation does not cover. */
 function decisionNotes({ route, action }: Decision, refusal: GateError | undefined): string[] {
   const notes: string[] = [];
+  if (route?.authorize !== undefined)
+    notes.push(`${route.authorize} is asked as for a real request`);
   if (route?.rateLimit !== undefined) notes.push("the rate limit is not counted here");
   if (route?.concurrency !== undefined) notes.push("requests in flight are not counted here");
   if (route?.mode === "monitor") notes.push("the route is in monitor mode: nobody is refused");

@@ -22,6 +22,7 @@ export const NOOP_OBSERVER: Observer = {
   connectionsPostponed: noop,
   upstreamAnswered: noop,
   upstreamFailed: noop,
+  remoteChecked: noop,
   streamEnded: noop,
   webSocketOpened: noop,
   webSocketClosed: noop,

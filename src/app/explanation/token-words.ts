@@ -1,4 +1,5 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { isKeyed } from "../gate/keyed-issuers.ts";
 import type { TokenRefusal, TokenStep } from "../../core/request/token-verifier.ts";
 import type { RevocationKindName } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -68,6 +69,7 @@ export function failDetail(refusal: TokenRefusal, token: string, context: TokenC
     case "revocation":
       return revokedIn(refusal.revoked?.by);
     case "signature":
+      if (refusal.reason === "inactive") return "the server that was asked knows no such token";
       return "it does not match the key: the token was changed, or signed with another key";
   }
 }
@@ -119,7 +121,9 @@ function keyDetail(
   const own = claims["iss"] === issuer;
   if (reason === "keys_unusable") return "the keys of this issuer are not available at the moment";
   if (reason === "algorithm") {
-    const algorithms = trusted.find((each) => each.issuer === claims["iss"])?.algorithms;
+    const algorithms = trusted
+      .filter(isKeyed)
+      .find((each) => each.issuer === claims["iss"])?.algorithms;
     const named = algorithms === undefined ? "" : `; ${algorithms.join(", ")} may be`;
     return `the key is not used with ${textOf(header["alg"])}${named}`;
   }

@@ -5,12 +5,14 @@ import type { Cors } from "../../core/request/cors.ts";
 import type { ConcurrencyLimit } from "../../core/request/concurrency.ts";
 import type { RateLimit } from "../../core/request/rate-limit.ts";
 import type { Route } from "../../core/request/route.ts";
+import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createCors } from "../../server/endpoints/cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
 import { storeNames } from "../../credentials/stores/observed-store.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
+import { checksIn } from "./remote-checks.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
 import {
   type IdentityHeaderNames,
@@ -22,13 +24,19 @@ import {
 export type ServerTls = ListenOptions["tls"];
 
 /** The names used as labels of metrics. */
-export function seriesOf({ routes, upstreams, users }: Configuration): {
+export function seriesOf(configuration: Configuration): {
   routes: string[];
   upstreams: string[];
   stores: string[];
+  checks: RemoteCheckName[];
 } {
-  const names = routes.map(({ name }) => name);
-  return { routes: names, upstreams: Object.keys(upstreams), stores: storeNames(users) };
+  const { routes, upstreams, users } = configuration;
+  return {
+    routes: routes.map(({ name }) => name),
+    upstreams: Object.keys(upstreams),
+    stores: storeNames(users),
+    checks: checksIn(configuration),
+  };
 }
 
 /**

@@ -1,13 +1,16 @@
 import { type Reusable, reuseOrLease } from "../../lib/async/reuse.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
+import type { ObserveCheck } from "../../tokens/remote/remote-issuer.ts";
+import { observeCheck as observe } from "./remote-checks.ts";
+import { isKeyed } from "./keyed-issuers.ts";
 import { neededClaims } from "./needed-claims.ts";
 import { workersOf } from "./from-configuration.ts";
 import type { GateOptions } from "./open-gate.ts";
 
 /** Reuses the previous verifier with its cache if the settings are the same. */
 export function verifierFor(
-  { configuration, keys, trustedKeys, revocations, clock, log, keysChanged }: GateOptions,
+  { configuration, keys, trustedKeys, revocations, clock, log, observer, keysChanged }: GateOptions,
   before: Reusable<Leased<CachingTokenVerifier>> | undefined,
 ): Reusable<Leased<CachingTokenVerifier>> {
   // Without the settings that only issuing needs, so that changing them keeps the cache.
@@ -26,14 +29,19 @@ export function verifierFor(
     ...{ ...rest, cacheEntries: cache.entries, asserts: assertion !== undefined },
     // Each thread has its own cache.
     cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
-    trusted: trusted.map(({ clockSkew, maxLifetime, ...each }) => ({
+    trusted: trusted.filter(isKeyed).map(({ clockSkew, maxLifetime, ...each }) => ({
       ...each,
       clockSkewMs: clockSkew,
       maxLifetimeMs: maxLifetime,
     })),
+    remote: trusted
+      .filter((each) => !isKeyed(each))
+      .map(({ clockSkew, ...each }) => ({ ...each, clockSkewMs: clockSkew })),
     needed: neededClaims(configuration),
   };
-  const outside = { keys, trustedKeys, revocations, clock, log, keysChanged };
+  const observeCheck: ObserveCheck = (kind, name) =>
+    observe({ kind, name }, { observer, log, clock });
+  const outside = { observeCheck, keys, trustedKeys, revocations, clock, log, keysChanged };
   return reuseOrLease(
     before,
     settings,

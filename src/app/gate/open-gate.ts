@@ -16,6 +16,8 @@ import type { Tracing } from "../../core/tracing.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { reuseOrCreate, reuseOrLease, type Reusable } from "../../lib/async/reuse.ts";
 import { Leased } from "../../lib/async/leased.ts";
+import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
+import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
 import { authorize, letPass } from "../../policy/authorize.ts";
 import { createRouteTable } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
@@ -34,6 +36,7 @@ import { createForwarder } from "../../upstream/forward.ts";
 import { Upstream, type UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { assertionOf, corsOf, identityHeadersOf, routesOf } from "./from-configuration.ts";
 import { verifierFor } from "./gate-verifier.ts";
+import { authorizationOf, observeCheck } from "./remote-checks.ts";
 import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
 
 export interface GateOptions {
@@ -79,6 +82,8 @@ export interface OpenGate {
 type KeptByName<Value> = ReadonlyMap<string, Reusable<Value>>;
 
 interface KeptParts {
+  /** With their remembered answers. */
+  readonly authorizers: KeptByName<Leased<RemoteAuthorizer>>;
   /** With its cache of tokens. */
   readonly verifier: Reusable<Leased<CachingTokenVerifier>>;
   /** With their connections to the backends. */
@@ -102,12 +107,16 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const { configuration, clock, observer, logins, reading = UNMETERED } = options;
   // First, because it is the only part that can fail.
   const verifier = verifierFor(options, before?.kept.verifier);
+  const authorizers = authorizersFor(options, before?.kept.authorizers);
   const { routes, ...limits } = routesFor(options, before?.kept);
-  const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...limits, verifier };
+  const own = { ...limits, verifier, authorizers };
+  const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...own };
   const tokens = verifier.value.value;
   const forwarder = kept.forwarder.value;
   const version = versionEndpoint(kept.version.value.value.source);
-  const parts = [verifier, kept.version, ...kept.upstreams.values()].map(({ value }) => value);
+  const parts = [
+    ...[verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()],
+  ].map(({ value }) => value);
   const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
   const keySet = keySetEndpoint(() => publishedKeys(options.keys.verification));
   const { issuer, revocation } = configuration.tokens;
@@ -122,7 +131,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
       ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
     ]),
     tokens,
-    findRoute: createRouteTable(routes),
+    findRoute: createRouteTable(routes.map((route) => withAuthorizer(route, authorizers))),
     authorize,
     letPass,
     forwarder,
@@ -138,6 +147,30 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     for (const part of parts) part.release();
   });
   return leased;
+}
+
+/** Who else is asked about callers, by name. */
+function authorizersFor(
+  { configuration, clock, log, observer }: GateOptions,
+  before: KeptParts["authorizers"] | undefined,
+): KeptParts["authorizers"] {
+  return new Map(
+    [...authorizationOf(configuration)].map(([name, settings]) => [
+      name,
+      reuseOrLease(before?.get(name), settings, () =>
+        openAuthorizer(
+          settings,
+          clock,
+          observeCheck({ kind: settings.kind, name }, { observer, log, clock }),
+        ),
+      ),
+    ]),
+  );
+}
+
+function withAuthorizer(route: Route, authorizers: KeptParts["authorizers"]): Route {
+  const authorizer = authorizers.get(route.authorize ?? "")?.value.value;
+  return authorizer === undefined ? route : { ...route, authorizer };
 }
 
 /** The routes, each with its own limits if it has some. */

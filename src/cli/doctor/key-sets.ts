@@ -1,4 +1,5 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { isKeyed } from "../../app/gate/keyed-issuers.ts";
 import { readJwkSet } from "../../tokens/keys/jwk-set.ts";
 import { KeySetServer } from "../../tokens/trusted/key-set-server.ts";
 import type { KeySetAddress } from "../../tokens/trusted/trusted-issuer.ts";
@@ -16,7 +17,10 @@ export interface ClockDifference {
   readonly behindMs: number;
 }
 
-type TrustedIssuer = Configuration["tokens"]["trusted"][number];
+type TrustedIssuer = Extract<
+  Configuration["tokens"]["trusted"][number],
+  { readonly jwks: unknown }
+>;
 
 const HINTS: TlsHints = {
   authority:
@@ -31,7 +35,7 @@ export async function checkKeySets(
   reaching: ReachOptions,
 ): Promise<{ group: FindingGroup; differences: readonly ClockDifference[] }> {
   const differences: ClockDifference[] = [];
-  const looks = tokens.trusted.map(async (trusted): Promise<Finding[]> => {
+  const looks = tokens.trusted.filter(isKeyed).map(async (trusted): Promise<Finding[]> => {
     const { issuer, jwks } = trusted;
     if ("file" in jwks) return [good(`${issuer}: ${jwks.file} holds keys`)];
     const { origin } = new URL(jwks.url ?? issuer);

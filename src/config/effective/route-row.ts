@@ -23,6 +23,7 @@ export function routeRow(row: WrittenRoute): Route {
       ? {}
       : { networks: createNetworkRule(row) }),
     ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
+    ...(row.authorize === undefined ? {} : { authorize: row.authorize }),
     ...(row.assertion === true ? { assertion: true } : {}),
     ...(bodyBytes === undefined ? {} : { bodyBytes }),
   };

@@ -5,6 +5,7 @@ import type { PathProblem } from "../path-problem.ts";
 import { headerProblems } from "./header-rules.ts";
 import { foldedName } from "../../upstream/headers/header-names.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
+import { authorizationProblems } from "./authorization-rules.ts";
 import { assertionProblems } from "./assertion-rules.ts";
 import { probeProblems } from "./probe-rules.ts";
 import { routeProblems } from "./route-rules.ts";
@@ -30,6 +31,11 @@ export function ruleProblems(
       "is the same file as that of another entry",
     ),
     ...issuerProblems(configuration["tokens"]),
+    ...authorizationProblems(
+      configuration["authorization"],
+      configuration["routes"],
+      configuration["tokens"],
+    ),
     ...assertionProblems(configuration["tokens"], configuration["routes"]),
     ...versionProblems(configuration["version"], upstreams, env),
     ...identityProblems(configuration["identity"]),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { authorizationSection } from "./authorization-section.ts";
 import { corsSection } from "./cors-section.ts";
 import { identitySection, tokensSection, versionSection } from "./identity-sections.ts";
 import { sharedSection } from "./shared-section.ts";
@@ -23,6 +24,7 @@ function fileSchema(directory: string) {
       .exactOptional()
       .describe("Requests of scripts from other origins; default: none"),
     networks: networksSection(),
+    authorization: authorizationSection(directory),
     routes: routesSection(),
     upstreams: upstreamsSection(directory),
     log: logSection(),

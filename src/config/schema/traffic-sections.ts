@@ -3,6 +3,7 @@ import { z } from "zod";
 import { accessKeys } from "./access-keys.ts";
 import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
 import { routeAssertion } from "./assertion-section.ts";
+import { routeAuthorize } from "./authorization-section.ts";
 import { headerKeys } from "./header-fields.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
 import { concurrency, matchedHeaders, networkKeys, routeTimeouts } from "./route-keys.ts";
@@ -58,6 +59,7 @@ function route() {
       ...headerKeys(),
       timeouts: routeTimeouts(),
       concurrency: concurrency(),
+      authorize: routeAuthorize(),
       assertion: routeAssertion(),
     })
     .transform(({ path, exact, ...rest }) =>

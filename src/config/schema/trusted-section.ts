@@ -1,33 +1,16 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import { isSafeRemoteUrl, SAFE_REMOTE_URL } from "../../lib/http/safe-remote-url.ts";
+import { isSafeRemoteUrl } from "../../lib/http/safe-remote-url.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-issuer.ts";
 import { audience, claimsOfIssuer } from "./claims-of-issuer.ts";
 import { duration, filePath, text } from "./fields.ts";
+import { remoteAccess, remoteUrl } from "./remote-fields.ts";
+import { introspection, tokenReview } from "./remote-issuers.ts";
 
 /** The part of `tokens` about other issuers. */
 
 const ONE_WEEK = 7 * 24 * 3_600_000;
-
-/** An address whose answers are trusted. */
-function remoteUrl() {
-  return text()
-    .refine((url) => !url.includes("#"), "must have no fragment: what is behind # is never sent")
-    .refine((url) => url.includes("#") || isSafeRemoteUrl(url), SAFE_REMOTE_URL);
-}
-
-/** What is needed to ask a server, besides its address. */
-function remoteAccess(directory: string) {
-  return {
-    caFile: filePath(directory, { readAgainBy: "reader" })
-      .exactOptional()
-      .describe("Authorities that its certificate may come from, instead of Node's; PEM"),
-    tokenFile: filePath(directory, { readAgainBy: "request" })
-      .exactOptional()
-      .describe("Bearer token to show to it; read again when it changes"),
-  };
-}
 
 function jwks(directory: string) {
   const source = z.strictObject({
@@ -55,47 +38,112 @@ function jwks(directory: string) {
 
 /** An issuer other than Sallyport whose tokens are accepted. */
 export function trusted(directory: string) {
-  return z
-    .strictObject({
-      issuer: text().describe("Expected iss of the tokens, exactly"),
-      audience: audience(),
-      discovery: z
-        .boolean()
-        .default(false)
-        .describe(
-          "Whether its key set is found by /.well-known/openid-configuration of the issuer",
-        ),
-      jwks: jwks(directory)
-        .exactOptional()
-        .describe("Their key set: a URL, { url } or { file }; with discovery, without either"),
-      algorithms: z
-        .array(z.enum(ASYMMETRIC_ALGORITHMS))
-        .min(1)
-        .describe("Accepted signature algorithms; none with a shared secret"),
-      clockSkew: duration({ min: 0, max: 600_000 })
-        .prefault("60s")
-        .describe("Tolerated difference of the issuer's clock"),
-      ...claimsOfIssuer(),
-    })
-    .transform(({ discovery, jwks: written = {}, ...rest }, context) => {
-      const source = keySetIn(written, discovery, rest.issuer);
-      if (typeof source !== "string") return { ...rest, jwks: source };
-      const path = Object.keys(written).length === 0 ? [] : ["jwks"];
-      context.issues.push({ code: "custom", message: source, input: {}, path });
-      return z.NEVER;
-    });
+  return writtenIssuer(directory).transform(issuerOf);
 }
 
-type Written = KeySetAddress & { readonly file?: string };
+function writtenIssuer(directory: string) {
+  return z.strictObject({
+    issuer: text().describe(
+      "Expected iss of the tokens, exactly; with introspection and tokenReview, a name for their issuer",
+    ),
+    audience: audience().exactOptional(),
+    discovery: z
+      .boolean()
+      .default(false)
+      .describe("Whether its key set is found by /.well-known/openid-configuration of the issuer"),
+    jwks: jwks(directory)
+      .exactOptional()
+      .describe("Their key set: a URL, { url } or { file }; with discovery, without either"),
+    algorithms: z
+      .array(z.enum(ASYMMETRIC_ALGORITHMS))
+      .min(1)
+      .exactOptional()
+      .describe("Accepted signature algorithms; none with a shared secret"),
+    introspection: introspection(directory),
+    tokenReview: tokenReview(directory),
+    clockSkew: duration({ min: 0, max: 600_000 })
+      .prefault("60s")
+      .describe("Tolerated difference of the issuer's clock"),
+    ...claimsOfIssuer(),
+  });
+}
+
+type Written = z.output<ReturnType<typeof writtenIssuer>>;
+type Common = Pick<Written, "issuer" | "clockSkew" | "claims">;
+
+/** An issuer whose keys verify its tokens. */
+interface KeyedIssuer
+  extends
+    Common,
+    Pick<Written, "types" | "maxLifetime">,
+    Pick<TrustedIssuer, "audience" | "jwks" | "algorithms"> {
+  readonly introspection?: undefined;
+  readonly tokenReview?: undefined;
+}
+
+/** An issuer whose tokens another server is asked about. */
+type AskedIssuer = Common & {
+  readonly audience?: string | readonly string[];
+  readonly introspection?: Written["introspection"] | undefined;
+  readonly tokenReview?: Written["tokenReview"] | undefined;
+};
+
+function issuerOf(written: Written, context: z.RefinementCtx<Written>): KeyedIssuer | AskedIssuer {
+  const { introspection: asks, tokenReview: reviews, ...rest } = written;
+  if (asks === undefined && reviews === undefined) return keyedIssuer(rest, context);
+  const { issuer, clockSkew, claims, audience: wanted, ...others } = rest;
+  const { discovery, ...unfit } = others;
+  const misfits = [
+    ...Object.keys(unfit),
+    ...(discovery ? ["discovery"] : []),
+    ...(asks !== undefined && reviews !== undefined ? ["tokenReview"] : []),
+    ...(asks === undefined && wanted !== undefined ? ["audience"] : []),
+    ...(asks === undefined && claims !== undefined ? ["claims"] : []),
+  ];
+  for (const key of misfits) {
+    const message = `does not fit ${asks === undefined ? "tokenReview" : "introspection"}`;
+    context.issues.push({ code: "custom", message, input: written, path: [key] });
+  }
+  return {
+    ...{ issuer, clockSkew },
+    ...(claims === undefined ? {} : { claims }),
+    ...(wanted === undefined ? {} : { audience: wanted }),
+    ...(asks === undefined ? { tokenReview: reviews } : { introspection: asks }),
+  };
+}
+
+function keyedIssuer(
+  written: Omit<Written, "introspection" | "tokenReview">,
+  context: z.RefinementCtx<Written>,
+): KeyedIssuer {
+  const { discovery, jwks: source = {}, audience: wanted, algorithms, ...rest } = written;
+  const missing = (key: string): void =>
+    void context.issues.push({
+      ...{ code: "invalid_type", expected: "string", input: undefined, path: [key] },
+    });
+  if (wanted === undefined) missing("audience");
+  if (algorithms === undefined) missing("algorithms");
+  const keys = keySetIn(source, discovery, rest.issuer);
+  if (typeof keys === "string") {
+    const path = Object.keys(source).length === 0 ? [] : ["jwks"];
+    context.issues.push({ code: "custom", message: keys, input: {}, path });
+  }
+  if (wanted === undefined || algorithms === undefined || typeof keys === "string") return z.NEVER;
+  return { ...rest, audience: wanted, algorithms, jwks: keys };
+}
+
+type WrittenKeySet = KeySetAddress & { readonly file?: string };
 
 /** @returns the source of an issuer's keys, or what is wrong. */
 function keySetIn(
-  { file, ...address }: Written,
+  { file, ...address }: WrittenKeySet,
   discovery: boolean,
   issuer: string,
 ): TrustedIssuer["jwks"] | string {
   const sources = [discovery || undefined, address.url, file].filter((each) => each !== undefined);
-  if (sources.length !== 1) return "needs one of discovery: true, jwks.url and jwks.file";
+  if (sources.length !== 1) {
+    return "needs one of discovery: true, jwks.url, jwks.file, introspection and tokenReview";
+  }
   if (discovery && !isSafeRemoteUrl(issuer)) {
     return "can be discovered only if issuer is an https URL (http is for loopback alone)";
   }

@@ -35,6 +35,10 @@ export const ERRORS = {
   },
   network_denied: { status: 403, message: "Access to this resource is not allowed" },
   keys_unusable: { status: 503, message: "Authentication is not possible at the moment" },
+  authorization_unavailable: {
+    status: 503,
+    message: "Authorization is not possible at the moment",
+  },
 
   // Login.
   bad_credentials: { status: 401, message: "Invalid username or password" },

@@ -16,8 +16,12 @@ export interface Gate {
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   readonly tokens: TokenVerifier;
   findRoute(request: GateRequest): Route | undefined;
-  /** @throws GateError `unauthenticated`, `no_route` or `forbidden`. */
-  authorize(request: GateRequest, route: Route | undefined, identity: Identity | undefined): Permit;
+  /** @throws GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`, at once or by the promise. */
+  authorize(
+    request: GateRequest,
+    route: Route | undefined,
+    identity: Identity | undefined,
+  ): Permit | Promise<Permit>;
   /** Permits, as anonymous, a request that would be refused, on a route in monitor mode. Throws for any other route. */
   letPass(request: GateRequest, route: Route): Permit;
   readonly forwarder: Forwarder;

@@ -4,7 +4,7 @@ import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
 export const AUTH_REASONS = [
   ...(["ok", "missing", "multiple", "forbidden", "network_denied", "cross_site"] as const),
   ...TOKEN_REFUSAL_REASONS,
-  ...(["rate_limited", "keys_unusable"] as const),
+  ...(["rate_limited", "keys_unusable", "authorization_unavailable"] as const),
 ] as const;
 export type AuthReason = (typeof AUTH_REASONS)[number];
 export const isAuthReason = oneOf(AUTH_REASONS);
@@ -53,6 +53,7 @@ export const REFUSAL_REASONS = [
   "concurrency_limited",
   "upstream_busy",
   "keys_unusable",
+  "authorization_unavailable",
   "connections",
   "connections_per_address",
   "pipelined",

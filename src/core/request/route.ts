@@ -1,3 +1,4 @@
+import type { Authorizer } from "./authorizer.ts";
 import type { HeaderModifier } from "./header-modifier.ts";
 import type { ClaimScalar } from "./identity.ts";
 import type { ConcurrencyLimit } from "./concurrency.ts";
@@ -77,6 +78,10 @@ export interface Route {
   readonly hostHeader?: "target" | { readonly fixed: string };
   readonly requestHeaders?: HeaderModifier;
   readonly responseHeaders?: HeaderModifier;
+  /** Who else is asked whether the caller may, by name. */
+  readonly authorize?: string;
+  /** The same, ready to be asked. */
+  readonly authorizer?: Authorizer;
   /** Whether the backend gets a signed assertion about the caller. */
   readonly assertion?: boolean;
 }

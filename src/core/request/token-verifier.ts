@@ -16,6 +16,7 @@ export const TOKEN_REFUSAL_REASONS = [
   "lifetime",
   "type",
   "revoked",
+  "inactive",
 ] as const;
 export type TokenRefusalReason = (typeof TOKEN_REFUSAL_REASONS)[number];
 

@@ -1,11 +1,13 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client";
 import type { Observer } from "../../core/observer.ts";
+import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { connectionMetrics } from "./connection-metrics.ts";
 import { externalCounter, type DefineMetric } from "./counters.ts";
 import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
 import { loginMetrics } from "./login-metrics.ts";
 import { openMetrics } from "./open-metrics.ts";
+import { remoteMetrics } from "./remote-metrics.ts";
 import { requestMetrics } from "./request-metrics.ts";
 import { streamMetrics } from "./stream-metrics.ts";
 import { sharedStateMetrics } from "./shared-state-metrics.ts";
@@ -18,6 +20,8 @@ export interface MetricsOptions {
   readonly upstreams: readonly string[];
   /** Names of the user stores. */
   readonly stores?: readonly string[];
+  /** What other servers are asked; left out, nothing. */
+  readonly checks?: readonly RemoteCheckName[];
   readonly version: string;
   readonly clock?: Clock;
   /** Whether to expose the metrics of the process (`process_*`, `nodejs_*`); of several threads, only one does. */
@@ -28,8 +32,8 @@ export interface MetricsOptions {
 
 /** Counts what the observer reports, and exposes it to Prometheus. */
 export interface Metrics extends Observer, GaugeSetters {
-  /** Adds the routes, upstreams and user stores of a new configuration. The series of removed ones stay. */
-  add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores">): void;
+  /** Adds the routes, upstreams, user stores and checks of a new configuration. The series of removed ones stay. */
+  add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores" | "checks">): void;
   /** The sources of gauges that are kept elsewhere; each returns 0 until it is set. */
   readonly gauges: GaugeSources;
   /** The exposition in the format of `contentType`. */
@@ -61,16 +65,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   const { inFlight, addRoutes, exemplars, ...requests } = requestMetrics(define, options.routes);
   const gauges = unsetGauges();
-  externalCounter(
-    define("log_lines_dropped_total", "Log lines dropped because the reader was too slow."),
-    options.logLinesDropped ?? (() => 0),
-  );
+  showDroppedLines(define, options);
   const { addUpstreams, ...upstreams } = upstreamMetrics(define, options.upstreams, (upstream) =>
     gauges.upstreamLoad(upstream),
   );
   const { addStores, ...stores } = storeMetrics(define, options.stores ?? [], (store) =>
     gauges.storeState(store),
   );
+  const { addChecks, ...remote } = remoteMetrics(define, options.checks ?? []);
   const text = async (): Promise<string> =>
     (await ofProcess.metrics()) + (await registry.metrics());
   return {
@@ -81,10 +83,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...stores,
     ...streamMetrics(define),
     ...sharedStateMetrics(define, () => gauges.sharedState()),
+    ...remote,
     add(series) {
       addRoutes(series.routes);
       addUpstreams(series.upstreams);
       addStores(series.stores ?? []);
+      addChecks(series.checks ?? []);
     },
     ...registerGauges(define, {
       version: options.version,
@@ -112,6 +116,14 @@ function definingIn(registry: Registry): DefineMetric {
     help,
     labelNames,
   });
+}
+
+function showDroppedLines(
+  define: DefineMetric,
+  { logLinesDropped = () => 0 }: Pick<MetricsOptions, "logLinesDropped">,
+): void {
+  const help = "Log lines dropped because the reader was too slow.";
+  externalCounter(define("log_lines_dropped_total", help), logLinesDropped);
 }
 
 function processRegistry(options: Pick<MetricsOptions, "process">): Registry {

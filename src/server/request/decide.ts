@@ -1,16 +1,17 @@
 import type { IncomingMessage } from "node:http";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
-import { type ErrorCode, GateError } from "../../core/request/errors.ts";
+import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { Identity } from "../../core/request/identity.ts";
-import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
+import { type AuthReason, type AuthResult } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { RateVerdict } from "../../core/request/rate-limit.ts";
 import type { Route } from "../../core/request/route.ts";
 import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
 import { andThen } from "../../lib/async/and-then.ts";
+import { denialOf, undecidedOf } from "./denial.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
 import { opensWebSocket } from "./opens-websocket.ts";
 import { bearerToken, tokenIn } from "./request-token.ts";
@@ -44,7 +45,10 @@ export function decide(
   }
 }
 
-function admit(deciding: Deciding, verdict: TokenVerdict | undefined): Decision {
+function admit(
+  deciding: Deciding,
+  verdict: TokenVerdict | undefined,
+): Decision | Promise<Decision> {
   return deciding.admit(verdict);
 }
 
@@ -119,7 +123,7 @@ class Deciding implements Decision {
   }
 
   /** Decides about the caller. */
-  admit(verdict: TokenVerdict | undefined): Decision {
+  admit(verdict: TokenVerdict | undefined): Decision | Promise<Decision> {
     this.identity = verdict === undefined ? undefined : this.#accepted(verdict);
     const result = verdict === undefined ? "skipped" : "allowed";
     if (this.endpoint !== undefined) {
@@ -127,7 +131,9 @@ class Deciding implements Decision {
       return this.#decided(result, "ok");
     }
     const permit = this.#context.gate.authorize(this.request, this.route, this.identity);
-    return this.#let(permit, result, "ok");
+    return permit instanceof Promise
+      ? permit.then((later) => this.#let(later, result, "ok"))
+      : this.#let(permit, result, "ok");
   }
 
   /** Refuses the request, unless its route is in monitor mode and the refusal is about the caller. */
@@ -136,9 +142,10 @@ class Deciding implements Decision {
     if (error.code === "keys_unusable") this.tokenRefusal = { step: "key", reason: error.code };
     const { route } = this;
     const denial = denialOf(error);
-    if (route?.mode === "monitor" && (denial ?? this.tokenRefusal) !== undefined) {
+    const watched = denial ?? undecidedOf(error);
+    if (route?.mode === "monitor" && watched !== undefined) {
       const permit = this.#context.gate.letPass(this.request, route);
-      return this.#let(permit, "would_deny", denial ?? "keys_unusable");
+      return this.#let(permit, "would_deny", watched);
     }
     this.action = error;
     return denial === undefined ? this : this.#decided("denied", denial);
@@ -183,22 +190,6 @@ class Deciding implements Decision {
     this.reason = reason;
     return this;
   }
-}
-
-/** Errors that refuse the caller. */
-const DENIALS: ReadonlySet<string> = new Set([
-  ...([
-    "unauthenticated",
-    "invalid_token",
-    "forbidden",
-    "network_denied",
-    "cross_site",
-  ] satisfies ErrorCode[]),
-]);
-
-/** The reason to count if an error refuses the caller; undefined for any other error. */
-function denialOf({ code, reason }: GateError): AuthReason | undefined {
-  return DENIALS.has(code) && isAuthReason(reason) ? reason : undefined;
 }
 
 /** The path in another case, or with a suffix that some servers strip: a slash, an extension, a final dot, encoded blanks. */

@@ -79,7 +79,7 @@ async function verdictNow(
   if (!(action instanceof GateError) || !REFUSALS.has(action.code)) return undefined;
   if (decision.tokenRefusal?.reason !== "expired") return action;
   try {
-    return gate.authorize(request, decision.route, identity);
+    return await gate.authorize(request, decision.route, identity);
   } catch (error) {
     if (error instanceof GateError) return error;
     throw error;

@@ -48,6 +48,11 @@ export function readToken(
   return readHeader(header, payload, types);
 }
 
+/** Whether a token is no JWS by its form: not three parts joined by dots. */
+export function isOpaque(token: string): boolean {
+  return token.split(".", PARTS.length + 1).length !== PARTS.length;
+}
+
 /** What can be read of a token, its header and its claims. Nothing of it is proven, nor well formed. */
 export function readableParts(token: string): {
   readonly header: Readonly<Record<string, unknown>> | undefined;

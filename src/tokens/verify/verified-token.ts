@@ -7,21 +7,22 @@ import type { VerificationKey } from "../keys/key-set.ts";
 /** A token that was verified, and with which key. */
 export class VerifiedToken {
   readonly identity: Identity;
-  /** The key as it is known now. */
-  #key: VerificationKey;
+  /** The key as it is known now; undefined if another server has vouched for the token. */
+  #key: VerificationKey | undefined;
   /** Until when it is accepted, milliseconds since the epoch: its own end, or that of its key when that is earlier. */
   until: number;
   /** What is revoked was looked at in this version; NaN for never. */
   #judgedIn = NaN;
   #fault: TokenRefusal | undefined;
 
-  constructor(identity: Identity, key: VerificationKey) {
+  /** @param until when it is looked at again in any case, milliseconds since the epoch. */
+  constructor(identity: Identity, key: VerificationKey | undefined, until = Infinity) {
     this.identity = identity;
     this.#key = key;
-    this.until = Math.min(identity.acceptedUntil, key.until ?? Infinity);
+    this.until = Math.min(identity.acceptedUntil, key?.until ?? Infinity, until);
   }
 
-  get key(): VerificationKey {
+  get key(): VerificationKey | undefined {
     return this.#key;
   }
 
@@ -81,7 +82,7 @@ export function keepProven(
 ): void {
   // Thousands of tokens have few keys.
   const successors = new Map<VerificationKey, VerificationKey | undefined>();
-  const successorOf = ({ identity, key }: VerifiedToken): VerificationKey | undefined => {
+  const successorOf = (identity: Identity, key: VerificationKey): VerificationKey | undefined => {
     if (!successors.has(key)) {
       successors.set(
         key,
@@ -91,7 +92,9 @@ export function keepProven(
     return successors.get(key);
   };
   for (const [digest, token] of [...verified.entries()]) {
-    const key = successorOf(token);
+    // Another server has vouched for it: no key has.
+    if (token.key === undefined) continue;
+    const key = successorOf(token.identity, token.key);
     if (key === undefined) verified.delete(digest);
     else token.goOnWith(key);
   }

@@ -15,10 +15,13 @@ import type { Clock } from "../../lib/clock.ts";
 import { LoopBudget } from "../../lib/async/loop-budget.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { readClaims } from "./claims.ts";
-import { type KeySource, selectKey, type VerificationKey } from "../keys/key-set.ts";
+import type { VerificationKey } from "../keys/key-set.ts";
+import { findKey } from "./find-key.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/known-issuers.ts";
+import type { ObserveCheck, RemoteIssuer } from "../remote/remote-issuer.ts";
+import { type RemoteVerification, remoteVerificationOf } from "../remote/remote-verification.ts";
 import { isSignedWith } from "./signature.ts";
-import { readToken, typeFault, type UnverifiedToken } from "./token-text.ts";
+import { isOpaque, readToken, typeFault, type UnverifiedToken } from "./token-text.ts";
 import { bytesOf, keepProven, VerifiedToken } from "./verified-token.ts";
 
 export interface TokenVerifierOptions extends IssuerOptions {
@@ -38,6 +41,10 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly keysChanged?: (() => void) | undefined;
   /** What is revoked; left out, nothing is. */
   readonly revocations?: Revocations | undefined;
+  /** Issuers whose tokens other servers are asked about. */
+  readonly remote?: readonly RemoteIssuer[] | undefined;
+  /** Is told how these servers are asked. */
+  readonly observeCheck?: ObserveCheck | undefined;
 }
 
 /** Discarded as a whole when keys change. */
@@ -82,6 +89,7 @@ export class CachingTokenVerifier implements TokenVerifier {
   readonly #issuers: ReadonlyMap<string, KnownIssuer>;
   /** By the SHA-256 of the whole text: two tokens that differ in one character share nothing. */
   readonly #verified: LRUCache<string, VerifiedToken>;
+  readonly #remote: RemoteVerification | undefined;
   readonly #share: LoopBudget;
   readonly #revocations: Revocations;
   readonly #stopListening: () => void;
@@ -101,6 +109,7 @@ export class CachingTokenVerifier implements TokenVerifier {
     });
     this.#share = new LoopBudget(clock, SIGNATURES_MS);
     this.#issuers = knownIssuers(options, { clock, log, changed: () => this.#keysChanged() });
+    this.#remote = remoteVerificationOf(options);
     this.#types = [...this.#issuers.values()].flatMap(({ types }) => types ?? []);
     // The last token of a connection is not looked up, so each has to be looked up once.
     this.#stopListening = this.#revocations.onChange(() => {
@@ -138,6 +147,7 @@ export class CachingTokenVerifier implements TokenVerifier {
   close(): void {
     this.#stopListening();
     for (const { keys } of this.#issuers.values()) keys.close();
+    this.#remote?.close();
   }
 
   #keysChanged(): void {
@@ -159,10 +169,19 @@ export class CachingTokenVerifier implements TokenVerifier {
   #check(token: string, digest: string): TokenVerdict | Promise<TokenVerdict> {
     if (this.#generation.forged.has(digest)) return WRONG_SIGNATURE;
     const read = readToken(token, this.#types);
-    if ("reason" in read) return read;
+    if ("reason" in read) {
+      // A token that looks like ours, in another spelling, is shown to nobody.
+      return isOpaque(token) && this.#remote?.takes(true) === true
+        ? this.#askAbout(token, digest, this.#remote, true)
+        : read;
+    }
     const { iss } = read.payload;
     const issuer = typeof iss === "string" ? this.#issuers.get(iss) : undefined;
-    if (issuer === undefined) return UNKNOWN_ISSUER;
+    if (issuer === undefined) {
+      return this.#remote?.takes(false) === true
+        ? this.#askAbout(token, digest, this.#remote, false)
+        : UNKNOWN_ISSUER;
+    }
     const misused = typeFault(read, issuer.types);
     if (misused !== undefined) return { ...misused, expected: issuer };
     const { clock, needed } = this.#options;
@@ -175,6 +194,21 @@ export class CachingTokenVerifier implements TokenVerifier {
     if (found && this.#share.canRunNow)
       return this.#share.runNow(() => this.#prove(unverified, key));
     return this.#generation.underWay.run(digest, () => this.#proveLater(unverified, !found));
+  }
+
+  #askAbout(
+    token: string,
+    digest: string,
+    remote: RemoteVerification,
+    opaque: boolean,
+  ): Promise<TokenVerdict> {
+    return this.#generation.underWay.run(digest, async () => {
+      const found = await remote.verify(token, digest, opaque);
+      if ("reason" in found) return found;
+      const known = new VerifiedToken(mintIdentity(found.claims), undefined, found.until);
+      this.#verified.set(digest, known);
+      return known.verdict(this.#revocations);
+    });
   }
 
   /** Waits for its turn and takes the keys of that time. Fetches new keys first if none was found. */
@@ -209,12 +243,4 @@ function newGeneration(): Generation {
     last: new WeakMap(),
     forged: new LRUCache({ max: MAX_FORGED }),
   };
-}
-
-function findKey(
-  keys: KeySource,
-  { kid, algorithm }: UnverifiedToken,
-): VerificationKey | "unknown_key" | "algorithm" | undefined {
-  const known = keys.current();
-  return known && selectKey(known, kid, algorithm);
 }

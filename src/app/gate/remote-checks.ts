@@ -1,0 +1,66 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Log } from "../../core/log.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { RemoteCheckName, RemoteCheckObserver } from "../../core/remote-check.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { AuthorizationSettings } from "../../policy/remote/authorizer-kinds.ts";
+
+/** How long an outage lasts before it is logged again, in milliseconds. */
+const REMIND_MS = 600_000;
+
+/** Counts what a check says, and logs when an outage begins, every ten minutes, and when it ends. */
+export function observeCheck(
+  { kind, name }: RemoteCheckName,
+  {
+    observer,
+    log,
+    clock,
+  }: { readonly observer: Observer; readonly log: Log; readonly clock: Clock },
+): RemoteCheckObserver {
+  let failures = 0;
+  let toldAt = -Infinity;
+  const check = { kind, name };
+  return {
+    cached: () => observer.remoteChecked(check, "cached", undefined),
+    answered(allowed, seconds) {
+      observer.remoteChecked(check, allowed ? "allowed" : "denied", seconds);
+      if (failures > 0)
+        log.info("a remote check can be asked again", { ...check, attempts: failures });
+      failures = 0;
+    },
+    failed(reason, seconds) {
+      observer.remoteChecked(check, "unavailable", seconds);
+      failures += 1;
+      if (failures > 1 && clock.monotonic() - toldAt < REMIND_MS) return;
+      toldAt = clock.monotonic();
+      log.error("a remote check cannot be asked", { ...check, reason, attempts: failures });
+    },
+  };
+}
+
+/** The checks of a configuration, as metrics name them. */
+export function checksIn({ authorization, tokens }: Configuration): RemoteCheckName[] {
+  return [
+    ...tokens.trusted.flatMap((each): RemoteCheckName[] => {
+      if (each.introspection !== undefined) return [{ kind: "introspection", name: each.issuer }];
+      return each.tokenReview === undefined ? [] : [{ kind: "tokenReview", name: each.issuer }];
+    }),
+    ...Object.entries(authorization).map(([name, { kind }]) => ({ kind, name })),
+  ];
+}
+
+/** The settings of the entries of `authorization`, with the issuers whose subjects are users of the cluster. */
+export function authorizationOf({
+  authorization,
+  tokens,
+}: Configuration): ReadonlyMap<string, AuthorizationSettings> {
+  const reviewed = tokens.trusted
+    .filter(({ tokenReview }) => tokenReview !== undefined)
+    .map(({ issuer }) => issuer);
+  return new Map(
+    Object.entries(authorization).map(([name, settings]) => [
+      name,
+      settings.kind === "http" ? settings : { ...settings, issuers: settings.issuers ?? reviewed },
+    ]),
+  );
+}

@@ -1,0 +1,69 @@
+import { z } from "zod";
+import { isRequestValue } from "../../policy/remote/request-template.ts";
+import { NAME, text } from "./fields.ts";
+import { apiServer, onError, remoteAccess, remoteTimes, remoteUrl } from "./remote-fields.ts";
+
+const REFERENCE = /\$\{([^}]*)\}/g;
+
+function attribute() {
+  return z
+    .string()
+    .refine((value) => !/\p{Cc}/u.test(value), "must not hold control characters")
+    .refine(
+      (value) => [...value.matchAll(REFERENCE)].every(([, word = ""]) => isRequestValue(word)),
+      "holds a ${…} that is neither ${query:NAME} nor ${header:NAME}",
+    )
+    .exactOptional();
+}
+
+function resource() {
+  return z
+    .strictObject({
+      group: attribute().describe("API group; empty for the core group"),
+      version: attribute().describe("Version of the API"),
+      resource: attribute().describe("Resource, in the plural"),
+      subresource: attribute().describe("Subresource"),
+      namespace: attribute().describe(
+        "Namespace; may hold ${query:NAME} and ${header:NAME}, like all of them",
+      ),
+      name: attribute().describe("Name of the object"),
+    })
+    .exactOptional()
+    .describe("What the caller must be allowed to use; default: the path of the request");
+}
+
+/** Who else is asked whether a caller may. */
+export function authorizationSection(directory: string) {
+  const subjectAccessReview = z.strictObject({
+    kind: z.literal("subjectAccessReview").describe("Asks RBAC of Kubernetes"),
+    apiServer: apiServer(),
+    ...remoteAccess(directory),
+    issuers: z
+      .array(text())
+      .min(1)
+      .exactOptional()
+      .describe("Issuers whose subjects are users of the cluster; default: those with tokenReview"),
+    resource: resource(),
+    ...remoteTimes({ timeout: "2s", cache: "30s", of: "Kubernetes" }),
+    onError: onError(),
+  });
+  const http = z.strictObject({
+    kind: z.literal("http").describe("Asks an HTTP server, such as Open Policy Agent"),
+    url: remoteUrl().describe("Address that is sent { method, path, host, subject, groups, … }"),
+    ...remoteAccess(directory),
+    ...remoteTimes({ timeout: "500ms", cache: "0s", of: "another" }),
+    onError: onError(),
+  });
+  const names = z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -");
+  return z
+    .record(names, z.discriminatedUnion("kind", [subjectAccessReview, http]))
+    .default({})
+    .describe("Servers that decide about callers, by name, for routes with authorize");
+}
+
+/** The key of a route. */
+export function routeAuthorize() {
+  return text()
+    .exactOptional()
+    .describe("Name of the entry in authorization that is asked after require (403)");
+}

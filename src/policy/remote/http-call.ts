@@ -1,0 +1,58 @@
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Identity } from "../../core/request/identity.ts";
+import { RereadFile } from "../../lib/files/reread-file.ts";
+import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import type { AuthorizationKind } from "./remote-authorizer.ts";
+
+export interface HttpCallSettings {
+  readonly url: string;
+  readonly caFile?: string;
+  readonly tokenFile?: string;
+}
+
+const CONNECTIONS = 32;
+/** Of the answer only the status counts. */
+const LARGEST_ANSWER = 65_536;
+
+/** Asks any HTTP server: 2xx allows, 4xx refuses, and everything else is no answer. */
+export class HttpCall implements AuthorizationKind {
+  readonly #url: string;
+  readonly #client: RemoteClient;
+  readonly #token: RereadFile | undefined;
+
+  constructor({ url, caFile, tokenFile }: HttpCallSettings) {
+    this.#url = url;
+    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
+  }
+
+  /** The path is that which the routes are matched with; the query is not sent, since it may hold secrets. */
+  questions({ method, matchPath: path, host, client }: GateRequest, identity: Identity): string[] {
+    const { subject, groups, issuer, scopes, claims } = identity;
+    const caller = { subject, groups, issuer, scopes, claims: Object.fromEntries(claims ?? []) };
+    return [JSON.stringify({ method, path, host, client, ...caller })];
+  }
+
+  async ask(body: string, signal: AbortSignal): Promise<boolean> {
+    const token = await this.#token?.text();
+    const { status } = await this.#client.ask(
+      {
+        method: "POST",
+        url: this.#url,
+        headers: {
+          ...{ accept: "application/json", "content-type": "application/json" },
+          ...(token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }),
+        },
+        body,
+      },
+      signal,
+    );
+    if (status >= 200 && status < 300) return true;
+    if (status >= 400 && status < 500 && status !== 408 && status !== 429) return false;
+    throw new RemoteError(`status ${status}`);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}

@@ -1,0 +1,87 @@
+import type { GateRequest } from "../../core/request/gate-request.ts";
+
+/**
+ * Values that a request brings along, for what another server is asked about it: `${query:namespace}`,
+ * `${header:X-Namespace}`. A parameter or header that is there several times has several values, and the caller must be
+ * allowed all of them, since nobody knows which one the backend reads.
+ */
+
+const REFERENCE = /\$\{(query|header):([^}]+)\}/g;
+/** More combinations of values than this are refused: a client chooses how many there are. */
+const MAX_COMBINATIONS = 16;
+const LONGEST_VALUE = 253;
+const CONTROL = /\p{Cc}/u;
+
+/** Whether `${word}` refers to a value of the request. */
+export function isRequestValue(word: string): boolean {
+  return /^(?:query|header):[^}\s]+$/.test(word);
+}
+
+/** Texts with references, prepared once. */
+export class RequestTemplate {
+  readonly #texts: Readonly<Record<string, string>>;
+  /** The references, each once. */
+  readonly #references: readonly (readonly [all: string, kind: string, name: string])[];
+
+  constructor(texts: Readonly<Record<string, string>>) {
+    this.#texts = texts;
+    const found = Object.values(texts).flatMap((text) => [...text.matchAll(REFERENCE)]);
+    const references = found.map(
+      ([all, kind = "", name = ""]) => [all, [all, kind, name]] as const,
+    );
+    this.#references = [...new Map(references).values()];
+  }
+
+  /** Returns the texts for every combination of values; undefined if one is missing, or cannot be told. */
+  render(request: GateRequest): Record<string, string>[] | undefined {
+    let combinations: Record<string, string>[] = [this.#texts];
+    for (const [all, kind, name] of this.#references) {
+      const values = kind === "query" ? queryValues(request, name) : headerValues(request, name);
+      if (!areUsable(values)) return undefined;
+      combinations = combinations.flatMap((texts) =>
+        [...new Set(values)].map((value) => replaced(texts, all, value)),
+      );
+      if (combinations.length > MAX_COMBINATIONS) return undefined;
+    }
+    return combinations;
+  }
+}
+
+function areUsable(values: readonly string[] | undefined): values is readonly string[] {
+  return (
+    values !== undefined &&
+    values.length > 0 &&
+    values.length <= MAX_COMBINATIONS &&
+    values.every((value) => value !== "" && value.length <= LONGEST_VALUE && !CONTROL.test(value))
+  );
+}
+
+function replaced(
+  texts: Record<string, string>,
+  all: string,
+  value: string,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(texts).map(([key, text]) => [key, text.replaceAll(all, () => value)]),
+  );
+}
+
+/** The values of a parameter; undefined for a query that some servers take apart at another character. */
+function queryValues({ query }: GateRequest, name: string): string[] | undefined {
+  if (query.includes(";")) return undefined;
+  return new URLSearchParams(query).getAll(name);
+}
+
+/** The values of a header under every spelling that a backend could read as the same name. */
+function headerValues({ rawHeaders }: GateRequest, name: string): string[] {
+  const wanted = folded(name);
+  const values: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (folded(rawHeaders[i] ?? "") === wanted) values.push(rawHeaders[i + 1] ?? "");
+  }
+  return values;
+}
+
+function folded(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
+}

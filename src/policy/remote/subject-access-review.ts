@@ -1,0 +1,96 @@
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Identity } from "../../core/request/identity.ts";
+import { RereadFile } from "../../lib/files/reread-file.ts";
+import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import type { AuthorizationKind } from "./remote-authorizer.ts";
+import { RequestTemplate } from "./request-template.ts";
+
+export interface SubjectAccessReviewSettings {
+  readonly apiServer: string;
+  readonly caFile?: string;
+  readonly tokenFile?: string;
+  /** The issuers whose subjects and groups are those of the cluster. */
+  readonly issuers: readonly string[];
+  /** Left out, the path of the request is asked about. */
+  readonly resource?: Readonly<Record<string, string>>;
+}
+
+const PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+const CONNECTIONS = 16;
+const LARGEST_ANSWER = 65_536;
+
+/** What the methods of HTTP are called in Kubernetes; any other needs a right to everything, as with kube-rbac-proxy. */
+const VERBS: Readonly<Record<string, string>> = {
+  ...{ GET: "get", HEAD: "get", POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" },
+};
+
+/** Asks the API server of Kubernetes whether its RBAC (or whatever authorizes there) allows a request. */
+export class SubjectAccessReview implements AuthorizationKind {
+  readonly #settings: SubjectAccessReviewSettings;
+  readonly #client: RemoteClient;
+  readonly #token: RereadFile | undefined;
+  readonly #resource: RequestTemplate | undefined;
+
+  constructor(settings: SubjectAccessReviewSettings) {
+    const { caFile, tokenFile, resource } = settings;
+    this.#settings = settings;
+    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
+    this.#resource = resource && new RequestTemplate(resource);
+  }
+
+  questions(request: GateRequest, identity: Identity): readonly string[] | undefined {
+    const { subject: user, groups, issuer } = identity;
+    // The same name from another issuer is somebody else.
+    if (!this.#settings.issuers.includes(issuer)) return undefined;
+    const verb = VERBS[request.method] ?? "*";
+    const asked =
+      this.#resource === undefined
+        ? [{ nonResourceAttributes: { path: request.matchPath, verb } }]
+        : this.#resource.render(request)?.map((resourceAttributes) => ({
+            resourceAttributes: { ...resourceAttributes, verb },
+          }));
+    return asked?.map((attributes) =>
+      JSON.stringify({
+        ...{ apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview" },
+        spec: { user, groups, ...attributes },
+      }),
+    );
+  }
+
+  async ask(body: string, signal: AbortSignal): Promise<boolean> {
+    const token = await this.#token?.text();
+    const { status, text } = await this.#client.ask(
+      {
+        method: "POST",
+        url: `${this.#settings.apiServer.replace(/\/$/, "")}${PATH}`,
+        headers: {
+          ...{ accept: "application/json", "content-type": "application/json" },
+          ...(token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }),
+        },
+        body,
+      },
+      signal,
+    );
+    if (status !== 200 && status !== 201) throw new RemoteError(`status ${status}`);
+    return isAllowed(text);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+function isAllowed(text: string): boolean {
+  try {
+    const review = parseStrictJson(text);
+    const status = isJsonObject(review) ? review["status"] : undefined;
+    if (isJsonObject(status) && typeof status["allowed"] === "boolean") {
+      return status["allowed"] && status["denied"] !== true;
+    }
+  } catch {
+    // The message of JSON.parse quotes the text.
+  }
+  throw new RemoteError("the answer is no SubjectAccessReview");
+}

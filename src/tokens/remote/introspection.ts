@@ -1,0 +1,66 @@
+import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
+import type { IntrospectionSettings } from "./remote-issuer.ts";
+
+const CONNECTIONS = 16;
+const LARGEST_ANSWER = 65_536;
+
+/** Token introspection (RFC 7662). */
+export class Introspection implements RemoteTokenCheck {
+  readonly #url: string;
+  readonly #authorization: string;
+  readonly #client: RemoteClient;
+
+  constructor({ url, clientId, clientSecret, caFile }: IntrospectionSettings) {
+    this.#url = url;
+    // Both are encoded as in a form first (RFC 6749 §2.3.1).
+    const pair = [clientId, clientSecret].map(formEncoded).join(":");
+    this.#authorization = `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
+    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+  }
+
+  async ask(token: string, signal: AbortSignal): Promise<RemoteClaims | undefined> {
+    const { status, text } = await this.#client.ask(
+      {
+        method: "POST",
+        url: this.#url,
+        headers: {
+          ...{ accept: "application/json", authorization: this.#authorization },
+          "content-type": "application/x-www-form-urlencoded",
+        },
+        body: new URLSearchParams({ token, token_type_hint: "access_token" }).toString(),
+      },
+      signal,
+    );
+    if (status !== 200) throw new RemoteError(`status ${status}`);
+    return claimsIn(text);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+function formEncoded(text: string): string {
+  return new URLSearchParams([["", text]]).toString().slice(1);
+}
+
+/** The claims of an active bearer token. One that is bound to a key (RFC 8705, RFC 9449) is none: nobody checks the key. */
+function claimsIn(text: string): RemoteClaims | undefined {
+  const answer = objectIn(text);
+  const { active, token_type: type, cnf } = answer;
+  if (typeof active !== "boolean") throw new RemoteError("the answer is no introspection");
+  const bearer = type === undefined || (typeof type === "string" && /^bearer$/i.test(type));
+  return active && bearer && cnf === undefined ? answer : undefined;
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value = parseStrictJson(text);
+    if (isJsonObject(value)) return value;
+  } catch {
+    // The message of JSON.parse quotes the text.
+  }
+  throw new RemoteError("the answer is no introspection");
+}

@@ -1,0 +1,176 @@
+import { LRUCache } from "lru-cache";
+import type { RemoteCheckObserver } from "../../core/remote-check.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { IdentityClaims } from "../../core/request/identity.ts";
+import type {
+  Expectations,
+  NeededClaims,
+  TokenRefusal,
+} from "../../core/request/token-verifier.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { RemoteError, remoteFailure } from "../../lib/http/remote-client.ts";
+import { readClaims } from "../verify/claims.ts";
+import { Introspection } from "./introspection.ts";
+import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
+import type { ObserveCheck, RemoteIssuer } from "./remote-issuer.ts";
+import { TokenReview } from "./token-review.ts";
+
+export interface RemoteVerificationOptions {
+  readonly issuers: readonly RemoteIssuer[];
+  readonly needed?: NeededClaims | undefined;
+  readonly clock: Clock;
+  readonly observe: ObserveCheck;
+}
+
+interface Asked extends Expectations {
+  readonly name: string;
+  /** Whether it is asked about tokens that are no JWT only. */
+  readonly opaqueOnly: boolean;
+  readonly check: RemoteTokenCheck;
+  readonly timeout: number;
+  readonly cache: number;
+  readonly anyAudience: boolean;
+  readonly observer: RemoteCheckObserver;
+}
+
+/** A caller that another server has vouched for. */
+export interface Vouched {
+  readonly claims: IdentityClaims;
+  /** Until when nobody is asked again, in milliseconds since the epoch. */
+  readonly until: number;
+}
+
+/** RFC 6750 §2.1. */
+const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
+/** The life of what a token without an end opens, in seconds: a WebSocket say. The token itself is asked about again before. */
+const ASSUMED_LIFE_S = 3_600;
+const ANY_AUDIENCE = "*";
+/** Refused tokens that are remembered, and for how long at most. Each takes some 200 bytes. */
+const MAX_REFUSED = 10_000;
+const LONGEST_REFUSAL_MS = 5_000;
+/** Questions that may be under way. Behind a slow server, more of them would only fill memory. */
+const MAX_UNDER_WAY = 256;
+
+const INACTIVE: TokenRefusal = { step: "signature", reason: "inactive" };
+const NOT_B64: TokenRefusal = {
+  ...{ step: "form", reason: "malformed" },
+  detail: "it holds characters that no token has",
+};
+
+/** Verifies tokens by asking other servers about them. */
+export class RemoteVerification {
+  readonly #clock: Clock;
+  readonly #needed: NeededClaims | undefined;
+  readonly #asked: readonly Asked[];
+  readonly #refused = new LRUCache<string, number>({ max: MAX_REFUSED });
+  #asking = 0;
+
+  constructor({ issuers, needed, clock, observe }: RemoteVerificationOptions) {
+    this.#clock = clock;
+    this.#needed = needed;
+    this.#asked = issuers.flatMap((each) => askedOf(each, observe) ?? []);
+  }
+
+  /** Whether anybody can be asked about a token that no key verifies. */
+  takes(opaque: boolean): boolean {
+    return this.#asked.some(({ opaqueOnly }) => opaque || !opaqueOnly);
+  }
+
+  /**
+   * Asks one server after the other until one knows the token.
+   *
+   * @throws GateError `keys_unusable` if none accepts it and one could not be asked.
+   */
+  async verify(token: string, digest: string, opaque: boolean): Promise<Vouched | TokenRefusal> {
+    if (!B64TOKEN.test(token)) return NOT_B64;
+    if (this.#clock.monotonic() < (this.#refused.get(digest) ?? -Infinity)) return INACTIVE;
+    let refusal = INACTIVE;
+    let unavailable = false;
+    let forMs = LONGEST_REFUSAL_MS;
+    for (const asked of this.#asked) {
+      if (asked.opaqueOnly && !opaque) continue;
+      forMs = Math.min(forMs, asked.cache);
+      const found = await this.#askOne(asked, token);
+      if (found === "unavailable") unavailable = true;
+      else if ("claims" in found) return found;
+      else if (found.reason !== "inactive") refusal = found;
+    }
+    if (unavailable) throw new GateError("keys_unusable", { retryAfter: 1 });
+    if (forMs > 0) this.#refused.set(digest, this.#clock.monotonic() + forMs);
+    return refusal;
+  }
+
+  close(): void {
+    for (const { check } of this.#asked) check.close();
+  }
+
+  async #askOne(asked: Asked, token: string): Promise<Vouched | TokenRefusal | "unavailable"> {
+    const { check, timeout, observer } = asked;
+    const began = this.#clock.monotonic();
+    const seconds = (): number => (this.#clock.monotonic() - began) / 1000;
+    this.#asking += 1;
+    try {
+      if (this.#asking > MAX_UNDER_WAY) throw new RemoteError("too many questions at once");
+      const found = await check.ask(token, AbortSignal.timeout(timeout));
+      observer.answered(found !== undefined, seconds());
+      return found === undefined ? INACTIVE : this.#read(found, asked);
+    } catch (error) {
+      observer.failed(remoteFailure(error), seconds());
+      return "unavailable";
+    } finally {
+      this.#asking -= 1;
+    }
+  }
+
+  #read(found: RemoteClaims, asked: Asked): Vouched | TokenRefusal {
+    const now = this.#clock.now();
+    const payload = {
+      exp: Math.floor(now / 1000) + ASSUMED_LIFE_S,
+      ...found,
+      ...(asked.anyAudience ? { aud: ANY_AUDIENCE } : {}),
+    };
+    const claims = readClaims(payload, asked.name, asked, now, this.#needed);
+    if (typeof claims === "string") return { step: "claims", reason: claims, expected: asked };
+    return { claims, until: Math.min(claims.acceptedUntil, now + asked.cache) };
+  }
+}
+
+function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
+  const { issuer, audience, clockSkewMs, claims, introspection, tokenReview } = each;
+  const expected = {
+    ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
+    audiences: audience === undefined ? [ANY_AUDIENCE] : [audience].flat(),
+    anyAudience: audience === undefined,
+  };
+  if (introspection !== undefined) {
+    const { timeout, cache } = introspection;
+    const check = new Introspection(introspection);
+    const observer = observe("introspection", issuer);
+    return { ...expected, opaqueOnly: true, check, timeout, cache, observer };
+  }
+  if (tokenReview === undefined) return undefined;
+  const { timeout, cache } = tokenReview;
+  const check = new TokenReview(tokenReview);
+  const observer = observe("tokenReview", issuer);
+  // The API server has looked at the audiences.
+  return {
+    ...{ ...expected, audiences: [ANY_AUDIENCE], anyAudience: true, opaqueOnly: false },
+    ...{ check, timeout, cache, observer },
+  };
+}
+
+/** Opens what asks other servers about tokens; undefined if nobody is asked. */
+export function remoteVerificationOf({
+  remote: issuers = [],
+  observeCheck: observe,
+  needed,
+  clock,
+}: {
+  readonly remote?: readonly RemoteIssuer[] | undefined;
+  readonly observeCheck?: ObserveCheck | undefined;
+  readonly needed?: NeededClaims | undefined;
+  readonly clock: Clock;
+}): RemoteVerification | undefined {
+  if (issuers.length === 0 || observe === undefined) return undefined;
+  return new RemoteVerification({ issuers, observe, needed, clock });
+}

@@ -1,0 +1,90 @@
+import { RereadFile } from "../../lib/files/reread-file.ts";
+import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { readableParts } from "../verify/token-text.ts";
+import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
+import type { TokenReviewSettings } from "./remote-issuer.ts";
+
+const PATH = "/apis/authentication.k8s.io/v1/tokenreviews";
+const CONNECTIONS = 16;
+const LARGEST_ANSWER = 65_536;
+
+/** Asks the API server of Kubernetes who a token is of. */
+export class TokenReview implements RemoteTokenCheck {
+  readonly #settings: TokenReviewSettings;
+  readonly #client: RemoteClient;
+  readonly #own: RereadFile | undefined;
+
+  constructor(settings: TokenReviewSettings) {
+    const { caFile, tokenFile } = settings;
+    this.#settings = settings;
+    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#own = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
+  }
+
+  async ask(token: string, signal: AbortSignal): Promise<RemoteClaims | undefined> {
+    const { apiServer, audiences } = this.#settings;
+    const own = await this.#own?.text();
+    const { status, text } = await this.#client.ask(
+      {
+        method: "POST",
+        url: `${apiServer.replace(/\/$/, "")}${PATH}`,
+        headers: {
+          ...{ accept: "application/json", "content-type": "application/json" },
+          ...(own === undefined ? {} : { authorization: `Bearer ${own.trim()}` }),
+        },
+        body: JSON.stringify({
+          ...{ apiVersion: "authentication.k8s.io/v1", kind: "TokenReview" },
+          spec: { token, ...(audiences.length === 0 ? {} : { audiences }) },
+        }),
+      },
+      signal,
+    );
+    if (status !== 200 && status !== 201) throw new RemoteError(`status ${status}`);
+    return claimsIn(text, token, audiences);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+/**
+ * The caller as claims. An API server that knows no audiences names none: then the token is not for ours. A token that is
+ * a JWT has its end in itself, which the API server has verified.
+ */
+function claimsIn(
+  text: string,
+  token: string,
+  audiences: readonly string[],
+): RemoteClaims | undefined {
+  const status = objectAt(objectIn(text), "status");
+  if (status["authenticated"] !== true) return undefined;
+  const { audiences: aud } = status;
+  const meant = Array.isArray(aud) && audiences.some((each) => aud.includes(each));
+  if (audiences.length > 0 && !meant) return undefined;
+  const { username: sub, groups = [] } = objectAt(status, "user");
+  const { exp, jti, iat } = readableParts(token).claims ?? {};
+  return {
+    ...{ sub, groups },
+    ...(typeof exp === "number" ? { exp } : {}),
+    ...(typeof iat === "number" ? { iat } : {}),
+    ...(typeof jti === "string" ? { jti } : {}),
+  };
+}
+
+function objectAt(value: Record<string, unknown>, name: string): Record<string, unknown> {
+  const inner = value[name];
+  if (isJsonObject(inner)) return inner;
+  throw new RemoteError("the answer is no TokenReview");
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value = parseStrictJson(text);
+    if (isJsonObject(value)) return value;
+  } catch {
+    // The message of JSON.parse quotes the text.
+  }
+  throw new RemoteError("the answer is no TokenReview");
+}
