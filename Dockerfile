@@ -41,6 +41,8 @@ LABEL org.opencontainers.image.title="Sallyport" \
 WORKDIR /app
 COPY --from=build /src/dist ./dist
 COPY LICENSE ./
+# What messages point to.
+COPY docs ./docs
 # For `serve` and the health check.
 ENV SALLYPORT_CONFIG=/etc/sallyport/config.yaml
 # The C library returns freed memory to the system at once. By default it raises both thresholds to the size of the largest

@@ -20,6 +20,7 @@ import { checkUpstreams } from "./doctor/upstream-check.ts";
 import { checkStateServer } from "./doctor/state-server.ts";
 import { checkUserStores } from "./doctor/user-stores.ts";
 import { formatFrom } from "./terminal/format.ts";
+import { Pending, withProgress } from "./terminal/progress.ts";
 import { type Marks, marksFor } from "./terminal/marks.ts";
 
 const TIMEOUT = "5s";
@@ -42,7 +43,12 @@ ${CONFIGURATION_HELP}
     const format = formatFrom(flags.format, ["text", "json"]);
     const timeoutMs = durationFlag("timeout", flags.timeout ?? TIMEOUT, 1);
     const sources = configurationSources(flags, terminal);
-    const { groups, valid } = await examine(sources, timeoutMs);
+    const pending = new Pending();
+    const { groups, valid } = await withProgress(
+      terminal,
+      () => `waiting for ${String(pending)}`,
+      () => examine(sources, timeoutMs, pending),
+    );
     printGroups(groups, format, terminal);
     if (!valid) return EXIT.configuration;
     const ill = groups.some(({ findings }) => findings.some(({ result }) => result === "bad"));
@@ -53,11 +59,12 @@ ${CONFIGURATION_HELP}
 async function examine(
   sources: ConfigurationSources,
   timeoutMs: number,
+  pending: Pending,
 ): Promise<{ groups: readonly FindingGroup[]; valid: boolean }> {
   const nowMs = Date.now();
   let snapshot: Snapshot;
   try {
-    snapshot = await inspect(sources);
+    snapshot = await pending.add("the configuration", inspect(sources));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const findings = error.problems.map(({ file, line, column, message, hint }) =>
@@ -72,11 +79,11 @@ async function examine(
   const warnings = await startupWarnings(snapshot, nowMs);
   const reaching = { timeoutMs, nowMs };
   const [listeners, upstreams, keySets, userStores, stateServer] = await Promise.all([
-    checkListeners(configuration, timeoutMs),
-    checkUpstreams(upstreamsOf(configuration, files.text), reaching),
-    checkKeySets(configuration, reaching),
-    checkUserStores(snapshot, timeoutMs),
-    checkStateServer(snapshot, timeoutMs),
+    pending.add("listeners", checkListeners(configuration, timeoutMs)),
+    pending.add("upstreams", checkUpstreams(upstreamsOf(configuration, files.text), reaching)),
+    pending.add("key sets", checkKeySets(configuration, reaching)),
+    pending.add("user stores", checkUserStores(snapshot, timeoutMs)),
+    pending.add("the state server", checkStateServer(snapshot, timeoutMs)),
   ]);
   const groups = [
     fileFindings(warnings, sources.file),

@@ -1,9 +1,11 @@
 import { json } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
+import { formatDuration } from "../lib/text/duration.ts";
 import { request } from "../lib/http/node-http.ts";
 import { type AdminAddress, configuredAddress, givenAddress } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
+import { withProgress } from "./terminal/progress.ts";
 
 const PATH = "/-/drain";
 /** Timeout of one request, in milliseconds. */
@@ -42,15 +44,27 @@ ${CONFIGURATION_HELP}
     const limitMs = chosen ?? expectedMs(address);
     const deadline = performance.now() + limitMs;
     let state = await stateFrom(address.url, "POST");
-    while (state !== "drained") {
-      if (performance.now() > deadline) throw new Error(`still ${state} after ${limitMs} ms`);
-      await after(POLL_EVERY_MS);
-      state = await stateOrEnd(address.url);
-    }
+    const untilDrained = async (): Promise<void> => {
+      while (state !== "drained") {
+        if (performance.now() > deadline) throw new Error(`still ${state} after ${limitMs} ms`);
+        await after(POLL_EVERY_MS);
+        state = await stateOrEnd(address.url);
+      }
+    };
+    await withProgress(terminal, () => progressOf(state, address), untilDrained);
     terminal.out("drained\n");
     return EXIT.done;
   },
 };
+
+function progressOf(state: string, { configuration }: AdminAddress): string {
+  const drain = configuration?.server.drain;
+  const times =
+    drain === undefined
+      ? "server.drain.delay, then server.drain.timeout"
+      : `${formatDuration(drain.delay)} of server.drain.delay, then at most ${formatDuration(drain.timeout)}`;
+  return `${state}: waiting for running requests (${times})`;
+}
 
 function expectedMs({ configuration }: AdminAddress): number {
   if (configuration === undefined) return DEFAULT_TIMEOUT_MS;

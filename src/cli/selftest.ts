@@ -1,3 +1,4 @@
+import { withProgress } from "./terminal/progress.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
 import { runAllChecks } from "../selftest/all-checks.ts";
 import type { Result, Verdict } from "../selftest/check-result.ts";
@@ -36,10 +37,15 @@ requests. It sends the token to the deployment and never prints it.`,
   async run(args, terminal) {
     const options = readOptions(args);
     const results: Result[] = [];
-    await attack(options, terminal, (result) => {
+    const report = (result: Result): void => {
       results.push(result);
       if (options.format === "text") terminal.out(line(result));
-    });
+    };
+    await withProgress(
+      terminal,
+      () => `waiting for the check after ${results.at(-1)?.name ?? "the start"}`,
+      () => attack(options, terminal, report),
+    );
     const count = (verdict: Verdict): number =>
       results.filter((result) => result.verdict === verdict).length;
     terminal.out(

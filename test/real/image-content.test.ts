@@ -114,9 +114,9 @@ describe.skipIf(!mayChangeUser)("its content (skipped unless root: it is run as 
     await directory?.close();
   });
 
-  it("holds the bundle and the licences, no tools and no tests", async () => {
+  it("holds the bundle, the licences and the documents, no tools and no tests", async () => {
     const app = await readdir(join(root, "app"));
-    expect(app.toSorted()).toEqual(["LICENSE", "dist"]);
+    expect(app.toSorted()).toEqual(["LICENSE", "dist", "docs"]);
     const built = await readdir(join(root, "app/dist"), { recursive: true });
     expect(built).toContain("main.js");
     const others = built.filter((name) => !name.endsWith(".js"));

@@ -1,0 +1,73 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import type { Input } from "./inputs.ts";
+
+const run = promisify(execFile);
+
+interface Spdx {
+  readonly SPDXID: string;
+  readonly packages: object[];
+  readonly relationships: object[];
+  readonly creationInfo: object;
+  [field: string]: unknown;
+}
+
+/** The software bill of materials as SPDX: the libraries of the lock file, and what else is in the image. */
+export async function billOfMaterials(
+  repository: string,
+  inputs: readonly Input[],
+  created: string,
+): Promise<Spdx> {
+  const args = ["sbom", "--sbom-format=spdx", "--omit=dev", "--package-lock-only"];
+  const { stdout } = await run("npm", args, { cwd: repository, maxBuffer: 64 * 1024 ** 2 });
+  const ofLibraries: Spdx = JSON.parse(stdout);
+  const more = inputs.map(({ name, version, uri, sha256 }, index) => ({
+    ...{ name, versionInfo: version, downloadLocation: "NOASSERTION", filesAnalyzed: false },
+    SPDXID: `SPDXRef-Input-${index + 1}`,
+    checksums: [{ algorithm: "SHA256", checksumValue: sha256 }],
+    externalRefs: [
+      { referenceCategory: "PACKAGE-MANAGER", referenceType: "purl", referenceLocator: uri },
+    ],
+  }));
+  const relations = more.map(({ SPDXID }) => ({
+    ...{ spdxElementId: "SPDXRef-DOCUMENT", relatedSpdxElement: SPDXID },
+    relationshipType: "DESCRIBES",
+  }));
+  const { creationInfo } = ofLibraries;
+  return {
+    ...ofLibraries,
+    creationInfo: { ...creationInfo, created },
+    packages: [...ofLibraries.packages, ...more],
+    relationships: [...ofLibraries.relationships, ...relations],
+  };
+}
+
+/** The provenance of the image as an in-toto statement (SLSA 1.0): what it was made of, by which commit. Not signed. */
+export function provenance(about: {
+  readonly name: string;
+  readonly digest: string;
+  readonly revision: string;
+  readonly platforms: readonly string[];
+  readonly lockFile: string;
+  readonly inputs: readonly Input[];
+}): object {
+  const { name, digest, revision, platforms, lockFile, inputs } = about;
+  return {
+    _type: "https://in-toto.io/Statement/v1",
+    subject: [{ name, digest: { sha256: digest.replace("sha256:", "") } }],
+    predicateType: "https://slsa.dev/provenance/v1",
+    predicate: {
+      buildDefinition: {
+        buildType: "urn:sallyport:npm-run-image:v1",
+        externalParameters: { platforms },
+        internalParameters: { node: process.versions.node },
+        resolvedDependencies: [
+          { name: "source", digest: { gitCommit: revision } },
+          { name: "package-lock.json", digest: { sha256: lockFile } },
+          ...inputs.map(({ name, uri, sha256 }) => ({ name, uri, digest: { sha256 } })),
+        ],
+      },
+      runDetails: { builder: { id: "urn:sallyport:npm-run-image" } },
+    },
+  };
+}
