@@ -1,5 +1,6 @@
 import type { Metrics } from "../observe/metrics/metrics.ts";
 import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
+import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { workersOf } from "./gate/from-configuration.ts";
 import type { Logins } from "./gate/logins.ts";
 import type { Sharing } from "./sharing.ts";
@@ -12,12 +13,14 @@ export function feedGauges(
   {
     keys,
     logins,
+    revoking,
     sharing,
     traffic,
     options,
   }: {
     readonly keys: WatchedKeys;
     readonly logins: Logins;
+    readonly revoking: Pick<RevocationService, "journalWritable">;
     readonly sharing: Sharing;
     readonly traffic: Traffic;
     readonly options: TrafficOptions;
@@ -26,6 +29,7 @@ export function feedGauges(
 ): void {
   const count = workersOf(options.configuration);
   gauges.loginQueueLength = logins.waiting;
+  gauges.revocationsWritable = () => revoking.journalWritable;
   gauges.sharedState = () => sharing.state;
   gauges.storeState = logins.storeState;
   gauges.signingKey = () => keys.signer;

@@ -15,6 +15,8 @@ export interface GaugeSources {
   /** Logins that wait for a hashing thread. */
   loginQueueLength: () => number;
   draining: () => boolean;
+  /** Whether the journal of revocations can be written; true where there is none. */
+  revocationsWritable: () => boolean;
   /** The threads that accept clients: their configured and their actual number. */
   workers: () => { readonly count: number; readonly alive: number };
   /** The key that signs; undefined if none does. Milliseconds since the epoch, Infinity if it does not expire. */
@@ -86,6 +88,12 @@ function showSources(show: Show, sources: GaugeSources): void {
     "When the signing key expires; +Inf if it does not expire, 0 if no key signs.",
     "max",
     () => (sources.signingKey()?.verifiesUntil ?? 0) / 1000,
+  );
+  show(
+    "revocation_journal_writable",
+    "0 while revocations cannot be written to their journal: a restart would forget them.",
+    "min",
+    () => Number(sources.revocationsWritable()),
   );
   show("draining", "1 while the proxy is stopping.", "max", () => Number(sources.draining()));
   show("workers", "Threads that should accept clients.", "max", () => sources.workers().count);

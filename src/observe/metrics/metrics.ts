@@ -140,6 +140,7 @@ function unsetGauges(): GaugeSources {
     bufferedBytes: () => 0,
     loginQueueLength: () => 0,
     draining: () => false,
+    revocationsWritable: () => true,
     workers: () => ({ count: 0, alive: 0 }),
     signingKey: () => undefined,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),

@@ -47,6 +47,11 @@ export class Journal {
     return journal;
   }
 
+  /** Whether the last write succeeded. */
+  get writable(): boolean {
+    return !this.#broken;
+  }
+
   /** Resolves with whether they are on the disk. Never rejects: what is not is tried again. */
   write(revocations: readonly Revocation[]): Promise<boolean> {
     this.#waiting = [...this.#waiting, ...revocations];

@@ -63,6 +63,11 @@ export class RevocationService {
     return kept.includes(true);
   };
 
+  /** Whether what is revoked can be kept for the next start, where a journal is named. */
+  get journalWritable(): boolean {
+    return this.#journal?.writable ?? true;
+  }
+
   /** Takes what was revoked elsewhere. */
   arrived(revocations: readonly Revocation[]): void {
     this.list.take({ added: revocations });
