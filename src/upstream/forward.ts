@@ -44,7 +44,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
 }
 
 /**
- * Forwards requests through undici and WebSockets through http-proxy-3. The latter's request passes are not used:
+ * Forwards requests over connections of its own, and WebSockets through http-proxy-3. The latter's request passes are not used:
  * they allow smuggling (a DELETE or OPTIONS loses its framing but not its body), and cost three times as much.
  */
 class PoolForwarder implements Forwarder {

@@ -3,7 +3,8 @@ import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
-import { createPool, originOf } from "./pool/target.ts";
+import { originOf } from "./pool/target-origin.ts";
+import { createPool } from "./http/undici-pool.ts";
 import type { UpstreamOptions } from "./pool/upstreams.ts";
 
 /** How long a version is cached, in milliseconds. */

@@ -17,7 +17,8 @@ it.each([1, 2])("the reader of the log goes away: %i worker(s)", async (workers)
   const { flags } = await deployment();
   const listening = ["server.listen=127.0.0.1:0", "admin.listen=127.0.0.1:0"];
   // Nobody is asked for keys, so that no line but those of the requests is written.
-  const settings = [...listening, "tokens.trusted=[]", "log.format=json"];
+  const routes = 'routes=[{ name: app, path: "/", upstream: app }]';
+  const settings = [...listening, "tokens.trusted=[]", routes, "log.format=json"];
   const child = spawn(
     process.execPath,
     [

@@ -9,12 +9,12 @@ import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
-const PIECE = Buffer.from(`1;${"e".repeat(60_000)}\r\nx\r\n`);
-const PIECES = 500;
+const PIECE = Buffer.from(`1;${"e".repeat(10_000)}\r\nx\r\n`);
+const PIECES = 3_000;
 /** `NODE_PERFORMANCE_GC_FLAGS_FORCED` of Node. */
 const FORCED = 4;
 
-/** Answers with 500 bytes that come in 30 MB of chunk extensions. */
+/** Answers with 3,000 bytes that come in 30 MB of chunk extensions. */
 function sendExtensions(socket: Socket): void {
   let left = PIECES;
   const more = (): void => {

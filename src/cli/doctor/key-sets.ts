@@ -5,7 +5,7 @@ import { KeySetServer } from "../../tokens/trusted/key-set-server.ts";
 import type { KeySetAddress } from "../../tokens/trusted/trusted-issuer.ts";
 import { remoteFailure } from "../../lib/http/remote-client.ts";
 import { readRegularFileSync } from "../../lib/files/regular-file.ts";
-import { originOf } from "../../upstream/pool/target.ts";
+import { originOf } from "../../upstream/pool/target-origin.ts";
 import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type Socket } from "node:net";
-import type { TargetOrigin } from "../../upstream/pool/target.ts";
+import type { TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import { bad, codeOf, type Finding, good } from "./finding.ts";
 import { handshake, type TlsHints } from "./tls.ts";
 import { eventOf, type ReachOptions, within } from "./waiting.ts";

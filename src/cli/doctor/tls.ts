@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { certificateWarnings } from "../../server/tls/certificate-warnings.ts";
-import { type TargetOrigin, tlsOptionsOf } from "../../upstream/pool/target.ts";
+import { type TargetOrigin, tlsOptionsOf } from "../../upstream/pool/target-origin.ts";
 import { bad, codeOf, type Finding, good, warning } from "./finding.ts";
 import { eventOf, type ReachOptions, within } from "./waiting.ts";
 

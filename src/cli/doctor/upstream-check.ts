@@ -1,4 +1,4 @@
-import { originOf } from "../../upstream/pool/target.ts";
+import { originOf } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import type { FindingGroup } from "./finding.ts";
 import { reach } from "./reach.ts";

@@ -1,5 +1,5 @@
 import type { Permit } from "../../core/request/permit.ts";
-import type { TargetOrigin } from "../pool/target.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
 
 /** The `Host` for the backend: the client's, the target's, or a fixed one. Empty if an HTTP/1.0 client sent none. */
 export function backendHost({ route, request }: Permit, { authority }: TargetOrigin): string {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Permit } from "../../core/request/permit.ts";
-import type { TargetOrigin } from "../pool/target.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
 import { backendHost } from "./backend-host.ts";
 import { responseHeaders } from "./incoming-headers.ts";
 import { keepPrivate, mayNeedPrivacy } from "./private-answers.ts";

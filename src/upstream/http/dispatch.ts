@@ -6,7 +6,7 @@ import type { RequestBody } from "./request-body.ts";
 import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
 import { forwardedQuery } from "../headers/without-tokens.ts";
-import type { TargetOrigin } from "../pool/target.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
 
 /** Idempotent methods (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set([

@@ -161,7 +161,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
 
   /** The client has read, and the answer may continue. */
   goOn(): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#state === "answered") return;
     this.#time.moved();
     this.#control?.resume();
   }

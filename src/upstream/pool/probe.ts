@@ -5,7 +5,7 @@ import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { request as requestByHttp } from "../../lib/http/node-http.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { failureReason } from "../http/failures.ts";
-import { originOf, type TargetOrigin, tlsOptionsOf } from "./target.ts";
+import { originOf, type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 
 /** A path of the admin listener that a backend answers. */

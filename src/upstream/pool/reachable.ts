@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import type { Clock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
-import { originOf, type TargetOrigin } from "./target.ts";
+import { originOf, type TargetOrigin } from "./target-origin.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 
 /** The time limit for a connection, in milliseconds; a kubelet waits for a second by default. */

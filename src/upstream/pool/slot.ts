@@ -5,7 +5,8 @@ import type { Connection } from "../http/connection.ts";
 import type { ForwardingSettings } from "../http/permitted-request.ts";
 import { ReadingPace } from "../http/reading-pace.ts";
 import type { SlotHolder } from "./stalled-requests.ts";
-import type { Target, TargetOrigin } from "./target.ts";
+import type { Target } from "./target.ts";
+import type { TargetOrigin } from "./target-origin.ts";
 import type { Upstream } from "./upstreams.ts";
 
 /** A client is slow if it takes longer than this for 16 KiB of a body, in milliseconds: less than 32 KiB/s. */

@@ -5,7 +5,8 @@ import type { Clock } from "../../lib/clock.ts";
 import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
-import { createTarget, type Target, type UpstreamTls } from "./target.ts";
+import { createTarget, type Target } from "./target.ts";
+import type { UpstreamTls } from "./target-origin.ts";
 import { FairQueue, type QueueLimits } from "./fair-queue.ts";
 
 /** One upstream of the configuration. Times are in milliseconds. */

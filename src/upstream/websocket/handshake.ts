@@ -6,7 +6,7 @@ import { BackendTimeout } from "../http/failures.ts";
 import type { HandshakeClient } from "./handshake-client.ts";
 import { clientFields } from "../headers/client-fields.ts";
 import { InvalidAnswer, isPassable } from "../headers/incoming-headers.ts";
-import type { TargetOrigin } from "../pool/target.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
 
 /** The response to a handshake, with a socket if the backend switched protocols. */
 interface HandshakeResponse {

@@ -14,7 +14,7 @@ import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
 import { forwardedQuery } from "../headers/without-tokens.ts";
 import { Slot } from "../pool/slot.ts";
-import { type TargetOrigin, tlsOptionsOf } from "../pool/target.ts";
+import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 
 /** A permitted upgrade. Its response is used if the backend refuses. */
 export interface UpgradeContext extends PermittedRequest {

@@ -1,0 +1,39 @@
+import type { AnswerHandler, BackendRequest, RequestControl } from "../http/connection.ts";
+
+/** What a request can do to its connection. */
+interface Carrier {
+  /** Ends the connection and the request. */
+  fail(error: Error): void;
+  pause(): void;
+  resume(): void;
+}
+
+/** A request on a connection, from the moment that it is given to it. */
+export class Assignment implements RequestControl {
+  readonly request: BackendRequest;
+  readonly handler: AnswerHandler;
+  /** Undefined when the request is over: what the handler does then concerns no later request. */
+  connection: Carrier | undefined;
+  /** Whether the request was written, or its first byte. */
+  isWritten = false;
+  /** Whether a byte of its response has arrived. */
+  isAnswered = false;
+
+  constructor(request: BackendRequest, handler: AnswerHandler, connection: Carrier) {
+    this.request = request;
+    this.handler = handler;
+    this.connection = connection;
+  }
+
+  abort(error: Error): void {
+    this.connection?.fail(error);
+  }
+
+  pause(): void {
+    this.connection?.pause();
+  }
+
+  resume(): void {
+    this.connection?.resume();
+  }
+}

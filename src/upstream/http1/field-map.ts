@@ -1,0 +1,22 @@
+import type { IncomingHttpHeaders } from "node:http";
+
+/** Fields by name. It has nothing else, so no name means anything but a field. */
+class Fields {
+  [name: string]: string | string[] | undefined;
+}
+Reflect.deleteProperty(Fields.prototype, "constructor");
+Object.setPrototypeOf(Fields.prototype, null);
+
+/** The fields by their names in lower case, several of one name as a list. */
+export function headersOf(fields: readonly string[]): IncomingHttpHeaders {
+  const headers = new Fields();
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = (fields[i] ?? "").toLowerCase();
+    const value = fields[i + 1] ?? "";
+    const before = headers[name];
+    if (before === undefined) headers[name] = value;
+    else if (Array.isArray(before)) before.push(value);
+    else headers[name] = [before, value];
+  }
+  return headers;
+}

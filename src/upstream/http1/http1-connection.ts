@@ -1,0 +1,246 @@
+import type { Socket } from "node:net";
+import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
+import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
+import { atEndOfTurn, type TurnTask } from "../http/end-of-turn.ts";
+import { youngCollection } from "../http/minor-collections.ts";
+import { RequestBody } from "../http/request-body.ts";
+import { Assignment } from "./assignment.ts";
+import { connectTo, type Route } from "./connect.ts";
+import { asError, ConnectionLost, UnexpectedBytes } from "./faults.ts";
+import { headersOf } from "./field-map.ts";
+import { BodyWriter, mayReuseAfter, requestHead } from "./request-writer.ts";
+import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
+
+/** The maximum size of a response header section, in bytes. */
+const MAX_HEADER_BYTES = 64 * 1024;
+
+/** All connections of a thread read into this buffer: what is read has been parsed, and copied, before anything else is read. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** The pool that a connection belongs to. */
+interface Owner {
+  dispatch(request: BackendRequest, handler: AnswerHandler): void;
+  released(connection: Http1Connection, hint: string | undefined): void;
+  left(connection: Http1Connection): void;
+}
+
+/**
+ * One connection to a backend, which carries a request at a time. Bytes that no request waits for end it, as an answer to
+ * nobody would become the answer to the next request.
+ */
+export class Http1Connection extends TimeoutEntry implements Connection, ResponseEvents, TurnTask {
+  readonly socket: Socket;
+  readonly #owner: Owner;
+  readonly #parser: ResponseParser;
+  readonly #young = youngCollection();
+  #current: Assignment | undefined;
+  #connected = false;
+  #closed = false;
+  #used = false;
+  #paused = false;
+  #sender: BodyWriter | undefined;
+  /** The parts of the body in this read: views of the buffer. */
+  #parts: Buffer[] = [];
+  #keepAlive = false;
+  #hint: string | undefined;
+
+  constructor(route: Route, owner: Owner) {
+    super();
+    this.#owner = owner;
+    this.#parser = new ResponseParser(this, MAX_HEADER_BYTES);
+    const onread = { buffer: READ_BUFFER, callback: (bytes: number) => this.#read(bytes) };
+    this.socket = connectTo(route, onread, () => this.#onConnect())
+      .on("error", (error) => this.fail(error))
+      .on("end", () => this.#onEof())
+      .on("close", () => this.fail(new ConnectionLost()));
+  }
+
+  /** Sends a request at the end of the turn, or when the connection is there. */
+  dispatch(request: BackendRequest, handler: AnswerHandler): void {
+    this.list?.cancel(this);
+    this.#current = new Assignment(request, handler, this);
+    handler.onConnection(this);
+    // What arrived before the request is seen first: it is no answer to it.
+    if (this.#connected) atEndOfTurn(this);
+  }
+
+  begin(): boolean {
+    const before = this.#used;
+    this.#used = true;
+    return before;
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.socket.writableNeedDrain;
+  }
+
+  /** Ends the connection, and the request on it, which goes to another connection if this one was lost before it was written. */
+  fail(error: Error): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const current = this.#detach();
+    this.list?.cancel(this);
+    this.#owner.left(this);
+    this.socket.destroy();
+    // It may be parsing.
+    setImmediate(() => this.#parser.close());
+    if (current === undefined) return;
+    const { request, handler, isWritten } = current;
+    if (this.#used && !isWritten) this.#owner.dispatch(request, handler);
+    else handler.onResponseError(isWritten ? current : null, error);
+  }
+
+  /** Ends an idle connection. */
+  close(): void {
+    this.fail(new ConnectionLost());
+  }
+
+  /** It was idle for too long. */
+  override onTimeout(): void {
+    this.close();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.socket.resume();
+  }
+
+  #onConnect(): void {
+    this.#connected = true;
+    this.runAtEndOfTurn();
+  }
+
+  runAtEndOfTurn(): void {
+    const current = this.#current;
+    if (current === undefined || current.isWritten || this.#closed) return;
+    current.isWritten = true;
+    try {
+      current.handler.onRequestStart(current);
+      if (current.connection !== undefined) this.#write(current);
+    } catch (error) {
+      this.fail(asError(error));
+    }
+  }
+
+  #write({ request, handler }: Assignment): void {
+    const { body } = request;
+    const { text: head, chunked } = requestHead(request);
+    const { socket } = this;
+    this.#keepAlive = mayReuseAfter(request);
+    if (body instanceof RequestBody) {
+      socket.write(head, "latin1");
+      this.#sender = new BodyWriter(socket, body, chunked, {
+        onBodySent: () => handler.onBodySent(),
+        onRequestSent: () => this.#onSent(handler),
+        onBodyError: (error) => this.fail(error),
+      });
+      return;
+    }
+    if (body instanceof Buffer) {
+      socket.cork();
+      socket.write(head, "latin1");
+      socket.write(body);
+      socket.uncork();
+      handler.onBodySent();
+    } else socket.write(head, "latin1");
+    handler.onRequestSent();
+  }
+
+  #onSent(handler: AnswerHandler): void {
+    this.#sender = undefined;
+    handler.onRequestSent();
+  }
+
+  /** @returns whether more may be read. */
+  #read(bytes: number): boolean {
+    if (this.#closed) return false;
+    try {
+      const current = this.#current;
+      if (current?.isWritten !== true) throw new UnexpectedBytes();
+      if (!current.isAnswered) {
+        current.isAnswered = true;
+        current.handler.onResponseStarted();
+      }
+      this.#parser.read(READ_BUFFER.subarray(0, bytes));
+      this.#passBody();
+      this.#young.passed(bytes);
+    } catch (error) {
+      this.fail(asError(error));
+    }
+    return !this.#paused;
+  }
+
+  #onEof(): void {
+    if (this.#closed) return;
+    try {
+      this.#parser.finish();
+    } catch {
+      // The response is incomplete.
+    }
+    this.fail(new ConnectionLost());
+  }
+
+  onBegin(): void {
+    if (this.#current?.isWritten !== true) throw new UnexpectedBytes();
+  }
+
+  onHead(
+    status: number,
+    statusMessage: string,
+    fields: readonly string[],
+    keepAlive: boolean,
+  ): boolean {
+    const current = this.#current;
+    if (current === undefined) throw new UnexpectedBytes();
+    const headers = headersOf(fields);
+    if (status >= 200) {
+      this.#keepAlive &&= keepAlive;
+      const hint = headers["keep-alive"];
+      this.#hint = typeof hint === "string" ? hint : undefined;
+    }
+    current.handler.onResponseStart(current, status, headers, statusMessage);
+    return current.request.method === "HEAD";
+  }
+
+  onBody(part: Buffer): void {
+    this.#parts.push(part);
+  }
+
+  onEnd(trailers: readonly string[]): void {
+    this.#passBody();
+    // A backend that does not wait for the whole body may not read the rest of it.
+    const reusable = this.#keepAlive && this.#sender === undefined;
+    const current = this.#detach();
+    if (this.#closed || current === undefined) return;
+    if (this.#paused) this.resume();
+    if (reusable) this.#owner.released(this, this.#hint);
+    else this.close();
+    current.handler.onResponseEnd(current, headersOf(trailers));
+  }
+
+  /** Passes on what this read has brought of the body. */
+  #passBody(): void {
+    const parts = this.#parts;
+    const [first] = parts;
+    if (first === undefined) return;
+    this.#parts = [];
+    const current = this.#current;
+    const content = parts.length === 1 ? Buffer.from(first) : Buffer.concat(parts);
+    current?.handler.onResponseData(current, content);
+  }
+
+  #detach(): Assignment | undefined {
+    const current = this.#current;
+    this.#current = undefined;
+    this.#sender?.stop();
+    this.#sender = undefined;
+    if (current !== undefined) current.connection = undefined;
+    return current;
+  }
+}

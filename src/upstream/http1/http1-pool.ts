@@ -1,0 +1,79 @@
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { TimeoutList } from "../../lib/async/timeout-list.ts";
+import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
+import type { Route } from "./connect.ts";
+import { Http1Connection } from "./http1-connection.ts";
+
+/** How long a connection stays open for the next request, in milliseconds: Node and many others close after five seconds. */
+const IDLE_MS = 4_000;
+/** The same where the backend names a time (`Keep-Alive: timeout=…`): so much earlier than that, and at most this long. */
+const EARLIER_MS = 2_000;
+const LONGEST_MS = 600_000;
+
+/** The kept-alive connections to one target. As many are open as there are requests at a time: whoever dispatches limits these. */
+export class Http1Pool implements ConnectionPool {
+  readonly #route: Route;
+  readonly #clock: Clock;
+  /** The one that was used last is used next, so that those too many grow old. */
+  readonly #idle: Http1Connection[] = [];
+  readonly #open = new Set<Http1Connection>();
+  /** By milliseconds. */
+  readonly #limits = new Map<number, TimeoutList>();
+  #closed: PromiseWithResolvers<void> | undefined;
+
+  constructor(origin: TargetOrigin, connectMs: number, clock: Clock = systemClock) {
+    this.#route = { origin, connectMs, session: undefined };
+    this.#clock = clock;
+  }
+
+  dispatch(request: BackendRequest, handler: AnswerHandler): void {
+    (this.#idle.pop() ?? this.#connect()).dispatch(request, handler);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= Promise.withResolvers();
+    for (const connection of [...this.#idle]) connection.close();
+    this.#settle();
+    return this.#closed.promise;
+  }
+
+  #connect(): Http1Connection {
+    const connection = new Http1Connection(this.#route, this);
+    this.#open.add(connection);
+    return connection;
+  }
+
+  /** A connection can carry another request. @param hint the value of `Keep-Alive`. */
+  released(connection: Http1Connection, hint: string | undefined): void {
+    const ms = hint === undefined ? IDLE_MS : idleMs(hint);
+    if (ms <= 0 || this.#closed !== undefined) return connection.close();
+    this.#idle.push(connection);
+    this.#limitOf(ms).start(connection);
+  }
+
+  /** A connection has closed. */
+  left(connection: Http1Connection): void {
+    this.#open.delete(connection);
+    const index = this.#idle.indexOf(connection);
+    if (index !== -1) this.#idle.splice(index, 1);
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#open.size === 0) this.#closed?.resolve();
+  }
+
+  #limitOf(ms: number): TimeoutList {
+    let limit = this.#limits.get(ms);
+    if (limit === undefined) this.#limits.set(ms, (limit = new TimeoutList(ms, this.#clock)));
+    return limit;
+  }
+}
+
+/** How long a connection may be idle for this value of `Keep-Alive`, in whole seconds, but as milliseconds. */
+function idleMs(hint: string): number {
+  const [, seconds] = /timeout=(\d{1,9})/i.exec(hint) ?? [];
+  if (seconds === undefined) return IDLE_MS;
+  return Math.min(Number(seconds) * 1_000 - EARLIER_MS, LONGEST_MS);
+}

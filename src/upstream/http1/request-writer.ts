@@ -1,0 +1,126 @@
+import type { Socket } from "node:net";
+import type { BackendRequest } from "../http/connection.ts";
+import { ClientGone, RequestBody } from "../http/request-body.ts";
+
+/** What cannot stand in a field value (RFC 9110 §5.5) or in a request target (RFC 9112 §3.2), or what is no byte. */
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+const NOT_IN_TARGET = /[^\x21-\x7e\x80-\xff]/;
+
+/** Methods whose requests have a body (RFC 9110 §9.3). A server may not expect one with others, nor read it. */
+const WITH_BODY = new Set(["PUT", "POST", "PATCH", "QUERY", "PROPFIND", "PROPPATCH"]);
+
+/** The request is not valid HTTP, and no byte of it was written. */
+class UnsendableRequest extends Error {
+  readonly code = "UND_ERR_INVALID_ARG";
+
+  constructor() {
+    super("the request to the backend is not valid HTTP");
+    this.name = "UnsendableRequest";
+  }
+}
+
+/**
+ * Whether the connection can be used again. Not after HEAD, since some servers send a body all the same, nor after a body
+ * where none is expected, which some servers do not read. Both would be taken for the next message.
+ */
+export function mayReuseAfter({ method, body }: BackendRequest): boolean {
+  return method !== "HEAD" && (body === null || body === undefined || WITH_BODY.has(method));
+}
+
+/** The head of a request, and whether its body must be chunked, since it has no length. */
+interface RequestHead {
+  readonly text: string;
+  readonly chunked: boolean;
+}
+
+/** Creates the head of a request. @throws UnsendableRequest */
+export function requestHead(request: BackendRequest): RequestHead {
+  const { method, path, body } = request;
+  if (NOT_IN_TARGET.test(path)) throw new UnsendableRequest();
+  const fields = fieldsOf(request);
+  let host = "";
+  let others = "";
+  let chunked = body instanceof RequestBody;
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? "";
+    const value = fields[i + 1] ?? "";
+    if (NOT_IN_VALUE.test(value)) throw new UnsendableRequest();
+    // First, as RFC 9110 §7.2 has it.
+    if (name === "Host") host = `Host: ${value}\r\n`;
+    else others += `${name}: ${value}\r\n`;
+    if (name === "Content-Length") chunked = false;
+  }
+  const connection = mayReuseAfter(request) ? "keep-alive" : "close";
+  if (chunked) others += "Transfer-Encoding: chunked\r\n";
+  else if (body === null && WITH_BODY.has(method)) others += "Content-Length: 0\r\n";
+  const text = `${method} ${path} HTTP/1.1\r\n${host}Connection: ${connection}\r\n${others}\r\n`;
+  return { text, chunked };
+}
+
+function fieldsOf({ headers }: BackendRequest): readonly string[] {
+  if (!Array.isArray(headers)) throw new TypeError("the fields of a request are a list");
+  return headers;
+}
+
+/** Told how a body is sent. */
+export interface BodyListener {
+  onBodySent(): void;
+  onRequestSent(): void;
+  /** The client has left, or the body broke a limit. */
+  onBodyError(error: Error): void;
+}
+
+/** Writes a body to a connection while it arrives, with back-pressure. */
+export class BodyWriter {
+  readonly #socket: Socket;
+  readonly #body: RequestBody;
+  readonly #chunked: boolean;
+  readonly #listener: BodyListener;
+
+  /** @param chunked whether the body has no length. */
+  constructor(socket: Socket, body: RequestBody, chunked: boolean, listener: BodyListener) {
+    this.#socket = socket;
+    this.#body = body;
+    this.#chunked = chunked;
+    this.#listener = listener;
+    socket.on("drain", this.#onDrain);
+    body.on("data", this.#onData).on("end", this.#onEnd).on("error", this.#onError);
+    body.on("close", this.#onClose);
+  }
+
+  /** Stops writing. The rest of the body stays with the client's request. */
+  stop(): void {
+    this.#socket.off("drain", this.#onDrain);
+    this.#body.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
+    // An error that comes now concerns nobody.
+    this.#body.destroy();
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (!this.#write(chunk)) this.#body.pause();
+    this.#listener.onBodySent();
+  };
+
+  #write(chunk: Buffer): boolean {
+    const socket = this.#socket;
+    if (!this.#chunked) return socket.write(chunk);
+    socket.cork();
+    socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+    socket.write(chunk);
+    const more = socket.write("\r\n", "latin1");
+    socket.uncork();
+    return more;
+  }
+
+  readonly #onDrain = (): void => void this.#body.resume();
+
+  readonly #onEnd = (): void => {
+    if (this.#chunked) this.#socket.write("0\r\n\r\n", "latin1");
+    this.stop();
+    this.#listener.onRequestSent();
+  };
+
+  readonly #onError = (error: Error): void => this.#listener.onBodyError(error);
+
+  readonly #onClose = (): void => this.#listener.onBodyError(new ClientGone());
+}

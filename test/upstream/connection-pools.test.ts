@@ -1,0 +1,261 @@
+/** What every pool of connections to a backend promises: our own, and undici's, which stands in where Node's parser has changed. */
+import { describe, expect, onTestFinished, test } from "vitest";
+import type {
+  AnswerHandler,
+  BackendRequest,
+  ConnectionPool,
+  RequestControl,
+} from "../../src/upstream/http/connection.ts";
+import { createPool } from "../../src/upstream/http/undici-pool.ts";
+import { Http1Pool } from "../../src/upstream/http1/http1-pool.ts";
+import { hasNodeParser } from "../../src/upstream/http1/response-parser.ts";
+import { originOf, type TargetOrigin } from "../../src/upstream/pool/target-origin.ts";
+import { type RawScript, startRawBackend } from "../support/raw-backend.ts";
+import { until } from "../support/until.ts";
+
+const POOLS: readonly [string, (origin: TargetOrigin) => ConnectionPool][] = [
+  ["our own", (origin) => new Http1Pool(origin, 5_000)],
+  ["undici's", (origin) => createPool(origin, { connections: 1, connectMs: 5_000 })],
+];
+
+interface Exchange extends AnswerHandler {
+  readonly ended: Promise<void>;
+  readonly interim: number[];
+  status: number;
+  headers: Record<string, unknown>;
+  trailers: Record<string, unknown>;
+  text: string;
+  wasUsed: boolean;
+  error: Error | undefined;
+  control: RequestControl | undefined;
+}
+
+/** A handler that remembers what it was told. @param onPart called with each part of the body. */
+function recorder(onPart: (exchange: Exchange) => void = () => undefined): Exchange {
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  let begin = () => false;
+  const exchange: Exchange = {
+    ...{ ended, interim: [], status: 0, headers: {}, trailers: {}, text: "", wasUsed: false },
+    ...{ error: undefined, control: undefined },
+    onConnection: (connection) => void (begin = () => connection.begin()),
+    onRequestStart(control) {
+      exchange.control = control;
+      exchange.wasUsed = begin();
+    },
+    onBodySent: () => undefined,
+    onRequestSent: () => undefined,
+    onResponseStarted: () => undefined,
+    onResponseStart(_control, status, headers) {
+      if (status < 200) exchange.interim.push(status);
+      else Object.assign(exchange, { status, headers: { ...headers } });
+    },
+    onResponseData(_control, chunk) {
+      exchange.text += chunk.toString("latin1");
+      onPart(exchange);
+    },
+    onResponseEnd(_control, trailers) {
+      exchange.trailers = { ...trailers };
+      resolve();
+    },
+    onResponseError(_control, error) {
+      exchange.error = error;
+      resolve();
+    },
+  };
+  return exchange;
+}
+
+const GET: BackendRequest = {
+  ...{ method: "GET", path: "/", body: null, servername: "fixed.invalid" },
+  headers: ["Accept", "*/*", "Host", "backend.example"],
+};
+
+test("this Node has the parser that is known", () => {
+  expect(hasNodeParser()).toBe(true);
+});
+
+describe.each(POOLS)("%s", (name, open) => {
+  async function started(script: RawScript) {
+    const backend = await startRawBackend(script);
+    const pool = open(originOf(backend.url));
+    let closed = false;
+    onTestFinished(async () => {
+      await backend.close();
+      if (!closed) await pool.close();
+    });
+    const ask = async (request: Partial<BackendRequest> = {}, exchange = recorder()) => {
+      pool.dispatch({ ...GET, ...request }, exchange);
+      await exchange.ended;
+      return exchange;
+    };
+    const close = async () => {
+      closed = true;
+      await pool.close();
+    };
+    return { backend, pool, ask, close };
+  }
+
+  const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+  test("one connection carries request after request", async () => {
+    const { backend, ask } = await started(() => ({ write: OK }));
+    expect((await ask()).wasUsed).toBe(false);
+    const second = await ask();
+    expect([second.status, second.text, second.wasUsed]).toEqual([200, "ok", true]);
+    expect(backend.connections).toHaveLength(1);
+  });
+
+  test.each([
+    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+  ])("a connection that ends by %j is not used again", async (write) => {
+    const { backend, ask } = await started(() => ({ write }));
+    for (let asked = 0; asked < 2; asked += 1) {
+      expect(await ask()).toMatchObject({ text: "ok", error: undefined });
+    }
+    expect(backend.connections).toHaveLength(2);
+  });
+
+  test("chunks, interim responses and trailers, byte by byte", async () => {
+    const write =
+      "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\nx-a: 2\r\n\r\n" +
+      "2;x=y\r\nab\r\n3\r\ncde\r\n0\r\nX-Sum: 7\r\n\r\n";
+    const { ask } = await started(() => ({ write, everyMs: 0 }));
+    expect(await ask()).toMatchObject({
+      ...{ interim: [103], status: 200, text: "abcde", trailers: { "x-sum": "7" } },
+      headers: { "x-a": ["1", "2"] },
+    });
+  });
+
+  test("forty fields, and names that all objects have", async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `x-${index}`);
+    const odd = ["constructor", "__proto__", "tostring"];
+    const fields = [...names, ...odd].map((name) => `${name}: ${name}\r\n`).join("");
+    const { ask } = await started(() => ({ write: `HTTP/1.1 204 No Content\r\n${fields}\r\n` }));
+    const { headers } = await ask();
+    for (const name of names) expect(headers[name]).toBe(name);
+  });
+
+  test("a body without a length ends with the connection", async () => {
+    const { ask } = await started(() => ({
+      write: "HTTP/1.1 200 OK\r\n\r\nall of it",
+      then: "close",
+    }));
+    expect(await ask()).toMatchObject({ status: 200, text: "all of it", error: undefined });
+  });
+
+  test("HEAD has no body, and its connection is not used again", async () => {
+    const { backend, ask } = await started(({ startLine }) => ({
+      write: startLine.startsWith("HEAD") ? OK.slice(0, -2) : OK,
+    }));
+    expect(await ask({ method: "HEAD" })).toMatchObject({ status: 200, text: "" });
+    expect((await ask()).wasUsed).toBe(false);
+    expect(backend.connections).toHaveLength(2);
+  });
+
+  test.each([
+    ["two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok"],
+    [
+      "a length and chunks",
+      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+    [
+      "another protocol",
+      "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+    ],
+    ["no status", "HTTP/1.1 099 None\r\nContent-Length: 0\r\n\r\n"],
+    ["no HTTP", "SSH-2.0-OpenSSH_9.2\r\n"],
+    ["a head that is too long", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(70_000)}\r\n\r\n`],
+    ["an end too soon", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"],
+  ])("%s is an error", async (what, write) => {
+    const { ask } = await started(() =>
+      what.endsWith("soon") ? { write, then: "close" } : { write },
+    );
+    expect((await ask()).error).toBeInstanceOf(Error);
+  });
+
+  test.each([
+    ["in the same segment", 0],
+    ["a moment later", 20],
+  ])("what comes after a response, %s, is no answer to the next request", async (_when, ms) => {
+    let asked = 0;
+    const { ask, backend } = await started((_request, { socket }) => {
+      asked += 1;
+      const forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
+      if (asked > 1) return { write: OK };
+      if (ms === 0) return { write: OK + forged };
+      setTimeout(() => void socket.write(forged), ms);
+      return { write: OK };
+    });
+    expect((await ask()).text).toBe("ok");
+    await until(() => backend.connections.every(({ socket }) => ms === 0 || socket.closed), 5_000);
+    expect(await ask()).toMatchObject({ text: "ok", wasUsed: false });
+  });
+
+  test("a connection that is lost while it is idle costs no request", async () => {
+    const { ask, backend } = await started(() => ({ write: OK, then: "close" }));
+    for (let asked = 0; asked < 3; asked += 1) {
+      expect(await ask()).toMatchObject({ text: "ok", error: undefined });
+      await until(() => backend.connections.every(({ socket }) => socket.closed), 5_000);
+    }
+  });
+
+  test("a request that is aborted takes its connection along", async () => {
+    const { backend, pool } = await started(() => "hang");
+    const exchange = recorder();
+    pool.dispatch(GET, exchange);
+    await until(() => backend.requests().length === 1, 5_000);
+    exchange.control?.abort(new Error("enough"));
+    await exchange.ended;
+    expect(exchange.error?.message).toBe("enough");
+    await until(() => backend.connections[0]?.socket.closed === true, 5_000);
+  });
+
+  test("nothing is read while the response is paused", async () => {
+    const body = "x".repeat(8_000_000);
+    const { ask } = await started(() => ({
+      write: `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    }));
+    let pauses = 0;
+    const exchange = recorder(({ control, text }) => {
+      if (pauses > 0) return;
+      pauses += 1;
+      control?.pause();
+      const before = text.length;
+      setTimeout(() => {
+        expect(exchange.text.length - before).toBeLessThan(1_000_000);
+        control?.resume();
+      }, 100);
+    });
+    expect((await ask({}, exchange)).text.length).toBe(body.length);
+    expect(pauses).toBe(1);
+  });
+
+  // undici throws it at once.
+  test.runIf(name === "our own")("a request that is no HTTP is not sent", async () => {
+    const { ask, backend } = await started(() => ({ write: OK }));
+    for (const value of ["a\r\nX-B: c", "a\u0000", "\u0100"]) {
+      const asking = ask({ headers: ["Host", "a", "X-A", value] });
+      await expect(
+        asking.then(({ error }) => {
+          throw error ?? new Error("was sent");
+        }),
+      ).rejects.toMatchObject({ code: "UND_ERR_INVALID_ARG" });
+    }
+    expect(backend.requests()).toEqual([]);
+  });
+
+  test("a pool that closes lets its requests end", async () => {
+    const { backend, pool, close } = await started((_request, { socket }) => {
+      setTimeout(() => void socket.write(OK), 50);
+      return "hang";
+    });
+    const exchange = recorder();
+    pool.dispatch(GET, exchange);
+    await until(() => backend.requests().length === 1, 5_000);
+    await close();
+    await exchange.ended;
+    expect(exchange.text).toBe("ok");
+    await until(() => backend.connections[0]?.socket.closed === true, 5_000);
+  });
+});
