@@ -29,7 +29,7 @@ describe("a valid file", () => {
         listen: { host: "0.0.0.0", port: 9464 },
         allow: ["127.0.0.0/8", "::1"],
         probes: [],
-        ready: { upstreams: "none" },
+        ready: { upstreams: "none", users: false },
       },
       login: {
         throttle: {

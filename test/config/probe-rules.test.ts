@@ -8,7 +8,7 @@ describe("admin.probes", () => {
     const { configuration } = await load(probe("path: /healthz, upstream: app"));
     if (configuration.admin === "off") throw new Error("there is an admin listener by default");
     expect(configuration.admin.probes).toEqual([{ path: "/healthz", upstream: "app" }]);
-    expect(configuration.admin.ready).toEqual({ upstreams: "none" });
+    expect(configuration.admin.ready).toEqual({ upstreams: "none", users: false });
   });
 
   test.each([
