@@ -45,14 +45,16 @@ export function script(lua: string): Script {
 export class StateConnection {
   readonly #redis: Redis;
   readonly #deadlineMs: number;
+  /** Why the connection ended, where it did not end by itself: wrong credentials, say. */
+  #fault: unknown;
   /** Bytes since the last whole answer. */
   #received = 0;
 
   private constructor(redis: Redis, deadlineMs: number) {
     this.#redis = redis;
     this.#deadlineMs = deadlineMs;
-    // Whoever waits for an answer is told; nobody else needs to be.
-    redis.on("error", () => undefined);
+    // Whoever waits for an answer is told of the end of the connection only, and not why.
+    redis.on("error", (error: unknown) => (this.#fault ??= error));
   }
 
   /** @throws StateUnavailable when it is not open within the deadline. */
@@ -140,9 +142,9 @@ export class StateConnection {
       return value;
     } catch (error) {
       this.close();
-      throw error instanceof StateUnavailable
-        ? error
-        : new StateUnavailable(reasonOf(error), error);
+      if (error instanceof StateUnavailable) throw error;
+      const cause = this.#fault ?? error;
+      throw new StateUnavailable(reasonOf(cause), cause);
     }
   }
 }
