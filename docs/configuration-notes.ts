@@ -118,7 +118,17 @@ Routes without \`rewrite\` never collide: each request has one route, and the ba
 - **\`http\`** sends \`{ method, path, host, client, subject, groups, issuer, scopes, claims }\` by POST. 2xx allows, 4xx forbids (but 408 and 429),
   and anything else is no answer. \`claims\` holds those that the configuration names elsewhere. The query is not sent.`,
 
-  upstreams: `\`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Connections and the queue are counted per thread.
+  upstreams: `Of several targets, one that cannot be reached is left out for \`ejection.for\` at once, and so is one that answers nothing from when a
+request is sent until it times out; any other after \`ejection.failures\` failures in a row. With \`health\`, a target whose checks fail is
+left out, too. If none remains, all are used. Each thread checks by itself. \`weight\` counts in every \`balance\`: \`roundRobin\`,
+\`leastRequests\` (fewest in flight), \`random2\` (the one with fewer of two chosen by chance), \`clientHash\` (a client stays at its target), but
+in \`first\` (the first in the list that is used).
+
+A request that was not sent goes to another target. So does one whose connection broke before the answer, if its method is idempotent.
+\`routes[].retry\` changes that; at most 20 % of the requests are sent again, after a first ten. A name with several addresses is one
+target: each new connection resolves it anew, and takes the first address that answers.
+
+\`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Connections and the queue are counted per thread.
 [Operations](../operations.md#when-a-backend-is-full) says which request is next, and which gets 503.`,
 };
 

@@ -12,6 +12,7 @@ import { probePages } from "../server/admin/probe-pages.ts";
 import { reloadPage } from "../server/admin/reload-page.ts";
 import { statusPages } from "../server/admin/status-page.ts";
 import { revokePage } from "../server/admin/revoke-page.ts";
+import { upstreamsPage } from "../server/admin/upstreams-page.ts";
 import { publishedKeys } from "../tokens/keys/published-keys.ts";
 import type { Reloader } from "./reload/reloader.ts";
 import type { Service } from "./service.ts";
@@ -68,6 +69,7 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(keys.verification)),
     explainPage(explain),
+    upstreamsPage(() => traffic.targets()),
     revokePage((query) => service.revoke(query)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
     ...drainPages({ state: () => service.state, begin: drain }),

@@ -2,6 +2,7 @@ import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { AdminPage } from "../core/admin-page.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/issuer-state.ts";
+import type { TargetState } from "../core/request/forwarder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createStoreCheck, type NamedStore } from "./store-readiness.ts";
 import type { ReadinessCheck } from "../server/admin/probe-pages.ts";
@@ -30,6 +31,8 @@ export interface ProbingSources {
   readonly workersAlive: () => number | undefined;
   /** The user stores in force. */
   readonly stores: () => readonly NamedStore[];
+  /** What is known of each target. */
+  readonly targets: () => Promise<readonly TargetState[]>;
   readonly clock: Clock;
 }
 
@@ -41,13 +44,14 @@ export interface Probed {
 
 export function createProbing(
   probed: Probed,
-  { draining, issuers, ownKeys, workersAlive, stores, clock }: ProbingSources,
+  { draining, issuers, ownKeys, workersAlive, stores, targets, clock }: ProbingSources,
 ): Probing {
   let ownTokens = hasOwnTokens(probed.configuration);
   let wanted = wantedOf(probed.configuration);
   let wantsUsers = wantsUsersIn(probed.configuration);
   const askable = createStoreCheck(stores, clock);
   let reachability = reachabilityFor(probed, clock);
+  let several = hasSeveral(probed);
   let passages = probePagesOf(probed);
   return {
     async checks() {
@@ -61,12 +65,14 @@ export function createProbing(
         reachability?.(),
         wantsUsers ? askable() : undefined,
       ]);
+      const choice = several ? [targetsCheck(await targets())] : [];
       const trusted = issuers();
       return [
         ...checks,
         ...(trusted.length === 0 ? [] : [issuersCheck(trusted, ownTokens && ownKeys())]),
         ...(found === undefined ? [] : [upstreamsCheck(found, wanted)]),
         ...(users === undefined ? [] : [users]),
+        ...choice,
       ];
     },
     probePages: () => passages,
@@ -78,6 +84,7 @@ export function createProbing(
           wanted = wantedOf(next.configuration);
           wantsUsers = wantsUsersIn(next.configuration);
           reachability = lookup;
+          several = hasSeveral(next);
           passages = pages;
         },
         rollback: () => undefined,
@@ -121,6 +128,21 @@ function reachabilityFor(
 ): (() => Promise<Reachability>) | undefined {
   if (wantedOf(configuration) === "none") return undefined;
   return createReachabilityCheck(upstreams, clock);
+}
+
+function hasSeveral({ upstreams }: Probed): boolean {
+  return upstreams.some(({ targets }) => targets.length > 1);
+}
+
+/** Tells which upstreams have targets that are left out. Sallyport is ready nonetheless. */
+function targetsCheck(states: readonly TargetState[]): ReadinessCheck {
+  const names = [...new Set(states.map(({ upstream }) => upstream))];
+  const state = names.map((name) => {
+    const all = states.filter(({ upstream }) => upstream === name);
+    const used = all.filter(({ state: each }) => each === "available").length;
+    return `${name} ${used} of ${all.length}`;
+  });
+  return { name: "targets", passed: true, state: state.join(", ") };
 }
 
 function upstreamsCheck(found: Reachability, wanted: Wanted): ReadinessCheck {

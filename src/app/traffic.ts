@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/issuer-state.ts";
-import type { UpstreamLoad } from "../core/request/forwarder.ts";
+import type { TargetState, UpstreamLoad } from "../core/request/forwarder.ts";
 import type { Gate } from "../core/request/gate.ts";
 import type { Log } from "../core/log.ts";
 import type { LoginService } from "../core/login.ts";
@@ -70,6 +70,8 @@ export interface Traffic {
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
+  /** What is known of each target. */
+  targets(): Promise<readonly TargetState[]>;
   /** All trusted issuers, and whether their tokens can be verified now. */
   issuers(): readonly IssuerState[];
   /** Asks the gate in force what it would do, and keeps it open meanwhile. */
@@ -163,6 +165,10 @@ class ThreadTraffic implements Traffic {
 
   readonly upstreamLoad = (upstream: string): UpstreamLoad =>
     this.#parts.generations.load(upstream);
+
+  async targets(): Promise<readonly TargetState[]> {
+    return this.#parts.generations.targets();
+  }
 
   issuers(): readonly IssuerState[] {
     return this.#parts.trustedKeys.states();

@@ -45,6 +45,10 @@ export interface Observer {
     result: RemoteCheckResult,
     seconds: number | undefined,
   ): void;
+  /** A request is sent to a backend again. */
+  upstreamRetried(upstream: string): void;
+  /** A target of several is no longer used. */
+  targetLeftOut(upstream: string): void;
   /** Something that ran was ended, since its caller may no longer. */
   streamEnded(reason: StreamEnd): void;
   webSocketOpened(route: string): void;

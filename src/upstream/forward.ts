@@ -32,7 +32,11 @@ export interface ForwarderOptions {
   readonly clock: Clock;
   readonly observer: Pick<
     Observer,
-    "upstreamAnswered" | "upstreamFailed" | "webSocketOpened" | "webSocketClosed"
+    | "upstreamAnswered"
+    | "upstreamFailed"
+    | "upstreamRetried"
+    | "webSocketOpened"
+    | "webSocketClosed"
   >;
   /** Undefined if tracing is off. */
   readonly tracing?: Pick<Tracing, "dispatched"> | undefined;

@@ -71,6 +71,8 @@ describe("a valid file", () => {
       upstreams: {
         app: {
           targets: ["http://127.0.0.1:8080"],
+          balance: "roundRobin",
+          ejection: { failures: 5, for: 30_000, most: 0.5 },
           connections: 256,
           queue: { length: 64, timeout: 1_000 },
           timeouts: { connect: 5_000, response: 60_000, idle: 300_000 },

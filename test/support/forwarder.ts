@@ -30,6 +30,7 @@ export function forwarderTo(target: string) {
     observer: {
       upstreamAnswered: () => undefined,
       upstreamFailed: () => undefined,
+      upstreamRetried: () => undefined,
       webSocketOpened: () => undefined,
       webSocketClosed: () => undefined,
     },

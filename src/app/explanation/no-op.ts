@@ -23,6 +23,8 @@ export const NOOP_OBSERVER: Observer = {
   upstreamAnswered: noop,
   upstreamFailed: noop,
   remoteChecked: noop,
+  upstreamRetried: noop,
+  targetLeftOut: noop,
   streamEnded: noop,
   webSocketOpened: noop,
   webSocketClosed: noop,

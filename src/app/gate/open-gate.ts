@@ -200,6 +200,26 @@ function routesFor(
   return { routes, rateLimits, concurrencies };
 }
 
+/** Opens an upstream. Where there are no clients, nothing is asked of its targets. */
+function openUpstream(
+  { clock, log, observer, buffered }: GateOptions,
+  options: UpstreamOptions,
+): Upstream {
+  const upstream = new Upstream(options, clock, {
+    targetChanged(name, target, available, why) {
+      const fields = { upstream: name, target, why };
+      if (available) {
+        log.info("a target is used again", fields);
+        return;
+      }
+      observer.targetLeftOut(name);
+      log.warn("a target is left out", fields);
+    },
+  });
+  if (buffered !== undefined) upstream.startChecks();
+  return upstream;
+}
+
 function connectionsFor(
   options: GateOptions,
   before: KeptParts | undefined,
@@ -209,7 +229,7 @@ function connectionsFor(
   const upstreams = new Map(
     options.upstreams.map((each) => [
       each.name,
-      reuseOrLease(before?.upstreams.get(each.name), each, () => new Upstream(each, clock)),
+      reuseOrLease(before?.upstreams.get(each.name), each, () => openUpstream(options, each)),
     ]),
   );
   const identityHeaders = identityHeadersOf(configuration);

@@ -1,4 +1,9 @@
-import type { Forwarder, OpenStream, UpstreamLoad } from "../../core/request/forwarder.ts";
+import type {
+  Forwarder,
+  OpenStream,
+  TargetState,
+  UpstreamLoad,
+} from "../../core/request/forwarder.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { ListenChanges } from "../../server/listener/listen.ts";
 import { createIntake, type Intake } from "../../server/request/intake.ts";
@@ -90,7 +95,14 @@ export class Generations {
     return {
       inFlight: loads.reduce((sum, { inFlight }) => sum + inFlight, 0),
       waiting: loads.reduce((sum, { waiting }) => sum + waiting, 0),
+      leftOut: loads.at(-1)?.leftOut ?? 0,
     };
+  }
+
+  /** What is known of each target of the configuration in force. */
+  targets(): TargetState[] {
+    const { kept } = this.current.opened.value;
+    return [...kept.upstreams.values()].flatMap(({ value }) => value.value.targets);
   }
 
   /** The open WebSockets, those of earlier gates included. */

@@ -1,6 +1,7 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { GateError } from "../../core/request/errors.ts";
+import type { TargetState } from "../../core/request/forwarder.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { RecentEvents } from "../../core/recent.ts";
 import type { LoginService } from "../../core/login.ts";
@@ -128,6 +129,7 @@ function threadApi(parts: ThreadParts) {
     keys: (ring: KeyRing) => keys.replace(ring),
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
+    targets: async (): Promise<readonly TargetState[]> => (await traffic).targets(),
     recent: async (): Promise<ThreadRecent> => ({
       events: parts.recent.events(),
       issuers: (await traffic).issuers(),

@@ -9,6 +9,7 @@ import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
 import type { ThreadRecent } from "./thread.ts";
+import { inAllThreads } from "./targets-in-threads.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
 
@@ -59,7 +60,7 @@ export async function startThreads(
     port,
     // Each thread counts its own; the metrics add them up.
     tokenCacheEntries: () => 0,
-    upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
+    upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0 }),
     issuers: () => inAll(threads.map(({ issuers }) => issuers)),
     query: dryRunGate.query,
     prepare: (changed) =>
@@ -76,6 +77,7 @@ export async function startThreads(
     },
     metricsText: async (own) => own.textWith(await countedIn(threads)),
     metricObjects: async (own) => totalsOf([await own.json(), ...(await countedIn(threads))]),
+    targets: async () => inAllThreads(await Promise.all(threads.map((each) => each.targets()))),
     recent: () => Promise.all(threads.map((thread) => thread.recent())),
     alive: () => threads.filter(({ alive }) => alive).length,
     failures: () => threads.flatMap(({ failure }) => failure ?? []),

@@ -1,3 +1,4 @@
+import type { TargetState } from "../../core/request/forwarder.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
@@ -128,6 +129,11 @@ export class TrafficThread {
     await withTimeout(this.#fetchCounts(), SCRAPE_MS, undefined);
     const [before, counted] = [this.#before, this.#counted];
     return [await before, counted];
+  }
+
+  /** Returns what it knows of the targets; undefined if it does not answer in time. */
+  targets(): Promise<readonly TargetState[] | undefined> {
+    return withTimeout(this.call("targets"), SCRAPE_MS, undefined);
   }
 
   /** Returns what it saw lately; undefined if it does not answer in time. */

@@ -7,6 +7,7 @@ import { routeAuthorize } from "./authorization-section.ts";
 import { headerKeys } from "./header-fields.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
 import { concurrency, matchedHeaders, networkKeys, routeTimeouts } from "./route-keys.ts";
+import { retry, targetKeys } from "./target-keys.ts";
 import { urlPath } from "./url-path.ts";
 
 /** The sections about routing: `routes` and `upstreams`. */
@@ -60,6 +61,7 @@ function route() {
       timeouts: routeTimeouts(),
       concurrency: concurrency(),
       authorize: routeAuthorize(),
+      retry: retry(),
       assertion: routeAssertion(),
     })
     .transform(({ path, exact, ...rest }) =>
@@ -118,6 +120,28 @@ function isTarget(target: string): boolean {
   return v6 === undefined ? host !== undefined && isHost(host.replaceAll("_", "-")) : isIPv6(v6);
 }
 
+function target() {
+  return z.string().refine(isTarget, TARGET);
+}
+
+/** Separates addresses from weights, where there are any. */
+function withWeights<Rest extends { readonly targets: readonly WrittenTarget[] }>({
+  targets,
+  ...rest
+}: Rest) {
+  const rows = targets.map((each) =>
+    typeof each === "string" ? { url: each, weight: 1 } : { url: each.url, weight: each.weight },
+  );
+  const weighted = rows.some(({ weight }) => weight !== 1);
+  return {
+    ...rest,
+    targets: rows.map(({ url }) => url),
+    ...(weighted ? { weights: rows.map(({ weight }) => weight) } : {}),
+  };
+}
+
+type WrittenTarget = string | { readonly url: string; readonly weight: number };
+
 function upstreamTls(directory: string) {
   return z.strictObject({
     caFile: filePath(directory)
@@ -136,9 +160,23 @@ function upstreamTls(directory: string) {
 export function upstreamsSection(directory: string) {
   const upstream = z.strictObject({
     targets: z
-      .array(z.string().refine(isTarget, TARGET))
+      .array(
+        z.union([
+          target(),
+          z.strictObject({
+            url: target().describe("Address of the target"),
+            weight: z
+              .int()
+              .min(1)
+              .max(1000)
+              .default(1)
+              .describe("Its share of the requests, compared with the others"),
+          }),
+        ]),
+      )
       .min(1)
       .describe("http://host:port, https://host:port or unix:/path/of/socket, used in turn"),
+    ...targetKeys(),
     tls: upstreamTls(directory).exactOptional().describe("TLS for https targets"),
     connections: z
       .int()
@@ -165,7 +203,7 @@ export function upstreamsSection(directory: string) {
   });
   const names = z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -");
   return z
-    .record(names, upstream)
+    .record(names, upstream.transform(withWeights))
     .refine((upstreams) => Object.keys(upstreams).length > 0, "must name at least one upstream")
     .describe("The backends, by name");
 }

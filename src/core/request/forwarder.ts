@@ -9,6 +9,20 @@ export interface UpstreamLoad {
   readonly inFlight: number;
   /** Requests in its queue. */
   readonly waiting: number;
+  /** Targets that are not used at the moment. */
+  readonly leftOut: number;
+}
+
+/** What is known of one target. */
+export interface TargetState {
+  readonly upstream: string;
+  readonly target: string;
+  readonly state: "available" | "ejected" | "unhealthy";
+  readonly weight: number;
+  /** Requests in flight. */
+  readonly inFlight: number;
+  /** Failures in a row. */
+  readonly failures: number;
 }
 
 /** An open WebSocket. */

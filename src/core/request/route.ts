@@ -32,6 +32,9 @@ interface ClaimRequirement {
   readonly equals?: ClaimScalar;
 }
 
+/** Why a request is sent again: no connection, a connection that was closed before the answer, or a status. */
+export type RetryCause = "connect" | "stale" | "502" | "503" | "504";
+
 /** How the backend's view of a route differs from the client's. */
 export interface RouteRewrite {
   readonly stripPrefix?: string;
@@ -66,6 +69,8 @@ export interface Route {
   /** Overrides the maximum body size of requests, in bytes. */
   readonly bodyBytes?: number;
   readonly rateLimit?: RateLimit;
+  /** Left out: once, for `connect` and `stale`. */
+  readonly retry?: { readonly attempts: number; readonly on: readonly RetryCause[] };
   readonly concurrency?: ConcurrencyLimit;
   readonly networks?: NetworkRule;
   /** In milliseconds; override those of the upstream. */

@@ -143,7 +143,7 @@ function unsetGauges(): GaugeSources {
     revocationsWritable: () => true,
     workers: () => ({ count: 0, alive: 0 }),
     signingKey: () => undefined,
-    upstreamLoad: () => ({ inFlight: 0, waiting: 0 }),
+    upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0 }),
     issuers: () => [],
     sharedState: () => undefined,
     storeState: () => ({ connections: undefined, outdated: undefined }),

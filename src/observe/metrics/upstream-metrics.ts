@@ -15,7 +15,10 @@ import { SERVER_ERRORS } from "./label-words.ts";
 import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 
 /** Metrics of the backend side. An unknown upstream is not counted. */
-export interface UpstreamMetrics extends Pick<Observer, "upstreamAnswered" | "upstreamFailed"> {
+export interface UpstreamMetrics extends Pick<
+  Observer,
+  "upstreamAnswered" | "upstreamFailed" | "upstreamRetried" | "targetLeftOut"
+> {
   /** Adds upstreams of a new configuration. */
   addUpstreams(names: readonly string[]): void;
 }
@@ -36,6 +39,7 @@ export function upstreamMetrics(
   );
   const durations = durationHistogram(define, byUpstream);
   const errors = errorCounter(define, byUpstream);
+  const targets = targetCounters(define, byUpstream);
   showLoads(define, upstreamSlots, loadOf);
   return {
     addUpstreams(names) {
@@ -46,6 +50,8 @@ export function upstreamMetrics(
       answers.add(more);
       durations.add(more);
       errors.add(byReason(more));
+      targets.retries.add(more);
+      targets.leftOut.add(more);
     },
     upstreamAnswered(upstream, code, seconds) {
       const slot = upstreamSlots.get(upstream);
@@ -53,6 +59,8 @@ export function upstreamMetrics(
       answers.count(slot, code);
       durations.record(slot, seconds);
     },
+    upstreamRetried: (upstream) => countIn(targets.retries, upstreamSlots.get(upstream)),
+    targetLeftOut: (upstream) => countIn(targets.leftOut, upstreamSlots.get(upstream)),
     upstreamFailed(upstream, reason) {
       const row = upstreamSlots.get(upstream);
       const column = reasonSlots.get(reason);
@@ -76,6 +84,23 @@ function errorCounter(define: DefineMetric, upstreams: UpstreamLabels): SlotCoun
   return slotCounter(head, byReason(upstreams));
 }
 
+function targetCounters(define: DefineMetric, upstreams: UpstreamLabels) {
+  return {
+    retries: slotCounter(
+      define("upstream_retries_total", "Requests sent to a backend again.", "upstream"),
+      upstreams,
+    ),
+    leftOut: slotCounter(
+      define("upstream_targets_left_out_total", "Targets that were left out.", "upstream"),
+      upstreams,
+    ),
+  };
+}
+
+function countIn({ counts }: SlotCounter, slot: number | undefined): void {
+  if (slot !== undefined) increment(counts, slot);
+}
+
 function showLoads(
   define: DefineMetric,
   upstreams: ReadonlyMap<string, number>,
@@ -90,6 +115,11 @@ function showLoads(
     define("upstream_queue_length", "Requests that wait for a connection.", "upstream"),
     upstreams,
     (upstream) => loadOf(upstream).waiting,
+  );
+  showLoad(
+    define("upstream_targets_left_out", "Targets that are not used at the moment.", "upstream"),
+    upstreams,
+    (upstream) => loadOf(upstream).leftOut,
   );
 }
 

@@ -6,22 +6,14 @@ import { AnswerTime } from "./answer-timeouts.ts";
 import { ClientAnswer } from "./client-answer.ts";
 import { ClientBody } from "./client-body.ts";
 import type { AnswerHandler, Connection, RequestControl } from "./connection.ts";
-import { dispatchOf, isIdempotent } from "./dispatch.ts";
+import { dispatchOf } from "./dispatch.ts";
 import { failureOf, failureReason, upstreamReason } from "./failures.ts";
+import type { ExchangeState } from "./exchange-state.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+import { Attempts, Repeated } from "./repetition.ts";
 import { ClientGone } from "./request-body.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
-
-/**
- * - `waiting`: for a small body or a slot. Nothing has reached the backend.
- * - `sent`: handed to a connection. If the connection is stale, the state returns to `waiting`, once.
- * - `answering`: the head of the answer has been written to the client.
- * - `answered`: the whole answer has arrived. The slot is free, even if the client still has to read.
- * - `done`: the client has read the answer or left, or the answer broke off.
- * - `failed`: nothing has been sent to the client; the caller answers.
- */
-type State = "waiting" | "sent" | "answering" | "answered" | "done" | "failed";
 
 /** One permitted request and its answer, over one connection or, if that is stale, two. */
 export class Exchange implements AnswerHandler, BufferHolder {
@@ -31,13 +23,13 @@ export class Exchange implements AnswerHandler, BufferHolder {
   readonly #body: ClientBody;
   readonly #answer: ClientAnswer;
   readonly #time: AnswerTime;
+  readonly #attempts: Attempts;
   readonly #completion = Promise.withResolvers<void>();
-  #state: State = "waiting";
+  #state: ExchangeState = "waiting";
   #control: RequestControl | undefined;
   #sentAt = 0;
   /** The connection was used before, and no byte of this request's body or answer has passed on it. */
   #maybeStale = false;
-  #retried = false;
   #preempted = false;
 
   constructor(settings: ForwardingSettings, permitted: PermittedRequest) {
@@ -47,6 +39,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
     this.#slot = new Slot(upstream, permit, settings, this);
     this.#body = new ClientBody(settings, permitted, this.#slot);
     this.#answer = new ClientAnswer(settings, permitted, this.#slot);
+    this.#attempts = new Attempts(settings, permitted, this.#slot, this.#body);
     this.#time = new AnswerTime(upstream.answerLimitsFor(permit.route));
     transfer.holder = this;
   }
@@ -71,9 +64,10 @@ export class Exchange implements AnswerHandler, BufferHolder {
     return bufferedBytes + this.#slot.bufferedBytes(bufferedBytes);
   }
 
-  #send(): void {
+  /** @param avoid a target that has failed this request. */
+  #send(avoid?: Target): void {
     if (this.#state !== "waiting") return;
-    const target = this.#slot.take();
+    const target = this.#slot.take(avoid);
     if (target !== undefined) this.#sendTo(target);
     else void this.#wait().catch((error: unknown) => this.#fail(error));
   }
@@ -110,7 +104,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
       return;
     }
     this.#maybeStale = connection.begin();
-    if (!this.#retried) this.#body.expect();
+    if (this.#attempts.retries === 0) this.#body.expect();
     this.#time.sending(connection, control);
   }
 
@@ -142,6 +136,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
     const { response, transfer, upstream } = this.#permitted;
     // The request turned out to be malformed and has been answered.
     if (response.headersSent) throw new ClientGone();
+    this.#attempts.answered(status);
     this.#answer.begin(status, statusMessage, headers);
     this.#state = "answering";
     this.#time.moved();
@@ -177,7 +172,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
   onResponseError(_control: RequestControl | null, error: Error): void {
     this.#time.stop();
     if (this.#isOver) return;
-    const { permit, response } = this.#permitted;
+    const { response } = this.#permitted;
     if (response.headersSent) {
       const reason = failureReason(error);
       this.#end(reason);
@@ -185,17 +180,21 @@ export class Exchange implements AnswerHandler, BufferHolder {
       return;
     }
     const failure = failureOf(error);
-    const stale = this.#maybeStale && !this.#retried && failure.reason === "reset";
-    if (stale && isIdempotent(permit.request) && this.#body.isWhole) this.#retry();
-    else this.#fail(failure);
+    const where =
+      error instanceof Repeated
+        ? "other"
+        : this.#attempts.failed(failure, this.#maybeStale, this.#sentAt);
+    if (where === undefined) this.#fail(failure);
+    else this.#retry(where);
   }
 
-  #retry(): void {
+  #retry(where: "same" | "other"): void {
+    const { target } = this.#slot;
     this.#state = "waiting";
-    this.#retried = true;
+    this.#attempts.begin();
     this.#slot.release();
     this.#body.renew();
-    this.#send();
+    this.#send(where === "other" ? target : undefined);
   }
 
   /** Gives up the slot of a slow client to another request. */

@@ -27,5 +27,5 @@ export interface ForwardingSettings {
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
   readonly clock: Clock;
-  readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed">;
+  readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed" | "upstreamRetried">;
 }

@@ -85,7 +85,11 @@ function failed(status: number, reason: UpstreamErrorReason): AdminResponse {
  *
  * @throws the system's error, or an AbortError after the time limit, which also aborts reading the body.
  */
-function headOf(origin: TargetOrigin, path: string, limit: AbortSignal): Promise<IncomingMessage> {
+export function headOf(
+  origin: TargetOrigin,
+  path: string,
+  limit: AbortSignal,
+): Promise<IncomingMessage> {
   const { protocol, hostname, port, socketPath } = origin;
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const options: RequestOptions = {

@@ -59,9 +59,13 @@ export class Slot implements SlotHolder {
     return this.#target?.origin;
   }
 
-  /** Takes a free slot, or returns undefined. */
-  take(): Target | undefined {
-    this.#target = this.#upstream.take(this);
+  get target(): Target | undefined {
+    return this.#target;
+  }
+
+  /** Takes a free slot, or returns undefined. @param avoid a target that has failed this request. */
+  take(avoid?: Target): Target | undefined {
+    this.#target = this.#upstream.take(this, avoid);
     return this.#target;
   }
 

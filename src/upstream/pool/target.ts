@@ -8,6 +8,7 @@ import { originOf, type TargetOrigin, type UpstreamTls } from "./target-origin.t
 export interface TargetOptions {
   /** `http://host:port`, `https://host:port` or `unix:/path`. */
   readonly address: string;
+  readonly weight?: number | undefined;
   readonly tls?: UpstreamTls | undefined;
   /** The maximum number of requests in flight. */
   readonly connections: number;
@@ -23,14 +24,33 @@ export interface Target {
   readonly connections: number;
   /** Requests in flight. */
   inFlight: number;
+  /** Its share of the requests, compared with the other targets. */
+  readonly weight: number;
+  /** See `createBalancer`. */
+  credit: number;
+  /** Whether it is used, as long as any target is. */
+  available: boolean;
+  healthy: boolean;
+  ejected: boolean;
+  /** Ejections since it last served a request. */
+  ejections: number;
+  /** Failures in a row. */
+  failures: number;
+  /** When it last answered anything, and since when it is used again; monotonic milliseconds. */
+  answeredAt: number;
+  backSince: number | undefined;
   readonly origin: TargetOrigin;
 }
 
 /** Creates a target. Connections open on demand. */
 export function createTarget(options: TargetOptions): Target {
-  const { address, tls, connections } = options;
+  const { address, tls, connections, weight = 1 } = options;
   const origin = originOf(address, tls);
-  return { address, pool: openPool(origin, options), connections, inFlight: 0, origin };
+  return {
+    ...{ address, pool: openPool(origin, options), connections, inFlight: 0, origin },
+    ...{ weight, credit: 0, available: true, healthy: true, ejected: false },
+    ...{ ejections: 0, failures: 0, answeredAt: -Infinity, backSince: undefined },
+  };
 }
 
 /** Creates the pool of connections to one origin: undici's where this Node's parser is not the one that is known. */

@@ -1,19 +1,30 @@
 import type { EventEmitter } from "node:events";
-import type { UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { Route } from "../../core/request/route.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
-import { createTarget, type Target } from "./target.ts";
+import type { Target } from "./target.ts";
 import type { UpstreamTls } from "./target-origin.ts";
+import type { Balance } from "./balance.ts";
 import { FairQueue, type QueueLimits } from "./fair-queue.ts";
+import type { HealthOptions } from "./health-check.ts";
+import { RetryBudget } from "./retry-budget.ts";
+import { TargetGroup } from "./target-group.ts";
+import type { EjectionOptions, TargetStates } from "./target-states.ts";
 
 /** One upstream of the configuration. Times are in milliseconds. */
 export interface UpstreamOptions {
   readonly name: string;
   /** At least one. */
   readonly targets: readonly string[];
+  /** One for each target; left out, all are 1. */
+  readonly weights?: readonly number[] | undefined;
+  readonly balance?: Balance | undefined;
+  readonly health?: HealthOptions | undefined;
+  readonly ejection?: EjectionOptions | undefined;
+  readonly slowStart?: number | undefined;
   readonly tls?: UpstreamTls | undefined;
   /** The maximum number of requests in flight per target. */
   readonly connections: number;
@@ -21,6 +32,12 @@ export interface UpstreamOptions {
   readonly queue: QueueLimits;
   readonly timeouts: { readonly connect: number; readonly response: number; readonly idle: number };
   readonly websocket: { readonly handshake: number; readonly idle: number };
+}
+
+/** Told what happens to targets. */
+export interface UpstreamEvents {
+  /** A target is left out, or used again. */
+  targetChanged(upstream: string, target: string, available: boolean, why: string): void;
 }
 
 /** Interval between preemption attempts while requests wait, in milliseconds. */
@@ -39,23 +56,48 @@ export class Upstream {
   readonly #answerLimits: AnswerLimits;
   readonly #limitsOfRoutes = new WeakMap<Route, AnswerLimits>();
   readonly #clock: Clock;
-  readonly #targets: readonly Target[];
   readonly #inFlight = new InFlightCounts();
   readonly #stalled = new StalledRequests(this.#inFlight);
   readonly #queue: FairQueue<Target>;
+  readonly #retries = new RetryBudget();
+  readonly #group: TargetGroup;
   #preempting: NodeJS.Timeout | undefined;
-  #turn = 0;
 
-  constructor(options: UpstreamOptions, clock: Clock) {
+  constructor(options: UpstreamOptions, clock: Clock, events?: UpstreamEvents) {
     this.#clock = clock;
     this.name = options.name;
     this.options = options;
-    const { tls, connections, timeouts, queue } = options;
+    const { timeouts, queue } = options;
     this.#answerLimits = new AnswerLimits(timeouts, clock);
     this.#queue = new FairQueue(queue, this.#inFlight);
-    this.#targets = options.targets.map((address) =>
-      createTarget({ address, tls, connections, connectMs: timeouts.connect }),
+    this.#group = new TargetGroup(
+      options,
+      clock,
+      (target, requester) =>
+        target.inFlight < unreservedSlots(target) || this.#mayTakeReserved(target, requester),
+      (target) => this.#grantRoomAt(target),
+      events,
     );
+  }
+
+  /** What is known of the targets; undefined for a single one, which is always used. */
+  get states(): TargetStates | undefined {
+    return this.#group.states;
+  }
+
+  /** Whether there is no other target to turn to. */
+  get isAlone(): boolean {
+    return this.#group.isAlone;
+  }
+
+  /** Starts the health checks, if any, until `close`. */
+  startChecks(): void {
+    this.#group.startChecks();
+  }
+
+  /** Takes a retry from the budget, if there is one. */
+  takeRetry(): boolean {
+    return this.#retries.take();
   }
 
   /** The timeouts for answers on a route: its own, or those of the upstream. */
@@ -70,20 +112,27 @@ export class Upstream {
   }
 
   /**
-   * Takes a slot at the next target that has room (round robin), or returns undefined. The caller releases the slot.
+   * Takes a slot at a target that has room, or returns undefined. The caller releases the slot.
+   *
+   * @param avoid a target that has failed this request: another is taken if one has room.
    */
-  take(requester: Requester): Target | undefined {
-    for (let tried = 0; tried < this.#targets.length; tried += 1) {
-      const target = this.#targets[this.#turn];
-      this.#turn = (this.#turn + 1) % this.#targets.length;
-      if (target === undefined) continue;
-      if (target.inFlight < unreservedSlots(target) || this.#mayTakeReserved(target, requester)) {
-        target.inFlight += 1;
-        this.#inFlight.add(requester);
-        return target;
-      }
+  take(requester: Requester, avoid?: Target): Target | undefined {
+    if (avoid === undefined) this.#retries.earn();
+    const target = this.#group.choose(requester, avoid);
+    if (target === undefined) return undefined;
+    target.inFlight += 1;
+    this.#inFlight.add(requester);
+    return target;
+  }
+
+  /** Lets waiting requests have the room of a target that is used again. */
+  #grantRoomAt(target: Target): void {
+    while (target.inFlight < unreservedSlots(target)) {
+      const granted = this.#queue.grant(target, Infinity);
+      if (granted === undefined) return;
+      target.inFlight += 1;
+      this.#inFlight.add(granted);
     }
-    return undefined;
   }
 
   #mayTakeReserved({ inFlight, connections }: Target, requester: Requester): boolean {
@@ -123,10 +172,8 @@ export class Upstream {
   release(target: Target, requester: Requester): void {
     this.#stalled.released(requester);
     // `target.inFlight` stays the same if the slot is granted again.
-    const granted = this.#queue.grant(
-      target,
-      target.inFlight > unreservedSlots(target) ? this.#inFlight.fewLimit : Infinity,
-    );
+    const most = target.inFlight > unreservedSlots(target) ? this.#inFlight.fewLimit : Infinity;
+    const granted = this.#group.isUsed(target) ? this.#queue.grant(target, most) : undefined;
     if (granted === undefined) target.inFlight -= 1;
     else this.#inFlight.add(granted);
   }
@@ -155,13 +202,23 @@ export class Upstream {
   }
 
   get load(): UpstreamLoad {
-    const inFlight = this.#targets.reduce((sum, target) => sum + target.inFlight, 0);
-    return { inFlight, waiting: this.#queue.length };
+    const inFlight = this.#group.targets.reduce((sum, target) => sum + target.inFlight, 0);
+    const leftOut = this.#group.targets.filter(({ available }) => !available).length;
+    return { inFlight, waiting: this.#queue.length, leftOut };
+  }
+
+  /** What is known of each target. */
+  get targets(): TargetState[] {
+    const upstream = this.name;
+    return this.#group.targets.map(({ address, weight, inFlight, healthy, ejected, failures }) => {
+      const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
+      return { upstream, target: address, state, weight, inFlight, failures };
+    });
   }
 
   /** Closes all connections once their requests have finished. */
   async close(): Promise<void> {
-    await Promise.all(this.#targets.map((target) => target.pool.close()));
+    await this.#group.close();
   }
 }
 

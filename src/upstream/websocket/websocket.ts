@@ -113,6 +113,7 @@ export class WebSockets {
       const elapsed = clock.monotonic() - started;
       transfer.upstreamHeaderMs = elapsed;
       observer.upstreamAnswered(upstream.name, message.statusCode ?? 0, elapsed / 1000);
+      upstream.states?.answered(target, message.statusCode ?? 0);
       if (socket === undefined) {
         return await forwardRefusal(context, message, slot, () => {
           observer.upstreamFailed(upstream.name, "idle_timeout");
@@ -122,6 +123,7 @@ export class WebSockets {
     } catch (error) {
       if (client.refusal !== undefined) throw client.refusal;
       const reason = failureReason(error);
+      upstream.states?.failed(target, reason, started);
       observer.upstreamFailed(upstream.name, reason);
       throw failure(reason, error);
     } finally {

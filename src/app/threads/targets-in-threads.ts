@@ -1,0 +1,16 @@
+import type { TargetState } from "../../core/request/forwarder.ts";
+
+/** Returns each target once, as the thread knows it that is worst off, with the requests of all. */
+export function inAllThreads(
+  ofThreads: readonly (readonly TargetState[] | undefined)[],
+): TargetState[] {
+  const found = new Map<string, TargetState>();
+  for (const state of ofThreads.flatMap((states) => states ?? [])) {
+    const key = JSON.stringify([state.upstream, state.target]);
+    const other = found.get(key);
+    const inFlight = state.inFlight + (other?.inFlight ?? 0);
+    const worse = other === undefined || other.state === "available" ? state : other;
+    found.set(key, { ...worse, inFlight });
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { duration } from "./fields.ts";
+
+/** Keys of an upstream about its targets: which one is used, and when one is left out. */
+
+const RANGE = /^(\d{3})(?:-(\d{3}))?$/;
+
+/** `200-399,404`, parsed to ranges. */
+function statuses() {
+  const message = "must be statuses such as 200-399 or 200,204";
+  return z.string().transform((text, context) => {
+    const ranges = text.split(",").flatMap((part): [number, number][] => {
+      const [, from = "", to = from] = RANGE.exec(part.trim()) ?? [];
+      return from === "" || Number(from) < 200 || Number(to) > 599 || from > to
+        ? []
+        : [[Number(from), Number(to)]];
+    });
+    if (ranges.length === text.split(",").length) return ranges;
+    context.issues.push({ code: "custom", message, input: text });
+    return z.NEVER;
+  });
+}
+
+/** `50%`, parsed to 0.5. */
+function percentage() {
+  const message = "must be a percentage such as 50%";
+  return z.string().transform((text, context) => {
+    const [, digits = ""] = /^(\d{1,3})%$/.exec(text) ?? [];
+    if (digits !== "" && Number(digits) >= 1 && Number(digits) <= 100) return Number(digits) / 100;
+    context.issues.push({ code: "custom", message, input: text });
+    return z.NEVER;
+  });
+}
+
+function health() {
+  return z.strictObject({
+    path: z
+      .string()
+      .regex(/^\/[!-~]*$/, "must be a path, and may have a query")
+      .describe("Path that is asked with GET"),
+    interval: duration({ min: 100 }).prefault("5s").describe("Time between two checks"),
+    timeout: duration().prefault("1s").describe("Time for the head of the answer"),
+    healthy: z
+      .int()
+      .min(1)
+      .max(100)
+      .default(2)
+      .describe("Checks in a row that bring a target back"),
+    unhealthy: z
+      .int()
+      .min(1)
+      .max(100)
+      .default(3)
+      .describe("Failed checks in a row after which a target is left out"),
+    status: statuses().prefault("200-399").describe("Statuses that are healthy"),
+  });
+}
+
+function ejection() {
+  return z.strictObject({
+    failures: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .default(5)
+      .describe(
+        "Failures in a row: no connection, a broken one, a time-out, a status of 500 or more",
+      ),
+    for: duration()
+      .prefault("30s")
+      .describe("How long; each time in a row that much longer, up to ten times"),
+    most: percentage()
+      .prefault("50%")
+      .describe("Part of the targets that may be left out at once; never the last one"),
+  });
+}
+
+export function targetKeys() {
+  return {
+    balance: z
+      .enum(["roundRobin", "leastRequests", "random2", "clientHash", "first"])
+      .default("roundRobin")
+      .describe("Which target is next among those with room"),
+    health: health().exactOptional().describe("Asks each of several targets at intervals"),
+    ejection: ejection()
+      .prefault({})
+      .describe("Leaves out one of several targets that fails requests"),
+    slowStart: duration()
+      .exactOptional()
+      .describe("Time in which a target that comes back gets its full share; default: at once"),
+  };
+}
+
+export function retry() {
+  return z
+    .strictObject({
+      attempts: z.int().min(0).max(5).default(1).describe("How often a request is sent again"),
+      on: z
+        .array(z.enum(["connect", "stale", "502", "503", "504"]))
+        .default(["connect", "stale"])
+        .describe(
+          "connect: no connection. stale: closed before the answer. Statuses: for idempotent methods only",
+        ),
+    })
+    .exactOptional()
+    .describe("When a request is sent again; default: once, on connect and stale");
+}

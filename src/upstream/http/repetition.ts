@@ -1,0 +1,95 @@
+import { errorRow, type GateError } from "../../core/request/errors.ts";
+import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
+import type { RetryCause } from "../../core/request/route.ts";
+import type { Slot } from "../pool/slot.ts";
+import type { ClientBody } from "./client-body.ts";
+import { isIdempotent } from "./dispatch.ts";
+import { upstreamReason } from "./failures.ts";
+import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+
+/** Where a request is sent again: to any target, or to another one. */
+export type Where = "same" | "other";
+
+const USUAL = { attempts: 1, on: ["connect", "stale"] as readonly RetryCause[] };
+/** Nothing of the request was sent. */
+const UNSENT: ReadonlySet<UpstreamErrorReason> = new Set([
+  ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
+]);
+
+/**
+ * The attempts to have one request answered. Tells the upstream how each went, and decides whether another follows. What
+ * may have been executed is repeated only if it is idempotent.
+ */
+export class Attempts {
+  readonly #settings: Pick<ForwardingSettings, "observer">;
+  readonly #permitted: PermittedRequest;
+  readonly #slot: Slot;
+  readonly #body: ClientBody;
+  /** How often the request was sent again. */
+  retries = 0;
+
+  constructor(
+    settings: Pick<ForwardingSettings, "observer">,
+    permitted: PermittedRequest,
+    slot: Slot,
+    body: ClientBody,
+  ) {
+    this.#settings = settings;
+    this.#permitted = permitted;
+    this.#slot = slot;
+    this.#body = body;
+  }
+
+  /** Another attempt begins. */
+  begin(): void {
+    this.retries += 1;
+    this.#settings.observer.upstreamRetried(this.#permitted.upstream.name);
+  }
+
+  /** The head of an answer has arrived. @throws Repeated if it is not used. */
+  answered(status: number): void {
+    const { permit, upstream } = this.#permitted;
+    const { target } = this.#slot;
+    if (target !== undefined) upstream.states?.answered(target, status);
+    const { retry } = permit.route;
+    if (retry === undefined || status < 502 || status > 504) return;
+    if (this.retries >= retry.attempts || !this.#body.isWhole) return;
+    const wanted = retry.on.some((cause) => cause === String(status));
+    if (wanted && isIdempotent(permit.request) && upstream.takeRetry()) throw new Repeated();
+  }
+
+  /**
+   * An attempt failed before anything reached the client.
+   *
+   * @param stale whether the connection may have been closed before the request arrived.
+   * @param sentAt monotonic milliseconds.
+   * @returns where to send the request again; undefined if it has failed.
+   */
+  failed(failure: GateError, stale: boolean, sentAt: number): Where | undefined {
+    const { permit, upstream } = this.#permitted;
+    const { target } = this.#slot;
+    const reason = upstreamReason(failure);
+    // A connection that was closed while it was idle says nothing of the target.
+    if (target !== undefined && reason !== undefined && !(stale && reason === "reset")) {
+      upstream.states?.failed(target, reason, sentAt);
+    }
+    const { attempts, on } = permit.route.retry ?? USUAL;
+    if (reason === undefined || this.retries >= attempts || !this.#body.isWhole) return undefined;
+    const idempotent = isIdempotent(permit.request);
+    // This costs the backend nothing, so it needs no budget.
+    if (stale && reason === "reset" && idempotent && on.includes("stale")) return "same";
+    const again =
+      (!upstream.isAlone && on.includes("connect") && UNSENT.has(reason)) ||
+      (!upstream.isAlone && on.includes("stale") && reason === "reset" && idempotent) ||
+      (idempotent && on.some((cause) => cause === String(errorRow(failure.code).status)));
+    return again && upstream.takeRetry() ? "other" : undefined;
+  }
+}
+
+/** Ends an attempt whose answer is not used. */
+export class Repeated extends Error {
+  constructor() {
+    super("the request is sent again");
+    this.name = "Repeated";
+  }
+}

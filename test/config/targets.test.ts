@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { load, problemsOf, SMALLEST } from "./configuration-file.ts";
+
+const app = (text: string): string =>
+  `server: { tls: off }\nupstreams: { app: { targets: ["http://h", "http://i"], ${text} } }\n`;
+
+test.each([
+  ["an unknown balance", "balance: sticky", "upstreams.app.balance"],
+  ["a path without a slash", "health: { path: healthz }", "upstreams.app.health.path"],
+  ["a status of 100", 'health: { path: /, status: "100-399" }', "upstreams.app.health.status"],
+  ["a range backwards", 'health: { path: /, status: "399-200" }', "upstreams.app.health.status"],
+  ["checks without a pause", "health: { path: /, interval: 1ms }", "upstreams.app.health.interval"],
+  ["a part without its sign", 'ejection: { most: "50" }', "upstreams.app.ejection.most"],
+  ["more than all", "ejection: { most: 150% }", "upstreams.app.ejection.most"],
+  ["no failures", "ejection: { failures: 0 }", "upstreams.app.ejection.failures"],
+])("refused: %s", async (_what, text, key) => {
+  const problems = await problemsOf(app(text));
+  expect(problems.map(({ message }) => message.split(" ")[0])).toEqual([key]);
+});
+
+test("a retry on what is no cause is refused", async () => {
+  const text = `${SMALLEST}routes: [{ name: r, upstream: app, retry: { on: ["500"] } }]\n`;
+  const problems = await problemsOf(text);
+  expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["routes[0].retry.on[0]"]);
+});
+
+test("targets may have weights", async () => {
+  const text = `server: { tls: off }\nupstreams: { app: { targets: [http://h, { url: http://i, weight: 3 }] } }\n`;
+  const { configuration } = await load(text);
+  expect(configuration.upstreams["app"]).toMatchObject({
+    targets: ["http://h", "http://i"],
+    weights: [1, 3],
+  });
+});
