@@ -4,7 +4,12 @@
 
 /** By section: a fact that belongs to several keys, or is too long for a cell. */
 export const NOTES: Readonly<Record<string, string>> = {
-  server: `Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
+  server: `With \`server.proxyProtocol: accept\`, every connection from \`server.trustedProxies\` must begin with a header of the PROXY protocol,
+before TLS; others must not. The address in it is the client's, for limits, routes and the log; its TLVs are ignored. Without a sound header
+within \`timeouts.header\`, the connection is closed. A proxy that speaks for itself (\`LOCAL\`, \`UNKNOWN\`), such as for a health check,
+keeps its own address, and its \`X-Forwarded-*\` are not trusted.
+
+Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
 \`server.trustedProxies\`; no other header names it. \`server.tls.clientCertificates.caFile\` must include the root certificates. What
 connections cost, and how many fit in a container: [operations](../operations.md#sizing). TLS versions and suites, and which certificates
 are refused: [security model](../security-model.md#tls).`,
@@ -72,6 +77,12 @@ With \`auth: optional\`, a request without a token is forwarded without identity
 Everything under \`routes[].require\` must hold. \`claims\` compares values with their type (\`true\` is not \`"true"\`); a list must contain
 the value, and an object is never equal to anything. A remembered token keeps only the claims that the configuration names. A 403 names the scopes of the
 route in its challenge, and tells nothing else; \`sallyport explain\` shows which line failed.
+
+With \`paths: encoded\`, a route also takes paths with encoded delimiters, as of RabbitMQ (\`/api/queues/%2F/orders\`), GitLab
+(\`/projects/group%2Fproject\`) and npm (\`/@scope%2Fname\`); with \`asSent\`, also \`//\`, \`;\`, \`[ ] { } | ^\`, such as matrix parameters. The
+backend gets them as they are; encoded letters, digits and \`- . _ ~\` are decoded as everywhere. Dot segments, double encoding, control
+characters and octets that are not UTF-8 are 400 in any spelling. So is a path that would lead to another route if the backend
+decoded it, merged its slashes, or cut parameters off: what is decided and what is done are one.
 
 \`headers\` match if the request has one field of each name, with exactly this value. Clients choose headers: \`check\` warns if a header
 leads around a token. \`allow\` and \`deny\` look at the client, behind trusted proxies at the one that they name; \`deny\` wins. They also

@@ -116,6 +116,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const { trustedProxies } = generations;
   const listener = await listen({
     ...{ ...configuration.server.listen, port, shared, trustedProxies },
+    proxyProtocol: configuration.server.proxyProtocol === "accept",
     ...generations.current.listening,
     ...{ pipeline, buffered, reading, nextId, realm, observer, log },
     counts: options.connections,

@@ -1,12 +1,7 @@
-import type { GateRequest } from "../core/request/gate-request.ts";
-import type { Route } from "../core/request/route.ts";
+import type { Route, RouteQuery } from "../core/request/route.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
 export type RouteTable = (request: RouteQuery) => Route | undefined;
-
-/** What routes are chosen by. */
-export type RouteQuery = Pick<GateRequest, "host" | "matchPath" | "method"> &
-  Partial<Pick<GateRequest, "rawHeaders">>;
 
 /**
  * Sorts routes in the order of matching, the most specific first: an exact host beats a wildcard, which beats any host;

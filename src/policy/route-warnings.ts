@@ -1,5 +1,5 @@
-import type { Route } from "../core/request/route.ts";
-import { createRouteTable, type RouteQuery, type RouteTable } from "./route-table.ts";
+import type { Route, RouteQuery } from "../core/request/route.ts";
+import { createRouteTable, type RouteTable } from "./route-table.ts";
 
 /**
  * A request next to a protected route that falls to a route that refuses nobody: a public one, or one in monitor mode.

@@ -13,6 +13,7 @@ describe("a valid file", () => {
         listen: { host: "0.0.0.0", port: 8443 },
         tls: { mode: "off" },
         workers: 1,
+        proxyProtocol: "off",
         trustedProxies: [],
         limits: {
           headerBytes: 16_384,
@@ -66,6 +67,7 @@ describe("a valid file", () => {
           upstream: "app",
           forwardAuthorization: "strip",
           hostHeader: "preserve",
+          paths: "strict",
         },
       ],
       upstreams: {

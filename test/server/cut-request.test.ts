@@ -41,6 +41,7 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
       // What has arrived in the same segment is read before this.
       upstreamAnswered: () => process.nextTick(() => refuse()),
       upstreamFailed: () => undefined,
+      upstreamRetried: () => undefined,
       webSocketOpened: () => undefined,
       webSocketClosed: () => undefined,
     },

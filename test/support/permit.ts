@@ -21,6 +21,7 @@ export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest 
     method: "GET",
     path: "/orders",
     matchPath: "/orders",
+    spelling: "strict",
     query: "",
     authority: "api.example.com",
     host: "api.example.com",

@@ -13,7 +13,7 @@ import { createIntake } from "../../server/request/intake.ts";
 import { type ReadHead, readHead } from "../../server/admin/read-head.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { refuseLargeBody } from "../../upstream/http/client-body.ts";
-import { routesOf } from "../gate/from-configuration.ts";
+import { hasLoosePaths, routesOf } from "../gate/from-configuration.ts";
 import { type GateOptions, openGate } from "../gate/open-gate.ts";
 import { explainBackend } from "./backend.ts";
 import { refusalDetail } from "./refusal-detail.ts";
@@ -91,10 +91,16 @@ interface ReadRequest extends ReadHead {
 }
 
 /** @throws GateError for a request that can be read in more than one way. */
-async function readRequest({ server }: Configuration, dryRun: DryRunRequest): Promise<ReadRequest> {
+async function readRequest(
+  configuration: Configuration,
+  dryRun: DryRunRequest,
+): Promise<ReadRequest> {
+  const { server } = configuration;
   const { limits } = server;
+  const loosePaths = hasLoosePaths(configuration);
   const head = await readHead(dryRun, limits.headerBytes);
-  const intake = createIntake({ trustedProxies: createNetworks(server.trustedProxies), limits });
+  const trustedProxies = createNetworks(server.trustedProxies);
+  const intake = createIntake({ trustedProxies, limits, loosePaths });
   return { ...head, request: intake(head.message, 1) };
 }
 

@@ -57,6 +57,11 @@ const STALL_MARGIN_MS = 2_000;
 /** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
+/** Whether some route takes paths that are not strict. */
+export function hasLoosePaths({ routes }: Configuration): boolean {
+  return routes.some(({ paths }) => paths !== "strict");
+}
+
 /** The number of threads that accept connections. */
 export function workersOf({ server }: Configuration): number {
   return server.workers === 0 ? availableParallelism() : server.workers;

@@ -33,8 +33,9 @@ import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
-import { Upstream, type UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import type { Upstream, UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { assertionOf, corsOf, identityHeadersOf, routesOf } from "./from-configuration.ts";
+import { openUpstream } from "./open-upstream.ts";
 import { verifierFor } from "./gate-verifier.ts";
 import { authorizationOf, observeCheck } from "./remote-checks.ts";
 import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
@@ -198,26 +199,6 @@ function routesFor(
     },
   );
   return { routes, rateLimits, concurrencies };
-}
-
-/** Opens an upstream. Where there are no clients, nothing is asked of its targets. */
-function openUpstream(
-  { clock, log, observer, buffered }: GateOptions,
-  options: UpstreamOptions,
-): Upstream {
-  const upstream = new Upstream(options, clock, {
-    targetChanged(name, target, available, why) {
-      const fields = { upstream: name, target, why };
-      if (available) {
-        log.info("a target is used again", fields);
-        return;
-      }
-      observer.targetLeftOut(name);
-      log.warn("a target is left out", fields);
-    },
-  });
-  if (buffered !== undefined) upstream.startChecks();
-  return upstream;
 }
 
 function connectionsFor(

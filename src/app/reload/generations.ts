@@ -9,7 +9,7 @@ import type { ListenChanges } from "../../server/listener/listen.ts";
 import { createIntake, type Intake } from "../../server/request/intake.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { createNetworks, type Networks } from "../../lib/http/networks.ts";
-import { realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
+import { hasLoosePaths, realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
 import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts";
 import { tracedIntake } from "../traced.ts";
 import { warnUnknownClients } from "../unknown-clients.ts";
@@ -35,7 +35,8 @@ export function openGeneration(
   const { server } = configuration;
   const trustedProxies = createNetworks(server.trustedProxies);
   const unknown = warnUnknownClients(log, clock);
-  const intake = createIntake({ trustedProxies, limits: server.limits, unknown });
+  const loosePaths = hasLoosePaths(configuration);
+  const intake = createIntake({ trustedProxies, limits: server.limits, unknown, loosePaths });
   return {
     opened: openGate(options, before?.opened.value),
     intake: tracedIntake(intake, options.tracing),

@@ -6,6 +6,7 @@ import type { Configuration } from "../schema/configuration-schema.ts";
 const READ_AT_START = [
   "server.listen",
   "server.workers",
+  "server.proxyProtocol",
   "server.limits.headerBytes",
   "server.timeouts.header", // of handshakes alone, where there is TLS
   "server.tls.mode",
@@ -59,14 +60,14 @@ function isWithin(key: string, whole: string): boolean {
 export function withoutRestart(written: Configuration, inForce: Configuration): Configuration {
   const { server, admin, tokens, log, shared } = inForce;
   const { shared: _atRestart, ...live } = written;
-  const { listen, workers } = server;
+  const { listen, workers, proxyProtocol } = server;
   const { headerBytes } = server.limits;
   return {
     ...live,
     ...(shared !== undefined && { shared }),
     server: {
       ...written.server,
-      ...{ listen, workers, tls: tlsWithoutRestart(written.server.tls, server.tls) },
+      ...{ listen, workers, proxyProtocol, tls: tlsWithoutRestart(written.server.tls, server.tls) },
       limits: { ...written.server.limits, headerBytes },
     },
     tokens: { ...written.tokens, revocation: revocationWithoutRestart(written, tokens) },

@@ -22,6 +22,7 @@ export function routeRow(row: WrittenRoute): Route {
     ...(row.allow === undefined && row.deny === undefined
       ? {}
       : { networks: createNetworkRule(row) }),
+    ...(row.paths === "strict" ? {} : { paths: row.paths }),
     ...(row.retry === undefined ? {} : { retry: row.retry }),
     ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
     ...(row.authorize === undefined ? {} : { authorize: row.authorize }),

@@ -23,6 +23,7 @@ export function ruleProblems(
   const upstreams = Object.keys(mappingAt(configuration["upstreams"]));
   return [
     ...listenerProblems(configuration),
+    ...proxyProblems(configuration["server"]),
     ...probeProblems(configuration["admin"], upstreams),
     ...duplicates(
       configuration["users"],
@@ -47,6 +48,13 @@ export function ruleProblems(
     ...requiredIssuerProblems(configuration),
     ...certificateProblems(configuration["upstreams"]),
   ];
+}
+
+function proxyProblems(server: unknown): PathProblem[] {
+  const { proxyProtocol, trustedProxies } = mappingAt(server);
+  if (proxyProtocol !== "accept" || listAt(trustedProxies).length > 0) return [];
+  const message = "must not be accept without server.trustedProxies, which name the clients";
+  return [{ path: ["server", "proxyProtocol"], message }];
 }
 
 /** With SO_REUSEPORT, two listeners on one port do not collide: they would share its connections. */

@@ -70,6 +70,7 @@ function everythingTo(upstream: string): WrittenRoute {
     upstream,
     forwardAuthorization: "strip",
     hostHeader: "preserve",
+    paths: "strict",
   };
 }
 

@@ -9,6 +9,15 @@ function defaultPerAddress(connections: number): number {
   return Math.max(10, Math.ceil(connections / 10));
 }
 
+export function proxyProtocol() {
+  return z
+    .enum(["off", "accept"])
+    .default("off")
+    .describe(
+      "With accept, each connection from server.trustedProxies begins with a header of the PROXY protocol, version 1 or 2",
+    );
+}
+
 export function serverLimits() {
   return z
     .strictObject({

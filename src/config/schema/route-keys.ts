@@ -31,6 +31,15 @@ export function matchedHeaders() {
     .describe("Header fields that a request must have; clients choose them");
 }
 
+export function paths() {
+  return z
+    .enum(["strict", "encoded", "asSent"])
+    .default("strict")
+    .describe(
+      "Which paths are taken: encoded also with %2F, %3B, %23 and the like, asSent also with //, ; and brackets",
+    );
+}
+
 export function networkKeys() {
   return {
     allow: networkList()

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { duration, filePath, listen, network } from "./fields.ts";
-import { serverLimits } from "./limits.ts";
+import { proxyProtocol, serverLimits } from "./limits.ts";
 
 /** The sections about Sallyport itself: `server`, `login`, `log`. */
 
@@ -127,6 +127,7 @@ export function serverSection(directory: string) {
           .describe(
             "Networks whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
           ),
+        proxyProtocol: proxyProtocol(),
         limits: serverLimits(),
         timeouts: clientTimeouts(),
         drain: drain(),

@@ -6,7 +6,7 @@ import { routeAssertion } from "./assertion-section.ts";
 import { routeAuthorize } from "./authorization-section.ts";
 import { headerKeys } from "./header-fields.ts";
 import { queue, rateLimit, routeLimits } from "./limits.ts";
-import { concurrency, matchedHeaders, networkKeys, routeTimeouts } from "./route-keys.ts";
+import { concurrency, matchedHeaders, networkKeys, paths, routeTimeouts } from "./route-keys.ts";
 import { retry, targetKeys } from "./target-keys.ts";
 import { urlPath } from "./url-path.ts";
 
@@ -46,6 +46,7 @@ function route() {
       name: name().describe("Name of the route in metrics and logs"),
       ...matching(),
       ...networkKeys(),
+      paths: paths(),
       ...accessKeys(),
       upstream: text().describe("Name of the upstream"),
       forwardAuthorization: z

@@ -1,3 +1,4 @@
+import type { PathSpelling } from "../../lib/http/loose-path.ts";
 /** The parts of a request that `intake` has found unambiguous. */
 export type GateRequestParts = Pick<GateRequest, keyof GateRequest>;
 
@@ -18,6 +19,8 @@ export class GateRequest {
   readonly path: string;
   /** The canonical path with all encodings of allowed characters decoded: routes are matched against it. */
   readonly matchPath: string;
+  /** How the path is spelled; a route takes it if its `paths` allows that. */
+  readonly spelling: PathSpelling;
   /** The query as sent, including its `?`; empty if there is none. */
   readonly query: string;
   /** The `Host` header as sent: host and optional port. */
@@ -57,6 +60,7 @@ export class GateRequest {
     this.method = parts.method;
     this.path = parts.path;
     this.matchPath = parts.matchPath;
+    this.spelling = parts.spelling;
     this.query = parts.query;
     this.authority = parts.authority;
     this.host = parts.host;

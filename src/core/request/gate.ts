@@ -4,7 +4,7 @@ import type { Forwarder } from "./forwarder.ts";
 import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { Permit } from "./permit.ts";
-import type { Route } from "./route.ts";
+import type { Route, RouteQuery } from "./route.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
 /**
@@ -15,7 +15,7 @@ export interface Gate {
   /** Sallyport's own endpoints by canonical path. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   readonly tokens: TokenVerifier;
-  findRoute(request: GateRequest): Route | undefined;
+  findRoute(request: RouteQuery): Route | undefined;
   /** @throws GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`, at once or by the promise. */
   authorize(
     request: GateRequest,

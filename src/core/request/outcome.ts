@@ -60,6 +60,7 @@ export const REFUSAL_REASONS = [
   "buffered_bytes",
   "tls_handshake",
   "plain_http",
+  "proxy_protocol",
   "drain_timeout",
   "stalled",
 ] as const;

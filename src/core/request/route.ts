@@ -1,8 +1,10 @@
 import type { Authorizer } from "./authorizer.ts";
+import type { GateRequest } from "./gate-request.ts";
 import type { HeaderModifier } from "./header-modifier.ts";
 import type { ClaimScalar } from "./identity.ts";
 import type { ConcurrencyLimit } from "./concurrency.ts";
 import type { NetworkRule } from "./network-rule.ts";
+import type { PathSpelling } from "../../lib/http/loose-path.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { TokenPlace } from "./token-place.ts";
 
@@ -34,6 +36,10 @@ interface ClaimRequirement {
 
 /** Why a request is sent again: no connection, a connection that was closed before the answer, or a status. */
 export type RetryCause = "connect" | "stale" | "502" | "503" | "504";
+
+/** What routes are chosen by. */
+export type RouteQuery = Pick<GateRequest, "host" | "matchPath" | "method"> &
+  Partial<Pick<GateRequest, "rawHeaders">>;
 
 /** How the backend's view of a route differs from the client's. */
 export interface RouteRewrite {
@@ -71,6 +77,8 @@ export interface Route {
   readonly rateLimit?: RateLimit;
   /** Left out: once, for `connect` and `stale`. */
   readonly retry?: { readonly attempts: number; readonly on: readonly RetryCause[] };
+  /** How paths may be spelled; left out, strictly. */
+  readonly paths?: Exclude<PathSpelling, "strict">;
   readonly concurrency?: ConcurrencyLimit;
   readonly networks?: NetworkRule;
   /** In milliseconds; override those of the upstream. */

@@ -20,8 +20,8 @@ export interface CanonicalPath {
 const PLAIN = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)*\/?$/;
 const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
 const ENCODED = /%([0-9A-Fa-f]{2})?/g;
-const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
-const MATCHED_DECODED = /^[!$&'()*+,=:@]$/;
+export const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
+export const MATCHED_DECODED = /^[!$&'()*+,=:@]$/;
 const REFUSED = new Set(["/", "\\", ";", "?", "#"]);
 const AMBIGUOUS_TWICE = /%25[0-9A-Fa-f]{2}/i;
 
@@ -64,11 +64,11 @@ function decodeOnce(raw: string): CanonicalPath | undefined {
   // Decoding may have revealed a second layer: `%25%32%65` becomes `%252e`.
   if (refused || DOT_SEGMENT.test(path) || AMBIGUOUS_TWICE.test(path)) return undefined;
   if (!PLAIN.test(path.replaceAll(/%[0-9A-F]{2}/g, "x"))) return undefined;
-  return isUtf8(path) ? { path, matchPath } : undefined;
+  return decodesToUtf8(path) ? { path, matchPath } : undefined;
 }
 
 /** Overlong forms, surrogates and stray continuation bytes are not UTF-8 (RFC 3629 §3). */
-function isUtf8(path: string): boolean {
+export function decodesToUtf8(path: string): boolean {
   const octets = Uint8Array.from(path.match(/%[0-9A-F]{2}|[^%]/g) ?? [], (part) =>
     part.length === 3 ? Number.parseInt(part.slice(1), 16) : part.charCodeAt(0),
   );

@@ -1,6 +1,8 @@
 import type { Server, Socket } from "node:net";
 import { type Networks, unmapAddress } from "../../lib/http/networks.ts";
 import type { ExceededLimit, ConnectionCounts, ConnectionLimits } from "./connection-counts.ts";
+import { inheritPeer } from "./proxy-protocol/proxied-peer.ts";
+import { readProxyHeader } from "./proxy-protocol/read-proxy-header.ts";
 import { ConnectionSlots } from "./connection-slots.ts";
 
 export interface ConnectionLimit {
@@ -15,10 +17,19 @@ export interface ConnectionLimit {
    * only.
    */
   readonly exempt: Networks;
+  /** Reads the header of the PROXY protocol from these peers; undefined if none sends it. */
+  readonly proxies?: ProxyProtocol | undefined;
   /** Starts an admitted connection, now or later. */
   readonly admit: (socket: Socket, client: string, begin: () => void) => void;
   /** Called for each connection that is closed because of a limit: a new one, or one evicted for a new one. */
   readonly onRefused: (exceeded: ExceededLimit) => void;
+}
+
+interface ProxyProtocol {
+  /** The time for a header, in milliseconds. */
+  readonly headerMs: () => number;
+  /** Called for each connection that is closed because it has no sound header. */
+  readonly onRefused: () => void;
 }
 
 /**
@@ -36,7 +47,7 @@ export function limitConnections(server: Server, limit: ConnectionLimit): void {
     return counts.take(client, limits());
   };
   server.removeAllListeners("connection");
-  server.on("connection", (socket: Socket) => {
+  const accept = (socket: Socket): void => {
     const peer = unmapAddress(socket.remoteAddress ?? "");
     const client = exempt.has(peer) ? undefined : clientOf(peer);
     const name = client ?? `${peer} ${socket.remotePort}`;
@@ -44,11 +55,38 @@ export function limitConnections(server: Server, limit: ConnectionLimit): void {
     if (typeof taken === "function") {
       slots.take(name, socket, taken);
       admit(socket, name, () => {
-        for (const accept of listeners) Reflect.apply(accept, server, [socket]);
+        for (const each of listeners) Reflect.apply(each, server, [socket]);
       });
     } else {
       socket.destroy();
       refused(taken);
     }
+  };
+  server.on("connection", (socket: Socket) => {
+    const { proxies } = limit;
+    const isProxy = proxies !== undefined && exempt.has(unmapAddress(socket.remoteAddress ?? ""));
+    if (isProxy) acceptBehind(socket, proxies, limit, accept);
+    else accept(socket);
+  });
+  if (limit.proxies !== undefined) server.prependListener("secureConnection", inheritPeer);
+}
+
+/** Accepts a connection once its proxy has named the client. Until then it counts towards the total only. */
+function acceptBehind(
+  socket: Socket,
+  { headerMs, onRefused }: ProxyProtocol,
+  { counts, limits, onRefused: refused }: ConnectionLimit,
+  accept: (socket: Socket) => void,
+): void {
+  const taken = counts.take(undefined, limits());
+  if (typeof taken !== "function") {
+    socket.destroy();
+    refused(taken);
+    return;
+  }
+  readProxyHeader(socket, headerMs(), (accepted) => {
+    taken();
+    if (!accepted) onRefused();
+    else if (!socket.destroyed) accept(socket);
   });
 }

@@ -18,6 +18,7 @@ import { refuseUnderWay, type RequestUnderWay } from "../request/cut-request.ts"
 import { lingeringClose } from "./lingering-close.ts";
 import type { FairReading } from "./reading/fair-reading.ts";
 import { attachHandlers } from "./server-events.ts";
+import { trackOpen } from "./open-sockets.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import { createTlsServer, renewContext, type ServerTls } from "../tls/tls-listener.ts";
@@ -37,6 +38,8 @@ export interface ListenOptions {
     readonly connections: number;
     readonly connectionsPerAddress: number;
   };
+  /** Whether trusted proxies name the client by the PROXY protocol. */
+  readonly proxyProtocol: boolean;
   /** Exempt from the limit per address, since many clients are behind them. */
   readonly trustedProxies: Networks;
   readonly timeouts: ClientTimeouts & {
@@ -103,6 +106,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     limits: () => listener.connectionLimits,
     clientOf: clientNetwork,
     exempt: options.trustedProxies,
+    proxies: options.proxyProtocol
+      ? {
+          headerMs: () => options.timeouts.header,
+          onRefused: () => options.observer.requestRefused("proxy_protocol"),
+        }
+      : undefined,
     admit: (socket, client, begin) => options.reading.accept(socket, client, begin),
     onRefused: (broken) =>
       options.observer.requestRefused(
@@ -220,16 +229,6 @@ function clientOf({ remoteAddress = "", remotePort }: Socket, trustedProxies: Ne
 /** Node calls `destroySoon` after the last response; by default it closes at once. */
 function useLingeringClose(socket: Socket): void {
   socket.destroySoon = () => lingeringClose(socket);
-}
-
-/** Tracks the open sockets of this event; those of `secureConnection` wrap those of `connection`. */
-function trackOpen(server: Server, event: "connection" | "secureConnection"): ReadonlySet<Socket> {
-  const open = new Set<Socket>();
-  server.on(event, (socket: Socket) => {
-    open.add(socket);
-    socket.once("close", () => open.delete(socket));
-  });
-  return open;
 }
 
 function createHttpServer(options: ListenOptions): Server {

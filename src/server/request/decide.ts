@@ -13,6 +13,7 @@ import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifi
 import { andThen } from "../../lib/async/and-then.ts";
 import { denialOf, undecidedOf } from "./denial.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
+import { refuseOtherReadings } from "./path-readings.ts";
 import { opensWebSocket } from "./opens-websocket.ts";
 import { bearerToken, tokenIn } from "./request-token.ts";
 import { isSameOrigin, needsSameOrigin } from "./same-origin.ts";
@@ -83,6 +84,7 @@ class Deciding implements Decision {
     if (endpoint === undefined) {
       this.routed = true;
       this.route = gate.findRoute(request);
+      if (request.spelling !== "strict") refuseOtherReadings(gate, request, this.route);
       if (this.route?.networks?.admits(request.client) === false) {
         throw new GateError("network_denied", { reason: "network_denied" });
       }

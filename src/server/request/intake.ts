@@ -4,10 +4,12 @@ import { TLSSocket } from "node:tls";
 import { GateError } from "../../core/request/errors.ts";
 import { type GateRequest, mintGateRequest } from "../../core/request/gate-request.ts";
 import { canonicalPath } from "../../lib/http/canonical-path.ts";
+import { loosePath } from "../../lib/http/loose-path.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
 import { type Networks, parseAddress, unmapAddress } from "../../lib/http/networks.ts";
 import { METHODS } from "../../lib/http/node-http.ts";
 import { type Fields, ambiguous, readFields } from "./request-fields.ts";
+import { speaksForItself } from "../listener/proxy-protocol/proxied-peer.ts";
 import { clientSubjectOf } from "../tls/client-subject.ts";
 import { INSTANCE_PREFIX, instanceName } from "../../lib/instance-name.ts";
 
@@ -51,10 +53,13 @@ export interface IntakeOptions {
     readonly headers: number;
   };
   readonly unknown?: ClientUnknown;
+  /** Whether some route takes paths that are not strict. */
+  readonly loosePaths?: boolean;
 }
 
 /** Creates an intake, which caches what it has computed for each connection. */
-export function createIntake({ trustedProxies, limits, unknown }: IntakeOptions): Intake {
+export function createIntake(options: IntakeOptions): Intake {
+  const { trustedProxies, limits, unknown, loosePaths = false } = options;
   const connections = new Connections(trustedProxies);
   return (message, id) => {
     const fields = readFields(message.rawHeaders, limits.headers);
@@ -65,7 +70,9 @@ export function createIntake({ trustedProxies, limits, unknown }: IntakeOptions)
     readHost(fields.host, message.httpVersion, connection);
     const { authority, host, peer, peerTrusted, secure, clientSubject } = connection;
     const target = splitTarget(message.url ?? "", authority);
-    const spelled = canonicalPath(target.path);
+    const strict = canonicalPath(target.path);
+    const loose = strict === undefined && loosePaths ? loosePath(target.path) : undefined;
+    const spelled = strict ?? loose;
     if (spelled === undefined) throw ambiguous("path");
     const length = bodyLength(fields, message.httpVersion);
     if (!SERVED.has(method)) throw new GateError("method_not_allowed", { allow: SERVED_METHODS });
@@ -78,6 +85,7 @@ export function createIntake({ trustedProxies, limits, unknown }: IntakeOptions)
       method,
       path: spelled.path,
       matchPath: spelled.matchPath,
+      spelling: loose?.spelling ?? "strict",
       query: target.query,
       authority,
       host,
@@ -113,7 +121,8 @@ class Connections {
     const connection: Connection = {
       peer,
       network: clientNetwork(peer),
-      peerTrusted: !this.#trustedProxies.empty && this.#trustedProxies.has(peer),
+      peerTrusted:
+        !this.#trustedProxies.empty && this.#trustedProxies.has(peer) && !speaksForItself(socket),
       secure: socket instanceof TLSSocket,
       clientSubject: clientSubjectOf(socket),
       wellFormed: undefined,

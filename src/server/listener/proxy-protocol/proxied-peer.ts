@@ -1,0 +1,34 @@
+import { Socket } from "node:net";
+
+/** Sockets whose proxy speaks for itself: it forwards nothing, so nothing that it says of others counts. */
+const speakForThemselves = new WeakSet<Socket>();
+
+/** Gives a socket the address of the client that its proxy has named; undefined if it speaks for itself. */
+export function setPeer(
+  socket: Socket,
+  source: { readonly address: string; readonly port: number } | undefined,
+): void {
+  if (source === undefined) {
+    speakForThemselves.add(socket);
+    return;
+  }
+  Object.defineProperties(socket, {
+    remoteAddress: { value: source.address, configurable: true },
+    remotePort: { value: source.port, configurable: true },
+  });
+}
+
+/** Gives the socket of TLS the peer of the connection below, before anybody looks at it. */
+export function inheritPeer(secured: Socket): void {
+  const below: unknown = "_parent" in secured ? secured._parent : undefined;
+  if (!(below instanceof Socket)) return;
+  if (speakForThemselves.has(below)) speakForThemselves.add(secured);
+  const { remoteAddress, remotePort } = below;
+  if (!Object.hasOwn(below, "remoteAddress")) return;
+  setPeer(secured, { address: remoteAddress ?? "", port: remotePort ?? 0 });
+}
+
+/** Whether the proxy at the other end speaks for itself. */
+export function speaksForItself(socket: Socket): boolean {
+  return speakForThemselves.has(socket);
+}
