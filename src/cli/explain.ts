@@ -43,12 +43,14 @@ the token in the Authorization header.`,
       ...{ url: text, method: text, client: text, format: text },
       header: { type: "string", multiple: true },
     });
+    const { url } = flags;
+    if (url === undefined) throw new UsageError("--url is missing");
     const format = formatFrom(flags.format, ["text", "json"]);
     const token = tokenFrom(flags);
     const dryRun = parsed(() =>
       createDryRunRequest({
         method: flags.method ?? "GET",
-        url: flags.url ?? "",
+        url,
         headers: flags.header ?? [],
         authorization: token === undefined ? undefined : `Bearer ${token}`,
         peer: flags.client ?? "127.0.0.1",
