@@ -59,6 +59,7 @@ async function told(
   { through = gate, from = PROXY, fields = "" } = {},
 ): Promise<string | undefined> {
   const socket = await open(through, from);
+  const closed = once(socket, "close");
   for (const part of parts) {
     socket.write(part);
     if (parts.length > 1) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -69,7 +70,7 @@ async function told(
   secured.on("error", () => socket.destroy());
   const request = `GET /x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${through.token}\r\n`;
   secured.write(`${request}${fields}Connection: close\r\n\r\n`);
-  await once(socket, "close");
+  await closed;
   return answer === "" ? undefined : answer;
 }
 
