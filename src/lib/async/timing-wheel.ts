@@ -17,7 +17,7 @@ const SLOT_MS = 250;
  */
 export class TimingWheel<Entry extends WheelEntry<Entry>> {
   readonly #heads: (Entry | undefined)[] = Array.from({ length: SLOTS }, () => undefined);
-  /** Up to which time it was looked through, in slots since the epoch. */
+  /** No entry ends before this time, in slots since the epoch. */
   #at: number;
   #size = 0;
 
@@ -33,7 +33,9 @@ export class TimingWheel<Entry extends WheelEntry<Entry>> {
   /** Adds an entry, or moves it. */
   add(entry: Entry, endsAt: number): void {
     if (entry.slot !== -1) this.remove(entry);
-    const slot = Math.max(Math.floor(endsAt / SLOT_MS), this.#at) % SLOTS;
+    const at = Math.floor(endsAt / SLOT_MS);
+    this.#at = Math.min(this.#at, at);
+    const slot = at % SLOTS;
     const head = this.#heads[slot];
     entry.slot = slot;
     entry.next = head;

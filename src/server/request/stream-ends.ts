@@ -57,10 +57,8 @@ export class StreamEnds {
   }
 
   /** Follows a request that was permitted, if it has a caller whose token can end. */
-  started(context: RequestContext, { identity, route }: Permit): void {
-    if (identity !== undefined && route.mode !== "monitor") {
-      this.#wheel.add(context, identity.acceptedUntil);
-    }
+  started(context: RequestContext, { identity }: Permit): void {
+    if (identity !== undefined) this.#wheel.add(context, identity.acceptedUntil);
   }
 
   finished(context: RequestContext): void {
@@ -110,13 +108,14 @@ export class StreamEnds {
     );
   }
 
-  /** Ends those for which there is a reason. */
+  /** Ends those for which there is a reason. A route in monitor mode ends none, until a reload enforces it: see `settle`. */
   #end(contexts: Iterable<RequestContext>, reasonOf: (permit: Permit) => StreamEnd | undefined) {
     const endings: (() => void)[] = [];
     for (const context of contexts) {
       const permit = permitOf(context);
-      const reason = permit && reasonOf(permit);
-      if (permit === undefined || reason === undefined) continue;
+      if (permit === undefined || permit.route.mode === "monitor") continue;
+      const reason = reasonOf(permit);
+      if (reason === undefined) continue;
       this.#wheel.remove(context);
       endings.push(() => {
         if (this.#endOne(context, permit, reason)) this.#options.ended(reason);
