@@ -24,7 +24,7 @@ const FALLBACK = 5 / 4;
  * thread of the heaviest. Otherwise only one thread at a time would shed a crowd of equal clients, more slowly than it
  * fills the others.
  */
-const NEARLY_HEAVIEST = 1 / 2;
+const NEARLY_HEAVIEST = 3 / 4;
 
 export interface ConnectionLedgerOptions {
   /** The budget of all threads together, in bytes. */
