@@ -2,7 +2,7 @@ import { namedFiles } from "../config/named-files.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import type { Log } from "../core/log.ts";
-import type { Route } from "../core/request/route.ts";
+import type { Route } from "../core/route/route.ts";
 import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
 import type { FileContent } from "../lib/files/file-content.ts";
 import { exposures } from "../lib/process-hardening.ts";

@@ -6,7 +6,7 @@ import { renderProblems } from "../config/effective/render.ts";
 import type { ConfigurationSources } from "../config/load.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { ConfigError, type ConfigProblem, withoutSource } from "../core/config-problem.ts";
-import type { Route } from "../core/request/route.ts";
+import type { Route } from "../core/route/route.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bySpecificity } from "../policy/route-table.ts";
 import { accessPolicyWords } from "../policy/access-policy.ts";

@@ -1,4 +1,4 @@
-import type { Route } from "../core/request/route.ts";
+import type { Route } from "../core/route/route.ts";
 import { placeWords } from "../core/request/token-place.ts";
 import { mayAdmitMore, networkWords } from "./network-rule.ts";
 import { isWeakerRequirement, requirementWords } from "./requirements.ts";

@@ -2,7 +2,7 @@ import { GateError } from "../core/request/errors.ts";
 import type { GateRequest } from "../core/request/gate-request.ts";
 import type { Identity } from "../core/request/identity.ts";
 import { mintPermit, type Permit, type PermitParts } from "../core/request/permit.ts";
-import type { Route } from "../core/request/route.ts";
+import type { Route } from "../core/route/route.ts";
 import { challengedScopes, meets } from "./requirements.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Route } from "../core/request/route.ts";
+import type { Route } from "../core/route/route.ts";
 import { METHODS } from "../lib/http/node-http.ts";
 import { bySpecificity, createRouteTable, type RouteTable } from "./route-table.ts";
 import { isWeaker } from "./access-policy.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { ConcurrencyLimit } from "../core/request/concurrency.ts";
+import type { ConcurrencyLimit } from "../core/route/concurrency.ts";
 
 /** Maximum length of a key. A longer one is replaced by its hash: a subject can be as long as a token. */
 const LONGEST_KEY = 128;

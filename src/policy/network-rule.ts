@@ -1,4 +1,4 @@
-import type { NetworkRule } from "../core/request/network-rule.ts";
+import type { NetworkRule } from "../core/route/network-rule.ts";
 import { createNetworks } from "../lib/http/networks.ts";
 
 /** @param ranges addresses or CIDR ranges, already validated. */

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { RateLimit } from "../core/request/rate-limit.ts";
+import type { RateLimit } from "../core/route/rate-limit.ts";
 import type { SettleRates } from "../core/shared-state.ts";
 import type { Clock } from "../lib/clock.ts";
 import { RateSettling } from "./rate-settling.ts";

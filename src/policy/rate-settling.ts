@@ -1,4 +1,4 @@
-import type { RateLimit } from "../core/request/rate-limit.ts";
+import type { RateLimit } from "../core/route/rate-limit.ts";
 import type { SettleRates } from "../core/shared-state.ts";
 
 /** How often what was spent is settled with other replicas, in milliseconds. */

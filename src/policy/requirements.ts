@@ -1,6 +1,6 @@
 import type { ExplainedRequirement } from "../core/explanation.ts";
 import type { ClaimScalar, IdentityClaims } from "../core/request/identity.ts";
-import type { NamesRequirement, Requirements } from "../core/request/route.ts";
+import type { NamesRequirement, Requirements } from "../core/route/route.ts";
 
 /** The kinds of requirements that a route can have, one row each: what it demands. All of it must be met. */
 const KINDS: { readonly [Kind in keyof Requirements]-?: DemandsOf<Kind> } = {

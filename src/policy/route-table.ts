@@ -1,4 +1,4 @@
-import type { Route, RouteQuery } from "../core/request/route.ts";
+import type { Route, RouteQuery } from "../core/route/route.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
 export type RouteTable = (request: RouteQuery) => Route | undefined;

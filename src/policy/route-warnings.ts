@@ -1,4 +1,4 @@
-import type { Route, RouteQuery } from "../core/request/route.ts";
+import type { Route, RouteQuery } from "../core/route/route.ts";
 import { createRouteTable, type RouteTable } from "./route-table.ts";
 
 /**

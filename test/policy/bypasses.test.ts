@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Route } from "../../src/core/request/route.ts";
+import type { Route } from "../../src/core/route/route.ts";
 import { type Bypass, findBypasses } from "../../src/policy/bypasses.ts";
 import { createRouteTable } from "../../src/policy/route-table.ts";
 import { meets } from "../../src/policy/requirements.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Route } from "../../src/core/request/route.ts";
+import type { Route } from "../../src/core/route/route.ts";
 import { issuerWarning, routeWarnings } from "../../src/policy/route-warnings.ts";
 
 const open: Route = {

@@ -10,7 +10,7 @@ import {
 } from "../../src/core/request/identity.ts";
 import { mintPermit, type Permit } from "../../src/core/request/permit.ts";
 import { clientNetwork } from "../../src/lib/http/client-network.ts";
-import type { Route } from "../../src/core/request/route.ts";
+import type { Route } from "../../src/core/route/route.ts";
 
 /** The three proofs and a route, for tests of what is built on them; what is not said is harmless. */
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { RouteRewrite } from "../../src/core/request/route.ts";
+import type { RouteRewrite } from "../../src/core/route/route.ts";
 import { mapAnswerBack } from "../../src/upstream/headers/rewrite-response.ts";
 import { permitFor } from "../support/permit.ts";
 

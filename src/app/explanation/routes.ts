@@ -1,6 +1,6 @@
 import type { ExplainedRoute } from "../../core/explanation.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
 
 /** Returns every route in the order of matching, with its result. The route table itself decides what matches. */

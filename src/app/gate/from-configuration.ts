@@ -1,10 +1,10 @@
 import { availableParallelism } from "node:os";
 import { routeRow } from "../../config/effective/route-row.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Cors } from "../../core/request/cors.ts";
-import type { ConcurrencyLimit } from "../../core/request/concurrency.ts";
-import type { RateLimit } from "../../core/request/rate-limit.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { Cors } from "../../core/route/cors.ts";
+import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
+import type { RateLimit } from "../../core/route/rate-limit.ts";
+import type { Route } from "../../core/route/route.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createCors } from "../../server/endpoints/cors.ts";

@@ -1,4 +1,4 @@
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 import { createNetworkRule } from "../../policy/network-rule.ts";
 import { headerModifier } from "../../upstream/headers/header-modifier.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";

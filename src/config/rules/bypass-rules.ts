@@ -1,4 +1,4 @@
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 import { type Bypass, findBypasses } from "../../policy/bypasses.ts";
 import { accessPolicyWords, isOpen } from "../../policy/access-policy.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";

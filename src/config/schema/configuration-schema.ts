@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { authorizationSection } from "./authorization-section.ts";
-import { corsSection } from "./cors-section.ts";
-import { identitySection, tokensSection, versionSection } from "./identity-sections.ts";
+import { authorizationSection } from "./traffic/authorization-section.ts";
+import { corsSection } from "./traffic/cors-section.ts";
+import { identitySection, tokensSection, versionSection } from "./identity/identity-sections.ts";
 import { sharedSection } from "./shared-section.ts";
 import { adminSection } from "./admin-section.ts";
-import { networksSection } from "./route-keys.ts";
+import { networksSection } from "./traffic/route-keys.ts";
 import { loginSection, logSection, serverSection } from "./server-sections.ts";
-import { routesSection, upstreamsSection } from "./traffic-sections.ts";
-import { usersSection } from "./users-section.ts";
+import { routesSection, upstreamsSection } from "./traffic/traffic-sections.ts";
+import { usersSection } from "./users/users-section.ts";
 
 /** The schema of the whole file. Its output types are those that the rest of Sallyport uses. */
 function fileSchema(directory: string) {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SHARED_PARTS } from "../../core/shared-state.ts";
 import { duration, text } from "./fields.ts";
-import { caFile } from "./store-fields.ts";
+import { caFile } from "./users/store-fields.ts";
 
 /** The section `shared`: what replicas share, and through which server. */
 export function sharedSection(directory: string) {

@@ -4,8 +4,8 @@ import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { AuthReason, AuthResult } from "./outcome.ts";
 import type { Permit } from "./permit.ts";
-import type { RateVerdict } from "./rate-limit.ts";
-import type { Route } from "./route.ts";
+import type { RateVerdict } from "../route/rate-limit.ts";
+import type { Route } from "../route/route.ts";
 import type { TokenRefusal, VerificationNotes } from "./token-verifier.ts";
 
 /** The decision about a request, with the facts behind it. */

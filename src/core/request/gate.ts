@@ -1,10 +1,10 @@
-import type { Cors } from "./cors.ts";
+import type { Cors } from "../route/cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Forwarder } from "./forwarder.ts";
 import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { Permit } from "./permit.ts";
-import type { Route, RouteQuery } from "./route.ts";
+import type { Route, RouteQuery } from "../route/route.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
 /**

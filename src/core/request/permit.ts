@@ -1,6 +1,6 @@
 import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
-import type { Route } from "./route.ts";
+import type { Route } from "../route/route.ts";
 
 /** The decision: this request, on this route, for this caller (none on a public route). */
 export interface PermitParts {

@@ -1,4 +1,4 @@
-import type { Cors } from "../../core/request/cors.ts";
+import type { Cors } from "../../core/route/cors.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";

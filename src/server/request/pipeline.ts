@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Answer } from "../../core/request/answer.ts";
-import type { ConcurrencyLimit } from "../../core/request/concurrency.ts";
+import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";

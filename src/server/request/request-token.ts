@@ -1,6 +1,6 @@
 import { headerValues } from "../../lib/http/header-values.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 import { AUTHORIZATION, placeWords, type TokenPlace } from "../../core/request/token-place.ts";
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
 import { cookieValues } from "../../lib/http/cookie-fields.ts";

@@ -3,8 +3,8 @@ import type { Answer } from "../../core/request/answer.ts";
 import { type GateError, errorRow } from "../../core/request/errors.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import type { TrackedResponse } from "./tracked-response.ts";
-import type { RateVerdict } from "../../core/request/rate-limit.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { RateVerdict } from "../../core/route/rate-limit.ts";
+import type { Route } from "../../core/route/route.ts";
 
 /** The name of this proxy in `Proxy-Status` (RFC 9209). */
 const PRODUCT = "sallyport";

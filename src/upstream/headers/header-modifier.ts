@@ -1,4 +1,4 @@
-import type { HeaderModifier, HeaderValues } from "../../core/request/header-modifier.ts";
+import type { HeaderModifier, HeaderValues } from "../../core/route/header-modifier.ts";
 import { foldedName } from "./header-names.ts";
 import { type HeaderTemplate, headerTemplate } from "./header-template.ts";
 

@@ -1,4 +1,4 @@
-import type { HeaderValues } from "../../core/request/header-modifier.ts";
+import type { HeaderValues } from "../../core/route/header-modifier.ts";
 import { claimValue, fieldValue } from "./identity-headers.ts";
 
 /** A value of the request that a header can hold, by the word in `${…}`. */

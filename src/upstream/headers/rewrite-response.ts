@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Permit } from "../../core/request/permit.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 
 /** A reference with an authority, its path, and the rest: `https://host/path?query`, `//host/path`. */
 const WITH_AUTHORITY = /^(?:https?:)?\/\/([^/?#\\]*)([^?#]*)(.*)$/is;

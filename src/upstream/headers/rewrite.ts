@@ -1,5 +1,5 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 
 /**
  * Returns the path for the backend: the canonical path with the route's prefix stripped and another added. The prefix

@@ -4,7 +4,7 @@ import type { ForwardingSettings, PermittedRequest } from "./permitted-request.t
 import { type BodyEvents, RequestBody } from "./request-body.ts";
 import type { Slot } from "../pool/slot.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 
 /**
  * Bodies up to this size are read completely before a connection to the backend is taken, and written together with the head.

@@ -1,6 +1,6 @@
 import { errorRow, type GateError } from "../../core/request/errors.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
-import type { RetryCause } from "../../core/request/route.ts";
+import type { RetryCause } from "../../core/route/route.ts";
 import type { Slot } from "../pool/slot.ts";
 import type { ClientBody } from "./client-body.ts";
 import { isIdempotent } from "./dispatch.ts";

@@ -1,6 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
-import type { Route } from "../../core/request/route.ts";
+import type { Route } from "../../core/route/route.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";

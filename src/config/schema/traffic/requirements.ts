@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { claimName, text } from "./fields.ts";
+import { claimName, text } from "../fields.ts";
 
 /** What a route requires of callers: `routes[].require`. */
 

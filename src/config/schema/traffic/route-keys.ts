@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { duration, NAME, network } from "./fields.ts";
-import { TOKEN } from "./tokens.ts";
+import { duration, NAME, network } from "../fields.ts";
+import { TOKEN } from "../identity/tokens.ts";
 
 /** Keys of a route about which requests it takes, and how many. */
 

@@ -1,14 +1,14 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { accessKeys } from "./access-keys.ts";
-import { duration, filePath, isHost, name, NAME, text } from "./fields.ts";
-import { routeAssertion } from "./assertion-section.ts";
+import { duration, filePath, isHost, name, NAME, text } from "../fields.ts";
+import { routeAssertion } from "../identity/assertion-section.ts";
 import { routeAuthorize } from "./authorization-section.ts";
 import { headerKeys } from "./header-fields.ts";
-import { queue, rateLimit, routeLimits } from "./limits.ts";
+import { queue, rateLimit, routeLimits } from "../limits.ts";
 import { concurrency, matchedHeaders, networkKeys, paths, routeTimeouts } from "./route-keys.ts";
 import { retry, targetKeys } from "./target-keys.ts";
-import { urlPath } from "./url-path.ts";
+import { urlPath } from "../url-path.ts";
 
 /** The sections about routing: `routes` and `upstreams`. */
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { LARGEST_USERS_FILE } from "../../credentials/stores/user-store.ts";
+import { LARGEST_USERS_FILE } from "../../../credentials/stores/user-store.ts";
 import { postgresStore, sqliteStore } from "./database-store-section.ts";
-import { filePath } from "./fields.ts";
+import { filePath } from "../fields.ts";
 import { httpStore } from "./http-store-section.ts";
 import { ldapStore } from "./ldap-store-section.ts";
 import { store } from "./store-fields.ts";

@@ -1,5 +1,5 @@
-import type { GateRequest } from "./gate-request.ts";
-import type { Identity } from "./identity.ts";
+import type { GateRequest } from "../request/gate-request.ts";
+import type { Identity } from "../request/identity.ts";
 
 /** What the values of modified headers can refer to. */
 export interface HeaderValues {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { StoreKindName } from "../../credentials/stores/store-kinds.ts";
-import { duration, filePath } from "./fields.ts";
+import type { StoreKindName } from "../../../credentials/stores/store-kinds.ts";
+import { duration, filePath } from "../fields.ts";
 
 /** The keys that several kinds of user stores share. */
 

@@ -1,5 +1,5 @@
-import type { Endpoint } from "./endpoint.ts";
-import type { GateRequest } from "./gate-request.ts";
+import type { Endpoint } from "../request/endpoint.ts";
+import type { GateRequest } from "../request/gate-request.ts";
 
 /** What scripts of other origins may read (Fetch Standard, §3.2). */
 export interface Cors {

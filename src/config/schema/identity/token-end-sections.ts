@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import { duration, filePath, text } from "./fields.ts";
+import { duration, filePath, text } from "../fields.ts";
 
 /** The parts of `tokens` about the end of a token before its time, and of what it has opened. */
 

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { VERSION_FORM } from "../../core/version-source.ts";
-import { SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
-import { claimName, duration, filePath, size, text } from "./fields.ts";
+import { VERSION_FORM } from "../../../core/version-source.ts";
+import { SIGNING_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
+import { claimName, duration, filePath, size, text } from "../fields.ts";
 import { assertionSection } from "./assertion-section.ts";
 import { revocationSection, streamsSection } from "./token-end-sections.ts";
 import { trusted } from "./trusted-section.ts";
-import { urlPath } from "./url-path.ts";
+import { urlPath } from "../url-path.ts";
 
 /** The sections about identity: `tokens`, `version`, `identity`. */
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { POINTER } from "../../credentials/stores/http/json-pointer.ts";
-import { text } from "./fields.ts";
+import { POINTER } from "../../../credentials/stores/http/json-pointer.ts";
+import { text } from "../fields.ts";
 import { asking, caFile, store } from "./store-fields.ts";
 
 const URL_MESSAGE = "must be an http or https URL without credentials and fragment";

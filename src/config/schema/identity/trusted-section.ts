@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import { isSafeRemoteUrl } from "../../lib/http/safe-remote-url.ts";
-import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
-import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-issuer.ts";
+import { isSafeRemoteUrl } from "../../../lib/http/safe-remote-url.ts";
+import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
+import type { KeySetAddress, TrustedIssuer } from "../../../tokens/trusted/trusted-issuer.ts";
 import { audience, claimsOfIssuer } from "./claims-of-issuer.ts";
-import { duration, filePath, text } from "./fields.ts";
-import { remoteAccess, remoteUrl } from "./remote-fields.ts";
+import { duration, filePath, text } from "../fields.ts";
+import { remoteAccess, remoteUrl } from "../remote-fields.ts";
 import { introspection, tokenReview } from "./remote-issuers.ts";
 
 /** The part of `tokens` about other issuers. */

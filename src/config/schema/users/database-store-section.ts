@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { filePath, text } from "./fields.ts";
+import { filePath, text } from "../fields.ts";
 import { asking, caFile, query, store, timeout } from "./store-fields.ts";
 
 /** Entries of `users` that look hashes up in a database. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { ASSERTION_HEADER, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
-import { claimName, duration, text } from "./fields.ts";
+import { ASSERTION_HEADER, isOwnRequestHeader } from "../../../upstream/headers/header-names.ts";
+import { claimName, duration, text } from "../fields.ts";
 
 /** The claims that an assertion has of its own, and those that would change how it is read. */
 const OWN = ["iss", "aud", "sub", "idp", "iat", "exp", "nbf", "jti", "cnf"];

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration } from "./fields.ts";
+import { duration } from "../fields.ts";
 
 /** Keys of an upstream about its targets: which one is used, and when one is left out. */
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { isRequestValue } from "../../policy/remote/request-template.ts";
-import { NAME, text } from "./fields.ts";
-import { apiServer, onError, remoteAccess, remoteTimes, remoteUrl } from "./remote-fields.ts";
+import { isRequestValue } from "../../../policy/remote/request-template.ts";
+import { NAME, text } from "../fields.ts";
+import { apiServer, onError, remoteAccess, remoteTimes, remoteUrl } from "../remote-fields.ts";
 
 const REFERENCE = /\$\{([^}]*)\}/g;
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { text } from "./fields.ts";
+import { text } from "../fields.ts";
 import { asking, caFile, store } from "./store-fields.ts";
 
 /** An entry of `users` of the kind `ldap`. */

@@ -1,5 +1,5 @@
-import type { GateRequest } from "./gate-request.ts";
-import type { Identity } from "./identity.ts";
+import type { GateRequest } from "../request/gate-request.ts";
+import type { Identity } from "../request/identity.ts";
 
 /** Somebody else who is asked whether a caller may make a request. */
 export interface Authorizer {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { claimName, duration, text } from "./fields.ts";
+import { claimName, duration, text } from "../fields.ts";
 
 /** What the tokens of an issuer in `tokens.trusted` say, and where. */
 

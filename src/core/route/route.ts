@@ -1,12 +1,12 @@
 import type { Authorizer } from "./authorizer.ts";
-import type { GateRequest } from "./gate-request.ts";
+import type { GateRequest } from "../request/gate-request.ts";
 import type { HeaderModifier } from "./header-modifier.ts";
-import type { ClaimScalar } from "./identity.ts";
+import type { ClaimScalar } from "../request/identity.ts";
 import type { ConcurrencyLimit } from "./concurrency.ts";
 import type { NetworkRule } from "./network-rule.ts";
 import type { PathSpelling } from "../../lib/http/loose-path.ts";
 import type { RateLimit } from "./rate-limit.ts";
-import type { TokenPlace } from "./token-place.ts";
+import type { TokenPlace } from "../request/token-place.ts";
 
 /** What a route requires of callers besides a token. `policy/requirements.ts` has the rules of each kind. */
 export interface Requirements {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { text } from "./fields.ts";
-import { TOKEN } from "./tokens.ts";
+import { text } from "../fields.ts";
+import { TOKEN } from "../identity/tokens.ts";
 
 /** Where the tokens of a route may be: `routes[].tokenFrom`. */
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { text } from "./fields.ts";
-import { apiServer, remoteAccess, remoteTimes, remoteUrl } from "./remote-fields.ts";
+import { text } from "../fields.ts";
+import { apiServer, remoteAccess, remoteTimes, remoteUrl } from "../remote-fields.ts";
 
 /** Issuers in `tokens.trusted` whose tokens another server is asked about. */
 
