@@ -1,4 +1,7 @@
 import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Input } from "./inputs.ts";
 
@@ -18,9 +21,7 @@ export async function billOfMaterials(
   inputs: readonly Input[],
   created: string,
 ): Promise<Spdx> {
-  const args = ["sbom", "--sbom-format=spdx", "--omit=dev", "--package-lock-only"];
-  const { stdout } = await run("npm", args, { cwd: repository, maxBuffer: 64 * 1024 ** 2 });
-  const ofLibraries: Spdx = JSON.parse(stdout);
+  const ofLibraries = await librariesOf(repository);
   const more = inputs.map(({ name, version, uri, sha256 }, index) => ({
     ...{ name, versionInfo: version, downloadLocation: "NOASSERTION", filesAnalyzed: false },
     SPDXID: `SPDXRef-Input-${index + 1}`,
@@ -40,6 +41,42 @@ export async function billOfMaterials(
     packages: [...ofLibraries.packages, ...more],
     relationships: [...ofLibraries.relationships, ...relations],
   };
+}
+
+interface Manifest {
+  devDependencies?: object;
+  [field: string]: unknown;
+}
+
+interface LockFile {
+  packages: Record<string, Manifest & { readonly dev?: boolean }>;
+  [field: string]: unknown;
+}
+
+/**
+ * The libraries that the product is made of. npm (11.19) leaves out a library that a development dependency needs, too, so it
+ * is shown a package without these.
+ */
+async function librariesOf(repository: string): Promise<Spdx> {
+  const directory = await mkdtemp(join(tmpdir(), "sallyport-sbom-"));
+  try {
+    const [manifest, lockFile]: [Manifest, LockFile] = [
+      JSON.parse(await readFile(join(repository, "package.json"), "utf8")),
+      JSON.parse(await readFile(join(repository, "package-lock.json"), "utf8")),
+    ];
+    const kept = Object.entries(lockFile.packages).filter(([, { dev }]) => dev !== true);
+    lockFile.packages = Object.fromEntries(kept);
+    delete manifest.devDependencies;
+    delete lockFile.packages[""]?.devDependencies;
+    await writeFile(join(directory, "package.json"), JSON.stringify(manifest));
+    await writeFile(join(directory, "package-lock.json"), JSON.stringify(lockFile));
+    const args = ["sbom", "--sbom-format=spdx", "--package-lock-only"];
+    const { stdout } = await run("npm", args, { cwd: directory, maxBuffer: 64 * 1024 ** 2 });
+    const libraries: Spdx = JSON.parse(stdout);
+    return libraries;
+  } finally {
+    await rm(directory, { recursive: true });
+  }
 }
 
 /** The provenance of the image as an in-toto statement (SLSA 1.0): what it was made of, by which commit. Not signed. */
