@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
+import { startReading, stopReading } from "../../lib/http/socket-reading.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import { atEndOfTurn, type TurnTask } from "../http/end-of-turn.ts";
 import { youngCollection } from "../http/minor-collections.ts";
@@ -8,14 +9,12 @@ import { Assignment } from "./assignment.ts";
 import { connectTo, type Route } from "./connect.ts";
 import { asError, ConnectionLost, UnexpectedBytes } from "./faults.ts";
 import { headersOf } from "./field-map.ts";
+import { ReadBuffer } from "./read-buffer.ts";
 import { BodyWriter, mayReuseAfter, requestHead } from "./request-writer.ts";
 import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
 
 /** The maximum size of a response header section, in bytes. */
 const MAX_HEADER_BYTES = 64 * 1024;
-
-/** All connections of a thread read into this buffer: what is read has been parsed, and copied, before anything else is read. */
-const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** The pool that a connection belongs to. */
 interface Owner {
@@ -33,6 +32,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
   readonly #owner: Owner;
   readonly #parser: ResponseParser;
   readonly #young = youngCollection();
+  readonly #buffer = new ReadBuffer();
   #current: Assignment | undefined;
   #connected = false;
   #closed = false;
@@ -48,7 +48,10 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     super();
     this.#owner = owner;
     this.#parser = new ResponseParser(this, MAX_HEADER_BYTES);
-    const onread = { buffer: READ_BUFFER, callback: (bytes: number) => this.#read(bytes) };
+    const onread = {
+      buffer: () => this.#buffer.next(),
+      callback: (bytes: number, into: Uint8Array) => this.#read(bytes, into),
+    };
     this.socket = connectTo(route, onread, () => this.#onConnect())
       .on("error", (error) => this.fail(error))
       .on("end", () => this.#onEof())
@@ -102,13 +105,13 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
 
   pause(): void {
     this.#paused = true;
-    this.socket.pause();
+    stopReading(this.socket);
   }
 
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
-    this.socket.resume();
+    startReading(this.socket);
   }
 
   #onConnect(): void {
@@ -158,7 +161,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
   }
 
   /** @returns whether more may be read. */
-  #read(bytes: number): boolean {
+  #read(bytes: number, into: Uint8Array): boolean {
     if (this.#closed) return false;
     try {
       const current = this.#current;
@@ -167,7 +170,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
         current.isAnswered = true;
         current.handler.onResponseStarted();
       }
-      this.#parser.read(READ_BUFFER.subarray(0, bytes));
+      this.#parser.read(this.#buffer.filled(bytes, into));
       this.#passBody();
       this.#young.passed(bytes);
     } catch (error) {
@@ -219,6 +222,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     const current = this.#detach();
     if (this.#closed || current === undefined) return;
     if (this.#paused) this.resume();
+    this.#buffer.share();
     if (reusable) this.#owner.released(this, this.#hint);
     else this.close();
     current.handler.onResponseEnd(current, headersOf(trailers));
@@ -231,7 +235,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     if (first === undefined) return;
     this.#parts = [];
     const current = this.#current;
-    const content = parts.length === 1 ? Buffer.from(first) : Buffer.concat(parts);
+    const content = parts.length === 1 ? this.#buffer.keep(first) : Buffer.concat(parts);
     current?.handler.onResponseData(current, content);
   }
 

@@ -1,0 +1,47 @@
+/** What one read takes at most, in bytes. */
+const READ_BYTES = 64 * 1024;
+
+/** Reads of at least this size belong to a large body, whose next read is as large. */
+const LARGE_BYTES = 32 * 1024;
+
+/** All connections of a thread read small messages into this buffer: each read is parsed, and copied, before the next. */
+const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
+
+/**
+ * The buffer that one connection reads into. While a large body arrives it has buffers of its own, which are handed on without
+ * a copy.
+ */
+export class ReadBuffer {
+  #current = SHARED;
+  #isLarge = false;
+  #isKept = false;
+
+  /** The buffer for the next read. */
+  next(): Buffer {
+    if (!this.#isLarge) this.#current = SHARED;
+    else if (this.#isKept || this.#current === SHARED) {
+      this.#current = Buffer.allocUnsafeSlow(READ_BYTES);
+    }
+    this.#isKept = false;
+    return this.#current;
+  }
+
+  /** What a read has brought. @throws TypeError if Node has read into another buffer than the last one of `next`. */
+  filled(bytes: number, into: Uint8Array): Buffer {
+    if (into !== this.#current) throw new TypeError("the read went into another buffer");
+    this.#isLarge = bytes >= LARGE_BYTES;
+    return this.#current.subarray(0, bytes);
+  }
+
+  /** A part of this read that outlives it: itself, or a copy. */
+  keep(part: Buffer): Buffer {
+    if (this.#current === SHARED || part.length < LARGE_BYTES) return Buffer.from(part);
+    this.#isKept = true;
+    return part;
+  }
+
+  /** The message has ended: the next one may be small. */
+  share(): void {
+    this.#isLarge = false;
+  }
+}
