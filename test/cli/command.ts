@@ -61,13 +61,16 @@ const TERMINAL = "script";
 
 export const hasTerminal = spawnSync(TERMINAL, ["--version"]).status === 0;
 
-/** Starts `sallyport` on a terminal of its own, which the program `script` provides. */
+/**
+ * Starts `sallyport` on a terminal of its own, which the program `script` provides. `script` runs the line
+ * in a shell; `exec` makes the shell become the command, so that the exit code is the command's after Ctrl-C too.
+ */
 export function startOnTerminal(
   args: readonly string[],
   env: Record<string, string> = {},
 ): ChildProcessWithoutNullStreams {
   const line = [process.execPath, entry(), ...args].map((word) => `'${word}'`).join(" ");
-  const child = spawn(TERMINAL, ["-qefc", line, "/dev/null"], {
+  const child = spawn(TERMINAL, ["-qefc", `exec ${line}`, "/dev/null"], {
     env: { ...process.env, NO_COLOR: undefined, ...env },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
