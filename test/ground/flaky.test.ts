@@ -12,7 +12,7 @@ const REPORTER = join(ROOT, "test/support/flaky.ts");
 
 const TESTS = `
 let tries = 0;
-test("now and then", () => { if (tries++ === 0) throw new Error("the first try"); });
+test("now and then", () => { if (tries++ === 0) throw new Error("the first try\\nwith its reason"); });
 test("always", () => undefined);
 `;
 
@@ -26,7 +26,7 @@ it("is named with its fault, and no other is", async () => {
     env: { ...process.env, FLAKY_TESTS: list },
     cwd: directory.path,
   });
-  const named = "  two.test.js > now and then\n    the first try\n";
+  const named = "  two.test.js > now and then\n    the first try\n    with its reason\n";
   expect(stderr).toContain(`FLAKY: failed, and passed when tried again\n${named}`);
   expect(await readFile(list, "utf8")).toBe(named);
 });

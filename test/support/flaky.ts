@@ -2,6 +2,9 @@ import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Reporter, TestCase, TestModule } from "vitest/node";
 
+/** Enough for what a soak says of each thing that went wrong. */
+const MOST_LINES = 60;
+
 /**
  * Tells at the end of a run which tests passed only when they were tried again. Each is a fault to be found, in the test or
  * in Sallyport. They are also appended to the file that the environment variable FLAKY_TESTS names, for who runs several.
@@ -23,6 +26,6 @@ export default class Flaky implements Reporter {
 function lineOf(test: TestCase): string {
   const file = relative(process.cwd(), test.module.moduleId);
   const [error] = test.result().errors ?? [];
-  const [why = ""] = (error?.message ?? "").split("\n");
-  return `  ${file} > ${test.fullName}\n    ${why}\n`;
+  const why = (error?.message ?? "").split("\n").slice(0, MOST_LINES);
+  return `  ${file} > ${test.fullName}\n${why.map((line) => `    ${line}\n`).join("")}`;
 }
