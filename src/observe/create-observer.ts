@@ -21,12 +21,18 @@ export interface ObserverOptions {
 
 type AccessLog = "all" | "errors" | "none";
 
+/** The lowest status that gets an access line. */
+export function leastLoggedStatus(access: AccessLog): number {
+  if (access === "none") return Infinity;
+  return access === "errors" ? 400 : 0;
+}
+
 /** Counts everything in the metrics, and writes an access line for every finished request. */
 export function createObserver(options: ObserverOptions): Observer {
   const { metrics, recent, sink, clock, level, access } = options;
-  const writesInfo = access !== "none" && reaches("info", level);
-  const writesWarn = access !== "none" && reaches("warn", level);
-  const leastStatus = access === "errors" ? 400 : 0;
+  const writesInfo = reaches("info", level);
+  const writesWarn = reaches("warn", level);
+  const leastStatus = leastLoggedStatus(access);
   const line = new LineBytes();
   return {
     ...metrics,

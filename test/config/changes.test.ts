@@ -78,6 +78,7 @@ describe("the keys that need a restart", () => {
     "admin.listen.port",
     "admin.allow[0]",
     "log.level",
+    "log.access",
   ])("%s does", (key) => {
     expect(restartKeys([key])).toEqual([key]);
   });
@@ -91,6 +92,7 @@ describe("the keys that need a restart", () => {
     "admin.ready.upstreams",
     "login.hashing.concurrency",
     "logger",
+    "log.fields.tenant",
     "routes[0].name",
   ])("%s does not", (key) => {
     expect(restartKeys([key])).toEqual([]);
@@ -115,7 +117,7 @@ describe("without a restart", () => {
       SMALLEST.replace(
         "tls: off",
         "tls: off, listen: '127.0.0.1:1', workers: 2, limits: { headerBytes: 32KiB, headers: 50 }",
-      ) + "admin: off\nlog: { level: warn }\ntokens: { lifetime: 5m }\n",
+      ) + "admin: off\nlog: { level: warn, fields: { a: claim:b } }\ntokens: { lifetime: 5m }\n",
     );
     const { listen, workers } = first.server;
     expect(result).toEqual({
@@ -126,7 +128,7 @@ describe("without a restart", () => {
         limits: { ...second.server.limits, headerBytes: first.server.limits.headerBytes },
       },
       admin: first.admin,
-      log: first.log,
+      log: { ...first.log, fields: { a: "claim:b" } },
     });
     expect(result.server.limits.headers).toBe(50);
   });

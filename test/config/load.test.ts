@@ -81,7 +81,7 @@ describe("a valid file", () => {
           websocket: { handshake: 10_000, idle: 300_000 },
         },
       },
-      log: { level: "info", format: "auto", access: "all" },
+      log: { level: "info", format: "auto", access: "all", fields: {} },
     });
   });
 

@@ -1,12 +1,15 @@
 import { availableParallelism } from "node:os";
 import { routeRow } from "../../config/effective/route-row.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { AccessFields } from "../../core/request/access-fields.ts";
 import type { Cors } from "../../core/route/cors.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { leastLoggedStatus } from "../../observe/create-observer.ts";
+import { createAccessFields } from "../../observe/log/access-fields.ts";
 import { createCors } from "../../server/endpoints/cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
@@ -88,6 +91,12 @@ export function corsOf({ cors, routes }: Configuration): Cors | undefined {
   // Sallyport's own endpoints have these.
   const all = [...new Set(["GET", "HEAD", "POST", ...named])];
   return createCors({ ...rest, methods: methods ?? all, maxAgeMs });
+}
+
+/** The fields that access lines have besides their own; undefined if there are none. */
+export function accessFieldsOf({ log }: Configuration): AccessFields | undefined {
+  if (log.access === "none") return undefined;
+  return createAccessFields(log.fields, leastLoggedStatus(log.access));
 }
 
 /** What assertions for backends say; undefined if there are none. */

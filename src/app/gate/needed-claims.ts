@@ -1,15 +1,20 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";
+import { fieldSource } from "../../observe/log/access-fields.ts";
 import { claimsIn } from "../../upstream/headers/header-template.ts";
 
 /**
  * What a verified token has to keep of its claims, so that the configuration can be carried out. Sorted, so that two
  * configurations that need the same share the remembered tokens.
  */
-export function neededClaims({ routes, identity, tokens }: Configuration): NeededClaims {
+export function neededClaims({ routes, identity, tokens, log }: Configuration): NeededClaims {
   const names = [
     ...routes.flatMap(({ require }) => require?.claims ?? []).map(({ claim }) => claim),
     ...Object.values(identity.claims),
+    ...Object.values(log.fields).flatMap((written) => {
+      const source = fieldSource(written);
+      return source?.kind === "claim" ? [source.name] : [];
+    }),
     ...(tokens.assertion?.claims.filter((name) => name !== "groups") ?? []),
     ...routes.flatMap(({ requestHeaders, responseHeaders }) =>
       [requestHeaders, responseHeaders].flatMap((changes) =>

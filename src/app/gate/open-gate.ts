@@ -34,7 +34,13 @@ import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
 import type { Upstream, UpstreamOptions } from "../../upstream/pool/upstreams.ts";
-import { assertionOf, corsOf, identityHeadersOf, routesOf } from "./from-configuration.ts";
+import {
+  accessFieldsOf,
+  assertionOf,
+  corsOf,
+  identityHeadersOf,
+  routesOf,
+} from "./from-configuration.ts";
 import { openUpstream } from "./open-upstream.ts";
 import { verifierFor } from "./gate-verifier.ts";
 import { authorizationOf, observeCheck } from "./remote-checks.ts";
@@ -137,6 +143,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     letPass,
     forwarder,
     cors: corsOf(configuration),
+    accessFields: accessFieldsOf(configuration),
   };
   const opened: OpenGate = {
     gate,

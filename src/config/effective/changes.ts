@@ -15,7 +15,9 @@ const READ_AT_START = [
   "admin.allow",
   "tokens.revocation.journal",
   "shared",
-  "log",
+  "log.level",
+  "log.format",
+  "log.access",
 ];
 
 /** Returns the keys whose values differ, each as deep as possible: `server.timeouts.header`, `routes[1].path`. */
@@ -75,7 +77,7 @@ export function withoutRestart(written: Configuration, inForce: Configuration): 
       written.admin === "off" || admin === "off"
         ? admin
         : { ...written.admin, listen: admin.listen, allow: admin.allow },
-    log,
+    log: { ...log, fields: written.log.fields },
   };
 }
 

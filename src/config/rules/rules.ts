@@ -7,6 +7,7 @@ import { foldedName } from "../../upstream/headers/header-names.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 import { authorizationProblems } from "./authorization-rules.ts";
 import { assertionProblems } from "./assertion-rules.ts";
+import { logProblems } from "./log-rules.ts";
 import { probeProblems } from "./probe-rules.ts";
 import { routeProblems } from "./route-rules.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
@@ -45,6 +46,7 @@ export function ruleProblems(
       networks: Object.keys(mappingAt(configuration["networks"])),
     }),
     ...headerProblems(configuration["routes"], configuration["identity"]),
+    ...logProblems(configuration["log"], configuration["routes"]),
     ...requiredIssuerProblems(configuration),
     ...certificateProblems(configuration["upstreams"]),
   ];

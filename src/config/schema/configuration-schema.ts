@@ -5,7 +5,8 @@ import { identitySection, tokensSection, versionSection } from "./identity/ident
 import { sharedSection } from "./shared-section.ts";
 import { adminSection } from "./admin-section.ts";
 import { networksSection } from "./traffic/route-keys.ts";
-import { loginSection, logSection, serverSection } from "./server-sections.ts";
+import { logSection } from "./log-section.ts";
+import { loginSection, serverSection } from "./server-sections.ts";
 import { routesSection, upstreamsSection } from "./traffic/traffic-sections.ts";
 import { usersSection } from "./users/users-section.ts";
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { duration, filePath, listen, network } from "./fields.ts";
 import { proxyProtocol, serverLimits } from "./limits.ts";
 
-/** The sections about Sallyport itself: `server`, `login`, `log`. */
+/** The sections about Sallyport itself: `server`, `login`. */
 
 const TLS_CHOICES =
   "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that does TLS";
@@ -230,21 +230,4 @@ export function loginSection() {
     })
     .prefault({})
     .describe("POST /api/authenticate");
-}
-
-export function logSection() {
-  return z
-    .strictObject({
-      level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),
-      format: z
-        .enum(["json", "pretty", "auto"])
-        .default("auto")
-        .describe("auto means pretty on a terminal, json elsewhere"),
-      access: z
-        .enum(["all", "errors", "none"])
-        .default("all")
-        .describe("Which requests get an access line; errors means a status of 400 and more"),
-    })
-    .prefault({})
-    .describe("The log on standard output");
 }

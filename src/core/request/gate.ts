@@ -1,3 +1,4 @@
+import type { AccessFields } from "./access-fields.ts";
 import type { Cors } from "../route/cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Forwarder } from "./forwarder.ts";
@@ -27,6 +28,8 @@ export interface Gate {
   readonly forwarder: Forwarder;
   /** Undefined if scripts of other origins may read nothing. */
   readonly cors: Cors | undefined;
+  /** Undefined if access lines have no fields but their own. */
+  readonly accessFields: AccessFields | undefined;
   /** Keeps its parts open until `release`: a request holds its gate while it waits for anything. */
   acquire(): void;
   release(): void;

@@ -102,6 +102,8 @@ export interface Outcome {
   readonly protocol: string;
   /** 32 hexadecimal digits; left out if tracing is off. */
   readonly traceId?: string;
+  /** The fields that `log.fields` adds to the access line, names and values alternating. */
+  readonly fields?: readonly string[] | undefined;
 }
 
 /** Returns a type guard for the words of a closed set. */

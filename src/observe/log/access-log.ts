@@ -2,6 +2,13 @@ import type { Outcome } from "../../core/request/outcome.ts";
 import type { LineBytes } from "./line-bytes.ts";
 import { maskTokens } from "./redaction.ts";
 
+/** The fields of an access line, in their order. */
+export const ACCESS_FIELDS = [
+  ...(["time", "level", "msg", "id", "request_id", "client", "method", "host", "path"] as const),
+  ...(["route", "upstream", "target", "status", "source", "auth", "reason", "subject"] as const),
+  ...(["bytes_in", "bytes_out", "duration_ms", "upstream_ms", "protocol", "trace_id"] as const),
+] as const;
+
 /** `warn` if the answer is a failure of our own or was cut off by us; a backend's own 5xx is not our failure. */
 export function accessLevel({ source, status, reason }: Outcome): "info" | "warn" {
   return (source === "self" && status >= 500) || reason === "drain_timeout" ? "warn" : "info";
@@ -54,7 +61,18 @@ export function writeAccessLine(line: LineBytes, outcome: Outcome, now: number):
   line.plain(',"protocol":');
   line.quoted(outcome.protocol);
   optional(line, ',"trace_id":', outcome.traceId);
+  if (outcome.fields !== undefined) additional(line, outcome.fields);
   line.plain("}");
+}
+
+/** @param fields names and values, alternating. */
+function additional(line: LineBytes, fields: readonly string[]): void {
+  for (let i = 1; i < fields.length; i += 2) {
+    line.plain(",");
+    line.quoted(fields[i - 1] ?? "");
+    line.plain(":");
+    line.quoted(fields[i] ?? "");
+  }
 }
 
 function optional(line: LineBytes, name: string, value: string | undefined): void {

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { ACCESS_FIELDS } from "./access-log.ts";
 import { quoted } from "./escaping.ts";
 
 const LEVEL_STYLES = { debug: "dim", info: "green", warn: "yellow", error: "red" } as const;
@@ -6,8 +7,10 @@ const LEVEL_STYLES = { debug: "dim", info: "green", warn: "yellow", error: "red"
 /** Fields that the head of every line shows. */
 const IN_THE_HEAD = new Set(["time", "level", "msg"]);
 
-/** What follows the head of a request, as much of it as fits, the most important first. */
-const OF_A_REQUEST = ["id", "reason", "subject", "route", "auth", "upstream", "client", "host"];
+/** What follows the head of a request, as much of it as fits, the most important first; between the two, `log.fields`. */
+const FIRST = ["id", "reason", "subject", "route"];
+const LAST = ["auth", "upstream", "client", "host"];
+const OWN: ReadonlySet<string> = new Set(ACCESS_FIELDS);
 
 /** Columns of the line of a request. */
 const WIDTH = 120;
@@ -47,7 +50,8 @@ function requestIn(fields: Fields, color: boolean): string {
   const parts = [`${paint(statusStyle(status), String(status), color)} ${request}`];
   // `12:00:01.123 INFO  200 ` is 23 columns wide.
   let left = WIDTH - 23 - request.length;
-  for (const name of OF_A_REQUEST) {
+  const additional = Object.keys(fields).filter((name) => !OWN.has(name));
+  for (const name of [...FIRST, ...additional, ...LAST]) {
     const width = 3 + name.length + shown(fields[name]).length;
     if (fields[name] === undefined || width > left) continue;
     left -= width;

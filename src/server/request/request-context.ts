@@ -52,9 +52,11 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
 
 /** Summarises a request that has ended. @param now monotonic, in milliseconds. */
 export function outcomeOf(context: RequestContext, now: number): Outcome {
-  const { incoming, response, request, decision, transfer } = context;
+  const { gate, incoming, response, request, decision, transfer } = context;
   const { interruption } = response;
   const left = transfer.abortReason === "aborted" && interruption === undefined;
+  const status = context.status || (left ? CLIENT_GONE : response.statusCode);
+  const identity = decision?.identity;
   return {
     id: context.id,
     requestId: context.requestId,
@@ -65,16 +67,17 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
     route: (decision?.endpoint ?? decision?.route)?.name ?? "none",
     upstream: transfer.upstream,
     target: transfer.target,
-    status: context.status || (left ? CLIENT_GONE : response.statusCode),
+    status,
     source: transfer.upstreamHeaderMs === undefined ? "self" : "upstream",
     auth: decision?.auth,
     reason: interruption ?? transfer.abortReason ?? context.reason ?? decision?.reason,
-    subject: decision?.identity?.subject,
+    subject: identity?.subject,
     bytesIn: transfer.bytesIn,
     bytesOut: transfer.bytesOut,
     durationMs: now - context.started,
     upstreamMs: transfer.upstreamHeaderMs,
     protocol: context.head === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
+    fields: gate.accessFields?.({ headers: incoming.headers, identity, status }),
   };
 }
 

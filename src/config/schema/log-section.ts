@@ -1,0 +1,71 @@
+import { z } from "zod";
+import { fieldSource, isSecretHeader } from "../../observe/log/access-fields.ts";
+import { ACCESS_FIELDS } from "../../observe/log/access-log.ts";
+import { claimName } from "./fields.ts";
+import { TOKEN } from "./identity/tokens.ts";
+
+/** The section `log`. */
+
+/** Names that every store of logs can index. */
+const FIELD = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+const OWN: readonly string[] = ACCESS_FIELDS;
+const MOST_FIELDS = 32;
+
+/** A name that objects have anyway could not be told from its absence. */
+const isPlainName = (name: string): boolean => !(name in {});
+
+export function logSection() {
+  return z
+    .strictObject({
+      level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),
+      format: z
+        .enum(["json", "pretty", "auto"])
+        .default("auto")
+        .describe("auto means pretty on a terminal, json elsewhere"),
+      access: z
+        .enum(["all", "errors", "none"])
+        .default("all")
+        .describe("Which requests get an access line; errors means a status of 400 and more"),
+      fields: z
+        .record(fieldName(), source())
+        .refine(
+          (fields) => Object.keys(fields).length <= MOST_FIELDS,
+          `must not have more than ${MOST_FIELDS} fields`,
+        )
+        .default({})
+        .describe(
+          "More fields of the access line, each with its source, header:User-Agent or claim:tenant. At most 512 characters of a value are logged, and secrets in it masked",
+        ),
+    })
+    .prefault({})
+    .describe("The log on standard output");
+}
+
+function fieldName() {
+  return z
+    .string()
+    .regex(FIELD, "must be a name of letters, digits and _")
+    .refine((name) => !OWN.includes(name), "is a field of every access line: choose another name")
+    .refine(isPlainName, "is taken: choose another name");
+}
+
+function source() {
+  const form = "must be header:NAME or claim:NAME, as in header:User-Agent";
+  return z
+    .string({ error: form })
+    .describe("header:NAME or claim:NAME")
+    .superRefine((written, context) => {
+      const message = problemOf(written) ?? "";
+      if (message !== "") context.addIssue({ code: "custom", message });
+    });
+
+  function problemOf(written: string): string | undefined {
+    const found = fieldSource(written);
+    if (found === undefined) return form;
+    if (found.kind === "claim") return claimName().safeParse(found.name).error?.issues[0]?.message;
+    if (!TOKEN.test(found.name)) return "must be header: with the name of a header";
+    return isSecretHeader(found.name)
+      ? "names a header that carries a secret, which is never logged"
+      : undefined;
+  }
+}
