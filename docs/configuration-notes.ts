@@ -86,9 +86,10 @@ decoded it, merged its slashes, or cut parameters off: what is decided and what 
 
 \`headers\` match if the request has one field of each name, with exactly this value. Clients choose headers: \`check\` warns if a header
 leads around a token. \`allow\` and \`deny\` look at the client, behind trusted proxies at the one that they name; \`deny\` wins. They also
-hold for public routes. \`concurrency\` counts requests from the decision until the answer has ended, WebSockets too.
+hold for public routes. \`concurrency\` counts requests from the decision until the answer has ended, WebSockets too,
+in all workers, and with \`shared\` in all replicas.
 
-\`routes[].rateLimit\` counts separately in each thread of each replica. \`within\` is in whole seconds. Requests beyond the limit get 429.
+\`routes[].rateLimit\` counts separately in each thread of each replica, unless \`shared\` adds them up. \`within\` is in whole seconds. Requests beyond the limit get 429.
 With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.
 
 A path is a plain path: \`path: /admin\` takes everything below it. Wildcards, parameters and regular expressions (\`/admin/*\`,

@@ -8,6 +8,7 @@ import { allocateCounters } from "../lib/async/shared-byte-counters.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
 import type { Metrics } from "../observe/metrics/metrics.ts";
 import type { RecentLog } from "../observe/recent/recent-log.ts";
+import { countInFlight } from "../policy/concurrency/in-flight.ts";
 import { createLocalCounts } from "../server/listener/connection-counts.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/drain-pages.ts";
@@ -86,11 +87,10 @@ export async function openService(
     ...{ configuration, version, keys, tls, clock, log, observer, reloads },
     upstreams: upstreamsOf(configuration, files.text),
     logins: logins.service,
-    ...{ revocations: revoking.list, publish: revoking.publish, settleRates: sharing.settleRates },
+    ...{ revocations: revoking.list, publish: revoking.publish, ...sharing.limits },
     buffered: openLedger({ configuration, observer, clock, log, shared }),
-    port: configuration.server.listen.port,
-    shared: false,
-    connections: createLocalCounts(),
+    ...{ port: configuration.server.listen.port, shared: false },
+    ...{ connections: createLocalCounts(), inFlight: countInFlight() },
     // Disjoint from the threads, which have the lower offsets.
     nextId:
       workers === 1

@@ -1,7 +1,7 @@
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import type { SnapshotFiles } from "../config/snapshot-files.ts";
-import type { AttemptSharing, SettleRates, ShareRevocations } from "../core/shared-state.ts";
+import type { AttemptSharing, SharedLimits, ShareRevocations } from "../core/shared-state.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import { SharedState, type SharedStateOptions } from "../shared/shared-state.ts";
 import type { StateServer } from "../shared/state-connection.ts";
@@ -13,7 +13,7 @@ export interface Sharing {
   readonly state: SharedState | undefined;
   readonly attempts: AttemptSharing | undefined;
   readonly revoke: ShareRevocations | undefined;
-  readonly settleRates: SettleRates | undefined;
+  readonly limits: SharedLimits;
   /** Connects. Resolves when what others know has arrived, or after a second. */
   begin(logins: Logins, revoking: RevocationService): Promise<void>;
 }
@@ -36,7 +36,10 @@ export function openSharing(
     state,
     attempts: shares.has("throttle") ? state : undefined,
     revoke: shares.has("revocation") ? state?.revoke : undefined,
-    settleRates: shares.has("rateLimits") ? state?.settle : undefined,
+    limits: {
+      settleRates: shares.has("rateLimits") ? state?.settling.rates : undefined,
+      settleConcurrency: shares.has("concurrency") ? state?.settling.concurrency : undefined,
+    },
     async begin(logins, revoking) {
       const revokes = shares.has("revocation");
       await state?.begin(

@@ -8,9 +8,11 @@ import type { Log } from "../core/log.ts";
 import type { LoginService } from "../core/login.ts";
 import type { Observer } from "../core/observer.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
+import type { SharedLimits } from "../core/shared-state.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Tracing } from "../core/tracing.ts";
 import { openTracing } from "../observe/tracing/open-tracing.ts";
+import type { InFlight } from "../policy/concurrency/in-flight.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
 import type { ConnectionCounts } from "../server/listener/connection-counts.ts";
 import { drain } from "../server/listener/draining.ts";
@@ -31,7 +33,7 @@ import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
 import { tracedObserver } from "./traced.ts";
 
-export interface TrafficOptions {
+export interface TrafficOptions extends SharedLimits {
   readonly configuration: Configuration;
   /** The upstreams of the configuration with the content of their files. Plain text, so it can be posted to a thread. */
   readonly upstreams: readonly UpstreamOptions[];
@@ -41,7 +43,6 @@ export interface TrafficOptions {
   /** What is revoked, as this thread knows it. */
   readonly revocations: RevocationList;
   readonly publish: PublishRevocations;
-  readonly settleRates?: GateOptions["settleRates"];
   /** Counts the bytes that wait on the connections of this thread. */
   readonly buffered: ConnectionLedger;
   readonly tls: ServerTls;
@@ -50,8 +51,9 @@ export interface TrafficOptions {
   /** Whether other threads accept on the same port. */
   readonly shared: boolean;
   readonly nextId: () => number;
-  /** Counts open connections, together with those of other threads. */
+  /** Count open connections, and requests in flight, together with those of other threads. */
   readonly connections: ConnectionCounts;
+  readonly inFlight: InFlight;
   /** Takes the reload state of each file of trusted keys. */
   readonly reloads: ReloadStates;
   /** Called with the state of all trusted issuers when the keys of one change. Left out where `issuers` is polled. */
@@ -92,10 +94,10 @@ export interface Traffic {
  * about them. Rejects when the address cannot be had.
  */
 export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
-  const { configuration, port, shared, nextId, buffered, clock, log } = options;
+  const { configuration, port, shared, nextId, buffered, reloads, clock, log } = options;
   const tracing = await openTracing({ ...options, env: process.env });
   const observer = tracedObserver(options.observer, tracing);
-  const stateOf = () => options.reloads.add();
+  const stateOf = () => reloads.add();
   const trustedKeys = new TrustedKeys({ ...options, stateOf, keepsCopies: true });
   const reading = createObservedReading({ observer, clock, log });
   let traffic: ThreadTraffic | undefined;
@@ -129,10 +131,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
 
 interface TrafficParts {
   /** Every generation is opened with these. */
-  readonly common: Pick<
-    GateOptions,
-    "tracing" | "trustedKeys" | "reading" | "logOut" | "keysChanged"
-  >;
+  readonly common: Omit<GateOptions, keyof TrafficOptions>;
   readonly generations: Generations;
   readonly listener: Listener;
   readonly streams: StreamEnds;

@@ -1,7 +1,7 @@
 import type { Revocation } from "./revocation.ts";
 
 /** What replicas can share: the values of `shared.share`. */
-export const SHARED_PARTS = ["throttle", "rateLimits", "revocation"] as const;
+export const SHARED_PARTS = ["throttle", "rateLimits", "concurrency", "revocation"] as const;
 
 /** How a login attempt ended, as replicas tell each other: keyed digests, no names and no addresses. */
 export interface AttemptEnd {
@@ -37,6 +37,26 @@ export interface RateSpending {
 export type SettleRates = (
   spendings: readonly RateSpending[],
 ) => Promise<readonly number[] | undefined>;
+
+/** How many requests this process has in flight of one key of a concurrency limit. */
+export interface RequestsInFlight {
+  readonly key: string;
+  readonly requests: number;
+}
+
+/**
+ * Tells how many requests are in flight here. @returns for each key, how many are in flight in other replicas; undefined if
+ * it cannot be known. Never rejects.
+ */
+export type SettleConcurrency = (
+  counts: readonly RequestsInFlight[],
+) => Promise<readonly number[] | undefined>;
+
+/** How replicas share what their limits count; what is left out is counted by each for itself. */
+export interface SharedLimits {
+  readonly settleRates?: SettleRates | undefined;
+  readonly settleConcurrency?: SettleConcurrency | undefined;
+}
 
 /** Tells other replicas of revocations. @returns whether they are stored; waits for `shared.timeout` at most. */
 export type ShareRevocations = (revocations: readonly Revocation[]) => Promise<boolean>;

@@ -59,3 +59,44 @@ for i, key in ipairs(KEYS) do
   behind[i] = string.format('%.3f', due - now)
 end
 return behind`);
+
+/** How long what a replica has in flight counts after it was told, in milliseconds: replicas repeat it every 2 s. */
+const IN_FLIGHT_MS = 5_000;
+
+/**
+ * Takes how many requests a replica has in flight, and forgets those of replicas that have ended without a word. KEYS: for
+ * each caller of a limit, the counts and when they were told. ARGV: who tells; then one count each. Returns for each how
+ * many the other replicas have. The sum is kept in the field without a name: nothing depends on the number of replicas.
+ */
+export const SETTLE_CONCURRENCY = script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local elsewhere = {}
+local function set(counts, told, who, requests)
+  local before = tonumber(redis.call('HGET', counts, who) or '0')
+  if requests > 0 then
+    redis.call('HSET', counts, who, requests)
+    redis.call('ZADD', told, now, who)
+  elseif before > 0 then
+    redis.call('HDEL', counts, who)
+    redis.call('ZREM', told, who)
+  end
+  if requests ~= before then return redis.call('HINCRBY', counts, '', requests - before) end
+  return tonumber(redis.call('HGET', counts, '') or '0')
+end
+for i = 2, #ARGV do
+  local counts, told = KEYS[2 * i - 3], KEYS[2 * i - 2]
+  for _, gone in ipairs(redis.call('ZRANGEBYSCORE', told, '-inf', now - ${IN_FLIGHT_MS}, 'LIMIT', 0, 100)) do
+    set(counts, told, gone, 0)
+  end
+  local requests = tonumber(ARGV[i])
+  local all = set(counts, told, ARGV[1], requests)
+  if all > 0 then
+    redis.call('PEXPIRE', counts, ${2 * IN_FLIGHT_MS})
+    redis.call('PEXPIRE', told, ${2 * IN_FLIGHT_MS})
+  else
+    redis.call('DEL', counts, told)
+  end
+  elsewhere[i - 1] = tostring(all - requests)
+end
+return elsewhere`);

@@ -2,18 +2,12 @@ import { createHmac, hash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
-import type {
-  AttemptEnd,
-  RateSpending,
-  SettleRates,
-  SharedOperation,
-  ShareRevocations,
-} from "../core/shared-state.ts";
+import type { AttemptEnd, SharedOperation, ShareRevocations } from "../core/shared-state.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type SharedListeners, textsOf } from "./event-reader.ts";
+import type { SharedListeners } from "./event-reader.ts";
 import { Outbox } from "./outbox.ts";
-import { SETTLE } from "./scripts.ts";
+import { Settling } from "./settling.ts";
 import {
   DEADLINE_MS,
   StateConnection,
@@ -36,13 +30,11 @@ export interface SharedStateOptions {
 
 /** How long a start waits for what other replicas know. */
 const START_MS = 1_000;
-/** Keys settled at once. */
-const SETTLED_AT_ONCE = 200;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
 
 /**
- * What replicas tell each other through one server: how login attempts ended, what is revoked, what rate limits have spent.
+ * What replicas tell each other through one server: how login attempts ended, what is revoked, what limits count.
  * Each replica holds all of it itself and decides by itself; the server passes it on, and keeps it for those that come later.
  */
 export class SharedState {
@@ -53,6 +45,8 @@ export class SharedState {
   readonly #outbox: Outbox;
   readonly #closing = new AbortController();
   readonly #feed: StateFeed;
+  /** Adds up what all replicas count for limits. */
+  readonly settling: Settling;
   /** Defined while the server can be used. */
   #commands: StateConnection | undefined;
   #failure: unknown;
@@ -67,6 +61,10 @@ export class SharedState {
     this.#outage = new StateOutage(options);
     const own = randomBytes(9).toString("base64url");
     this.#outbox = new Outbox(this.#keys, own);
+    this.settling = new Settling({
+      ...{ own, keys: this.#keys, digest: this.digest, commands: () => this.#commands },
+      measured: (ask) => this.#measured("settle", ask),
+    });
     this.#feed = new StateFeed({
       ...{ own, keys: this.#keys, clock: options.clock },
       measured: (operation, ask) => this.#measured(operation, ask),
@@ -110,35 +108,12 @@ export class SharedState {
     return withTimeout(stored, this.#options.timeout, false);
   };
 
-  readonly settle: SettleRates = async (spendings) => {
-    const behind: number[] = [];
-    for (let start = 0; start < spendings.length; start += SETTLED_AT_ONCE) {
-      const commands = this.#commands;
-      if (commands === undefined) return undefined;
-      const some = spendings.slice(start, start + SETTLED_AT_ONCE);
-      const settled = await this.#settleSome(commands, some).catch(() => undefined);
-      if (settled === undefined) return undefined;
-      behind.push(...settled);
-    }
-    return behind;
-  };
-
   async close(): Promise<void> {
     // What was told last is still told.
     if (this.#commands !== undefined) await withTimeout(this.#send(), DEADLINE_MS, undefined);
     this.#closing.abort();
     this.#commands?.close();
     await this.#running;
-  }
-
-  async #settleSome(
-    commands: StateConnection,
-    spendings: readonly RateSpending[],
-  ): Promise<readonly number[]> {
-    const keys = spendings.map(({ key }) => this.#keys.rate(this.digest(key)));
-    const costs = spendings.map(({ costMs }) => costMs.toFixed(3));
-    const answer = await this.#measured("settle", () => commands.run(SETTLE, keys, costs));
-    return textsOf(answer).map(Number);
   }
 
   /** @returns whether there is a server to send to. */

@@ -14,6 +14,8 @@ export interface StateKeys {
   readonly revocations: string;
   /** What one caller has spent of one rate limit. */
   rate(digest: string): string;
+  /** A hash of what each replica has in flight of one caller of a concurrency limit, and when each told it, a sorted set. */
+  inFlight(digest: string): readonly [counts: string, told: string];
 }
 
 /** All in one hash slot, so that scripts may use several of them in a cluster, too. */
@@ -24,5 +26,6 @@ export function keysFor(prefix: string): StateKeys {
     events: key("events"),
     revocations: key("revocations"),
     rate: (digest) => key(`rate:${digest}`),
+    inFlight: (digest) => [key(`inflight:${digest}`), key(`inflight:${digest}:told`)],
   };
 }

@@ -8,6 +8,7 @@ import { GateError } from "../../src/core/request/errors.ts";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
 import { RecentLog } from "../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../src/observe/create-observer.ts";
+import { countInFlight } from "../../src/policy/concurrency/in-flight.ts";
 import { createLocalCounts } from "../../src/server/listener/connection-counts.ts";
 import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
 import { ephemeralKey } from "../../src/tokens/keys/signing-keys.ts";
@@ -48,7 +49,7 @@ async function start(jwksUrl: string) {
     publish: () => Promise.resolve(false),
     observer,
     nextId: () => 1,
-    connections: createLocalCounts(),
+    ...{ connections: createLocalCounts(), inFlight: countInFlight() },
   });
   onTestFinished(() => traffic.abandon());
   const loaded = (): boolean =>

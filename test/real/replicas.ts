@@ -27,7 +27,7 @@ export interface Replicas extends AsyncDisposable {
 }
 
 /** Three replicas without TLS, with the same keys and users, behind nginx. A client says its address in X-Client. */
-export async function startReplicas(config: ConfigParts): Promise<Replicas> {
+export async function startReplicas(config: ConfigParts, workers = 1): Promise<Replicas> {
   await using stack = new AsyncDisposableStack();
   const backend = stack.use(await startEchoBackend());
   const directory = stack.use(await temporaryDirectory());
@@ -47,7 +47,7 @@ export async function startReplicas(config: ConfigParts): Promise<Replicas> {
       config: {
         server: {
           ...{ listen: `127.0.0.1:${ports[place]}`, tls: "off", trustedProxies: ["127.0.0.1/32"] },
-          drain: { delay: "300ms", timeout: "5s" },
+          ...{ drain: { delay: "300ms", timeout: "5s" }, workers },
         },
         tokens: { keys, revocation: { logout: true } },
         ...config,

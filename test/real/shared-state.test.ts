@@ -14,8 +14,11 @@ import { logInAt, type Replicas, startReplicas, underLoad } from "./replicas.ts"
 const reason = redisMissing ?? missing("nginx");
 const ATTEMPTS = 5;
 const BURST = 30;
+const AT_ONCE = 3;
 
-describe.skipIf(reason !== undefined)(`three replicas behind nginx ${reason ?? ""}`, () => {
+const title = `three replicas with %s workers behind nginx ${reason ?? ""}`;
+
+describe.skipIf(reason !== undefined).each([1, 2])(title, (workers) => {
   let redis: RedisServer;
   let replicas: Replicas;
   /** Never revoked. */
@@ -27,17 +30,24 @@ describe.skipIf(reason !== undefined)(`three replicas behind nginx ${reason ?? "
 
   beforeAll(async () => {
     redis = await startRedis();
-    replicas = await startReplicas({
-      shared: { kind: "redis", url: redis.slowUrl },
-      routes: [
-        { name: "public", path: "/public/", auth: "none", upstream: "app" },
-        {
-          ...{ name: "limited", path: "/limited", upstream: "app" },
-          rateLimit: { requests: BURST, within: "10m" },
-        },
-        { name: "everything", path: "/", upstream: "app" },
-      ],
-    });
+    replicas = await startReplicas(
+      {
+        shared: { kind: "redis", url: redis.slowUrl },
+        routes: [
+          { name: "public", path: "/public/", auth: "none", upstream: "app" },
+          {
+            ...{ name: "limited", path: "/limited", upstream: "app" },
+            rateLimit: { requests: BURST, within: "10m" },
+          },
+          {
+            ...{ name: "few", path: "/few", upstream: "app" },
+            concurrency: { requests: AT_ONCE, by: "subject" },
+          },
+          { name: "everything", path: "/", upstream: "app" },
+        ],
+      },
+      workers,
+    );
     ({ token } = await logInAt(replicas.front, ALICE.username));
   }, 60_000);
   afterAll(async () => {
@@ -119,6 +129,20 @@ describe.skipIf(reason !== undefined)(`three replicas behind nginx ${reason ?? "
     for (const gate of gates()) {
       expect(await statusAt(gate, caller, "/limited")).toBe(429);
     }
+  });
+
+  test("the requests that one caller has in flight are counted together", async () => {
+    const { token: caller } = await logInAt(replicas.front, nextName());
+    const { token: another } = await logInAt(replicas.front, nextName());
+    const [first, ...others] = gates();
+    const few = (gate: Sallyport, bearer = caller) => statusAt(gate, bearer, "/few/x");
+    const held = Array.from({ length: AT_ONCE }, () =>
+      statusAt(first, caller, "/few/slow?ms=6000"),
+    );
+    for (const gate of others) await until(async () => (await few(gate)) === 429, 5_000);
+    for (const gate of gates()) expect(await few(gate, another)).toBe(200);
+    expect(await Promise.all(held)).toEqual(held.map(() => 200));
+    for (const gate of gates()) await until(async () => (await few(gate)) === 200, 5_000);
   });
 
   const FAULTS: Record<string, { harm(): Promise<void>; heal(): Promise<void>; down: boolean }> = {

@@ -69,7 +69,9 @@ test.each(Object.entries(ANSWERS))(
     const began = performance.now();
     const revocation = { kind: "token", name: "a", until: Date.now() + 60_000 } as const;
     expect(await state.revoke([revocation])).toBe(false);
-    expect(await state.settle([{ key: "a", costMs: 1 }])).toBeUndefined();
+    expect(await state.settling.rates([{ key: "a", costMs: 1 }])).toBeUndefined();
+    const counts = [{ key: "a", requests: 1 }];
+    expect(await state.settling.concurrency(counts)).toBeUndefined();
     expect(performance.now() - began).toBeLessThan(1_000);
     await until(() => log.lines.some(({ level }) => level === "warn"), 15_000);
     await until(() => asked() >= 2, 15_000);

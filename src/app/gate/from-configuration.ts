@@ -12,7 +12,8 @@ import { leastLoggedStatus } from "../../observe/create-observer.ts";
 import { createAccessFields } from "../../observe/log/access-fields.ts";
 import { createCors } from "../../server/endpoints/cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
-import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
+import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
+import { countInFlight } from "../../policy/concurrency/in-flight.ts";
 import { storeNames } from "../../credentials/stores/observed-store.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";
@@ -114,7 +115,8 @@ type ConcurrencySource = (
   settings: Pick<ConcurrencyLimit, "requests" | "by">,
 ) => ConcurrencyLimit;
 
-const newConcurrency: ConcurrencySource = (_route, settings) => createConcurrencyLimit(settings);
+const newConcurrency: ConcurrencySource = (route, settings) =>
+  createConcurrencyLimit(route, settings, countInFlight());
 
 const newRateLimit: RateLimitSource = (_route, settings) => createRateLimit(settings, systemClock);
 

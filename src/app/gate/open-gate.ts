@@ -11,7 +11,7 @@ import type { Observer } from "../../core/observer.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
-import type { SettleRates } from "../../core/shared-state.ts";
+import type { SharedLimits } from "../../core/shared-state.ts";
 import type { Tracing } from "../../core/tracing.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { reuseOrCreate, reuseOrLease, type Reusable } from "../../lib/async/reuse.ts";
@@ -24,7 +24,8 @@ import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/
 import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-endpoint.ts";
-import { createConcurrencyLimit } from "../../policy/concurrency-limiter.ts";
+import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
+import { countInFlight, type InFlight } from "../../policy/concurrency/in-flight.ts";
 import { createRateLimit } from "../../policy/rate-limiter.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { settlingOf } from "../../policy/rate-settling.ts";
@@ -46,7 +47,7 @@ import { verifierFor } from "./gate-verifier.ts";
 import { authorizationOf, observeCheck } from "./remote-checks.ts";
 import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
 
-export interface GateOptions {
+export interface GateOptions extends SharedLimits {
   readonly configuration: Configuration;
   /** The upstreams of the configuration, with the content of their files. */
   readonly upstreams: readonly UpstreamOptions[];
@@ -67,8 +68,8 @@ export interface GateOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
-  /** Adds up what all replicas have spent of rate limits; left out, each counts for itself. */
-  readonly settleRates?: SettleRates | undefined;
+  /** Counts requests in flight. Left out where there are no clients. */
+  readonly inFlight?: InFlight | undefined;
   /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined;
   /** Called when keys that verify tokens have changed. */
@@ -183,9 +184,11 @@ function withAuthorizer(route: Route, authorizers: KeptParts["authorizers"]): Ro
 
 /** The routes, each with its own limits if it has some. */
 function routesFor(
-  { configuration, clock, settleRates }: GateOptions,
+  options: GateOptions,
   before: Pick<KeptParts, "rateLimits" | "concurrencies"> | undefined,
 ): { readonly routes: Route[] } & Pick<KeptParts, "rateLimits" | "concurrencies"> {
+  const { configuration, clock, settleRates, settleConcurrency } = options;
+  const { inFlight = countInFlight() } = options;
   const rateLimits = new Map<string, Reusable<RateLimit>>();
   const concurrencies = new Map<string, Reusable<ConcurrencyLimit>>();
   const routes = routesOf(
@@ -199,7 +202,7 @@ function routesFor(
     },
     (route, settings) => {
       const kept = reuseOrCreate(before?.concurrencies.get(route), settings, () =>
-        createConcurrencyLimit(settings),
+        createConcurrencyLimit(route, settings, inFlight, settleConcurrency),
       );
       concurrencies.set(route, kept);
       return kept.value;

@@ -3,10 +3,10 @@ import { GateError } from "../../core/request/errors.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import { SharedByteCounters } from "../../lib/async/shared-byte-counters.ts";
+import { releaseThread, type SharedCounts } from "../../lib/async/shared-counts.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
-import { releaseThread, type SharedCounts } from "../../server/listener/connection-counts.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { createPulse, PulseWatch } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
@@ -26,6 +26,8 @@ export interface ThreadPlacement {
   readonly port: number;
   /** Where all threads count their connections. */
   readonly connections: SharedCounts;
+  /** Where all threads count the requests in flight that routes limit. */
+  readonly inFlight: SharedCounts;
   /** Where all threads count the log lines that wait for the main thread. */
   readonly backlog: SharedArrayBuffer;
 }
@@ -81,6 +83,7 @@ export class ThreadLife {
       this.#hasExited = true;
       new SharedByteCounters(weights, placement.index + 1).clear();
       releaseThread(placement.connections, placement.index);
+      releaseThread(placement.inFlight, placement.index);
       this.#countLostLines();
       this.#backlog.clear();
       forget();
@@ -187,6 +190,7 @@ export class ThreadLife {
       logIn: (...attempt) => this.#options.logins.logIn(...attempt).catch(notLoggedIn),
       publish: (revocations) => this.#options.publish(revocations),
       settleRates: async (spendings) => this.#options.settleRates?.(spendings),
+      settleConcurrency: async (counts) => this.#options.settleConcurrency?.(counts),
       listening: (address, port) => {
         this.#listens = true;
         this.#listening.resolve({ address, port });

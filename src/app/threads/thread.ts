@@ -7,16 +7,18 @@ import type { RecentEvents } from "../../core/recent.ts";
 import type { LoginService } from "../../core/login.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
-import type { SettleRates } from "../../core/shared-state.ts";
+import type { SettleConcurrency, SettleRates, SharedLimits } from "../../core/shared-state.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
+import type { SharedCounts } from "../../lib/async/shared-counts.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
+import { attachInFlight } from "../../policy/concurrency/in-flight.ts";
 import { createLog } from "../../observe/log/application-log.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
 import { createObserver } from "../../observe/create-observer.ts";
 import { RecentLog } from "../../observe/recent/recent-log.ts";
-import { type SharedCounts, attachSharedCounts } from "../../server/listener/connection-counts.ts";
+import { attachSharedCounts } from "../../server/listener/connection-counts.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
 import { ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
@@ -48,6 +50,8 @@ export interface ThreadData {
   /** Where the threads count the bytes that wait for clients; this thread's row is `index + 1`. */
   readonly weights: SharedArrayBuffer;
   readonly connections: SharedCounts;
+  /** Where the threads count the requests in flight that routes limit. */
+  readonly inFlight: SharedCounts;
   /** Where the threads count the log lines that wait for the main thread. */
   readonly backlog: SharedArrayBuffer;
 }
@@ -57,6 +61,7 @@ export type MainApi = {
   readonly logIn: LoginService["logIn"];
   readonly publish: PublishRevocations;
   readonly settleRates: SettleRates;
+  readonly settleConcurrency: SettleConcurrency;
   /** It accepts clients from now on. */
   readonly listening: (address: string, port: number) => void;
   /** Whether none of the files that it rereads on its own is broken. */
@@ -101,12 +106,22 @@ function remoteLogins(main: RpcClient<MainApi>): LoginService {
 }
 
 /** Limits are settled by the main thread, which alone knows the state server. */
-function settlingThrough(
-  main: RpcClient<MainApi>,
-  { shared }: Configuration,
-): { readonly settleRates?: SettleRates } {
-  if (shared?.share.includes("rateLimits") !== true) return {};
-  return { settleRates: (spendings) => main.call("settleRates", spendings) };
+function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): SharedLimits {
+  const shares = new Set(shared?.share);
+  return {
+    ...(shares.has("rateLimits") && { settleRates: (each) => main.call("settleRates", each) }),
+    ...(shares.has("concurrency") && {
+      settleConcurrency: (each) => main.call("settleConcurrency", each),
+    }),
+  };
+}
+
+/** What all threads count together. */
+function countsOf({ connections, inFlight, index }: ThreadData) {
+  return {
+    connections: attachSharedCounts(connections, index),
+    inFlight: attachInFlight(inFlight, index),
+  };
 }
 
 interface ThreadParts {
@@ -176,7 +191,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     publish: (each) => main.call("publish", each),
     shared: true,
     issuersChanged: (states) => main.notify("issuers", states),
-    connections: attachSharedCounts(data.connections, index),
+    ...countsOf(data),
     nextId: createResponseIds(clock.now(), index, count + 1),
   });
   const changes = new PreparedChange(starting, (changed) => {

@@ -3,7 +3,9 @@ import type { IssuerState } from "../../core/issuer-state.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { type MetricObjects, totalsOf } from "../../observe/metrics/summed-counts.ts";
-import { createSharedCounts } from "../../server/listener/connection-counts.ts";
+import { createSharedCounts } from "../../lib/async/shared-counts.ts";
+import { IN_FLIGHT_TABLE } from "../../policy/concurrency/in-flight.ts";
+import { CONNECTION_TABLE } from "../../server/listener/connection-counts.ts";
 import { openDryRunGate } from "../explanation/dry-run-gate.ts";
 import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
@@ -39,9 +41,7 @@ export async function startThreads(
   sink: LogSink,
 ): Promise<Threads> {
   keepThreadsSmall(count);
-  const connections = createSharedCounts(count);
-  const backlog = logBacklogMemory(count);
-  const placement = { index: 0, count, port: options.port, connections, backlog };
+  const placement = { index: 0, count, port: options.port, ...commonMemory(count) };
   const first = new TrafficThread(options, sink, placement);
   const { address, port } = await first.listening;
   const others = Array.from(
@@ -81,6 +81,15 @@ export async function startThreads(
     recent: () => Promise.all(threads.map((thread) => thread.recent())),
     alive: () => threads.filter(({ alive }) => alive).length,
     failures: () => threads.flatMap(({ failure }) => failure ?? []),
+  };
+}
+
+/** What all threads write to. */
+function commonMemory(count: number) {
+  return {
+    connections: createSharedCounts(count, CONNECTION_TABLE),
+    inFlight: createSharedCounts(count, IN_FLIGHT_TABLE),
+    backlog: logBacklogMemory(count),
   };
 }
 

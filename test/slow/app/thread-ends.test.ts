@@ -13,6 +13,7 @@ import { allocateCounters } from "../../../src/lib/async/shared-byte-counters.ts
 import { createMetrics } from "../../../src/observe/metrics/metrics.ts";
 import { RecentLog } from "../../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../../src/observe/create-observer.ts";
+import { countInFlight } from "../../../src/policy/concurrency/in-flight.ts";
 import { createLocalCounts } from "../../../src/server/listener/connection-counts.ts";
 import { ReplaceableKeys } from "../../../src/tokens/keys/own-keys.ts";
 import { ephemeralKey } from "../../../src/tokens/keys/signing-keys.ts";
@@ -77,7 +78,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
         tls: undefined,
         port,
         shared: true,
-        connections: createLocalCounts(),
+        ...{ connections: createLocalCounts(), inFlight: countInFlight() },
         clock,
         log,
       },

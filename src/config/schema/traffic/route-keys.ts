@@ -73,7 +73,7 @@ export function concurrency() {
         .describe("What is counted: all requests of the route, or those of one caller or address"),
     })
     .exactOptional()
-    .describe("Limits the requests in flight; each thread counts separately");
+    .describe("Limits the requests in flight");
 }
 
 /** The section `networks`. */

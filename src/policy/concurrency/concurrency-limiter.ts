@@ -1,0 +1,44 @@
+import { hash } from "node:crypto";
+import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
+import type { SettleConcurrency } from "../../core/shared-state.ts";
+import { ConcurrencySettling } from "./concurrency-settling.ts";
+import type { InFlight } from "./in-flight.ts";
+
+/** Maximum length of a key. A longer one is replaced by its hash: a subject can be as long as a token. */
+const LONGEST_KEY = 128;
+
+/**
+ * Limits the requests of a route in flight.
+ *
+ * @param inFlight counts them in this process, for all routes.
+ * @param settle adds up what all replicas have in flight; left out, this one counts for itself.
+ */
+export function createConcurrencyLimit(
+  route: string,
+  options: Pick<ConcurrencyLimit, "requests" | "by">,
+  inFlight: InFlight,
+  settle?: SettleConcurrency,
+): ConcurrencyLimit {
+  const { requests, by } = options;
+  const settling = settle && new ConcurrencySettling(settle, inFlight);
+  const nameOf = (key: string): string => {
+    const short = key.length > LONGEST_KEY ? hash("sha256", key, "base64url") : key;
+    return `${route}\0${by}\0${short}`;
+  };
+  return {
+    ...options,
+    take(key) {
+      const name = nameOf(key);
+      const all = inFlight.add(name) + (settling?.elsewhere(name) ?? 0);
+      const allowed = all <= requests;
+      if (!allowed) inFlight.remove(name);
+      settling?.changed(name);
+      return allowed;
+    },
+    release(key) {
+      const name = nameOf(key);
+      inFlight.remove(name);
+      settling?.changed(name);
+    },
+  };
+}

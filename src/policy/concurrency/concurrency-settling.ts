@@ -1,0 +1,94 @@
+import type { SettleConcurrency } from "../../core/shared-state.ts";
+import type { InFlight } from "./in-flight.ts";
+
+/** How often what has changed is settled with other replicas, in milliseconds. */
+const SETTLE_EVERY_MS = 100;
+/** In how many of these rounds everything is told again, so that the server knows that we are still there. */
+const REPEAT_ROUNDS = 20;
+/** Maximum number of names that are settled; what others have in flight of further ones stays uncounted. */
+const MOST_NAMES = 50_000;
+
+/** A name that others were told of, or were asked about. */
+interface Settled {
+  /** In flight in other replicas. */
+  readonly elsewhere: number;
+  /** The round in which it changed here last. */
+  readonly round: number;
+}
+
+/** Settles what is in flight here with other replicas, ten times a second at most. Requests do not wait for it. */
+export class ConcurrencySettling {
+  readonly #settle: SettleConcurrency;
+  readonly #inFlight: Pick<InFlight, "count">;
+  readonly #settled = new Map<string, Settled>();
+  #changed = new Set<string>();
+  #round = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #running = false;
+
+  constructor(settle: SettleConcurrency, inFlight: Pick<InFlight, "count">) {
+    this.#settle = settle;
+    this.#inFlight = inFlight;
+  }
+
+  /** How many requests other replicas had in flight when it was settled last. */
+  elsewhere(name: string): number {
+    return this.#settled.get(name)?.elsewhere ?? 0;
+  }
+
+  /** A request has begun, ended or been refused. */
+  changed(name: string): void {
+    const names = this.#changed.size + this.#settled.size;
+    if (names >= MOST_NAMES && !this.#settled.has(name)) return;
+    this.#changed.add(name);
+    this.#startTimer();
+  }
+
+  #startTimer(): void {
+    if (this.#timer !== undefined || this.#running) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.#run();
+    }, SETTLE_EVERY_MS).unref();
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    this.#round += 1;
+    const changed = this.#changed;
+    this.#changed = new Set();
+    await this.#tell(changed);
+    this.#running = false;
+    if (this.#changed.size > 0 || this.#settled.size > 0) this.#startTimer();
+  }
+
+  async #tell(changed: ReadonlySet<string>): Promise<void> {
+    const round = this.#round;
+    const names = round % REPEAT_ROUNDS === 0 ? this.#withRepeated(changed) : changed;
+    const counts = [...names]
+      .map((key) => ({ key, requests: this.#inFlight.count(key) }))
+      // What came and went within one round concerns nobody.
+      .filter(({ key, requests }) => requests > 0 || this.#settled.has(key));
+    if (counts.length === 0) return;
+    const elsewhere = await this.#settle(counts).catch(() => undefined);
+    // Without the server, each counts for itself.
+    if (elsewhere === undefined) return this.#settled.clear();
+    for (const [place, { key, requests }] of counts.entries()) {
+      const others = elsewhere[place] ?? 0;
+      const since = changed.has(key) ? round : (this.#settled.get(key)?.round ?? round);
+      if (requests > 0 || others > 0) this.#settled.set(key, { elsewhere: others, round: since });
+      else this.#settled.delete(key);
+    }
+  }
+
+  /** Everything that is in flight, and what else changed lately. The rest is forgotten. */
+  #withRepeated(changed: ReadonlySet<string>): ReadonlySet<string> {
+    const names = new Set(changed);
+    for (const [name, { round }] of this.#settled) {
+      const idle = this.#round - round > REPEAT_ROUNDS && this.#inFlight.count(name) === 0;
+      if (idle && !changed.has(name)) this.#settled.delete(name);
+      else names.add(name);
+    }
+    return names;
+  }
+}

@@ -1,0 +1,177 @@
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { RequestsInFlight, SettleConcurrency } from "../../src/core/shared-state.ts";
+import { createSharedCounts, releaseThread } from "../../src/lib/async/shared-counts.ts";
+import { createConcurrencyLimit } from "../../src/policy/concurrency/concurrency-limiter.ts";
+import {
+  attachInFlight,
+  countInFlight,
+  IN_FLIGHT_TABLE,
+} from "../../src/policy/concurrency/in-flight.ts";
+
+const FEW = { requests: 2, by: "subject" } as const;
+
+describe("the threads of a process", () => {
+  const start = (threads: number) => {
+    const shared = createSharedCounts(threads, IN_FLIGHT_TABLE);
+    const limits = Array.from({ length: threads }, (_, thread) =>
+      createConcurrencyLimit("orders", FEW, attachInFlight(shared, thread)),
+    );
+    return { shared, limits };
+  };
+
+  test("count together, each caller for itself", () => {
+    const [one, other] = start(2).limits as [Limit, Limit];
+    expect([one.take("a"), other.take("a"), one.take("a"), other.take("a")]).toEqual([
+      ...[true, true, false, false],
+    ]);
+    expect(other.take("b")).toBe(true);
+    other.release("a");
+    expect([one.take("a"), other.take("a")]).toEqual([true, false]);
+  });
+
+  test("what a thread that ends had in flight is not counted any more", () => {
+    const { shared, limits } = start(2);
+    const [one, other] = limits as [Limit, Limit];
+    one.take("a");
+    one.take("a");
+    expect(other.take("a")).toBe(false);
+    releaseThread(shared, 0);
+    expect(other.take("a")).toBe(true);
+  });
+
+  test("however requests begin and end, they count as in one thread", () => {
+    const step = fc.record({
+      thread: fc.nat(2),
+      key: fc.constantFrom("a", "b", "x".repeat(300)),
+      begins: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const { limits } = start(3);
+        const alone = createConcurrencyLimit("orders", FEW, countInFlight());
+        const requests: { thread: number; key: string }[] = [];
+        for (const { thread, key, begins } of steps) {
+          if (begins) {
+            const allowed = limits[thread]?.take(key);
+            expect(allowed).toBe(alone.take(key));
+            if (allowed === true) requests.push({ thread, key });
+          } else {
+            const ended = requests.shift();
+            if (ended === undefined) continue;
+            limits[ended.thread]?.release(ended.key);
+            alone.release(ended.key);
+          }
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("ten thousand requests of others are hardly ever taken for one's own", () => {
+    const counts = attachInFlight(createSharedCounts(1, IN_FLIGHT_TABLE), 0);
+    for (let other = 0; other < 10_000; other += 1) counts.add(`other ${other}`);
+    const names = Array.from({ length: 2_000 }, (_, at) => `name ${at}`);
+    expect(names.filter((name) => counts.count(name) > 0).length).toBeLessThan(20);
+  });
+});
+
+type Limit = ReturnType<typeof createConcurrencyLimit>;
+
+describe("replicas", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** Replicas as their state server adds them up. */
+  function start(replicas: number) {
+    const told = Array.from({ length: replicas }, () => new Map<string, number>());
+    const asked: (readonly RequestsInFlight[])[] = [];
+    const server = { up: true };
+    const settle =
+      (own: number): SettleConcurrency =>
+      async (counts) => {
+        asked.push(counts);
+        if (!server.up) return undefined;
+        return counts.map(({ key, requests }) => {
+          told[own]?.set(key, requests);
+          const others = told.filter((_, place) => place !== own);
+          return others.reduce((sum, each) => sum + (each.get(key) ?? 0), 0);
+        });
+      };
+    const limits = told.map((_, own) =>
+      createConcurrencyLimit("orders", FEW, countInFlight(), settle(own)),
+    );
+    return { limits: limits as [Limit, Limit], asked, server };
+  }
+  const settled = () => vi.advanceTimersByTimeAsync(250);
+
+  test("count together from 0.1 s on", async () => {
+    const { limits } = start(2);
+    const [one, other] = limits;
+    one.take("a");
+    one.take("a");
+    // The other has not asked yet: each lets through what it may by itself, for a moment.
+    expect(other.take("a")).toBe(true);
+    await settled();
+    expect(other.take("a")).toBe(false);
+    one.release("a");
+    one.release("a");
+    await settled();
+    other.take("a");
+    await settled();
+    expect(other.take("a")).toBe(false);
+    other.release("a");
+    expect(other.take("a")).toBe(true);
+  });
+
+  test("a replica that refused asks again, and notices that others have room", async () => {
+    const { limits } = start(2);
+    const [one, other] = limits;
+    one.take("a");
+    one.take("a");
+    other.take("a");
+    await settled();
+    other.release("a");
+    await settled();
+    expect(other.take("a")).toBe(false);
+    one.release("a");
+    one.release("a");
+    await settled();
+    other.take("a");
+    await settled();
+    expect(other.take("a")).toBe(true);
+  });
+
+  test("without the server each counts for itself at once", async () => {
+    const { limits, server } = start(2);
+    const [one, other] = limits;
+    one.take("a");
+    one.take("a");
+    other.take("a");
+    await settled();
+    expect(other.take("a")).toBe(false);
+    server.up = false;
+    await settled();
+    expect([other.take("a"), other.take("a")]).toEqual([true, false]);
+  });
+
+  test("what comes and goes between two rounds is not told, what stays is told again, and then it ends", async () => {
+    const { limits, asked } = start(1);
+    const [one] = limits;
+    one.take("short");
+    one.release("short");
+    await settled();
+    expect(asked).toEqual([]);
+    one.take("long");
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked.length).toBeGreaterThanOrEqual(5);
+    expect(asked.length).toBeLessThan(10);
+    one.release("long");
+    await settled();
+    expect(asked.at(-1)).toEqual([{ key: "orders\0subject\0long", requests: 0 }]);
+    const before = asked.length;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked.length).toBe(before);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
