@@ -4,7 +4,11 @@
 
 /** By section: a fact that belongs to several keys, or is too long for a cell. */
 export const NOTES: Readonly<Record<string, string>> = {
-  server: `With \`server.proxyProtocol: accept\`, every connection from \`server.trustedProxies\` must begin with a header of the PROXY protocol,
+  server: `With \`server.http2: true\`, TLS clients may choose HTTP/2 (ALPN). Its requests go the same way as those of HTTP/1.1, and all limits
+hold for them; time limits for whole requests and slow readers do not yet, nor are there WebSockets over HTTP/2, so it is off by default.
+After a reload to \`false\`, open HTTP/2 connections close once their requests are answered.
+
+With \`server.proxyProtocol: accept\`, every connection from \`server.trustedProxies\` must begin with a header of the PROXY protocol,
 before TLS; others must not. The address in it is the client's, for limits, routes and the log; its TLVs are ignored. Without a sound header
 within \`timeouts.header\`, the connection is closed. A proxy that speaks for itself (\`LOCAL\`, \`UNKNOWN\`), such as for a health check,
 keeps its own address, and its \`X-Forwarded-*\` are not trusted.

@@ -1,10 +1,10 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import httpProxy from "http-proxy-3";
 import type { BufferedBytes } from "../core/buffered-bytes.ts";
 import type { ClientReading } from "../core/request/client-reading.ts";
 import { GateError } from "../core/request/errors.ts";
 import type { AssertionSource } from "../core/request/assertion-source.ts";
-import type { Forwarder, OpenStream } from "../core/request/forwarder.ts";
+import type { IncomingRequest, OutgoingResponse } from "../core/request/http-message.ts";
+import type { Forwarder, OpenStream, UpgradeRequest } from "../core/request/forwarder.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../core/tracing.ts";
@@ -70,23 +70,17 @@ class PoolForwarder implements Forwarder {
 
   forward(
     permit: Permit,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: IncomingRequest,
+    response: OutgoingResponse,
     transfer: Transfer,
   ): Promise<void> {
     const upstream = this.#upstreamOf(permit, transfer);
     return new Exchange(this.#settings, { permit, upstream, request, response, transfer }).start();
   }
 
-  async upgrade(
-    permit: Permit,
-    request: IncomingMessage,
-    head: Buffer,
-    response: ServerResponse,
-    transfer: Transfer,
-  ): Promise<number> {
+  async upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number> {
     const upstream = this.#upstreamOf(permit, transfer);
-    return this.#webSockets.tunnel({ permit, upstream, request, head, response, transfer });
+    return this.#webSockets.tunnel({ permit, upstream, ...upgrade, transfer });
   }
 
   webSockets(): number {

@@ -50,7 +50,7 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
   const forward = (request: IncomingMessage, response: ServerResponse): void => {
     if (!(response instanceof TrackedResponse)) throw new Error("not tracked");
     response.transfer = new Transfer();
-    refuse = () => void (refused = refuseUnderWay(request.socket, "invalid_token", "test"));
+    refuse = () => void (refused = refuseUnderWay(response, "invalid_token", "test"));
     void forwarder.forward(permit, request, response, response.transfer);
   };
   await using front = await listening(createServer({ ServerResponse: TrackedResponse }, forward));

@@ -44,6 +44,7 @@ export function openGeneration(
     trustedProxies,
     listening: {
       tls,
+      http2: server.http2,
       limits: server.limits,
       timeouts: { ...server.timeouts, stall: stallOf(configuration) },
     },

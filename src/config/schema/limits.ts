@@ -9,13 +9,20 @@ function defaultPerAddress(connections: number): number {
   return Math.max(10, Math.ceil(connections / 10));
 }
 
-export function proxyProtocol() {
-  return z
-    .enum(["off", "accept"])
-    .default("off")
-    .describe(
-      "With accept, each connection from server.trustedProxies begins with a header of the PROXY protocol, version 1 or 2",
-    );
+/** What clients and load balancers may speak. */
+export function protocols() {
+  return {
+    http2: z
+      .boolean()
+      .default(false)
+      .describe("Whether clients may speak HTTP/2 over TLS, as well as HTTP/1.1"),
+    proxyProtocol: z
+      .enum(["off", "accept"])
+      .default("off")
+      .describe(
+        "With accept, each connection from server.trustedProxies begins with a header of the PROXY protocol, version 1 or 2",
+      ),
+  };
 }
 
 export function serverLimits() {
@@ -36,6 +43,12 @@ export function serverLimits() {
       bufferedBytes: size({ min: 1024 ** 2 })
         .prefault("64MiB")
         .describe("Memory for all data that waits for clients, all threads together"),
+      streams: z
+        .int()
+        .min(1)
+        .max(10_000)
+        .default(100)
+        .describe("Maximum number of concurrent requests on one HTTP/2 connection"),
       connections: z
         .int()
         .min(1)

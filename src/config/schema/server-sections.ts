@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { duration, filePath, listen, network } from "./fields.ts";
-import { proxyProtocol, serverLimits } from "./limits.ts";
+import { protocols, serverLimits } from "./limits.ts";
 
 /** The sections about Sallyport itself: `server`, `login`. */
 
@@ -127,7 +127,7 @@ export function serverSection(directory: string) {
           .describe(
             "Networks whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
           ),
-        proxyProtocol: proxyProtocol(),
+        ...protocols(),
         limits: serverLimits(),
         timeouts: clientTimeouts(),
         drain: drain(),

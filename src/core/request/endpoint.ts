@@ -1,5 +1,5 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Answer } from "./answer.ts";
+import type { IncomingRequest, OutgoingResponse } from "./http-message.ts";
 import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { Transfer } from "./transfer.ts";
@@ -7,8 +7,8 @@ import type { Transfer } from "./transfer.ts";
 /** The arguments of an endpoint. */
 export interface EndpointCall {
   readonly request: GateRequest;
-  readonly incoming: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly incoming: IncomingRequest;
+  readonly response: OutgoingResponse;
   /** The caller; undefined if the endpoint requires no token. */
   readonly identity: Identity | undefined;
   readonly transfer: Transfer;
@@ -26,7 +26,7 @@ export interface Endpoint {
    * Throws the `GateError` for a request that `answer` would refuse whatever its body. Left out if the head alone
    * decides.
    */
-  checkHead?(request: GateRequest, incoming: IncomingMessage): void;
+  checkHead?(request: GateRequest, incoming: IncomingRequest): void;
   /** Returns the response, or throws the `GateError` to respond with. */
   answer(call: EndpointCall): Promise<Answer>;
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingRequest, OutgoingResponse } from "./http-message.ts";
 import type { StreamEnd } from "./outcome.ts";
 import type { Permit } from "./permit.ts";
 import type { Transfer } from "./transfer.ts";
@@ -35,6 +36,14 @@ export interface OpenStream {
   end(reason: StreamEnd): boolean;
 }
 
+/** A request to switch protocols. Its response is used if that is refused. */
+export interface UpgradeRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Data that arrived with the request. */
+  readonly head: Buffer;
+}
+
 /** Forwards requests to the backends. It requires a permit, so a forgotten check does not compile. */
 export interface Forwarder {
   /**
@@ -46,8 +55,8 @@ export interface Forwarder {
    */
   forward(
     permit: Permit,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: IncomingRequest,
+    response: OutgoingResponse,
     transfer: Transfer,
   ): Promise<void>;
 
@@ -57,13 +66,7 @@ export interface Forwarder {
    *
    * @throws GateError about the backend as long as nothing has been sent to the client.
    */
-  upgrade(
-    permit: Permit,
-    request: IncomingMessage,
-    head: Buffer,
-    response: ServerResponse,
-    transfer: Transfer,
-  ): Promise<number>;
+  upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number>;
 
   /** The number of open WebSockets. */
   webSockets(): number;

@@ -33,7 +33,7 @@ export class GateRequest {
   readonly authorizations: number;
   /** Names and values as received, alternating. */
   readonly rawHeaders: readonly string[];
-  /** `Content-Length` in bytes; -1 for a chunked body; 0 for none. */
+  /** `Content-Length` in bytes; -1 for a body of unknown length; 0 for none. */
   readonly bodyLength: number;
   /** A key for the connection: the same object for all of its requests. */
   readonly connection: object;

@@ -1,10 +1,13 @@
-import type { ServerResponse } from "node:http";
+/** A response that can send 100 Continue. */
+interface Continuable {
+  readonly headersSent: boolean;
+  writeContinue(): void;
+}
 
 /**
- * Sends 100 Continue (RFC 9110 §15.2.1) if it still can: not after a refusal, and not while an earlier response is
- * being written, since Node (26) would put it into the middle of that. A client without a 100 sends its body after a
- * while (RFC 9110 §10.1.1).
+ * Sends 100 Continue (RFC 9110 §15.2.1), but not after a refusal. A client without a 100 sends its body after a while (RFC
+ * 9110 §10.1.1).
  */
-export function sendContinue(response: ServerResponse): void {
-  if (response.socket !== null && !response.headersSent) response.writeContinue();
+export function sendContinue(response: Continuable): void {
+  if (!response.headersSent) response.writeContinue();
 }

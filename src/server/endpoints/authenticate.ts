@@ -7,7 +7,7 @@ import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { ForbiddenMemberError, isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
@@ -95,7 +95,7 @@ export interface LoginRequest {
  */
 export function checkLoginHead(
   { bodyLength }: Pick<GateRequest, "bodyLength">,
-  { headersDistinct: headers }: Pick<IncomingMessage, "headersDistinct">,
+  { headersDistinct: headers }: Pick<IncomingRequest, "headersDistinct">,
 ): void {
   const types = headers["content-type"] ?? [];
   const isJson = types.length === 1 && types.every((type) => JSON_TYPE.test(type.trim()));
@@ -148,8 +148,8 @@ function malformed(message: string): GateError {
  * @throws GateError `login_too_large` beyond the limit, `bad_request` if the client leaves before the end.
  */
 function readBody(
-  incoming: IncomingMessage,
-  response: ServerResponse,
+  incoming: IncomingRequest,
+  response: OutgoingResponse,
   limit: number,
   transfer: Transfer,
 ): Promise<Buffer> {

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
+import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { errorAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
@@ -11,7 +12,7 @@ import {
   refusedRequestLine,
 } from "./parser-refusal.ts";
 import { refuseSocket, type SocketRefusal } from "./refuse-socket.ts";
-import { TrackedResponse } from "../request/tracked-response.ts";
+import { currentResponse } from "../request/current-responses.ts";
 
 /**
  * Creates the handler for requests that Node's parser or timeouts refuse. They get the error envelope, too: as the
@@ -68,16 +69,8 @@ function afterPendingResponses(socket: Duplex, next: () => void): void {
   else response.once("close", () => afterPendingResponses(socket, next));
 }
 
-/**
- * Returns the response that a socket is writing. Node keeps it under this name; its own default handler uses it, too.
- */
-export function currentResponse(socket: Duplex): TrackedResponse | undefined {
-  const response: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
-  return response instanceof TrackedResponse ? response : undefined;
-}
-
 /** Responds to the current request in place of its handler. */
-export function interrupt(error: GateError, response: TrackedResponse, realm: string): void {
+export function interrupt(error: GateError, response: TrackedOutgoing, realm: string): void {
   const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
   const answer = errorAnswer(error, response.id, requestId, realm);
   response.interruption ??= error.reason ?? error.code;

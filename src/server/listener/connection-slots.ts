@@ -1,5 +1,5 @@
 import { type Server, Socket } from "node:net";
-import { currentResponse } from "./client-error.ts";
+import { responsesOn } from "../request/current-responses.ts";
 
 /** The open connections by client, oldest first. */
 export class ConnectionSlots {
@@ -51,7 +51,9 @@ export class ConnectionSlots {
 
   #isIdle(accepted: Socket): boolean {
     const socket = this.#secured.get(accepted) ?? accepted;
-    return !this.#switched.has(socket) && currentResponse(socket)?.permit === undefined;
+    if (this.#switched.has(socket)) return false;
+    for (const { permit } of responsesOn(socket)) if (permit !== undefined) return false;
+    return true;
   }
 
   #remove(client: string, socket: Socket): void {

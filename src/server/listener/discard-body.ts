@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
 
 /** Maximum bytes of an unwanted body to read. */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
@@ -6,7 +6,7 @@ const MAX_DISCARDED_BYTES = 1024 * 1024;
 const DISCARD_TIMEOUT_MS = 1_000;
 
 /** Whether a body is small enough to discard, judging by its Content-Length. */
-export function isDiscardable({ headers }: IncomingMessage): boolean {
+export function isDiscardable({ headers }: IncomingRequest): boolean {
   return Number(headers["content-length"] ?? 0) <= MAX_DISCARDED_BYTES;
 }
 
@@ -15,7 +15,7 @@ export function isDiscardable({ headers }: IncomingMessage): boolean {
  *
  * @returns whether it ended; false if it was too large or too slow, or the client left.
  */
-export function discardBody(request: IncomingMessage): Promise<boolean> {
+export function discardBody(request: IncomingRequest): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let bytes = 0;
   const timer = setTimeout(() => finish(false), DISCARD_TIMEOUT_MS);
@@ -36,10 +36,16 @@ export function discardBody(request: IncomingMessage): Promise<boolean> {
   return promise;
 }
 
-/** Discards the rest of a body, if any, in the background. Closes the connection if the rest is too large. */
-export function discardUnreadBody(request: IncomingMessage): void {
+/** Ends a request whose answer is out, although more of it is to come. */
+function abandon(request: IncomingRequest): void {
+  if (request.abandon === undefined) request.socket.destroySoon();
+  else request.abandon();
+}
+
+/** Discards the rest of a body, if any, in the background. Closes the connection, or the stream, if the rest is too large. */
+export function discardUnreadBody(request: IncomingRequest): void {
   if (request.complete || request.readableEnded || request.destroyed) return;
   void discardBody(request).then((whole) => {
-    if (!whole) request.socket.destroySoon();
+    if (!whole) abandon(request);
   });
 }

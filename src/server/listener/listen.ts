@@ -3,14 +3,13 @@ import { Server as SecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import type { Log } from "../../core/log.ts";
+import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
 import { type Networks, unmapAddress } from "../../lib/http/networks.ts";
-import { createServer } from "../../lib/http/node-http.ts";
-import { createBoundedRequestClass } from "./bounded-request.ts";
 import { type ClientTimeouts, setClientTimeouts } from "./client-timeouts.ts";
-import { currentResponse } from "./client-error.ts";
+import { responsesOn } from "../request/current-responses.ts";
 import type { ConnectionCounts, ConnectionLimits } from "./connection-counts.ts";
 import { limitConnections } from "./connection-limit.ts";
 import type { ConnectionLedger } from "./connection-ledger.ts";
@@ -20,9 +19,11 @@ import type { FairReading } from "./reading/fair-reading.ts";
 import { attachHandlers } from "./server-events.ts";
 import { trackOpen } from "./open-sockets.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
+import { Http2Connections } from "../http2/http2-connections.ts";
+import { isHttp2 } from "../http2/protocols.ts";
 import type { Pipeline } from "../request/pipeline.ts";
-import { createTlsServer, renewContext, type ServerTls } from "../tls/tls-listener.ts";
-import { TrackedResponse } from "../request/tracked-response.ts";
+import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";
+import { renewContext, type ServerTls } from "../tls/tls-listener.ts";
 
 export interface ListenOptions {
   readonly host: string;
@@ -33,8 +34,12 @@ export interface ListenOptions {
   readonly counts: ConnectionCounts;
   /** Undefined for plain HTTP. */
   readonly tls: ServerTls | undefined;
+  /** Whether clients may speak HTTP/2. */
+  readonly http2: boolean;
   readonly limits: {
     readonly headerBytes: number;
+    /** Concurrent streams of an HTTP/2 connection. */
+    readonly streams: number;
     readonly connections: number;
     readonly connectionsPerAddress: number;
   };
@@ -58,7 +63,7 @@ export interface ListenOptions {
 }
 
 /** The options that may change while it listens. An open connection keeps its certificate. */
-export type ListenChanges = Pick<ListenOptions, "tls" | "limits" | "timeouts">;
+export type ListenChanges = Pick<ListenOptions, "tls" | "http2" | "limits" | "timeouts">;
 
 export interface Listener {
   readonly address: string;
@@ -84,12 +89,6 @@ export interface Listener {
 }
 
 /**
- * Bytes of a response to buffer for a slow client before the backend is paused. With Node's 64 KiB every part of a
- * large response pauses the flow: a download over TLS took 1.12 times the processor time.
- */
-const HIGH_WATER_MARK = 256 * 1024;
-
-/**
  * The backlog of connections to accept; Linux caps it at `net.core.somaxconn`, 4,096 by default. Node accepts one
  * connection per turn of the event loop. With Node's default of 511, Linux drops further ones, whose clients retry
  * after 1, 3 and 7 s.
@@ -98,8 +97,9 @@ const BACKLOG = 4_096;
 
 /** Listens for clients and hands every request to the pipeline. Rejects when the port is not available. */
 export async function listen(options: ListenOptions): Promise<Listener> {
-  const server = createHttpServer(options);
-  const listener = new HttpListener(server, options);
+  const http2 = new Http2Connections(options);
+  const server = createHttpServer(options, () => http2.offered);
+  const listener = new HttpListener(server, http2, options);
   listener.change({ ...options, tls: undefined });
   limitConnections(server, {
     counts: options.counts,
@@ -123,12 +123,16 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   listener.track();
   options.buffered.trackServer(server, (socket) => clientOf(socket, options.trustedProxies));
   attachHandlers(server, options);
+  server.on("secureConnection", (socket: Socket) => {
+    if (isHttp2(socket)) http2.accept(socket);
+  });
   await listener.open();
   return listener;
 }
 
 class HttpListener implements Listener {
   readonly #server: Server;
+  readonly #http2: Http2Connections;
   readonly #options: ListenOptions;
   #sockets: ListeningSockets | undefined;
   #connections: ReadonlySet<Socket> = new Set();
@@ -136,8 +140,9 @@ class HttpListener implements Listener {
   #open: ReadonlySet<Socket> = new Set();
   connectionLimits: ConnectionLimits = { total: 0, perClient: 0 };
 
-  constructor(server: Server, options: ListenOptions) {
+  constructor(server: Server, http2: Http2Connections, options: ListenOptions) {
     this.#server = server;
+    this.#http2 = http2;
     this.#options = options;
   }
 
@@ -172,8 +177,9 @@ class HttpListener implements Listener {
     );
   }
 
-  change({ tls, limits, timeouts }: ListenChanges): void {
+  change({ tls, http2, limits, timeouts }: ListenChanges): void {
     const server = this.#server;
+    this.#http2.change({ offered: http2, limits });
     if (tls !== undefined && server instanceof SecureServer) renewContext(server, tls);
     this.connectionLimits = { total: limits.connections, perClient: limits.connectionsPerAddress };
     setClientTimeouts(server, timeouts);
@@ -181,10 +187,10 @@ class HttpListener implements Listener {
   }
 
   announceClose(): void {
-    for (const socket of this.#open) {
-      const response = currentResponse(socket);
-      if (response?.headersSent === false) response.shouldKeepAlive = false;
+    for (const response of this.#responses()) {
+      if (!response.headersSent) response.shouldKeepAlive = false;
     }
+    this.#http2.announceClose();
   }
 
   async close(): Promise<void> {
@@ -193,21 +199,30 @@ class HttpListener implements Listener {
 
   closeIdle(): void {
     this.#server.closeIdleConnections();
+    this.#http2.close();
   }
 
   *requests(): Iterable<RequestUnderWay> {
-    for (const socket of this.#open) {
-      const permit = currentResponse(socket)?.permit;
-      if (permit !== undefined) yield { permit, socket };
+    for (const response of this.#responses()) {
+      const { permit } = response;
+      if (permit !== undefined) yield { permit, response };
     }
+  }
+
+  *#responses(): Iterable<TrackedOutgoing> {
+    for (const socket of this.#open) yield* responsesOn(socket);
   }
 
   refuseAll(): void {
     const { observer, realm } = this.#options;
     for (const socket of this.#open) {
-      if (refuseUnderWay(socket, "drain_timeout", realm())) {
+      let refused = 0;
+      for (const response of responsesOn(socket)) {
+        if (!refuseUnderWay(response, "drain_timeout", realm())) continue;
         observer.requestRefused("drain_timeout");
-      } else socket.destroy();
+        refused += 1;
+      }
+      if (refused === 0) socket.destroy();
     }
   }
 
@@ -229,21 +244,4 @@ function clientOf({ remoteAddress = "", remotePort }: Socket, trustedProxies: Ne
 /** Node calls `destroySoon` after the last response; by default it closes at once. */
 function useLingeringClose(socket: Socket): void {
   socket.destroySoon = () => lingeringClose(socket);
-}
-
-function createHttpServer(options: ListenOptions): Server {
-  const { header } = options.timeouts;
-  const http = {
-    maxHeaderSize: options.limits.headerBytes,
-    // The intake refuses it with the error envelope.
-    requireHostHeader: false,
-    insecureHTTPParser: false,
-    noDelay: true,
-    optimizeEmptyRequests: true,
-    highWaterMark: HIGH_WATER_MARK,
-    IncomingMessage: createBoundedRequestClass(options.buffered, options.reading),
-    ServerResponse: TrackedResponse,
-  };
-  if (options.tls === undefined) return createServer(http);
-  return createTlsServer({ ...http, handshakeTimeout: header }, options.tls);
 }

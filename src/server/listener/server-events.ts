@@ -2,14 +2,15 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
+import { currentResponse } from "../request/current-responses.ts";
 import { cut } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
 import { TrackedResponse } from "../request/tracked-response.ts";
-import { createClientErrorHandler, currentResponse } from "./client-error.ts";
+import { createClientErrorHandler } from "./client-error.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import type { ListenOptions } from "./listen.ts";
 import { serializePipelined } from "./pipelining.ts";
-import { refusePlainHttp } from "./plain-http.ts";
+import { refusePlainHttp } from "../tls/plain-http.ts";
 
 /** Passes the server's events about requests to the pipeline. */
 export function attachHandlers(server: Server, options: ListenOptions): void {

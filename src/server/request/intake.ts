@@ -1,7 +1,7 @@
-import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { GateError } from "../../core/request/errors.ts";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { type GateRequest, mintGateRequest } from "../../core/request/gate-request.ts";
 import { canonicalPath } from "../../lib/http/canonical-path.ts";
 import { loosePath } from "../../lib/http/loose-path.ts";
@@ -17,12 +17,13 @@ import { INSTANCE_PREFIX, instanceName } from "../../lib/instance-name.ts";
  * Makes a request that has only one reading from a raw message. `id` is unique among answers.
  * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two parsers could read differently.
  */
-export type Intake = (message: IncomingMessage, id: number) => GateRequest;
+export type Intake = (message: IncomingRequest, id: number) => GateRequest;
 
 /** A name without empty labels, which other parsers would strip or fill in. A final dot is allowed. */
 const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
 const HIGHEST_PORT = 65_535;
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
+const VERSIONS: ReadonlySet<string> = new Set(["1.0", "1.1", "2.0"]);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** The prefix of generated request ids, so that those of two pods differ. */
@@ -64,7 +65,7 @@ export function createIntake(options: IntakeOptions): Intake {
   return (message, id) => {
     const fields = readFields(message.rawHeaders, limits.headers);
     const method = message.method ?? "";
-    if (message.httpVersion !== "1.1" && message.httpVersion !== "1.0") throw ambiguous("version");
+    if (!VERSIONS.has(message.httpVersion)) throw ambiguous("version");
     if (fields.passed !== undefined && isLoop(fields.passed)) throw new GateError("loop_detected");
     const connection = connections.of(message.socket);
     readHost(fields.host, message.httpVersion, connection);
@@ -74,7 +75,7 @@ export function createIntake(options: IntakeOptions): Intake {
     const loose = strict === undefined && loosePaths ? loosePath(target.path) : undefined;
     const spelled = strict ?? loose;
     if (spelled === undefined) throw ambiguous("path");
-    const length = bodyLength(fields, message.httpVersion);
+    const length = bodyLength(fields, message);
     if (!SERVED.has(method)) throw new GateError("method_not_allowed", { allow: SERVED_METHODS });
     const client = peerTrusted
       ? clientBehind(fields.forwardedFor, peer, trustedProxies, unknown)
@@ -182,15 +183,15 @@ function splitTarget(url: string, authority: string): { path: string; query: str
   return { path: target.slice(0, mark), query: target.slice(mark) };
 }
 
-/** The length of the body, -1 if chunked. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */
-function bodyLength(fields: Fields, httpVersion: string): number {
+/** The length of the body, -1 if unknown. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */
+function bodyLength(fields: Fields, { httpVersion, hasBody }: IncomingRequest): number {
   const { contentLength, transferEncoding } = fields;
   if (transferEncoding !== undefined) {
     if (contentLength !== undefined || httpVersion !== "1.1") throw ambiguous("framing");
     if (transferEncoding.toLowerCase() !== "chunked") throw ambiguous("framing");
     return -1;
   }
-  if (contentLength === undefined) return 0;
+  if (contentLength === undefined) return hasBody === true ? -1 : 0;
   const length = Number(contentLength);
   if (!/^\d+$/.test(contentLength) || !Number.isSafeInteger(length)) throw ambiguous("length");
   return length;
@@ -201,7 +202,7 @@ function bodyLength(fields: Fields, httpVersion: string): number {
  * @throws GateError `expectation_failed` for any other expectation.
  */
 function expectsContinue(expect: string | undefined, httpVersion: string): boolean {
-  if (expect === undefined || httpVersion !== "1.1") return false;
+  if (expect === undefined || httpVersion === "1.0") return false;
   if (expect.toLowerCase() !== "100-continue") throw new GateError("expectation_failed");
   return true;
 }

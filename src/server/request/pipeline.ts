@@ -1,10 +1,12 @@
 import type { IncomingMessage } from "node:http";
+import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Answer } from "../../core/request/answer.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
+import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
@@ -45,26 +47,26 @@ export class Pipeline {
   }
 
   /** Answers one request. Never throws. */
-  handle(incoming: IncomingMessage, response: TrackedResponse): Promise<void> {
+  handle(incoming: IncomingRequest, response: TrackedOutgoing): Promise<void> {
     return this.#run(this.#begin(incoming, response, undefined));
   }
 
   /** Answers one request to switch protocols. Never throws. `response` is attached to the request's socket. */
   handleUpgrade(incoming: IncomingMessage, response: TrackedResponse, head: Buffer): Promise<void> {
-    return this.#run(this.#begin(incoming, response, head));
+    return this.#run(this.#begin(incoming, response, { request: incoming, response, head }));
   }
 
   /** Refuses a request that Node rejects. */
-  refuse(incoming: IncomingMessage, response: TrackedResponse, error: GateError): void {
+  refuse(incoming: IncomingRequest, response: TrackedOutgoing, error: GateError): void {
     const context = this.#begin(incoming, response, undefined);
     this.#answerError(error, context);
     this.#finish(context);
   }
 
   #begin(
-    incoming: IncomingMessage,
-    response: TrackedResponse,
-    head: Buffer | undefined,
+    incoming: IncomingRequest,
+    response: TrackedOutgoing,
+    upgrade: UpgradeRequest | undefined,
   ): RequestContext {
     const { observer, nextId, clock } = this.#options;
     observer.requestStarted();
@@ -72,7 +74,7 @@ export class Pipeline {
     gate.acquire();
     const id = nextId();
     const started = clock.monotonic();
-    const context = new RequestContext({ id, started, gate, incoming, response, head });
+    const context = new RequestContext({ id, started, gate, incoming, response, upgrade });
     response.id = id;
     response.transfer = context.transfer;
     if (gate.cors !== undefined) context.transfer.cors = gate.cors.fields(incoming.headers.origin);
@@ -86,7 +88,7 @@ export class Pipeline {
       context.request = request;
       context.requestId = request.requestId;
       await this.#decide(request, context);
-      if (context.response.permit !== undefined && context.head === undefined) {
+      if (context.response.permit !== undefined && context.upgrade === undefined) {
         discardUnreadBody(context.incoming);
       }
     } catch (error) {
@@ -117,7 +119,7 @@ export class Pipeline {
       : this.#answer(action, decision, context);
   };
 
-  #count({ tokenCache, auth, reason, rate, route }: Decision, response: TrackedResponse): void {
+  #count({ tokenCache, auth, reason, rate, route }: Decision, response: TrackedOutgoing): void {
     const { observer } = this.#options;
     if (tokenCache !== undefined) observer.tokenCache(tokenCache);
     if (auth !== undefined && reason !== undefined) observer.authDecided(auth, reason);
@@ -134,16 +136,16 @@ export class Pipeline {
   }
 
   #forward(permit: Permit, context: RequestContext): void | Promise<void> {
-    const { gate, incoming, response, transfer, head } = context;
+    const { gate, incoming, response, transfer, upgrade } = context;
     // Another configuration came into force while the token was verified.
     if (gate !== this.#options.gate()) return this.#decide(permit.request, context);
     const { concurrency } = permit.route;
     if (concurrency !== undefined) return this.#forwardLimited(permit, concurrency, context);
     response.permit = permit;
     this.#options.streams.started(context, permit);
-    return head === undefined
+    return upgrade === undefined
       ? gate.forwarder.forward(permit, incoming, response, transfer)
-      : this.#switch(permit, head, context);
+      : this.#switch(permit, upgrade, context);
   }
 
   /** Forwards a request unless too many of the same kind are in flight. Routes in monitor mode refuse none. */
@@ -152,7 +154,7 @@ export class Pipeline {
     limit: ConcurrencyLimit,
     context: RequestContext,
   ): Promise<void> {
-    const { gate, incoming, response, transfer, head } = context;
+    const { gate, incoming, response, transfer, upgrade } = context;
     const key = concurrencyKey(limit, permit);
     const taken = limit.take(key);
     if (!taken && permit.route.mode !== "monitor") {
@@ -160,16 +162,16 @@ export class Pipeline {
     }
     try {
       response.permit = permit;
-      if (head !== undefined) await this.#switch(permit, head, context);
+      if (upgrade !== undefined) await this.#switch(permit, upgrade, context);
       else await gate.forwarder.forward(permit, incoming, response, transfer);
     } finally {
       if (taken) limit.release(key);
     }
   }
 
-  async #switch(permit: Permit, head: Buffer, context: RequestContext): Promise<void> {
-    const { gate, incoming, response, transfer } = context;
-    context.status = await gate.forwarder.upgrade(permit, incoming, head, response, transfer);
+  async #switch(permit: Permit, upgrade: UpgradeRequest, context: RequestContext): Promise<void> {
+    const { gate, transfer } = context;
+    context.status = await gate.forwarder.upgrade(permit, upgrade, transfer);
   }
 
   /** Answers with the error that was thrown, unless the client has left. */

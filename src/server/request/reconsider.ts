@@ -4,7 +4,6 @@ import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
-import { currentResponse } from "../listener/client-error.ts";
 import { refuseUnderWay, type RequestUnderWay } from "./cut-request.ts";
 import { decide } from "./decide.ts";
 
@@ -40,11 +39,11 @@ export interface ReconsiderOptions {
  * A token that has expired since is still accepted, because other rules end what it opened.
  */
 export async function reconsider(options: ReconsiderOptions): Promise<void> {
-  await inTurns(options.requests, async ({ permit, socket }) => {
+  await inTurns(options.requests, async ({ permit, response }) => {
     const verdict = await verdictNow(options, permit);
-    // A later request on this connection was decided on its own.
-    if (currentResponse(socket)?.permit !== permit || !(verdict instanceof GateError)) return;
-    if (refuseUnderWay(socket, verdict, options.realm, REASON)) options.ended(REASON);
+    // Another decision has renewed it in the meantime.
+    if (response.permit !== permit || !(verdict instanceof GateError)) return;
+    if (refuseUnderWay(response, verdict, options.realm, REASON)) options.ended(REASON);
   });
   await inTurns(options.webSockets(), async (stream) => {
     const verdict = await verdictNow(options, stream.permit);

@@ -1,4 +1,6 @@
 import type { IncomingMessage } from "node:http";
+import type { UpgradeRequest } from "../../core/request/forwarder.ts";
+import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Reason } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
@@ -8,23 +10,25 @@ import { Transfer } from "../../core/request/transfer.ts";
 import { WheelEntry } from "../../lib/async/timing-wheel.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
 import type { DecisionContext } from "./decide.ts";
-import type { TrackedResponse } from "./tracked-response.ts";
 
 /** The client left before it got its answer. nginx's number, used in log and metrics only. */
 export const CLIENT_GONE = 499;
 
-type Arrival = Pick<RequestContext, "id" | "started" | "gate" | "incoming" | "response" | "head">;
+type Arrival = Pick<
+  RequestContext,
+  "id" | "started" | "gate" | "incoming" | "response" | "upgrade"
+>;
 
 /** What is known of one request, from its head to its log line. */
 export class RequestContext extends WheelEntry<RequestContext> implements DecisionContext {
   readonly id: number;
   /** Monotonic, in milliseconds. */
   readonly started: number;
-  readonly incoming: IncomingMessage;
-  readonly response: TrackedResponse;
+  readonly incoming: IncomingRequest;
+  readonly response: TrackedOutgoing;
   readonly switching: IncomingMessage | undefined;
-  /** The bytes after the head of a request to switch protocols; undefined for any other request. */
-  readonly head: Buffer | undefined;
+  /** Undefined if the request does not ask to switch protocols. */
+  readonly upgrade: UpgradeRequest | undefined;
   readonly counted = true;
   readonly transfer = new Transfer();
   /** The gate that the request holds until it ends. */
@@ -38,15 +42,15 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   /** The status for the log where `response` does not have it: 101 or 499. */
   status = 0;
 
-  constructor({ id, started, gate, incoming, response, head }: Arrival) {
+  constructor({ id, started, gate, incoming, response, upgrade }: Arrival) {
     super();
     this.id = id;
     this.started = started;
     this.gate = gate;
     this.incoming = incoming;
     this.response = response;
-    this.switching = head === undefined ? undefined : incoming;
-    this.head = head;
+    this.switching = upgrade?.request;
+    this.upgrade = upgrade;
   }
 }
 
@@ -76,7 +80,7 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
     bytesOut: transfer.bytesOut,
     durationMs: now - context.started,
     upstreamMs: transfer.upstreamHeaderMs,
-    protocol: context.head === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
+    protocol: context.upgrade === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
     fields: gate.accessFields?.({ headers: incoming.headers, identity, status }),
   };
 }

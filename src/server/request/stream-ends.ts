@@ -4,7 +4,6 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { Revocations } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { TimingWheel } from "../../lib/async/timing-wheel.ts";
-import { currentResponse } from "../listener/client-error.ts";
 import { refuseUnderWay } from "./cut-request.ts";
 import type { RequestContext } from "./request-context.ts";
 
@@ -124,12 +123,10 @@ export class StreamEnds {
     if (endings.length > 0) void inTurns(endings);
   }
 
-  #endOne({ transfer, incoming }: RequestContext, permit: Permit, reason: StreamEnd): boolean {
+  #endOne({ transfer, response }: RequestContext, permit: Permit, reason: StreamEnd): boolean {
     if (transfer.webSocket !== undefined) return transfer.webSocket.end(reason);
-    const { socket } = incoming;
-    // Whatever came after it on this connection was decided about on its own.
-    if (currentResponse(socket)?.permit !== permit) return false;
-    return refuseUnderWay(socket, "invalid_token", this.#options.realm(), reason);
+    if (response.permit !== permit) return false;
+    return refuseUnderWay(response, "invalid_token", this.#options.realm(), reason);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
+import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import { ServerResponse, STATUS_CODES } from "../../lib/http/node-http.ts";
@@ -8,7 +9,7 @@ import { discardBody, isDiscardable } from "../listener/discard-body.ts";
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 /** A response that knows its request, so that one interrupted by the parser keeps its id. */
-export class TrackedResponse extends ServerResponse {
+export class TrackedResponse extends ServerResponse implements TrackedOutgoing {
   /** The `id` in envelope and log line; 0 until the request begins. */
   id = 0;
   /** Whether one of Sallyport's own answers has been written completely. */
@@ -29,6 +30,19 @@ export class TrackedResponse extends ServerResponse {
   blame(reason: string): void {
     this.interruption ??= reason;
     if (this.transfer !== undefined) this.transfer.abortReason ??= reason;
+  }
+
+  get isCurrent(): boolean {
+    return this.socket !== null;
+  }
+
+  abort(): void {
+    this.socket?.destroy();
+  }
+
+  /** Not while an earlier response is being written, since Node (26) would put it into the middle of that. */
+  override writeContinue(): void {
+    if (this.socket !== null) super.writeContinue();
   }
 
   override assignSocket(socket: Socket): void {

@@ -1,8 +1,11 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type {
+  IncomingRequest,
+  OutgoingResponse,
+  TrackedOutgoing,
+} from "../../core/request/http-message.ts";
 import type { Answer } from "../../core/request/answer.ts";
 import { type GateError, errorRow } from "../../core/request/errors.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
-import type { TrackedResponse } from "./tracked-response.ts";
 import type { RateVerdict } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
 
@@ -72,7 +75,7 @@ function challenge({ code, scope }: GateError, realm: string): string {
  *
  * @returns the number of body bytes sent.
  */
-export function send(answer: Answer, request: IncomingMessage, response: TrackedResponse): number {
+export function send(answer: Answer, request: IncomingRequest, response: TrackedOutgoing): number {
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;
   if (answer.close) response.shouldKeepAlive = false;
@@ -88,7 +91,7 @@ export function send(answer: Answer, request: IncomingMessage, response: Tracked
  * it is the number of seconds until the whole burst is available again.
  */
 export function tellRate(
-  response: ServerResponse,
+  response: OutgoingResponse,
   { name, rateLimit }: Route,
   verdict: RateVerdict,
 ): void {

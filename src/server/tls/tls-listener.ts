@@ -4,6 +4,7 @@ import type { IncomingMessage, Server } from "node:http";
 import { createServer, type Server as SecureServer, type ServerOptions } from "node:https";
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from "node:tls";
 import type { TrackedResponse } from "../request/tracked-response.ts";
+import { chooseProtocol, divertHttp2 } from "../http2/protocols.ts";
 import { SUITES } from "./tls-suites.ts";
 
 /** The TLS settings for clients. Strings only, so that they can be posted to a worker thread. */
@@ -36,21 +37,24 @@ const NO_RESUMPTION = constants.SSL_OP_NO_TICKET;
  * Creates an HTTPS server.
  *
  * @param http the options shared with plain HTTP; `handshakeTimeout` in milliseconds.
+ * @param http2 whether clients may choose HTTP/2 now.
  */
 export function createTlsServer(
   http: ServerOptions<typeof IncomingMessage, typeof TrackedResponse>,
   tls: ServerTls,
+  http2: () => boolean,
 ): Server {
   const { clientCertificates } = tls;
   const server = createServer({
     ...http,
     ...secureContextOptions(tls),
-    ALPNProtocols: ["http/1.1"],
+    ALPNCallback: ({ protocols }) => chooseProtocol(protocols, http2()),
     ...(clientCertificates && {
       requestCert: true,
       rejectUnauthorized: clientCertificates.required,
     }),
   });
+  divertHttp2(server);
   // Node's own listener treats a failed handshake as a broken request, but the client could not read a response.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", (_error, socket) => socket.destroy());

@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
+import type { OutgoingResponse } from "../../core/request/http-message.ts";
 
 /** Hop-by-hop fields (RFC 9110 §7.6.1); Node frames the message towards the client. */
 const DROPPED = new Set([
@@ -111,7 +112,7 @@ export function isPassable(
  * Whether a response may announce trailers: only a chunked body has them, and Node throws otherwise (RFC 9112
  * §7.1.2).
  */
-export function mayEndWithTrailers({ req }: ServerResponse, status: number): boolean {
+export function mayEndWithTrailers({ req }: OutgoingResponse, status: number): boolean {
   return req.httpVersion !== "1.0" && req.method !== "HEAD" && status !== 204 && status !== 304;
 }
 

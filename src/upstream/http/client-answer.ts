@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
+import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import { clientFields } from "../headers/client-fields.ts";
 import { earlyHintsHeaders, responseTrailers } from "../headers/incoming-headers.ts";
 import { InvalidAnswer, isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
@@ -28,7 +29,7 @@ interface Source {
 export class ClientAnswer implements TurnTask {
   readonly #settings: ForwardingSettings;
   readonly #permitted: PermittedRequest;
-  readonly #response: ServerResponse;
+  readonly #response: OutgoingResponse;
   readonly #slot: Slot;
   #interim = 0;
   /** The length by `Content-Length`; -1 without. */
@@ -150,10 +151,10 @@ export class ClientAnswer implements TurnTask {
  *
  * @param headers names in lower case, as undici reads them.
  */
-function passEarlyHints(response: ServerResponse, headers: IncomingHttpHeaders): void {
-  const { socket, req } = response;
-  if (socket === null || socket.writableNeedDrain || response.headersSent) return;
-  if (req.httpVersion === "1.0" || !("writeInformation" in response)) return;
+function passEarlyHints(response: OutgoingResponse, headers: IncomingHttpHeaders): void {
+  const { req } = response;
+  if (response.destroyed || req.socket.writableNeedDrain || response.headersSent) return;
+  if (req.httpVersion === "1.0") return;
   const fields = earlyHintsHeaders(headers);
-  if (fields.length > 0) response.writeInformation(103, fields);
+  if (fields.length > 0) response.writeInformation?.(103, fields);
 }

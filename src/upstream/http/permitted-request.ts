@@ -1,7 +1,7 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
 import type { Observer } from "../../core/observer.ts";
+import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -13,8 +13,8 @@ import type { YoungCollection } from "./minor-collections.ts";
 export interface PermittedRequest {
   readonly permit: Permit;
   readonly upstream: Upstream;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: IncomingRequest;
+  readonly response: OutgoingResponse;
   readonly transfer: Transfer;
 }
 

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
 
 /** Called while a body is transferred. */
 export interface BodyEvents {
@@ -22,7 +22,7 @@ const MOST_CHUNKS = 64;
  * does not end the client's connection before the client has its answer.
  */
 export class RequestBody extends Readable {
-  readonly #source: IncomingMessage;
+  readonly #source: IncomingRequest;
   readonly #limit: number;
   readonly #events: BodyEvents;
   #begun = false;
@@ -35,7 +35,7 @@ export class RequestBody extends Readable {
   #chunks = 0;
 
   /** @param limit maximum size in bytes, for a body without a length. */
-  constructor(source: IncomingMessage, limit: number, events: BodyEvents) {
+  constructor(source: IncomingRequest, limit: number, events: BodyEvents) {
     super({ highWaterMark: 64 * 1024 });
     this.#source = source;
     this.#limit = limit;

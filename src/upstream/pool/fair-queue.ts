@@ -1,4 +1,3 @@
-import type { EventEmitter } from "node:events";
 import { GateError } from "../../core/request/errors.ts";
 import type { Requester, InFlightCounts } from "./in-flight-counts.ts";
 
@@ -27,6 +26,12 @@ interface Queue<Slot> {
  * to the oldest request, so a requester with more requests than all others together does not starve them. An
  * operation takes at most one step per waiting requester.
  */
+/** What emits `close` when a client no longer waits. */
+export interface Closing {
+  once(event: "close", listener: () => void): unknown;
+  off(event: "close", listener: () => void): unknown;
+}
+
 export class FairQueue<Slot> {
   readonly #limits: QueueLimits;
   /** The slots of each requester. */
@@ -86,7 +91,7 @@ export class FairQueue<Slot> {
    * @throws GateError `upstream_busy` if the queue is full, if the request is displaced by a requester with fewer
    * requests, or after the time limit.
    */
-  join(requester: Requester, connection: EventEmitter): Promise<Slot | undefined> {
+  join(requester: Requester, connection: Closing): Promise<Slot | undefined> {
     if (this.#length >= this.#limits.length && !this.#displaceFor(requester)) {
       return Promise.reject(busy("upstream_busy"));
     }

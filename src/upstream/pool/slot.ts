@@ -1,4 +1,4 @@
-import type { EventEmitter } from "node:events";
+import type { Closing } from "./fair-queue.ts";
 import type { Socket } from "node:net";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Connection } from "../http/connection.ts";
@@ -75,7 +75,7 @@ export class Slot implements SlotHolder {
    * @param client closes when the client has left; the result is then undefined.
    * @throws GateError `upstream_busy`.
    */
-  async wait(client: EventEmitter): Promise<Target | undefined> {
+  async wait(client: Closing): Promise<Target | undefined> {
     this.#target = await this.#upstream.wait(this, client);
     return this.#target;
   }

@@ -1,4 +1,4 @@
-import type { EventEmitter } from "node:events";
+import type { Closing } from "./fair-queue.ts";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { Route } from "../../core/route/route.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -146,7 +146,7 @@ export class Upstream {
    * @returns undefined if the client left.
    * @throws GateError `upstream_busy` if too many requests wait, or after the time limit.
    */
-  wait(requester: Requester, connection: EventEmitter): Promise<Target | undefined> {
+  wait(requester: Requester, connection: Closing): Promise<Target | undefined> {
     const joined = this.#queue.join(requester, connection);
     this.#preemptFor(requester, this.#queue.lengthOf(requester) - 1);
     this.#preempting ??= setInterval(

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { ProxyServer, ServerOptions } from "http-proxy-3";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
+import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { failure, failureReason } from "../http/failures.ts";
 import { handshakeResponse, switchingProtocolsHeaders } from "./handshake.ts";
@@ -17,10 +18,7 @@ import { Slot } from "../pool/slot.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 
 /** A permitted upgrade. Its response is used if the backend refuses. */
-export interface UpgradeContext extends PermittedRequest {
-  /** Data that arrived with the request. */
-  readonly head: Buffer;
-}
+export type UpgradeContext = Omit<PermittedRequest, keyof UpgradeRequest> & UpgradeRequest;
 
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
 const NOTHING = Buffer.alloc(0);

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import { GateError } from "../../core/request/errors.ts";
-import { refuseSocket, type SocketRefusal } from "./refuse-socket.ts";
+import { refuseSocket, type SocketRefusal } from "../listener/refuse-socket.ts";
 
 /** The errors of OpenSSL for a first record that looks like an HTTP request, to a server or to a proxy. */
 const HTTP_IN_THE_CLEAR = ["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"];

@@ -1,0 +1,90 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Socket } from "node:net";
+import type { Permit } from "./permit.ts";
+import type { Transfer } from "./transfer.ts";
+
+/** A request as the listener has read it. Node's `IncomingMessage` is one, and so is an HTTP/2 stream. */
+export interface IncomingRequest {
+  /** `1.0`, `1.1` or `2.0`. */
+  readonly httpVersion: string;
+  readonly method?: string | undefined;
+  /** The request target as sent. */
+  readonly url?: string | undefined;
+  /** Names in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  readonly headersDistinct: NodeJS.Dict<string[]>;
+  /** Names and values as received, alternating, without pseudo-header fields. */
+  readonly rawHeaders: string[];
+  /** Like `rawHeaders`; complete when `end` is emitted. */
+  readonly rawTrailers: string[];
+  /** The client's connection, which other requests may share. */
+  readonly socket: Socket;
+  /** Whether a body follows, in a version that needs no field for that. */
+  readonly hasBody?: boolean;
+  /** Whether everything has arrived, trailers included. */
+  readonly complete: boolean;
+  readonly readableEnded: boolean;
+  /** Bytes of the body that nobody has read yet. */
+  readonly readableLength: number;
+  readonly destroyed: boolean;
+  on(event: "data", listener: (chunk: Buffer) => void): this;
+  on(event: "end" | "close" | "error", listener: () => void): this;
+  once(event: "end" | "close" | "error", listener: () => void): this;
+  off(event: "data", listener: (chunk: Buffer) => void): this;
+  off(event: "end" | "close" | "error", listener: () => void): this;
+  pause(): this;
+  resume(): this;
+  /** Ends the request alone, where others share its connection. */
+  abandon?(): void;
+}
+
+/** The response to an `IncomingRequest`. Node's `ServerResponse` is one. */
+export interface OutgoingResponse {
+  readonly req: IncomingRequest;
+  /** Without effect in HTTP/2, whose connections end by GOAWAY. */
+  shouldKeepAlive: boolean;
+  statusCode: number;
+  readonly headersSent: boolean;
+  readonly destroyed: boolean;
+  readonly writableEnded: boolean;
+  readonly writableFinished: boolean;
+  /** Bytes that the client has not taken yet. */
+  readonly writableLength: number;
+  readonly writableNeedDrain: boolean;
+  setHeader(name: string, value: string): unknown;
+  /** @param fields names and values, alternating. */
+  writeHead(status: number, fields: string[]): unknown;
+  writeHead(status: number, reason: string, fields: string[]): unknown;
+  flushHeaders(): void;
+  writeContinue(): void;
+  /** Sends an interim response, if the Node in use can. */
+  writeInformation?(status: number, fields: string[]): void;
+  write(chunk: Buffer, taken?: () => void): boolean;
+  addTrailers(fields: [string, string][]): void;
+  end(body?: string | Buffer, encoding?: BufferEncoding): unknown;
+  destroy(): unknown;
+  /** `close`: it is sent completely, or the client has left. `drain`: the client has taken what was written. */
+  on(event: "close" | "drain", listener: () => void): this;
+  once(event: "close" | "drain", listener: () => void): this;
+  off(event: "close" | "drain", listener: () => void): this;
+}
+
+/** A response with what the listener and the pipeline know of its request. */
+export interface TrackedOutgoing extends OutgoingResponse {
+  /** The `id` in envelope and log line; 0 until the request begins. */
+  id: number;
+  /** Whether one of Sallyport's own answers has been written completely. */
+  whole: boolean;
+  /** The reason why a parser or a limit ended the request early. */
+  interruption: string | undefined;
+  /** The progress of the request; undefined until it begins. */
+  transfer: Transfer | undefined;
+  /** The permit of a forwarded request; undefined until there is one, and for Sallyport's own endpoints. */
+  permit: Permit | undefined;
+  /** Whether it is the turn of this response, and it is not complete. */
+  readonly isCurrent: boolean;
+  /** Records why the request is about to be ended. The first reason counts. */
+  blame(reason: string): void;
+  /** Ends the request without an answer: closes its connection, or resets its stream. */
+  abort(): void;
+}

@@ -1,0 +1,24 @@
+/** What ends at this connection, and does not exist in HTTP/2 (RFC 9113 §8.2.2). */
+const CONNECTION_SPECIFIC = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
+]);
+/** What cannot stand in a value (RFC 9110 §5.5), or is no byte. */
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+
+/**
+ * Creates the header section of a response.
+ *
+ * @param fields names in any case and values, alternating.
+ * @throws TypeError for a value with a control character.
+ */
+export function http2Fields(status: number, fields: readonly string[]): string[] {
+  const section = [":status", String(status)];
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i]?.toLowerCase() ?? "";
+    const value = fields[i + 1] ?? "";
+    if (CONNECTION_SPECIFIC.has(name)) continue;
+    if (NOT_IN_VALUE.test(value)) throw new TypeError("invalid character in a field value");
+    section.push(name, value);
+  }
+  return section;
+}

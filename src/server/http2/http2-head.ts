@@ -1,0 +1,61 @@
+import type { GateError } from "../../core/request/errors.ts";
+import { ambiguous } from "../request/request-fields.ts";
+
+/** The head of a request as HTTP/1.1 would have it: its control data, and its fields without pseudo-header fields. */
+export interface Http2Head {
+  readonly method: string;
+  /** The path and query; `*` for OPTIONS. */
+  readonly target: string;
+  /** Extended CONNECT (RFC 8441): the protocol to be opened. */
+  readonly protocol: string | undefined;
+  /** Names and values, alternating: with one `host` in place of `:authority`, and one `cookie`. */
+  readonly fields: string[];
+  /** What makes the request ambiguous. */
+  readonly refusal: GateError | undefined;
+}
+
+/**
+ * Reads a header section. nghttp2 has checked it before (RFC 9113 §8.2, §8.3): names in lower case, known pseudo-header fields,
+ * each once and in front, no connection-specific fields.
+ *
+ * @param raw names and values, alternating.
+ */
+export function readHttp2Head(raw: readonly string[]): Http2Head {
+  const fields: string[] = [];
+  let [method, target, cookie, hosts] = ["", "", "", 0];
+  let protocol: string | undefined;
+  let authority: string | undefined;
+  let host: string | undefined;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? "";
+    const value = raw[i + 1] ?? "";
+    if (name.startsWith(":")) {
+      if (name === ":method") method = value;
+      else if (name === ":path") target = value;
+      else if (name === ":authority") authority = value;
+      else if (name === ":protocol") protocol = value;
+    } else if (name === "host") {
+      host = value;
+      hosts += 1;
+    } else if (name === "cookie") cookie = cookie === "" ? value : `${cookie}; ${value}`;
+    else fields.push(name, value);
+  }
+  if (cookie !== "") fields.push("cookie", cookie);
+  const named = authority ?? host;
+  if (named !== undefined) fields.push("host", named);
+  const agrees = hosts === 0 || (hosts === 1 && sameHost(named, host));
+  return { method, target, protocol, fields, refusal: agrees ? undefined : ambiguous("host") };
+}
+
+/** Whether `:authority` and `Host` name the same (RFC 9113 §8.3.1). */
+function sameHost(authority: string | undefined, host: string | undefined): boolean {
+  return authority === host || authority?.toLowerCase() === host?.toLowerCase();
+}
+
+/** The size of a head as HTTP/1.1 would write it, in bytes. */
+export function headSize(raw: readonly string[]): number {
+  // Two bytes after each name and each value.
+  let bytes = 2 * raw.length;
+  for (const text of raw) bytes += text.length;
+  return bytes;
+}

@@ -1,0 +1,111 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
+import { Http2Body, type Http2BodyOptions } from "./http2-body.ts";
+import type { Http2Head } from "./http2-head.ts";
+
+/** Error code of a stream that ends in order (RFC 9113 §7). */
+const NO_ERROR = 0;
+
+/** A request on an HTTP/2 stream. */
+export class Http2Request implements IncomingRequest {
+  readonly httpVersion = "2.0";
+  readonly method: string;
+  readonly url: string;
+  readonly rawHeaders: string[];
+  rawTrailers: string[] = [];
+  readonly socket: Socket;
+  readonly #stream: ServerHttp2Stream;
+  /** Undefined if there is none. */
+  readonly #body: Http2Body | undefined;
+  #distinct: Record<string, string[]> | undefined;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    socket: Socket,
+    { method, target, fields }: Http2Head,
+    options: Http2BodyOptions,
+  ) {
+    this.#stream = stream;
+    this.socket = socket;
+    this.method = method;
+    this.url = target;
+    this.rawHeaders = fields;
+    if (stream.endAfterHeaders) return;
+    this.#body = new Http2Body(stream, socket, options);
+    stream.on("trailers", (_trailers: unknown, _flags: unknown, raw: string[]) => {
+      this.rawTrailers = raw;
+    });
+  }
+
+  get hasBody(): boolean {
+    return this.#body !== undefined;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    const joined: IncomingHttpHeaders = Object.create(null);
+    for (const [name, values] of Object.entries(this.headersDistinct)) {
+      joined[name] = values.join(", ");
+    }
+    return joined;
+  }
+
+  get headersDistinct(): Record<string, string[]> {
+    return (this.#distinct ??= byName(this.rawHeaders));
+  }
+
+  get complete(): boolean {
+    return this.#body === undefined || this.#body.whole;
+  }
+
+  get readableEnded(): boolean {
+    return this.#body === undefined || this.#stream.readableEnded;
+  }
+
+  get readableLength(): number {
+    return this.#body === undefined ? 0 : this.#stream.readableLength;
+  }
+
+  get destroyed(): boolean {
+    return this.#stream.destroyed;
+  }
+
+  on(event: string, listener: (chunk: Buffer) => void): this {
+    this.#stream.on(event, listener);
+    return this;
+  }
+
+  once(event: string, listener: (chunk: Buffer) => void): this {
+    this.#stream.once(event, listener);
+    return this;
+  }
+
+  off(event: string, listener: (chunk: Buffer) => void): this {
+    this.#stream.off(event, listener);
+    return this;
+  }
+
+  /** Its answer is out: ends the stream without an error (RFC 9113 §8.1). */
+  abandon(): void {
+    if (!this.#stream.closed) this.#stream.close(NO_ERROR);
+  }
+
+  pause(): this {
+    this.#stream.pause();
+    return this;
+  }
+
+  resume(): this {
+    this.#stream.resume();
+    return this;
+  }
+}
+
+function byName(fields: readonly string[]): Record<string, string[]> {
+  const named: Record<string, string[]> = Object.create(null);
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    (named[fields[i] ?? ""] ??= []).push(fields[i + 1] ?? "");
+  }
+  return named;
+}

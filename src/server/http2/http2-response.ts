@@ -1,0 +1,181 @@
+import { EventEmitter } from "node:events";
+import type { ServerHttp2Stream } from "node:http2";
+import type { TrackedOutgoing } from "../../core/request/http-message.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import type { Transfer } from "../../core/request/transfer.ts";
+import type { Http2Request } from "./http2-request.ts";
+import { http2Fields } from "./http2-fields.ts";
+
+/** Error codes (RFC 9113 §7). */
+const NO_ERROR = 0;
+const INTERNAL_ERROR = 2;
+
+type State = "open" | "prepared" | "sent" | "ended" | "over";
+
+/** The response on an HTTP/2 stream. Emits `close` when everything is sent, or the client has left. */
+export class Http2Response
+  extends EventEmitter<{ close: []; drain: [] }>
+  implements TrackedOutgoing
+{
+  id = 0;
+  whole = false;
+  interruption: string | undefined;
+  transfer: Transfer | undefined;
+  permit: Permit | undefined;
+  shouldKeepAlive = true;
+  statusCode = 200;
+  readonly req: Http2Request;
+  readonly #stream: ServerHttp2Stream;
+  #state: State = "open";
+  /** Fields that were set one by one. */
+  #single: string[] = [];
+  /** The head, until it is sent with the first part of the body. */
+  #head: string[] = [];
+  /** Whether the response has no body, whatever is written. */
+  #bodiless = false;
+  #waitsForTrailers = false;
+  #trailers: [string, string][] = [];
+  #finished = false;
+
+  constructor(stream: ServerHttp2Stream, request: Http2Request) {
+    super();
+    this.#stream = stream;
+    this.req = request;
+    // Emitted besides `close`, which says the same.
+    stream.on("error", ignore);
+    stream.once("close", () => {
+      const { rstCode, writableFinished } = stream;
+      this.#finished ||= this.#state === "ended" && writableFinished && rstCode === NO_ERROR;
+      this.#over();
+    });
+    stream.on("drain", () => void this.emit("drain"));
+    stream.once("finish", () => {
+      if (this.#state !== "ended" || this.#waitsForTrailers) return;
+      this.#finished = true;
+      this.#over();
+    });
+  }
+
+  get headersSent(): boolean {
+    return this.#state !== "open";
+  }
+
+  get destroyed(): boolean {
+    return this.#stream.destroyed || this.#stream.closed;
+  }
+
+  get writableEnded(): boolean {
+    return this.#state === "ended" || this.#state === "over";
+  }
+
+  get writableFinished(): boolean {
+    return this.#finished;
+  }
+
+  get writableLength(): number {
+    return this.#stream.writableLength;
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.#stream.writableNeedDrain;
+  }
+
+  get isCurrent(): boolean {
+    return this.#state !== "over";
+  }
+
+  blame(reason: string): void {
+    this.interruption ??= reason;
+    if (this.transfer !== undefined) this.transfer.abortReason ??= reason;
+  }
+
+  /** Resets the stream, also while the client does not read. */
+  abort(): void {
+    if (!this.#stream.closed) this.#stream.close(INTERNAL_ERROR);
+    this.#stream.destroy();
+  }
+
+  destroy(): void {
+    this.abort();
+  }
+
+  setHeader(name: string, value: string): void {
+    this.#single.push(name, value);
+  }
+
+  writeHead(status: number, reason: string | string[], fields: string[] = []): this {
+    // There is no reason phrase in HTTP/2.
+    const all = typeof reason === "string" ? fields : reason;
+    this.#head = http2Fields(status, [...this.#single, ...all]);
+    this.statusCode = status;
+    this.#state = "prepared";
+    this.#bodiless = this.req.method === "HEAD" || status === 204 || status === 304;
+    return this;
+  }
+
+  flushHeaders(): void {
+    if (this.#state === "prepared") this.#respond(false);
+  }
+
+  writeContinue(): void {
+    if (!this.destroyed) this.#stream.additionalHeaders({ ":status": 100 });
+  }
+
+  writeInformation(status: number, fields: string[]): void {
+    if (this.destroyed) return;
+    const headers: Record<string, string[]> = {};
+    const all = http2Fields(status, fields);
+    for (let i = 2; i + 1 < all.length; i += 2)
+      (headers[all[i] ?? ""] ??= []).push(all[i + 1] ?? "");
+    this.#stream.additionalHeaders({ ...headers, ":status": status });
+  }
+
+  write(chunk: Buffer, taken?: () => void): boolean {
+    this.flushHeaders();
+    if (this.#bodiless || this.destroyed) return true;
+    return this.#stream.write(chunk, taken);
+  }
+
+  /** Only a response without a length can have trailers. */
+  addTrailers(fields: [string, string][]): void {
+    this.#trailers = fields;
+  }
+
+  end(body: string | Buffer = "", encoding?: BufferEncoding): this {
+    if (this.#state !== "prepared" && this.#state !== "sent") return this;
+    const isLast = body.length === 0 && this.#trailers.length === 0;
+    if (this.#state === "prepared") this.#respond(isLast);
+    this.#state = "ended";
+    if (this.destroyed) return this;
+    if (this.#bodiless || body.length === 0) this.#stream.end();
+    else if (typeof body === "string") this.#stream.end(body, encoding ?? "utf8");
+    else this.#stream.end(body);
+    return this;
+  }
+
+  #respond(isLast: boolean): void {
+    this.#state = "sent";
+    if (this.destroyed) return;
+    const endStream = isLast || this.#bodiless;
+    this.#waitsForTrailers = !endStream && !this.#head.includes("content-length");
+    if (this.#waitsForTrailers) this.#stream.once("wantTrailers", () => this.#sendTrailers());
+    this.#stream.respond(this.#head, { endStream, waitForTrailers: this.#waitsForTrailers });
+    this.#head = [];
+  }
+
+  #sendTrailers(): void {
+    const fields: Record<string, string[]> = {};
+    for (const [name, value] of this.#trailers) (fields[name] ??= []).push(value);
+    this.#stream.sendTrailers(fields);
+    this.#finished = true;
+    this.#over();
+  }
+
+  #over(): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.emit("close");
+  }
+}
+
+function ignore(): void {}

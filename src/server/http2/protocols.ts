@@ -1,0 +1,29 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+
+/**
+ * Chooses the protocol of a TLS connection: HTTP/2 where both sides speak it.
+ *
+ * @param offered by the client (ALPN, RFC 7301).
+ * @returns undefined if there is none in common; the handshake then fails.
+ */
+export function chooseProtocol(offered: readonly string[], http2: boolean): string | undefined {
+  if (http2 && offered.includes("h2")) return "h2";
+  return offered.includes("http/1.1") ? "http/1.1" : undefined;
+}
+
+/** Whether a TLS connection has agreed on HTTP/2. */
+export function isHttp2(socket: Socket): boolean {
+  return socket instanceof TLSSocket && socket.alpnProtocol === "h2";
+}
+
+/** Keeps HTTP/2 from Node's own listener, which reads HTTP/1.1. Call it before others listen. */
+export function divertHttp2(server: Server): void {
+  const listeners = server.listeners("secureConnection");
+  server.removeAllListeners("secureConnection");
+  server.on("secureConnection", (socket: TLSSocket) => {
+    if (isHttp2(socket)) return;
+    for (const each of listeners) Reflect.apply(each, server, [socket]);
+  });
+}
