@@ -76,6 +76,7 @@ describe("a valid file", () => {
         app: {
           targets: ["http://127.0.0.1:8080"],
           balance: "roundRobin",
+          protocol: "http1",
           ejection: { failures: 5, for: 30_000, most: 0.5 },
           connections: 256,
           queue: { length: 64, timeout: 1_000 },

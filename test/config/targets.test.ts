@@ -32,3 +32,20 @@ test("targets may have weights", async () => {
     weights: [1, 3],
   });
 });
+
+test.each([
+  ["http2", "http://h", "must be https:// for HTTP/2"],
+  ["h2c", "https://h", "must not be https:// for h2c"],
+  ["h2c", "unix:/x", undefined],
+  ["http2", "https://h", undefined],
+])("%s to %s", async (protocol, target, message) => {
+  const text = `server: { tls: off }\nupstreams: { app: { protocol: ${protocol}, targets: ["${target}"] } }\n`;
+  if (message === undefined) {
+    expect((await load(text)).configuration.upstreams["app"]).toMatchObject({ protocol });
+    return;
+  }
+  const problems = await problemsOf(text);
+  expect(problems.map((problem) => problem.message)).toEqual([
+    expect.stringContaining(`upstreams.app.targets[0] ${message}`),
+  ]);
+});

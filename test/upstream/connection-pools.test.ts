@@ -1,15 +1,11 @@
 /** What every pool of connections to a backend promises: our own, and undici's, which stands in where Node's parser has changed. */
 import { describe, expect, onTestFinished, test } from "vitest";
-import type {
-  AnswerHandler,
-  BackendRequest,
-  ConnectionPool,
-  RequestControl,
-} from "../../src/upstream/http/connection.ts";
+import type { BackendRequest, ConnectionPool } from "../../src/upstream/http/connection.ts";
 import { createPool } from "../../src/upstream/http/undici-pool.ts";
 import { Http1Pool } from "../../src/upstream/http1/http1-pool.ts";
 import { hasNodeParser } from "../../src/upstream/http1/response-parser.ts";
 import { originOf, type TargetOrigin } from "../../src/upstream/pool/target-origin.ts";
+import { GET, recorder } from "../support/exchange-recorder.ts";
 import { type RawScript, startRawBackend } from "../support/raw-backend.ts";
 import { until } from "../support/until.ts";
 
@@ -17,58 +13,6 @@ const POOLS: readonly [string, (origin: TargetOrigin) => ConnectionPool][] = [
   ["our own", (origin) => new Http1Pool(origin, 5_000)],
   ["undici's", (origin) => createPool(origin, { connections: 1, connectMs: 5_000 })],
 ];
-
-interface Exchange extends AnswerHandler {
-  readonly ended: Promise<void>;
-  readonly interim: number[];
-  status: number;
-  headers: Record<string, unknown>;
-  trailers: Record<string, unknown>;
-  text: string;
-  wasUsed: boolean;
-  error: Error | undefined;
-  control: RequestControl | undefined;
-}
-
-/** A handler that remembers what it was told. @param onPart called with each part of the body. */
-function recorder(onPart: (exchange: Exchange) => void = () => undefined): Exchange {
-  const { promise: ended, resolve } = Promise.withResolvers<void>();
-  let begin = () => false;
-  const exchange: Exchange = {
-    ...{ ended, interim: [], status: 0, headers: {}, trailers: {}, text: "", wasUsed: false },
-    ...{ error: undefined, control: undefined },
-    onConnection: (connection) => void (begin = () => connection.begin()),
-    onRequestStart(control) {
-      exchange.control = control;
-      exchange.wasUsed = begin();
-    },
-    onBodySent: () => undefined,
-    onRequestSent: () => undefined,
-    onResponseStarted: () => undefined,
-    onResponseStart(_control, status, headers) {
-      if (status < 200) exchange.interim.push(status);
-      else Object.assign(exchange, { status, headers: { ...headers } });
-    },
-    onResponseData(_control, chunk) {
-      exchange.text += chunk.toString("latin1");
-      onPart(exchange);
-    },
-    onResponseEnd(_control, trailers) {
-      exchange.trailers = { ...trailers };
-      resolve();
-    },
-    onResponseError(_control, error) {
-      exchange.error = error;
-      resolve();
-    },
-  };
-  return exchange;
-}
-
-const GET: BackendRequest = {
-  ...{ method: "GET", path: "/", body: null, servername: "fixed.invalid" },
-  headers: ["Accept", "*/*", "Host", "backend.example"],
-};
 
 test("this Node has the parser that is known", () => {
   expect(hasNodeParser()).toBe(true);

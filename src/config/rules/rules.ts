@@ -9,6 +9,7 @@ import { authorizationProblems } from "./authorization-rules.ts";
 import { assertionProblems } from "./assertion-rules.ts";
 import { logProblems } from "./log-rules.ts";
 import { probeProblems } from "./probe-rules.ts";
+import { protocolProblems } from "./protocol-rules.ts";
 import { routeProblems } from "./route-rules.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
@@ -49,6 +50,7 @@ export function ruleProblems(
     ...logProblems(configuration["log"], configuration["routes"]),
     ...requiredIssuerProblems(configuration),
     ...certificateProblems(configuration["upstreams"]),
+    ...protocolProblems(configuration["upstreams"]),
   ];
 }
 

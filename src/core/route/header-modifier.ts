@@ -11,6 +11,8 @@ export interface HeaderValues {
 export interface HeaderModifier {
   /** @returns the modified fields. @param fields names and values, alternating. */
   modify(fields: readonly string[], values: HeaderValues): string[];
+  /** The fields whose names it neither sets nor removes. */
+  untouched(fields: readonly string[]): string[];
   /**
    * @returns what `modify` would set or add, for an answer of Sallyport itself, whose own fields stay: those of a name that
    *   `present` has are left out. @param present names and values, alternating.

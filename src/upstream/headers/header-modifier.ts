@@ -24,19 +24,20 @@ interface Field {
  */
 export function headerModifier({ set, add, remove }: HeaderChanges): HeaderModifier {
   const replaced = fieldsOf(set);
-  const fields = [...replaced, ...fieldsOf(add)];
+  const written = [...replaced, ...fieldsOf(add)];
   const gone = new Set([...replaced.map(({ folded }) => folded), ...remove.map(foldedName)]);
   return {
     modify(before, values) {
       const after = gone.size === 0 ? [...before] : without(before, gone);
-      write(fields, values, after);
+      write(written, values, after);
       return after;
     },
+    untouched: (fields) => without(fields, gone),
     additions(present, values) {
       const names = new Set(present.filter((_, at) => at % 2 === 0).map(foldedName));
       const added: string[] = [];
       write(
-        fields.filter(({ folded }) => !names.has(folded)),
+        written.filter(({ folded }) => !names.has(folded)),
         values,
         added,
       );
@@ -44,7 +45,7 @@ export function headerModifier({ set, add, remove }: HeaderChanges): HeaderModif
     },
     isFixed(name) {
       const folded = foldedName(name);
-      return fields.some((field) => field.folded === folded && field.value.fixed);
+      return written.some((field) => field.folded === folded && field.value.fixed);
     },
   };
 }

@@ -14,7 +14,7 @@ const NOT_IN_EARLY_HINTS = new Set(["content-length", "trailer"]);
  * Fields that affect routing, authorization, caching or framing. A recipient that merges trailers into the header
  * section would let them change that afterwards (RFC 9110 §6.5.1).
  */
-const FORBIDDEN_TRAILERS =
+export const FORBIDDEN_TRAILERS =
   /^(?:age|authorization|authentication-info|cache-control|content-.*|cookie|date|expect|expires|host|if-.*|location|max-forwards|pragma|proxy-.*|range|retry-after|set-cookie|te|trailer|transfer-encoding|vary|warning|www-authenticate)$/i;
 
 /**

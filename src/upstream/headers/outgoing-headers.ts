@@ -9,6 +9,7 @@ import {
   type IdentityHeaderNames,
   IdentityHeaders,
 } from "./identity-headers.ts";
+import { requestTrailers } from "./request-trailers.ts";
 import { strippedPrefix } from "./rewrite.ts";
 import { withoutTokens } from "./without-tokens.ts";
 
@@ -16,6 +17,8 @@ import { withoutTokens } from "./without-tokens.ts";
 export interface OutgoingHeaders {
   /** Returns names and values, alternating, without framing. */
   headers(permit: Permit): string[];
+  /** Returns those of the client's trailers that the backend gets. */
+  trailers(permit: Permit, sent: readonly string[]): readonly string[];
 }
 
 /** What to do with a header from the client. */
@@ -41,6 +44,8 @@ export function createOutgoingHeaders(
   const identities = new IdentityHeaders(names);
   const forwarded = new ForwardedHeaders();
   return {
+    trailers: ({ route }, sent) =>
+      sent.length === 0 ? sent : requestTrailers(dispositions.ordinary(sent), route),
     headers(permit) {
       const { request, route, identity } = permit;
       const passed = dispositions.passed(permit);
@@ -101,6 +106,16 @@ class Dispositions {
     }
     const passed = named === undefined ? fields : without(fields, named);
     return route.tokenFrom === undefined ? passed : withoutTokens(passed, route.tokenFrom);
+  }
+
+  /** @returns the fields that the backend gets from anybody. */
+  ordinary(fields: readonly string[]): string[] {
+    const passed: string[] = [];
+    for (let i = 0; i + 1 < fields.length; i += 2) {
+      const name = fields[i] ?? "";
+      if (this.#of(name) === "pass") passed.push(name, fields[i + 1] ?? "");
+    }
+    return passed;
   }
 
   #of(name: string): Disposition {

@@ -2,13 +2,22 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import type { Dispatcher } from "undici";
 
-/** A request to a backend. `servername` is only for undici, which would derive one from Host. */
-export type BackendRequest = Dispatcher.DispatchOptions & { readonly servername: string };
+/** A request to a backend. */
+export type BackendRequest = Dispatcher.DispatchOptions & {
+  /** Only for undici, which would derive one from Host. */
+  readonly servername: string;
+  /** Whether the client can read trailers. Only HTTP/2 tells the backend. */
+  readonly acceptsTrailers?: boolean;
+  /** The trailers for the backend once the body has ended; names and values, alternating. Only HTTP/2 carries them. */
+  readonly trailers?: () => readonly string[];
+};
 
-/** The connections to a target: undici's pool for HTTP/1.1, or anything with the same interface. */
+/** The connections to a target: kept-alive ones by HTTP/1.1, sessions of HTTP/2, or anything with the same interface. */
 export interface ConnectionPool {
   /** Sends a request when a connection is free, and reports its progress to the handler. */
   dispatch(request: BackendRequest, handler: AnswerHandler): void;
+  /** Forgets a request that waits for a connection, where that has to be said: its client has left. */
+  withdraw?(handler: AnswerHandler): void;
   /** Closes all connections after the requests on them. */
   close(): Promise<void>;
 }
@@ -21,6 +30,8 @@ export interface Connection {
   readonly socket: Socket | undefined;
   /** Whether written data waits for the backend, as in Node's streams. */
   readonly writableNeedDrain: boolean;
+  /** Bytes that wait for the backend or the client, where requests share a connection. */
+  readonly bufferedBytes?: number;
 }
 
 /** What the handler of a request can do to it. */

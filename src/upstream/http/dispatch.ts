@@ -2,11 +2,12 @@ import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { BackendRequest } from "./connection.ts";
 import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
-import type { RequestBody } from "./request-body.ts";
+import { RequestBody } from "./request-body.ts";
+import { takesTrailers } from "../headers/request-trailers.ts";
 import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
 import { forwardedQuery } from "../headers/without-tokens.ts";
-import type { TargetOrigin } from "../pool/target-origin.ts";
+import type { Target } from "../pool/target.ts";
 
 /** Idempotent methods (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set([
@@ -14,12 +15,16 @@ const IDEMPOTENT = new Set([
   ...["PROPFIND", "REPORT", "SEARCH"],
 ]);
 
-/** Builds the request to the backend. */
+/**
+ * Builds the request to the backend.
+ *
+ * @param target the backend, and whether it may speak HTTP/2.
+ */
 export function dispatchOf(
   permit: Permit,
   outgoing: OutgoingHeaders,
   body: Buffer | RequestBody | undefined,
-  origin: TargetOrigin,
+  { origin, speaksHttp2 }: Pick<Target, "origin" | "speaksHttp2">,
 ): BackendRequest {
   const { route, request } = permit;
   const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
@@ -27,7 +32,7 @@ export function dispatchOf(
   const host = backendHost(permit, origin);
   if (host !== "") headers.push("Host", host);
   if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));
-  return {
+  const dispatch = {
     method: request.method,
     path: path + forwardedQuery(permit),
     headers,
@@ -35,6 +40,19 @@ export function dispatchOf(
     // Otherwise undici derives it from Host, and reconnects whenever a client sends another.
     servername: "fixed.invalid",
   };
+  return speaksHttp2 ? withTrailers(dispatch, permit, outgoing) : dispatch;
+}
+
+/** Adds what only HTTP/2 carries: whether the client reads trailers, and those that it sends. */
+function withTrailers(
+  dispatch: BackendRequest,
+  permit: Permit,
+  outgoing: OutgoingHeaders,
+): BackendRequest {
+  const { body } = dispatch;
+  const acceptsTrailers = takesTrailers(permit.request.rawHeaders);
+  if (!(body instanceof RequestBody)) return { ...dispatch, acceptsTrailers };
+  return { ...dispatch, acceptsTrailers, trailers: () => outgoing.trailers(permit, body.trailers) };
 }
 
 /** Whether a request may be sent twice. */

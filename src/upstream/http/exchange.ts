@@ -85,8 +85,8 @@ export class Exchange implements AnswerHandler, BufferHolder {
     this.#sentAt = this.#settings.clock.monotonic();
     transfer.target = target.address;
     try {
-      const { outgoing } = this.#settings;
-      target.pool.dispatch(dispatchOf(permit, outgoing, this.#body.content, target.origin), this);
+      const request = dispatchOf(permit, this.#settings.outgoing, this.#body.content, target);
+      target.pool.dispatch(request, this);
     } catch (error) {
       this.#fail(error);
     }
@@ -207,12 +207,12 @@ export class Exchange implements AnswerHandler, BufferHolder {
 
   /** The answer is out, or the client has left: ends what is still under way at the backend. */
   readonly #onClose = (): void => {
-    const { response } = this.#permitted;
-    if (this.#state === "answered") this.#end(response.writableFinished ? undefined : "aborted");
-    else {
-      this.#end("aborted");
-      this.#control?.abort(new ClientGone());
-    }
+    const whole = this.#state === "answered";
+    const { target } = this.#slot;
+    this.#end(whole && this.#permitted.response.writableFinished ? undefined : "aborted");
+    if (whole) return;
+    target?.pool.withdraw?.(this);
+    this.#control?.abort(new ClientGone());
   };
 
   #end(brokeOff: UpstreamErrorReason | undefined): void {

@@ -5,6 +5,7 @@ import type { Slot } from "../pool/slot.ts";
 import type { ClientBody } from "./client-body.ts";
 import { isIdempotent } from "./dispatch.ts";
 import { upstreamReason } from "./failures.ts";
+import { Unprocessed } from "../http2/http2-faults.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
 
 /** Where a request is sent again: to any target, or to another one. */
@@ -18,7 +19,7 @@ const UNSENT: ReadonlySet<UpstreamErrorReason> = new Set([
 
 /**
  * The attempts to have one request answered. Tells the upstream how each went, and decides whether another follows. What
- * may have been executed is repeated only if it is idempotent.
+ * may have been executed is repeated only if it is idempotent. What a backend of HTTP/2 says it has not processed was not.
  */
 export class Attempts {
   readonly #settings: Pick<ForwardingSettings, "observer">;
@@ -69,12 +70,17 @@ export class Attempts {
     const { permit, upstream } = this.#permitted;
     const { target } = this.#slot;
     const reason = upstreamReason(failure);
-    // A connection that was closed while it was idle says nothing of the target.
-    if (target !== undefined && reason !== undefined && !(stale && reason === "reset")) {
+    const unprocessed = failure.cause instanceof Unprocessed ? failure.cause : undefined;
+    // A connection that was closed while it was idle, or that ends as agreed, says nothing of the target.
+    const isEnd = (stale && reason === "reset") || unprocessed?.refused === false;
+    if (target !== undefined && reason !== undefined && !isEnd) {
       upstream.states?.failed(target, reason, sentAt);
     }
     const { attempts, on } = permit.route.retry ?? USUAL;
     if (reason === undefined || this.retries >= attempts || !this.#body.isWhole) return undefined;
+    if (unprocessed !== undefined && on.includes("stale")) {
+      return unprocessed.refused ? "other" : "same";
+    }
     const idempotent = isIdempotent(permit.request);
     // This costs the backend nothing, so it needs no budget.
     if (stale && reason === "reset" && idempotent && on.includes("stale")) return "same";

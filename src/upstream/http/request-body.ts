@@ -47,6 +47,11 @@ export class RequestBody extends Readable {
     return this.#bytes === 0 && !this.#ended;
   }
 
+  /** What the client sent behind the body, once it has ended: names and values, alternating. */
+  get trailers(): readonly string[] {
+    return this.#ended ? this.#source.rawTrailers : [];
+  }
+
   override _read(): void {
     if (!this.#awaited) this.#await();
     if (!this.#begun) {

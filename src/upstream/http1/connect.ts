@@ -9,6 +9,8 @@ const TCP_KEEP_ALIVE_MS = 60_000;
 /** Where connections of a pool go. */
 export interface Route {
   readonly origin: TargetOrigin;
+  /** What is offered to the backend in TLS (ALPN). */
+  readonly protocols: readonly string[];
   /** The time limit for a connection, including TLS, in milliseconds. */
   readonly connectMs: number;
   /** The TLS session of an earlier connection, to be resumed. */
@@ -18,15 +20,20 @@ export interface Route {
 /**
  * Opens a connection to a target.
  *
- * @param onread receives what arrives, in its own buffer.
+ * @param onread receives what arrives, in its own buffer; undefined for a plain stream.
  * @param connected called once requests can be written.
  * @returns the socket, which emits `error` if it cannot be connected in time.
  */
-export function connectTo(route: Route, onread: OnReadOpts, connected: () => void): Socket {
+export function connectTo(
+  route: Route,
+  onread: OnReadOpts | undefined,
+  connected: () => void,
+): Socket {
   const { origin, connectMs } = route;
   const { hostname: host, port, socketPath: path, protocol } = origin;
   const where = path === undefined ? { host, port } : { path };
-  const options = { ...where, onread, noDelay: true, keepAlive: true };
+  const reading = onread === undefined ? {} : { onread };
+  const options = { ...where, ...reading, noDelay: true, keepAlive: true };
   const timed = { ...options, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS };
   const socket = protocol === "https:" ? secured(route, timed) : connectTcp(timed);
   const timer = setTimeout(() => {
@@ -42,11 +49,11 @@ export function connectTo(route: Route, onread: OnReadOpts, connected: () => voi
 }
 
 function secured(route: Route, options: object): Socket {
-  const { origin, session } = route;
+  const { origin, session, protocols } = route;
   return connectTls({
     ...options,
     ...tlsOptionsOf(origin),
     ...(session === undefined ? {} : { session }),
-    ALPNProtocols: ["http/1.1"],
+    ALPNProtocols: [...protocols],
   }).on("session", (made) => (route.session = made));
 }

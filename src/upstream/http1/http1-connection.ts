@@ -8,7 +8,7 @@ import { RequestBody } from "../http/request-body.ts";
 import { Assignment } from "./assignment.ts";
 import { connectTo, type Route } from "./connect.ts";
 import { asError, ConnectionLost, UnexpectedBytes } from "./faults.ts";
-import { headersOf } from "./field-map.ts";
+import { headersOf } from "../http/field-map.ts";
 import { ReadBuffer } from "./read-buffer.ts";
 import { BodyWriter, mayReuseAfter, requestHead } from "./request-writer.ts";
 import { type ResponseEvents, ResponseParser } from "./response-parser.ts";

@@ -23,7 +23,7 @@ export class Http1Pool implements ConnectionPool {
   #closed: PromiseWithResolvers<void> | undefined;
 
   constructor(origin: TargetOrigin, connectMs: number, clock: Clock = systemClock) {
-    this.#route = { origin, connectMs, session: undefined };
+    this.#route = { origin, connectMs, protocols: ["http/1.1"], session: undefined };
     this.#clock = clock;
   }
 

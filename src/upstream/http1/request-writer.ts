@@ -1,23 +1,10 @@
-import type { Socket } from "node:net";
+import type { Writable } from "node:stream";
 import type { BackendRequest } from "../http/connection.ts";
 import { ClientGone, RequestBody } from "../http/request-body.ts";
-
-/** What cannot stand in a field value (RFC 9110 §5.5) or in a request target (RFC 9112 §3.2), or what is no byte. */
-const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
-const NOT_IN_TARGET = /[^\x21-\x7e\x80-\xff]/;
+import { isSendableTarget, isSendableValue, UnsendableRequest } from "../http/sendable.ts";
 
 /** Methods whose requests have a body (RFC 9110 §9.3). A server may not expect one with others, nor read it. */
 const WITH_BODY = new Set(["PUT", "POST", "PATCH", "QUERY", "PROPFIND", "PROPPATCH"]);
-
-/** The request is not valid HTTP, and no byte of it was written. */
-class UnsendableRequest extends Error {
-  readonly code = "UND_ERR_INVALID_ARG";
-
-  constructor() {
-    super("the request to the backend is not valid HTTP");
-    this.name = "UnsendableRequest";
-  }
-}
 
 /**
  * Whether the connection can be used again. Not after HEAD, since some servers send a body all the same, nor after a body
@@ -36,7 +23,7 @@ interface RequestHead {
 /** Creates the head of a request. @throws UnsendableRequest */
 export function requestHead(request: BackendRequest): RequestHead {
   const { method, path, body } = request;
-  if (NOT_IN_TARGET.test(path)) throw new UnsendableRequest();
+  if (!isSendableTarget(path)) throw new UnsendableRequest();
   const fields = fieldsOf(request);
   let host = "";
   let others = "";
@@ -44,7 +31,7 @@ export function requestHead(request: BackendRequest): RequestHead {
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? "";
     const value = fields[i + 1] ?? "";
-    if (NOT_IN_VALUE.test(value)) throw new UnsendableRequest();
+    if (!isSendableValue(value)) throw new UnsendableRequest();
     // First, as RFC 9110 §7.2 has it.
     if (name === "Host") host = `Host: ${value}\r\n`;
     else others += `${name}: ${value}\r\n`;
@@ -72,13 +59,13 @@ export interface BodyListener {
 
 /** Writes a body to a connection while it arrives, with back-pressure. */
 export class BodyWriter {
-  readonly #socket: Socket;
+  readonly #socket: Writable;
   readonly #body: RequestBody;
   readonly #chunked: boolean;
   readonly #listener: BodyListener;
 
   /** @param chunked whether the body has no length. */
-  constructor(socket: Socket, body: RequestBody, chunked: boolean, listener: BodyListener) {
+  constructor(socket: Writable, body: RequestBody, chunked: boolean, listener: BodyListener) {
     this.#socket = socket;
     this.#body = body;
     this.#chunked = chunked;

@@ -106,8 +106,9 @@ export class Slot implements SlotHolder {
   bufferedBytes(bodyBytes: number): number {
     if (this.#target === undefined) return 0;
     const stalled = this.#unread || (bodyBytes > 0 && !this.#unsent);
-    const written = this.connection?.socket?.writableLength ?? 0;
-    return Math.max(stalled ? BACKEND_BYTES : 0, written);
+    const { connection } = this;
+    const waiting = connection?.bufferedBytes ?? connection?.socket?.writableLength ?? 0;
+    return Math.max(stalled ? BACKEND_BYTES : 0, waiting);
   }
 
   /** The response is stalled until the client reads. `bytesOut` is what has been sent so far. See `readResumed`. */

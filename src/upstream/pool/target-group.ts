@@ -31,12 +31,12 @@ export class TargetGroup {
     events: UpstreamEvents | undefined,
   ) {
     const { weights, balance = "roundRobin", slowStart = 0, ejection = USUAL_EJECTION } = options;
-    const { name, tls, connections, timeouts } = options;
+    const { name, tls, protocol, connections, timeouts } = options;
     this.#options = options;
     this.#hasRoom = hasRoom;
     this.targets = options.targets.map((address, index) =>
       createTarget({
-        ...{ address, tls, connections, weight: weights?.[index] },
+        ...{ address, tls, protocol, connections, weight: weights?.[index] },
         connectMs: timeouts.connect,
       }),
     );

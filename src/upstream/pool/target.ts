@@ -1,8 +1,12 @@
 import type { ConnectionPool } from "../http/connection.ts";
 import { createPool } from "../http/undici-pool.ts";
 import { Http1Pool } from "../http1/http1-pool.ts";
+import { Http2Pool } from "../http2/http2-pool.ts";
 import { hasNodeParser } from "../http1/response-parser.ts";
 import { originOf, type TargetOrigin, type UpstreamTls } from "./target-origin.ts";
+
+/** What targets speak: HTTP/2 by TLS (ALPN) or by prior knowledge (`h2c`), or whatever TLS negotiates. */
+export type UpstreamProtocol = "http1" | "http2" | "h2c" | "auto";
 
 /** How to reach one backend address. Times are in milliseconds. */
 export interface TargetOptions {
@@ -10,6 +14,7 @@ export interface TargetOptions {
   readonly address: string;
   readonly weight?: number | undefined;
   readonly tls?: UpstreamTls | undefined;
+  readonly protocol?: UpstreamProtocol | undefined;
   /** The maximum number of requests in flight. */
   readonly connections: number;
   /** The time limit for a connection. */
@@ -21,6 +26,8 @@ export interface Target {
   /** As configured, for logs. */
   readonly address: string;
   readonly pool: ConnectionPool;
+  /** Whether requests may reach it by HTTP/2. */
+  readonly speaksHttp2: boolean;
   readonly connections: number;
   /** Requests in flight. */
   inFlight: number;
@@ -44,10 +51,11 @@ export interface Target {
 
 /** Creates a target. Connections open on demand. */
 export function createTarget(options: TargetOptions): Target {
-  const { address, tls, connections, weight = 1 } = options;
+  const { address, tls, connections, protocol = "http1", weight = 1 } = options;
   const origin = originOf(address, tls);
   return {
     ...{ address, pool: openPool(origin, options), connections, inFlight: 0, origin },
+    speaksHttp2: protocol !== "http1",
     ...{ weight, credit: 0, available: true, healthy: true, ejected: false },
     ...{ ejections: 0, failures: 0, answeredAt: -Infinity, backSince: undefined },
   };
@@ -56,7 +64,9 @@ export function createTarget(options: TargetOptions): Target {
 /** Creates the pool of connections to one origin: undici's where this Node's parser is not the one that is known. */
 function openPool(
   origin: TargetOrigin,
-  options: Pick<TargetOptions, "connections" | "connectMs">,
+  options: Pick<TargetOptions, "connections" | "connectMs" | "protocol">,
 ): ConnectionPool {
+  const { protocol = "http1", connectMs } = options;
+  if (protocol === "http2" || protocol === "h2c") return new Http2Pool(origin, connectMs);
   return hasNodeParser() ? new Http1Pool(origin, options.connectMs) : createPool(origin, options);
 }

@@ -5,7 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
-import type { Target } from "./target.ts";
+import type { Target, UpstreamProtocol } from "./target.ts";
 import type { UpstreamTls } from "./target-origin.ts";
 import type { Balance } from "./balance.ts";
 import { FairQueue, type QueueLimits } from "./fair-queue.ts";
@@ -21,6 +21,8 @@ export interface UpstreamOptions {
   readonly targets: readonly string[];
   /** One for each target; left out, all are 1. */
   readonly weights?: readonly number[] | undefined;
+  /** Default: `http1`. */
+  readonly protocol?: UpstreamProtocol | undefined;
   readonly balance?: Balance | undefined;
   readonly health?: HealthOptions | undefined;
   readonly ejection?: EjectionOptions | undefined;

@@ -77,6 +77,12 @@ function ejection() {
 
 export function targetKeys() {
   return {
+    protocol: z
+      .enum(["http1", "http2", "h2c"])
+      .default("http1")
+      .describe(
+        "What the targets speak. http2: HTTP/2 over TLS; h2c: HTTP/2 without TLS, by prior knowledge",
+      ),
     balance: z
       .enum(["roundRobin", "leastRequests", "random2", "clientHash", "first"])
       .default("roundRobin")

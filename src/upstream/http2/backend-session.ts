@@ -1,0 +1,184 @@
+import type { ClientHttp2Session, Settings } from "node:http2";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import type { Clock } from "../../lib/clock.ts";
+import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
+import type { AnswerHandler, BackendRequest } from "../http/connection.ts";
+import { BackendTimeout } from "../http/failures.ts";
+import { connectTo, type Route } from "../http1/connect.ts";
+import { ControlFrames } from "./control-frames.ts";
+import { BackendStream } from "./backend-stream.ts";
+import { InvalidHttp2, NoHttp2, StreamReset, Unprocessed } from "./http2-faults.ts";
+import { Liveness, type Silences } from "./liveness.ts";
+import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { SESSION_OPTIONS } from "./session-options.ts";
+
+/** The pool of a connection. */
+interface Owner {
+  /** More requests can be sent. */
+  hasRoom(session: BackendSession): void;
+  /** No request is under way. */
+  idle(session: BackendSession): void;
+  /** The connection takes no more requests. @param error why it did not even open; undefined if it was open. */
+  left(session: BackendSession, error: Error | undefined): void;
+}
+
+/** Codes of RST_STREAM that blame the other side, or that Node sends when it blames the backend (RFC 9113 §7). */
+const BLAMES = new Set([0x1, 0x3, 0x4, 0x5, 0x6, 0x9, 0xb]);
+
+/** Streams have odd numbers below 2^31, each used once (RFC 9113 §5.1.1). */
+const MOST_REQUESTS = 2 ** 29;
+
+/** One connection by HTTP/2, which carries as many requests at a time as the backend takes. */
+export class BackendSession extends TimeoutEntry {
+  readonly scheme: string;
+  readonly #owner: Owner;
+  readonly #socket: Socket;
+  readonly #streams = new Set<BackendStream>();
+  readonly #liveness: Liveness;
+  readonly #control: ControlFrames;
+  #session: ClientHttp2Session | undefined;
+  #state: "connecting" | "open" | "leaving" | "closed" = "connecting";
+  /** Why the connection broke, once it has. */
+  #fault: Error | undefined;
+  /** How many streams the backend allows at a time. */
+  #allowed = 0;
+  #requests = 0;
+  /** The last stream that the backend has processed or will process. */
+  #lastProcessed = Infinity;
+
+  constructor(route: Route, owner: Owner, silences: Silences, clock: Clock) {
+    super();
+    this.#owner = owner;
+    this.#liveness = new Liveness(
+      silences,
+      (answered) => void this.#session?.ping(answered),
+      () => this.fail(new StreamReset()),
+    );
+    this.#control = new ControlFrames(clock);
+    this.scheme = route.origin.protocol === "https:" ? "https" : "http";
+    const timer = setTimeout(() => {
+      if (this.#state === "connecting") this.fail(new BackendTimeout("UND_ERR_CONNECT_TIMEOUT"));
+    }, route.connectMs);
+    this.#socket = connectTo(route, undefined, () => this.#onConnect())
+      .on("error", (error) => this.fail(error))
+      .on("close", () => {
+        clearTimeout(timer);
+        this.fail(new StreamReset());
+      });
+  }
+
+  get isConnecting(): boolean {
+    return this.#state === "connecting";
+  }
+
+  /** How many more requests can be sent now. */
+  get room(): number {
+    return this.#state === "open" ? this.#allowed - this.#streams.size : 0;
+  }
+
+  /** Sends a request. Only if there is room. */
+  send(request: BackendRequest, handler: AnswerHandler): void {
+    if (this.#session === undefined) throw new TypeError("the connection is not open");
+    this.list?.cancel(this);
+    const stream = new BackendStream(request, handler, this);
+    this.#streams.add(stream);
+    this.#liveness.sent();
+    stream.open(this.#session);
+    if (this.#requests >= MOST_REQUESTS) this.leave();
+  }
+
+  begin(): boolean {
+    this.#requests += 1;
+    return this.#requests > 1;
+  }
+
+  heard(): void {
+    this.#liveness.heard();
+  }
+
+  ended(stream: BackendStream): void {
+    if (!this.#streams.delete(stream)) return;
+    if (this.#state === "open") this.#owner.hasRoom(this);
+    if (this.#streams.size > 0) return;
+    this.#liveness.rest();
+    if (this.#state === "open") this.#owner.idle(this);
+    else if (this.#state === "leaving") this.#close();
+  }
+
+  faultOf(id: number, code: number, answered: boolean): Error {
+    const { constants } = nodeHttp2();
+    if (!answered && id > this.#lastProcessed) return new Unprocessed(false);
+    if (!answered && code === constants.NGHTTP2_REFUSED_STREAM) return new Unprocessed(true);
+    if (this.#fault !== undefined) return this.#fault;
+    return BLAMES.has(code) ? new InvalidHttp2(`code ${code}`) : new StreamReset();
+  }
+
+  /** Takes no more requests, and closes after those under way. */
+  leave(): void {
+    if (this.#state === "connecting") return this.fail(new StreamReset());
+    if (this.#state !== "open") return;
+    this.#state = "leaving";
+    this.#owner.left(this, undefined);
+    if (this.#streams.size === 0) this.#close();
+  }
+
+  /** It was idle for too long. */
+  override onTimeout(): void {
+    this.leave();
+  }
+
+  /** Ends the connection and all requests on it. */
+  fail(error: Error): void {
+    if (this.#state === "closed") return;
+    const before = this.#state;
+    this.#fault = error;
+    this.#close();
+    if (before === "connecting") this.#owner.left(this, error);
+    else if (before === "open") this.#owner.left(this, undefined);
+  }
+
+  /** Streams that are still open learn of it by themselves. */
+  #close(): void {
+    this.#state = "closed";
+    this.list?.cancel(this);
+    this.#liveness.rest();
+    this.#session?.destroy();
+    this.#socket.destroy();
+  }
+
+  #onConnect(): void {
+    const socket = this.#socket;
+    if (socket instanceof TLSSocket && socket.alpnProtocol !== "h2") {
+      this.fail(new NoHttp2());
+      return;
+    }
+    const session = nodeHttp2().connect(`${this.scheme}://backend.invalid`, {
+      ...SESSION_OPTIONS,
+      createConnection: () => socket,
+    });
+    this.#session = session;
+    session.on("remoteSettings", (settings) => this.#onSettings(settings));
+    session.on("ping", () => this.#onControl());
+    session.on("goaway", (_code, lastStreamId) => {
+      this.#lastProcessed = lastStreamId;
+      this.leave();
+    });
+    session.on("error", (error) => this.fail(error));
+    session.on("close", () => this.fail(new StreamReset()));
+  }
+
+  #onControl(): void {
+    if (this.#control.add()) this.fail(new InvalidHttp2("too many frames about no request"));
+  }
+
+  #onSettings({ maxConcurrentStreams = Infinity }: Settings): void {
+    this.#onControl();
+    this.#allowed = maxConcurrentStreams;
+    if (this.#state === "connecting") {
+      if (this.#allowed === 0) return this.fail(new InvalidHttp2("no stream is allowed"));
+      this.#state = "open";
+    }
+    if (this.room > 0) this.#owner.hasRoom(this);
+  }
+}

@@ -1,0 +1,237 @@
+import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
+import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
+import type { RequestControl } from "../http/connection.ts";
+import { headersOf } from "../http/field-map.ts";
+import { youngCollection } from "../http/minor-collections.ts";
+import { RequestBody } from "../http/request-body.ts";
+import { asError } from "../http1/faults.ts";
+import { BodyWriter } from "../http1/request-writer.ts";
+import { InvalidHttp2 } from "./http2-faults.ts";
+import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { requestFields } from "./request-fields.ts";
+import { limitedFields, responseHead } from "./response-fields.ts";
+
+/** The memory of a part that waits, besides its bytes. */
+const PART_BYTES = 256;
+/** The most parts that wait for a client, as each takes memory: 16 bytes each fill the window. */
+const MOST_PARTS = 4_096;
+
+/** The connection of a stream. */
+interface Owner {
+  readonly scheme: string;
+  /** Called once before each request. @returns whether the connection was used before. */
+  begin(): boolean;
+  /** Something of an answer has arrived. */
+  heard(): void;
+  /** The stream has ended, and another may open. */
+  ended(stream: BackendStream): void;
+  /** Why a stream was closed. @param id of the stream. @param code of its RST_STREAM. @param answered whether its answer had begun. */
+  faultOf(id: number, code: number, answered: boolean): Error;
+}
+
+/** One request on a stream of a connection that many share. */
+export class BackendStream implements Connection, RequestControl {
+  readonly socket = undefined;
+  readonly #request: BackendRequest;
+  readonly #handler: AnswerHandler;
+  readonly #owner: Owner;
+  readonly #young = youngCollection();
+  #stream: ClientHttp2Stream | undefined;
+  #sender: BodyWriter | undefined;
+  #sent = false;
+  #answered = false;
+  #over = false;
+  #trailers: IncomingHttpHeaders = {};
+  /** Parts of the answer that wait for the client. */
+  #waiting = 0;
+  /** Whether the stream was closed before the backend had ended its answer. */
+  #isCut = false;
+
+  constructor(request: BackendRequest, handler: AnswerHandler, owner: Owner) {
+    this.#request = request;
+    this.#handler = handler;
+    this.#owner = owner;
+  }
+
+  begin(): boolean {
+    return this.#owner.begin();
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.#stream?.writableNeedDrain === true;
+  }
+
+  get bufferedBytes(): number {
+    const { readableLength = 0, writableLength = 0 } = this.#stream ?? {};
+    return readableLength + writableLength + this.#waiting * PART_BYTES;
+  }
+
+  /** Sends the request. Its handler is told if that fails. */
+  open(session: ClientHttp2Session): void {
+    try {
+      this.#handler.onConnection(this);
+      this.#handler.onRequestStart(this);
+      if (!this.#over) this.#send(session);
+    } catch (error) {
+      this.abort(asError(error));
+    }
+  }
+
+  #send(session: ClientHttp2Session): void {
+    const { body } = this.#request;
+    const streams = body instanceof RequestBody;
+    const stream = session.request(requestFields(this.#request, this.#owner.scheme), {
+      endStream: !streams && !(body instanceof Buffer),
+      waitForTrailers: streams,
+    });
+    this.#stream = stream;
+    this.#watch(stream);
+    this.#listen(stream);
+    if (streams) this.#sendParts(stream, body);
+    else {
+      if (body instanceof Buffer) {
+        stream.end(body);
+        this.#handler.onBodySent();
+      }
+      this.#onSent();
+    }
+  }
+
+  #sendParts(stream: ClientHttp2Stream, body: RequestBody): void {
+    this.#sender = new BodyWriter(stream, body, false, {
+      onBodySent: () => this.#handler.onBodySent(),
+      onRequestSent: () => {
+        stream.end();
+        this.#onSent();
+      },
+      onBodyError: (error) => this.abort(error),
+    });
+    stream.on("wantTrailers", () => {
+      const trailers = this.#request.trailers?.() ?? [];
+      stream.sendTrailers(headersOf(trailers));
+    });
+  }
+
+  #onSent(): void {
+    this.#sent = true;
+    this.#sender = undefined;
+    this.#handler.onRequestSent();
+  }
+
+  /**
+   * Watches what Node adds to the stream: parts that wait, and an end that is none, since a reset without an error code looks
+   * like one.
+   */
+  #watch(stream: ClientHttp2Stream): void {
+    const push = stream.push.bind(stream);
+    stream.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
+      if (chunk !== null && (this.#waiting += 1) > MOST_PARTS) {
+        setImmediate(() => this.abort(new InvalidHttp2("too many small parts")));
+      }
+      if (chunk === null && stream.closed) this.#isCut = true;
+      return push(chunk, encoding);
+    };
+  }
+
+  #listen(stream: ClientHttp2Stream): void {
+    const guarded =
+      <Parts extends unknown[]>(act: (...parts: Parts) => void) =>
+      (...parts: Parts): void => {
+        if (this.#over) return;
+        try {
+          act(...parts);
+        } catch (error) {
+          this.abort(asError(error));
+        }
+      };
+    stream.on(
+      "headers",
+      guarded((_headers: unknown, flags: number, raw: string[]) => this.#onHead(flags, raw)),
+    );
+    stream.on(
+      "response",
+      guarded((_headers: unknown, flags: number, raw: string[]) => this.#onHead(flags, raw)),
+    );
+    stream.on(
+      "trailers",
+      guarded(
+        (_headers: unknown, _flags: number, raw: string[]) =>
+          void (this.#trailers = limitedFields(raw)),
+      ),
+    );
+    stream.on(
+      "end",
+      guarded(() => this.#onEnd()),
+    );
+    stream.on("error", () => this.#onClose());
+    stream.on("close", () => this.#onClose());
+  }
+
+  #onHead(flags: number, raw: readonly string[]): void {
+    // The header section was too large.
+    if (this.#stream?.closed === true && this.#stream.rstCode !== 0) return this.#onClose();
+    const { status, headers } = responseHead(raw);
+    this.#owner.heard();
+    if (!this.#answered) this.#handler.onResponseStarted();
+    this.#answered = true;
+    this.#handler.onResponseStart(this, status, headers);
+    if (status < 200 || this.#over) return;
+    if ((flags & nodeHttp2().constants.NGHTTP2_FLAG_END_STREAM) !== 0) {
+      this.#stream?.resume();
+      this.#onEnd();
+    } else this.#stream?.on("data", (chunk: Buffer) => this.#onData(chunk));
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#over) return;
+    this.#waiting -= 1;
+    this.#owner.heard();
+    this.#young.passed(chunk.length);
+    try {
+      this.#handler.onResponseData(this, chunk);
+    } catch (error) {
+      this.abort(asError(error));
+    }
+  }
+
+  #onEnd(): void {
+    if (this.#isCut) return this.#onClose();
+    // A backend that does not wait for the whole body may not read the rest of it.
+    if (!this.#sent) this.#stream?.close(nodeHttp2().constants.NGHTTP2_NO_ERROR);
+    this.#leave();
+    this.#handler.onResponseEnd(this, this.#trailers);
+  }
+
+  #onClose(): void {
+    if (this.#over) return;
+    const { id = 0, rstCode = 0 } = this.#stream ?? {};
+    this.#fail(this.#owner.faultOf(id, rstCode, this.#answered));
+  }
+
+  /** Ends the request, and tells the backend. */
+  abort(error: Error): void {
+    if (this.#over) return;
+    this.#stream?.close(nodeHttp2().constants.NGHTTP2_CANCEL);
+    this.#fail(error);
+  }
+
+  #fail(error: Error): void {
+    this.#leave();
+    this.#handler.onResponseError(this, error);
+  }
+
+  #leave(): void {
+    this.#over = true;
+    this.#sender?.stop();
+    this.#sender = undefined;
+    this.#owner.ended(this);
+  }
+
+  pause(): void {
+    this.#stream?.pause();
+  }
+
+  resume(): void {
+    this.#stream?.resume();
+  }
+}

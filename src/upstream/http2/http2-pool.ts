@@ -1,0 +1,97 @@
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { TimeoutList } from "../../lib/async/timeout-list.ts";
+import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
+import type { Route } from "../http1/connect.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
+import { BackendSession } from "./backend-session.ts";
+import { type PingTimes, Silences } from "./liveness.ts";
+import { StreamReset } from "./http2-faults.ts";
+
+/**
+ * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier says what it has
+ * processed, so nothing is lost.
+ */
+const IDLE_MS = 60_000;
+
+interface Waiting {
+  readonly request: BackendRequest;
+  readonly handler: AnswerHandler;
+}
+
+/**
+ * The connections to one target by HTTP/2. A request goes to the oldest connection with room for another stream; if none has,
+ * it waits for one that opens. Whoever dispatches limits how many there are.
+ */
+export class Http2Pool implements ConnectionPool {
+  readonly #route: Route;
+  readonly #clock: Clock;
+  readonly #silences: Silences;
+  readonly #idle: TimeoutList;
+  readonly #sessions: BackendSession[] = [];
+  /** Oldest first. */
+  #waiting: Waiting[] = [];
+  #closed: PromiseWithResolvers<void> | undefined;
+
+  constructor(
+    origin: TargetOrigin,
+    connectMs: number,
+    clock: Clock = systemClock,
+    pings?: PingTimes,
+  ) {
+    this.#clock = clock;
+    this.#silences = new Silences(clock, pings);
+    this.#route = { origin, connectMs, protocols: ["h2"], session: undefined };
+    this.#idle = new TimeoutList(IDLE_MS, clock);
+  }
+
+  dispatch(request: BackendRequest, handler: AnswerHandler): void {
+    const session = this.#sessions.find(({ room }) => room > 0);
+    if (session !== undefined) return session.send(request, handler);
+    this.#waiting.push({ request, handler });
+    this.#connect();
+  }
+
+  withdraw(handler: AnswerHandler): void {
+    this.#waiting = this.#waiting.filter((each) => each.handler !== handler);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= Promise.withResolvers();
+    for (const session of [...this.#sessions]) session.leave();
+    this.#settle();
+    return this.#closed.promise;
+  }
+
+  #connect(): void {
+    if (this.#sessions.some(({ isConnecting }) => isConnecting)) return;
+    this.#sessions.push(new BackendSession(this.#route, this, this.#silences, this.#clock));
+  }
+
+  hasRoom(session: BackendSession): void {
+    while (session.room > 0) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      session.send(next.request, next.handler);
+    }
+    if (this.#waiting.length > 0) this.#connect();
+  }
+
+  idle(session: BackendSession): void {
+    if (this.#closed === undefined) this.#idle.start(session);
+    else session.leave();
+  }
+
+  left(session: BackendSession, error: Error | undefined): void {
+    const index = this.#sessions.indexOf(session);
+    if (index !== -1) this.#sessions.splice(index, 1);
+    const waiting = error === undefined ? [] : this.#waiting;
+    if (error !== undefined) this.#waiting = [];
+    else if (this.#waiting.length > 0) this.#connect();
+    for (const { handler } of waiting) handler.onResponseError(null, error ?? new StreamReset());
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#sessions.length === 0) this.#closed?.resolve();
+  }
+}

@@ -1,0 +1,23 @@
+import type { BackendRequest } from "../http/connection.ts";
+import { checkSendable } from "../http/sendable.ts";
+
+/**
+ * The header section of a request: names and values, alternating, with the pseudo-header fields of RFC 9113 §8.3.1 first.
+ *
+ * @throws UnsendableRequest
+ */
+export function requestFields(request: BackendRequest, scheme: string): string[] {
+  const { method, path, headers } = request;
+  if (!Array.isArray(headers)) throw new TypeError("the fields of a request are a list");
+  checkSendable(path, headers);
+  const fields = [":method", method, ":scheme", scheme, ":path", path];
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? "";
+    const value = headers[i + 1] ?? "";
+    if (name === "Host") fields.unshift(":authority", value);
+    else fields.push(name.toLowerCase(), value);
+  }
+  // The only value that HTTP/2 knows (RFC 9113 §8.2.2). Servers of gRPC look for it.
+  if (request.acceptsTrailers === true) fields.push("te", "trailers");
+  return fields;
+}

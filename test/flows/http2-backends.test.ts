@@ -1,0 +1,170 @@
+import { constants } from "node:http2";
+import type { Socket } from "node:net";
+import { expect, test } from "vitest";
+import { ask } from "../support/ask.ts";
+import { testCertificates } from "../support/certificates.ts";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { startHttp2Backend } from "../support/http2-backend.ts";
+import { chunked, exchange, openSocket, request } from "../support/raw-client.ts";
+import * as h2 from "../support/raw-http2-backend.ts";
+import { startSallyport, type SallyportOptions } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+
+function inFrontOf(url: string, app: object = {}, more: Partial<SallyportOptions> = {}) {
+  return startSallyport({
+    target: url,
+    ...more,
+    config: { upstreams: { app: { protocol: "h2c", ...app } }, ...more.config },
+  });
+}
+
+test("clients of HTTP/1.1 reach a backend of h2c, over one connection", async () => {
+  await using backend = await startHttp2Backend(async (request) => {
+    const body = await request.body();
+    request.stream.respond({
+      ":status": 201,
+      "content-type": "text/plain",
+      "set-cookie": ["a=1", "b=2"],
+    });
+    request.stream.end(`${request.headers[":method"]} ${body.length}`);
+  });
+  await using gate = await inFrontOf(backend.url);
+  const answers = [
+    await ask(gate, "/public/a?b=c"),
+    await ask(gate, "/public/post", { method: "POST", body: "four" }),
+    await ask(gate, "/public/large", { method: "PUT", body: "x".repeat(300_000) }),
+    await ask(gate, "/public/head", { method: "HEAD" }),
+  ];
+  expect(answers.map(({ status, body }) => [status, body])).toEqual([
+    [201, "GET 0"],
+    [201, "POST 4"],
+    [201, "PUT 300000"],
+    [201, ""],
+  ]);
+  expect(answers[0]?.headers["set-cookie"]).toEqual(["a=1", "b=2"]);
+  expect(backend.sessions).toHaveLength(1);
+  const [first, second] = backend.requests;
+  expect(first?.headers).toMatchObject({
+    ...{ ":method": "GET", ":path": "/public/a?b=c", ":scheme": "http" },
+    ...{ ":authority": `127.0.0.1:${gate.port}`, "x-forwarded-proto": "https" },
+  });
+  expect(first?.headers).not.toHaveProperty("host");
+  expect(first?.headers).not.toHaveProperty("connection");
+  expect(second?.headers["content-length"]).toBe("4");
+});
+
+test("TLS takes h2 by ALPN, and a backend without it is 502", async () => {
+  const { ca } = await testCertificates();
+  await using backend = await startHttp2Backend(undefined, { tls: ["h2"] });
+  await using old = await startEchoBackend({ tls: {} });
+  const tls = { caFile: "ca.crt" };
+  await using gate = await startSallyport({
+    target: backend.url,
+    files: { "ca.crt": ca },
+    config: {
+      routes: ["app", "old"].map((name) => ({
+        name,
+        path: `/${name}`,
+        auth: "none",
+        upstream: name,
+      })),
+      upstreams: {
+        app: { protocol: "http2", tls },
+        old: { protocol: "http2", tls, targets: [old.url] },
+      },
+    },
+  });
+  expect(await ask(gate, "/app/x")).toMatchObject({ status: 200, body: "GET /app/x" });
+  expect((await ask(gate, "/old/x")).status).toBe(502);
+});
+
+test("trailers pass both ways, but for those that could pass for headers", async () => {
+  await using backend = await startHttp2Backend(async (request) => {
+    await request.body();
+    request.stream.respond({ ":status": 200 }, { waitForTrailers: true });
+    request.stream.on("wantTrailers", () =>
+      request.stream.sendTrailers({
+        "x-sum": "7",
+        "set-cookie": "a=b",
+        "x-seen": JSON.stringify(request.trailers()),
+      }),
+    );
+    request.stream.end("body");
+  });
+  await using gate = await inFrontOf(backend.url);
+  const bytes = request(
+    ["POST /public/x HTTP/1.1", "Host: localhost", "TE: trailers", "Transfer-Encoding: chunked"],
+    chunked("body", [
+      "X-Sum: 42",
+      "X-Auth-Subject: root",
+      "Authorization: Bearer x",
+      "Cookie: a=b",
+    ]),
+  );
+  const { last } = await exchange(gate, bytes);
+  const trailers = Object.fromEntries(last.trailers);
+  expect(trailers).toMatchObject({ "x-sum": "7" });
+  expect(trailers).not.toHaveProperty("set-cookie");
+  expect(JSON.parse(trailers["x-seen"] ?? "")).toEqual({ "x-sum": "42" });
+  expect(backend.requests[0]?.headers["te"]).toBe("trailers");
+});
+
+const UNPROCESSED: [string, (stream: number, socket: Socket) => void][] = [
+  ["a goodbye before it", (stream, socket) => void socket.end(h2.goaway(stream - 2, 0))],
+  ["a refusal", (stream, socket) => void socket.write(h2.rst(stream, 7))],
+];
+const PERHAPS: [string, (stream: number, socket: Socket) => void][] = [
+  ["a lost connection", (_stream, socket) => void socket.destroy()],
+  ["a goodbye behind it", (stream, socket) => void socket.end(h2.goaway(stream, 0))],
+];
+
+/** Asks once, and then with `method`, which the backend ends by `ending` the first time. */
+async function endedOnce(
+  method: string,
+  body: string | undefined,
+  ending: (stream: number, socket: Socket) => void,
+) {
+  const seen: number[] = [];
+  await using backend = await h2.startRawHttp2Backend(({ type, stream }, socket) => {
+    if (type !== h2.HEADERS) return;
+    if (seen.push(stream) === 2) ending(stream, socket);
+    else socket.write(h2.answer(stream));
+  });
+  await using gate = await inFrontOf(backend.url);
+  expect((await ask(gate, "/public/first")).status).toBe(200);
+  const { status } = await ask(gate, "/public/second", {
+    method,
+    ...(body === undefined ? {} : { body }),
+  });
+  return { status, requests: seen.length };
+}
+
+test.each(UNPROCESSED)("what was not processed is sent again: %s", async (_how, ending) => {
+  expect(await endedOnce("GET", undefined, ending)).toEqual({ status: 200, requests: 3 });
+  expect(await endedOnce("POST", "body", ending)).toEqual({ status: 200, requests: 3 });
+});
+
+test.each(PERHAPS)(
+  "what may have been processed is sent again only if it is idempotent: %s",
+  async (_how, ending) => {
+    expect(await endedOnce("GET", undefined, ending)).toEqual({ status: 200, requests: 3 });
+    expect(await endedOnce("POST", "body", ending)).toEqual({ status: 502, requests: 2 });
+  },
+);
+
+test("a client that leaves cancels its stream alone", async () => {
+  await using backend = await startHttp2Backend(({ stream, path }) => {
+    if (path === "/public/stays")
+      setTimeout(() => stream.respond({ ":status": 204 }, { endStream: true }), 300);
+  });
+  await using gate = await inFrontOf(backend.url);
+  const stays = ask(gate, "/public/stays");
+  const socket = await openSocket(gate);
+  socket.write(request(["GET /public/leaves HTTP/1.1", "Host: localhost"]));
+  await until(() => backend.requests.length === 2, 5_000);
+  socket.destroy();
+  const left = backend.requests.find(({ path }) => path === "/public/leaves");
+  await until(() => left?.stream.rstCode === constants.NGHTTP2_CANCEL, 5_000);
+  expect((await stays).status).toBe(204);
+  expect(backend.sessions).toHaveLength(1);
+});

@@ -1,0 +1,59 @@
+import type {
+  AnswerHandler,
+  BackendRequest,
+  RequestControl,
+} from "../../src/upstream/http/connection.ts";
+
+export interface RecordedExchange extends AnswerHandler {
+  readonly ended: Promise<void>;
+  readonly interim: number[];
+  status: number;
+  headers: Record<string, unknown>;
+  trailers: Record<string, unknown>;
+  text: string;
+  wasUsed: boolean;
+  error: Error | undefined;
+  control: RequestControl | undefined;
+}
+
+/** A handler that remembers what it was told. @param onPart called with each part of the body. */
+export function recorder(
+  onPart: (exchange: RecordedExchange) => void = () => undefined,
+): RecordedExchange {
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  let begin = () => false;
+  const exchange: RecordedExchange = {
+    ...{ ended, interim: [], status: 0, headers: {}, trailers: {}, text: "", wasUsed: false },
+    ...{ error: undefined, control: undefined },
+    onConnection: (connection) => void (begin = () => connection.begin()),
+    onRequestStart(control) {
+      exchange.control = control;
+      exchange.wasUsed = begin();
+    },
+    onBodySent: () => undefined,
+    onRequestSent: () => undefined,
+    onResponseStarted: () => undefined,
+    onResponseStart(_control, status, headers) {
+      if (status < 200) exchange.interim.push(status);
+      else Object.assign(exchange, { status, headers: { ...headers } });
+    },
+    onResponseData(_control, chunk) {
+      exchange.text += chunk.toString("latin1");
+      onPart(exchange);
+    },
+    onResponseEnd(_control, trailers) {
+      exchange.trailers = { ...trailers };
+      resolve();
+    },
+    onResponseError(_control, error) {
+      exchange.error = error;
+      resolve();
+    },
+  };
+  return exchange;
+}
+
+export const GET: BackendRequest = {
+  ...{ method: "GET", path: "/", body: null, servername: "fixed.invalid" },
+  headers: ["Accept", "*/*", "Host", "backend.example"],
+};
