@@ -9,6 +9,10 @@
 #
 #   --build-arg BUILD_IMAGE=node:26-trixie-slim@sha256:… --build-arg RUNTIME_IMAGE=…
 #
+# Behind a proxy that inspects TLS, give its authority to the build; it gets into no image:
+#
+#   --secret id=ca,src=corporate-ca.pem
+#
 # The runtime image must have Node >= 26.5.1 (or 24.18.1) at /nodejs/bin/node.
 # Run it with a read-only root; it writes nothing. Add `--user` if uid 65532 cannot read your files, such as keys:
 #
@@ -24,7 +28,9 @@ ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
-RUN npm ci --ignore-scripts --no-audit --no-fund
+RUN --mount=type=secret,id=ca \
+    if [ -s /run/secrets/ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca; fi; \
+    npm ci --ignore-scripts --no-audit --no-fund
 COPY rolldown.config.ts ./
 COPY build ./build
 COPY src ./src

@@ -113,7 +113,8 @@ them. Monitor mode counts as open. The message names both routes and both paths.
 
 With \`stripPrefix\`, the backend learns the prefix from \`X-Forwarded-Prefix\`. Where the path or the \`Host\` is changed, \`Location\`,
 \`Content-Location\`, \`Refresh\` and the \`Path\` of cookies are mapped back, if they lead to this backend; \`rewrite.responses\` turns that on and
-off. Addresses in bodies are not changed.
+off. A path that begins with the prefix already stays, since the backend has read \`X-Forwarded-Prefix\`; with \`responses: true\`, it is
+mapped like any other. Addresses in bodies are not changed. [backends.md](../backends.md) says what frameworks have to be told.
 
 \`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of the name in any spelling that a backend could take for it
 (\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all. A value may hold \`\${claim:NAME}\`, \`\${subject}\`, \`\${request_id}\` and \`\${client}\` beside variables of

@@ -1,5 +1,6 @@
 /** A sidecar that is killed, one that hangs, and a worker that hangs, under load. */
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ALICE } from "../support/sallyport.ts";
 import type { LoadReport } from "./client/load.ts";
@@ -11,6 +12,9 @@ import { Space } from "./space.ts";
 
 const MISBEHAVE = join(import.meta.dirname, "../support/misbehave.ts");
 const SPEC = "/spec/template/spec";
+
+/** Load before and after a fault, in milliseconds: the share of failures is that of the fault in a run of some length. */
+const AROUND_MS = 6_000;
 
 /** The first process of a container cannot be killed from within it, but from a process beside it. */
 const SHARED = { op: "add", path: `${SPEC}/shareProcessNamespace`, value: true };
@@ -26,9 +30,11 @@ describe.skipIf(whyNoCluster() !== undefined)("in one of two replicas", () => {
     await protect(space, { patch: [SHARED] });
     const load = await loaded();
     const { metadata } = await onePod(space, APP);
+    await delay(AROUND_MS);
     await signal(metadata.name, "SIGKILL");
     const back = await waitFor(space, metadata.name, restarts(1));
     const ready = await waitFor(space, metadata.name, "condition=Ready");
+    await delay(AROUND_MS);
     const report = await load.stop();
     tell(`killed: restarted after ${back} ms, ready ${ready} ms later`, report);
     expect(containerOf(await podOf(metadata.name), "orders").restartCount).toBe(0);

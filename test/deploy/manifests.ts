@@ -107,6 +107,7 @@ const workload = {
   metadata,
   spec: z.strictObject({
     replicas: z.int().optional(),
+    strategy: z.looseObject({}).optional(),
     selector: selector.optional(),
     template: z.strictObject({
       metadata: metadata.omit({ name: true }).optional(),

@@ -75,9 +75,14 @@ describe.skipIf(noChart !== undefined)(titled("the chart", noChart), () => {
       serviceMonitor: { enabled: true, labels: { release: "prometheus" } },
       serviceAccount: { create: false, name: "other" },
       priorityClassName: "important",
+      deploymentAnnotations: { "example.com/owner": "shop" },
+      strategy: { rollingUpdate: { maxUnavailable: 0 } },
       topologySpreadConstraints: [],
     });
-    const { replicas, template } = only(made, "Deployment").spec;
+    const deployment = only(made, "Deployment");
+    const { replicas, template, strategy } = deployment.spec;
+    expect(deployment.metadata.annotations).toEqual({ "example.com/owner": "shop" });
+    expect(strategy).toEqual({ rollingUpdate: { maxUnavailable: 0 } });
     // The autoscaler decides: a number here would undo that with every upgrade.
     expect(replicas).toBeUndefined();
     expect(template.spec).toMatchObject({

@@ -22,6 +22,11 @@ describe("an address in an answer", () => {
   test.each([
     ["/a", SHOP, "/shop/a"],
     ["/", SHOP, "/shop/"],
+    ["/shop/a", SHOP, "/shop/a"],
+    ["http://api.example.com/shop", SHOP, "http://api.example.com/shop"],
+    ["/shopping", SHOP, "/shop/shopping"],
+    ["/shop/a", { ...SHOP, responses: true }, "/shop/shop/a"],
+    ["/shop/a", MOVED, "/shop/a"],
     ["/v2", MOVED, "/shop"],
     ["/v2/a?b#c", MOVED, "/shop/a?b#c"],
     ["/v3/a", MOVED, "/v3/a"],
@@ -53,6 +58,7 @@ describe("an address in an answer", () => {
 
 test.each([
   ["a=1; Path=/", SHOP, "a=1; Path=/shop"],
+  ["a=1; Path=/shop", SHOP, "a=1; Path=/shop"],
   ["a=1; Path=/cart; Secure", SHOP, "a=1; Path=/shop/cart; Secure"],
   ["a=1; Path=/v2", MOVED, "a=1; Path=/shop"],
   ["a=1; Path=/v2/x", MOVED, "a=1; Path=/shop/x"],

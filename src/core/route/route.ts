@@ -45,6 +45,8 @@ export type RouteQuery = Pick<GateRequest, "host" | "matchPath" | "method"> &
 export interface RouteRewrite {
   readonly stripPrefix?: string;
   readonly addPrefix?: string;
+  /** Whether answers are mapped back, where that is said; `mapsAnswers` of the route has the default, too. */
+  readonly responses?: boolean;
 }
 
 /** One row of the route table, as configured. */

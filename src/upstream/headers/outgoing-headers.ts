@@ -35,6 +35,11 @@ const MAX_CACHED_LENGTH = 64;
 const PROXY_FAMILIES =
   /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
 
+/** Headers that name another method than the one that was authorized: kept from nobody. */
+const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
+  ...["x-http-method-override", "x-method-override", "x-http-method"],
+]);
+
 /** @param names the identity headers of this gate. A client's headers with the names of any preset are removed, too. */
 export function createOutgoingHeaders(
   names: IdentityHeaderNames,
@@ -134,6 +139,7 @@ class Dispositions {
     if (FORWARDED_NAMES.has(name)) return "forwarded";
     const alias = foldedName(name);
     if (this.#ours.has(alias) || identifiesCaller(alias)) return "drop";
+    if (METHOD_OVERRIDES.has(alias)) return "drop";
     return PROXY_FAMILIES.test(alias) ? "from-proxy" : "pass";
   }
 }

@@ -57,9 +57,17 @@ function mappedReference(reference: string, { route, request }: Permit, host: st
 /** The client's path for a path of the backend; undefined if there is none, or if it would name another host. */
 function mappedPath(path: string, { rewrite }: Route): string | undefined {
   const { strip, add } = prefixesOf(rewrite);
-  if (path !== add && !path.startsWith(`${add}/`)) return undefined;
+  if (!isWithin(path, add)) return undefined;
+  // A backend that reads `X-Forwarded-Prefix` has put it in front itself.
+  if (strip !== "" && add === "" && isWithin(path, strip) && rewrite?.responses !== true) {
+    return undefined;
+  }
   const mapped = `${strip}${path.slice(add.length)}` || "/";
   return /^\/[/\\]/.test(mapped) ? undefined : mapped;
+}
+
+function isWithin(path: string, prefix: string): boolean {
+  return path === prefix || path.startsWith(`${prefix}/`);
 }
 
 /** A path above that which is prepended covers all that this route shows of the backend. */

@@ -1,0 +1,66 @@
+/**
+ * Headers that name another method. Rails, Laravel, Symfony, Express with method-override and others carry out a `POST` with
+ * `X-HTTP-Method-Override: DELETE` as a `DELETE`. A route that lets everybody read or post would let everybody delete. Here
+ * the method of the request line decides, and none of these headers reaches the backend, in any spelling and behind a
+ * trusted proxy as well, which passes on what its clients send.
+ */
+import { describe, expect, it } from "vitest";
+import { useNaiveProxy, useSallyport } from "../support/pair.ts";
+import { exchange, request } from "../support/raw-client.ts";
+
+const NAMES = ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"];
+const SPELLINGS = NAMES.flatMap((name) => [
+  name,
+  name.toUpperCase(),
+  name.replaceAll("-", "_").toLowerCase(),
+]);
+
+const ROUTES = {
+  routes: [
+    { name: "open", path: "/public/x", methods: ["GET", "POST"], auth: "none", upstream: "app" },
+    { name: "rest", path: "/", upstream: "app" },
+  ],
+};
+
+const attack = (method: string, override: string): string =>
+  request([
+    `${method} /public/x HTTP/1.1`,
+    "Host: localhost",
+    "Content-Length: 0",
+    ...SPELLINGS.map((name) => `${name}: ${override}`),
+  ]);
+
+describe.each([
+  ["Sallyport", ROUTES],
+  ["Sallyport behind a trusted proxy", { ...ROUTES, server: { trustedProxies: ["127.0.0.0/8"] } }],
+])("%s", (_name, config) => {
+  const standing = useSallyport(undefined, { config });
+
+  it("forwards the method that it has authorized, and no other one beside it", async () => {
+    const { gate, backend } = standing();
+    const { last } = await exchange(gate, attack("POST", "DELETE"));
+    expect(last.status).toBe(200);
+    const [received] = backend.requests();
+    expect(received?.startLine).toMatch(/^POST \/public\/x /);
+    expect(received?.headers.filter(([, value]) => value.includes("DELETE"))).toEqual([]);
+  });
+
+  it("asks for a token for a method that is protected, whatever a header says", async () => {
+    const { gate, backend } = standing();
+    const { last } = await exchange(gate, attack("DELETE", "GET"));
+    expect(last.status).toBe(401);
+    expect(backend.seen()).toEqual([]);
+  });
+});
+
+describe("a naive proxy", () => {
+  const standing = useNaiveProxy();
+
+  it("passes all of them on", async () => {
+    const { gate, backend } = standing();
+    await exchange(gate, attack("POST", "DELETE"));
+    const passed = backend.requests().flatMap(({ headers }) => headers);
+    const names = passed.filter(([, value]) => value.includes("DELETE")).map(([name]) => name);
+    expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(2 * NAMES.length);
+  });
+});
