@@ -1,4 +1,4 @@
-/** `npm run bench:quick`: what a request costs in this working tree, to a commit. Needs no other programs. */
+/** `npm run bench:quick`: what a request costs in this working tree, to a commit: time, garbage, and the tail. Needs no other programs. */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startSink } from "./backends/sink.ts";
@@ -7,6 +7,7 @@ import { keepToOwnCores } from "./machine/cores.ts";
 import type { Running } from "./peers/peer.ts";
 import { startSallyport } from "./peers/sallyport.ts";
 import { sendCounted } from "./quick/counted-load.ts";
+import { allocatedBytes } from "./quick/heap-socket.ts";
 import { exportRevision } from "./quick/exported.ts";
 import { ratioOf, type Spread, spreadOf } from "./report/statistics.ts";
 import { ask } from "./scenarios/ask.ts";
@@ -15,7 +16,9 @@ import { prepareSetting, type Setting } from "./setting/setting.ts";
 
 const HELP = `Usage: npm run bench:quick -- [options]
 
-Compares what a small proxied request costs in this working tree with a commit, in turns, in less than a minute.
+Compares what a small proxied request costs in this working tree with a commit, in turns, in less than a minute: CPU,
+bytes that V8 allocates, and the 99th percentile of the time until the answer. Only the bytes do not depend on what else
+the machine does.
 
   --base REV            the commit (HEAD)
   --tls                 with TLS in front
@@ -29,9 +32,20 @@ const FEWEST_ROUNDS = 3;
 /** No round begins that would end later, in milliseconds after the start. */
 const END_MS = 50_000;
 
-interface Figures {
-  readonly tree: number[];
-  readonly base: number[];
+const FIGURES = {
+  cpu: { title: "CPU µs/request", digits: 1 },
+  garbage: { title: "garbage, bytes/request", digits: 0 },
+  p99: { title: "p99 ms, 32 connections", digits: 2 },
+} as const;
+
+type FigureName = keyof typeof FIGURES;
+/** One value for each round. */
+type Figures = Readonly<Record<FigureName, number[]>>;
+type Measured = Readonly<Record<FigureName, number>>;
+
+interface Compared {
+  readonly tree: Figures;
+  readonly base: Figures;
 }
 
 async function main(args: readonly string[]): Promise<void> {
@@ -52,44 +66,69 @@ async function main(args: readonly string[]): Promise<void> {
   await using setting = await prepareSetting((directory) => buildProduct(join(directory, "tree")));
   const entry = await exportRevision(base, join(setting.directory, "base"));
   const figures = await compare(setting, tls, { tree: setting.entry, base: entry });
-  console.log(`CPU µs/request, ${tls ? "TLS" : "plain"}, ${figures.tree.length} rounds`);
-  console.log(`  working tree   ${told(spreadOf(figures.tree), 1)}`);
-  console.log(`  ${base.padEnd(14)} ${told(spreadOf(figures.base), 1)}`);
-  console.log(`  ratio          ${told(ratioOf(figures.tree, figures.base), 3)}`);
+  console.log(`${tls ? "TLS" : "plain"}, ${figures.tree.cpu.length} rounds`);
+  for (const name of ["cpu", "garbage", "p99"] as const) tell(name, figures, base);
+}
+
+function tell(name: FigureName, { tree, base }: Compared, revision: string): void {
+  const { title, digits } = FIGURES[name];
+  console.log(title);
+  console.log(`  working tree   ${told(spreadOf(tree[name]), digits)}`);
+  console.log(`  ${revision.padEnd(14)} ${told(spreadOf(base[name]), digits)}`);
+  console.log(`  ratio          ${told(ratioOf(tree[name], base[name]), 3)}`);
 }
 
 async function compare(
   setting: Setting,
   tls: boolean,
-  entries: Readonly<Record<keyof Figures, string>>,
-): Promise<Figures> {
+  entries: Readonly<Record<keyof Compared, string>>,
+): Promise<Compared> {
   await using sink = await startSink();
   const place = { backend: sink.port, tls, cores: "own" } as const;
-  await using tree = await startSallyport(setting, place, { entry: entries.tree });
-  await using base = await startSallyport(setting, place, { entry: entries.base });
+  const heapSocket = (of: keyof Compared): string => join(setting.directory, `${of}.sock`);
+  const started = (of: keyof Compared) =>
+    startSallyport(setting, place, { entry: entries[of], heapSocket: heapSocket(of) });
+  await using tree = await started("tree");
+  await using base = await started("base");
   const ca = tls ? setting.certificate.pem : undefined;
   const token = await setting.keys.ES256.sign();
   for (const { port } of [tree, base]) await checkAnswers(port, ca, token);
 
-  const measure = async ({ pid, port }: Running, requests = REQUESTS): Promise<number> => {
+  const running: Readonly<Record<keyof Compared, Running>> = { tree, base };
+  const measure = async (of: keyof Compared): Promise<Measured> => {
+    const { pid, port } = running[of];
     const before = usageOf(pid).cpuSeconds;
-    await sendCounted({ port, ca, token, requests });
-    return ((usageOf(pid).cpuSeconds - before) * 1e6) / requests;
+    const allocated = await allocatedBytes(heapSocket(of));
+    const times = await sendCounted({ port, ca, token, requests: REQUESTS });
+    const garbage = (await allocatedBytes(heapSocket(of))) - allocated;
+    return {
+      cpu: ((usageOf(pid).cpuSeconds - before) * 1e6) / REQUESTS,
+      garbage: garbage / REQUESTS,
+      p99: times.toSorted()[Math.ceil(REQUESTS * 0.99) - 1] ?? 0,
+    };
   };
-  await measure(tree);
-  await measure(base);
-  const figures: Figures = { tree: [], base: [] };
+  const figures: Compared = { tree: noFigures(), base: noFigures() };
+  const round = async (of: keyof Compared): Promise<void> => {
+    const measured = await measure(of);
+    for (const name of ["cpu", "garbage", "p99"] as const) figures[of][name].push(measured[name]);
+  };
+  await measure("tree");
+  await measure("base");
   let longest = 0;
-  for (let round = 0; round < MOST_ROUNDS; round++) {
+  for (let index = 0; index < MOST_ROUNDS; index++) {
     const began = performance.now();
-    if (round >= FEWEST_ROUNDS && began + longest > END_MS) break;
+    if (index >= FEWEST_ROUNDS && began + longest > END_MS) break;
     // Whoever comes second finds another machine: each is first in every other round.
-    if (round % 2 === 0) figures.tree.push(await measure(tree));
-    figures.base.push(await measure(base));
-    if (round % 2 === 1) figures.tree.push(await measure(tree));
+    if (index % 2 === 0) await round("tree");
+    await round("base");
+    if (index % 2 === 1) await round("tree");
     longest = Math.max(longest, performance.now() - began);
   }
   return figures;
+}
+
+function noFigures(): Figures {
+  return { cpu: [], garbage: [], p99: [] };
 }
 
 /** Throws unless the token opens the door, and nothing else does. */

@@ -1,6 +1,7 @@
 import { argon2Sync, randomBytes } from "node:crypto";
 import { imageFlags, imageMalloc } from "../../test/support/image-flags.ts";
 import { startProxy } from "../machine/cores.ts";
+import { HEAP_SOCKET } from "../quick/heap-socket.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
 import type { Peer, Place, Running } from "./peer.ts";
@@ -18,6 +19,8 @@ export function sallyport(workers: number): Peer {
   };
 }
 
+const REPORT_HEAP = new URL("../quick/report-heap.ts", import.meta.url).href;
+
 const USERS = { [USER.username]: { password: phcString(USER.password), groups: [GROUP] } };
 
 interface SallyportOptions {
@@ -26,13 +29,15 @@ interface SallyportOptions {
   readonly entry?: string;
   /** Port of the admin listener; one of the system's choice when left out. */
   readonly adminPort?: number;
+  /** A socket on which it tells what V8 has allocated: see `allocatedBytes`. */
+  readonly heapSocket?: string | undefined;
 }
 
 /** Starts it on ports that the system chooses, and waits until it says that it listens. */
 export async function startSallyport(
   setting: Setting,
   place: Place,
-  { workers = 1, entry = setting.entry, adminPort = 0 }: SallyportOptions = {},
+  { workers = 1, entry = setting.entry, adminPort = 0, heapSocket }: SallyportOptions = {},
 ): Promise<Running> {
   await setting.write("users.yaml", JSON.stringify({ users: USERS }));
   // JSON is YAML, too.
@@ -41,8 +46,10 @@ export async function startSallyport(
     `sallyport-${randomBytes(4).toString("hex")}.yaml`,
     configuration,
   );
-  const args = [...imageFlags(), entry, "serve", "--config", file];
-  const child = startProxy(place.cores, process.execPath, args, imageMalloc());
+  const flags = [...imageFlags(), ...(heapSocket === undefined ? [] : ["--import", REPORT_HEAP])];
+  const args = [...flags, entry, "serve", "--config", file];
+  const env = { ...imageMalloc(), ...(heapSocket !== undefined && { [HEAP_SOCKET]: heapSocket }) };
+  const child = startProxy(place.cores, process.execPath, args, env);
   const ports = child.read((output) => {
     const port = portIn(output, "listening");
     const adminPort = portIn(output, "admin listening");

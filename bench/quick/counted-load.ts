@@ -16,19 +16,31 @@ const TIMEOUT_MS = 60_000;
 /**
  * Sends so many GETs on kept-alive connections, each as soon as the one before was answered. Rejects when an answer is no
  * 200 or not framed by a length, when a connection breaks, or after a minute.
+ * @returns how long each request took, in milliseconds.
  */
-export async function sendCounted({ port, ca, token, requests }: CountedLoad): Promise<void> {
+export async function sendCounted({
+  port,
+  ca,
+  token,
+  requests,
+}: CountedLoad): Promise<Float64Array> {
+  const times = new Float64Array(requests);
   const request = `GET /orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-  let left = requests;
-  const next = (): boolean => left-- > 0;
+  let sent = 0;
+  let answered = 0;
+  const next = (): boolean => sent++ < requests;
+  const took = (ms: number): void => {
+    times[answered++] = ms;
+  };
   await Promise.all(
     Array.from({ length: CONNECTIONS }, () => {
       const where = { port, host: "127.0.0.1" };
       return ca === undefined
-        ? converse(connectPlain(where), "connect", request, next)
-        : converse(connectTls({ ...where, ca }), "secureConnect", request, next);
+        ? converse(connectPlain(where), "connect", request, next, took)
+        : converse(connectTls({ ...where, ca }), "secureConnect", request, next, took);
     }),
   );
+  return times;
 }
 
 async function converse(
@@ -36,9 +48,12 @@ async function converse(
   opened: "connect" | "secureConnect",
   request: string,
   next: () => boolean,
+  took: (ms: number) => void,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let began = 0;
   const send = (): void => {
+    began = performance.now();
     if (next()) socket.write(request, "latin1");
     else resolve();
   };
@@ -57,6 +72,7 @@ async function converse(
     if (length === undefined || received.length < length) return;
     const status = received.slice(9, 12);
     received = received.slice(length);
+    took(performance.now() - began);
     if (status === "200") send();
     else reject(new Error(`the answer was ${status}`));
   });
