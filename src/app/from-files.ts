@@ -7,6 +7,7 @@ import type { FileReader } from "../credentials/stores/user-store.ts";
 import type { FileContent } from "../lib/files/file-content.ts";
 import { readAuthorities, readCertificate, type ReadText } from "../server/tls/certificate.ts";
 import { createDevelopmentCertificate } from "../server/tls/development-certificate.ts";
+import { newTicketKey, readTicketKey, type TicketKey } from "../server/tls/ticket-key.ts";
 import { validateContext } from "../server/tls/tls-listener.ts";
 import type { SigningKeyOptions } from "../tokens/keys/signing-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
@@ -26,25 +27,31 @@ export async function tlsOf(
   if (tls.mode !== "selfSigned") return tlsFromFiles(tls, textOf);
   log.warn("the certificate is self-signed: for development only");
   const pair = await createDevelopmentCertificate(["localhost", "127.0.0.1", "::1"]);
-  return { ...pair, minVersion: "TLSv1.2", clientCertificates: clientCertificatesOf(tls, textOf) };
+  const clientCertificates = clientCertificatesOf(tls, textOf);
+  return { ...pair, minVersion: "TLSv1.2", ticketKey: newTicketKey(), clientCertificates };
 }
 
 /**
  * The same for certificates in files.
  *
+ * @param served the key of session tickets until now, which goes on unless a file has or had another.
  * @throws ConfigError with all problems of the files.
  */
 export function tlsFromFiles(
   tls: Exclude<Tls, { readonly mode: "selfSigned" }>,
   textOf: ReadText,
+  served?: TicketKey,
 ): ServerTls {
   if (tls.mode === "off") return undefined;
-  const { certFile, keyFile, minVersion } = tls;
-  const [pair, clientCertificates] = createAll([
+  const { certFile, keyFile, minVersion, ticketKeyFile } = tls;
+  const own = served?.shared === false ? served : undefined;
+  const [pair, ticketKey, clientCertificates] = createAll([
     () => readCertificate(certFile, keyFile, textOf),
+    () =>
+      ticketKeyFile === undefined ? (own ?? newTicketKey()) : readTicketKey(ticketKeyFile, textOf),
     () => clientCertificatesOf(tls, textOf),
   ]);
-  return validated({ ...pair, minVersion, clientCertificates }, certFile);
+  return validated({ ...pair, minVersion, ticketKey, clientCertificates }, certFile);
 }
 
 /**
@@ -56,7 +63,7 @@ export function tlsFromFiles(
 export function nextTls({ written, configuration, files }: Snapshot, served: ServerTls): ServerTls {
   const { tls } = configuration.server;
   try {
-    if (tls.mode !== "selfSigned") return tlsFromFiles(tls, files.text);
+    if (tls.mode !== "selfSigned") return tlsFromFiles(tls, files.text, served?.ticketKey);
     // A self-signed certificate was made for this process, and clients may have pinned it.
     return served && { ...served, clientCertificates: clientCertificatesOf(tls, files.text) };
   } catch (error) {

@@ -38,6 +38,7 @@ export class ConfigError extends Error {
  * `ConfigError`.
  */
 export function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
+export function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
 export function createAll<Made>(makers: readonly (() => Made)[]): Made[];
 export function createAll(makers: readonly (() => unknown)[]): unknown[] {
   const made: unknown[] = [];

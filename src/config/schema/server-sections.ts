@@ -1,84 +1,9 @@
 import { z } from "zod";
-import { duration, filePath, listen, network } from "./fields.ts";
+import { duration, listen, network } from "./fields.ts";
 import { protocols, serverLimits } from "./limits.ts";
+import { serverTls, TLS_CHOICES } from "./server-tls.ts";
 
 /** The sections about Sallyport itself: `server`, `login`. */
-
-const TLS_CHOICES =
-  "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that does TLS";
-
-/** Whether clients present certificates of their own. */
-interface ClientCertificates {
-  readonly mode: "optional" | "required";
-  readonly caFile: string;
-}
-
-type ServerTls =
-  | {
-      readonly mode: "files";
-      readonly certFile: string;
-      readonly keyFile: string;
-      readonly minVersion: "TLSv1.2" | "TLSv1.3";
-      readonly clientCertificates?: ClientCertificates;
-    }
-  | { readonly mode: "selfSigned"; readonly clientCertificates?: ClientCertificates }
-  | { readonly mode: "off" };
-
-function clientCertificates(directory: string) {
-  return z
-    .strictObject({
-      mode: z
-        .enum(["optional", "required"])
-        .describe(
-          "required refuses clients without a certificate; an invalid certificate is always refused",
-        ),
-      caFile: filePath(directory).describe(
-        "Authorities of the clients' certificates, PEM; reloaded when it changes",
-      ),
-    })
-    .describe("Requests certificates from clients; the subject goes to the backend");
-}
-
-function serverTls(directory: string) {
-  const mapping = z
-    .strictObject({
-      certFile: filePath(directory)
-        .exactOptional()
-        .describe("Certificate chain, PEM; reloaded when it changes"),
-      keyFile: filePath(directory, { secret: true })
-        .exactOptional()
-        .describe("Private key, PEM; reloaded together with the certificate"),
-      minVersion: z
-        .enum(["TLSv1.2", "TLSv1.3"])
-        .exactOptional()
-        .describe("Oldest accepted TLS version; default: TLSv1.2"),
-      selfSigned: z
-        .boolean()
-        .exactOptional()
-        .describe("Makes a certificate at start, for development only"),
-      clientCertificates: clientCertificates(directory).exactOptional(),
-    })
-    .transform((tls, context): ServerTls => {
-      const { certFile, keyFile, minVersion = "TLSv1.2", selfSigned = false } = tls;
-      const named = certFile ?? keyFile ?? tls.minVersion;
-      const client = tls.clientCertificates && { clientCertificates: tls.clientCertificates };
-      if (selfSigned && named === undefined) return { mode: "selfSigned", ...client };
-      if (!selfSigned && certFile !== undefined && keyFile !== undefined) {
-        return { mode: "files", certFile, keyFile, minVersion, ...client };
-      }
-      const message = selfSigned
-        ? "has files or a version beside selfSigned: choose one"
-        : `is not complete: ${TLS_CHOICES}`;
-      context.issues.push({ code: "custom", message, input: tls });
-      return z.NEVER;
-    });
-  // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.
-  const off = z.literal(["off", false]).transform((): ServerTls => ({ mode: "off" }));
-  return z.union([mapping, off], {
-    error: ({ input }) =>
-      input === undefined ? `is missing: ${TLS_CHOICES}` : `is not valid: ${TLS_CHOICES}`,
-  });
-}
 
 function clientTimeouts() {
   return z

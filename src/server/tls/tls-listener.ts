@@ -2,9 +2,15 @@ import { constants } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import { createServer, type Server as SecureServer, type ServerOptions } from "node:https";
-import { createSecureContext, type SecureContextOptions, type TLSSocket } from "node:tls";
+import {
+  createSecureContext,
+  type SecureContextOptions,
+  type TlsOptions,
+  type TLSSocket,
+} from "node:tls";
 import type { TrackedResponse } from "../request/tracked-response.ts";
 import { chooseProtocol, divertHttp2 } from "../http2/protocols.ts";
+import type { TicketKey } from "./ticket-key.ts";
 import { SUITES } from "./tls-suites.ts";
 
 /** The TLS settings for clients. Strings only, so that they can be posted to a worker thread. */
@@ -13,6 +19,8 @@ export interface ServerTls {
   readonly cert: string;
   readonly key: string;
   readonly minVersion: "TLSv1.2" | "TLSv1.3";
+  /** Encrypts session tickets, for all threads alike. */
+  readonly ticketKey: TicketKey;
   /** Undefined if clients are not asked for a certificate. */
   readonly clientCertificates?:
     | {
@@ -32,6 +40,8 @@ export interface ServerTls {
 const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
 /** A resumed session would keep its old certificate, which may have expired: every connection presents it anew. */
 const NO_RESUMPTION = constants.SSL_OP_NO_TICKET;
+/** Sessions are resumed only within the same context. Node would derive it from the command line, which replicas may not share. */
+const SESSION_CONTEXT = "sallyport";
 
 /**
  * Creates an HTTPS server.
@@ -84,14 +94,17 @@ function secureContextOptions({
   cert,
   key,
   minVersion,
+  ticketKey,
   clientCertificates,
-}: ServerTls): SecureContextOptions {
+}: ServerTls): SecureContextOptions & Pick<TlsOptions, "ticketKeys"> {
   return {
     ...{ cert, key, minVersion },
     // Explicit, because the command line and OpenSSL's configuration file could override the default.
     maxVersion: "TLSv1.3",
     ciphers: SUITES,
     honorCipherOrder: true,
+    ticketKeys: Buffer.from(ticketKey.key, "base64"),
+    sessionIdContext: SESSION_CONTEXT,
     secureOptions: NO_RENEGOTIATION | (clientCertificates === undefined ? 0 : NO_RESUMPTION),
     ...(clientCertificates && { ca: clientCertificates.authorities }),
   };

@@ -1,0 +1,106 @@
+import { z } from "zod";
+import { filePath } from "./fields.ts";
+
+export const TLS_CHOICES =
+  "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that does TLS";
+
+/** Whether clients present certificates of their own. */
+interface ClientCertificates {
+  readonly mode: "optional" | "required";
+  readonly caFile: string;
+}
+
+type ServerTls =
+  | {
+      readonly mode: "files";
+      readonly certFile: string;
+      readonly keyFile: string;
+      readonly minVersion: "TLSv1.2" | "TLSv1.3";
+      readonly ticketKeyFile?: string;
+      readonly clientCertificates?: ClientCertificates;
+    }
+  | { readonly mode: "selfSigned"; readonly clientCertificates?: ClientCertificates }
+  | { readonly mode: "off" };
+
+function clientCertificates(directory: string) {
+  return z
+    .strictObject({
+      mode: z
+        .enum(["optional", "required"])
+        .describe(
+          "required refuses clients without a certificate; an invalid certificate is always refused",
+        ),
+      caFile: filePath(directory).describe(
+        "Authorities of the clients' certificates, PEM; reloaded when it changes",
+      ),
+    })
+    .describe("Requests certificates from clients; the subject goes to the backend");
+}
+
+/** `server.tls`: certificate and key, what clients show, and how their sessions are resumed. */
+export function serverTls(directory: string) {
+  const mapping = z
+    .strictObject({
+      certFile: filePath(directory)
+        .exactOptional()
+        .describe("Certificate chain, PEM; reloaded when it changes"),
+      keyFile: filePath(directory, { secret: true })
+        .exactOptional()
+        .describe("Private key, PEM; reloaded together with the certificate"),
+      minVersion: z
+        .enum(["TLSv1.2", "TLSv1.3"])
+        .exactOptional()
+        .describe("Oldest accepted TLS version; default: TLSv1.2"),
+      ticketKeyFile: filePath(directory, { secret: true })
+        .exactOptional()
+        .describe(
+          "Key of session tickets, 48 random bytes in base64, so that replicas resume each other's sessions; reloaded when it changes",
+        ),
+      selfSigned: z
+        .boolean()
+        .exactOptional()
+        .describe("Makes a certificate at start, for development only"),
+      clientCertificates: clientCertificates(directory).exactOptional(),
+    })
+    .transform(chosen);
+  // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.
+  const off = z.literal(["off", false]).transform((): ServerTls => ({ mode: "off" }));
+  return z.union([mapping, off], {
+    error: ({ input }) =>
+      input === undefined ? `is missing: ${TLS_CHOICES}` : `is not valid: ${TLS_CHOICES}`,
+  });
+}
+
+interface WrittenTls {
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
+  readonly ticketKeyFile?: string;
+  readonly selfSigned?: boolean;
+  readonly clientCertificates?: ClientCertificates;
+}
+
+function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
+  const { certFile, keyFile, minVersion = "TLSv1.2", ticketKeyFile, selfSigned = false } = tls;
+  const refuse = (message: string): never => {
+    context.issues.push({ code: "custom", message, input: tls });
+    return z.NEVER;
+  };
+  if (ticketKeyFile !== undefined && tls.clientCertificates !== undefined) {
+    return refuse(
+      "has ticketKeyFile and clientCertificates: clients that prove a certificate resume no sessions",
+    );
+  }
+  const named = certFile ?? keyFile ?? tls.minVersion ?? ticketKeyFile;
+  const client = tls.clientCertificates && { clientCertificates: tls.clientCertificates };
+  if (selfSigned && named === undefined) return { mode: "selfSigned", ...client };
+  if (!selfSigned && certFile !== undefined && keyFile !== undefined) {
+    const ticket = ticketKeyFile !== undefined && { ticketKeyFile };
+    return { mode: "files", certFile, keyFile, minVersion, ...ticket, ...client };
+  }
+  return refuse(
+    selfSigned
+      ? "has files or a version beside selfSigned: choose one"
+      : `is not complete: ${TLS_CHOICES}`,
+  );
+}

@@ -1,0 +1,30 @@
+import { randomBytes } from "node:crypto";
+import { ConfigError } from "../../core/config-problem.ts";
+import type { ReadText } from "./certificate.ts";
+
+/**
+ * The key that encrypts session tickets (RFC 5077 §4): whoever has it resumes sessions that another has begun. Text only, so
+ * that it can be posted to a worker thread.
+ */
+export interface TicketKey {
+  /** Name, HMAC and AES key in base64, as Node and OpenSSL take them. */
+  readonly key: string;
+  /** Whether it comes from a file, which other replicas may have, too. */
+  readonly shared: boolean;
+}
+
+const KEY_BYTES = 48;
+const BASE64 = /^[A-Za-z0-9+/]{64}$/;
+
+/** A key for this process and all of its threads. */
+export function newTicketKey(): TicketKey {
+  return { key: randomBytes(KEY_BYTES).toString("base64"), shared: false };
+}
+
+/** Reads a key from a file. @throws ConfigError if it cannot be read or holds no such key; tells nothing of the content. */
+export function readTicketKey(file: string, textOf: ReadText): TicketKey {
+  const key = textOf(file).trim();
+  if (BASE64.test(key)) return { key, shared: true };
+  const message = `holds no key of ${KEY_BYTES} bytes in base64: make one with openssl rand -base64 ${KEY_BYTES}`;
+  throw new ConfigError([{ file, message }]);
+}

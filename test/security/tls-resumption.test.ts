@@ -1,0 +1,94 @@
+/**
+ * Sessions that are resumed. A ticket holds the secret of its session, so that whoever has its key resumes any session, and
+ * reads what was recorded of one (Springall, Durumeric, Halderman, "Measuring the Security Harm of TLS Crypto Shortcuts",
+ * 2016). So the key must be the same wherever a client may come back to, and another as soon as it is replaced.
+ */
+import { randomBytes } from "node:crypto";
+import { expect, it } from "vitest";
+import { replaceFile } from "../support/edits.ts";
+import { request } from "../support/raw-client.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { tlsExchange } from "../support/tls-client.ts";
+import { until } from "../support/until.ts";
+
+const GET = request(["GET /livez HTTP/1.1", "Host: localhost", "Connection: close"]);
+const VERSIONS = ["TLSv1.2", "TLSv1.3"] as const;
+type Version = (typeof VERSIONS)[number];
+
+const ticketKey = (): string => `${randomBytes(48).toString("base64")}\n`;
+
+async function start({
+  key,
+  workers = 1,
+}: { key?: string; workers?: number } = {}): Promise<Sallyport> {
+  return startSallyport({
+    target: "http://127.0.0.1:1",
+    config: {
+      server: { workers, ...(key !== undefined && { tls: { ticketKeyFile: "ticket.key" } }) },
+    },
+    ...(key !== undefined && { files: { "ticket.key": key } }),
+  });
+}
+
+async function newSession(gate: Sallyport, version: Version): Promise<Buffer> {
+  const { session, error, resumed } = await tlsExchange(gate, GET, only(version));
+  expect([error, resumed]).toEqual([undefined, false]);
+  if (session === undefined) throw new Error("no session was given out");
+  return session;
+}
+
+/** Whether the session is resumed on a new connection, which must be answered in any case. */
+async function resumes(gate: Sallyport, session: Buffer, version: Version): Promise<boolean> {
+  const { raw, resumed } = await tlsExchange(gate, GET, { ...only(version), session });
+  expect(raw).toMatch(/^HTTP\/1\.1 \d\d\d /);
+  return resumed;
+}
+
+const only = (version: Version) => ({ minVersion: version, maxVersion: version });
+
+it("every worker resumes what another began", async () => {
+  await using gate = await start({ workers: 3 });
+  for (const version of VERSIONS) {
+    const session = await newSession(gate, version);
+    // The system chooses the worker: 1 in 3^11 that all connections come to the same.
+    const all = await Promise.all(
+      Array.from({ length: 12 }, () => resumes(gate, session, version)),
+    );
+    expect(all).toEqual(Array(12).fill(true));
+  }
+});
+
+it("a replica resumes what another began, if they share the key", async () => {
+  const key = ticketKey();
+  await using one = await start({ key });
+  await using other = await start({ key });
+  await using stranger = await start();
+  for (const version of VERSIONS) {
+    const session = await newSession(one, version);
+    expect(await resumes(other, session, version)).toBe(true);
+    expect(await resumes(stranger, session, version)).toBe(false);
+  }
+});
+
+it.each(VERSIONS)(
+  "a key that is replaced resumes nothing that the one before began: %s",
+  async (version) => {
+    await using gate = await start({ key: ticketKey() });
+    const session = await newSession(gate, version);
+    expect(await resumes(gate, session, version)).toBe(true);
+    await replaceFile(gate, "ticket.key", ticketKey());
+    await until(async () => !(await resumes(gate, session, version)));
+    const next = await newSession(gate, version);
+    expect(await resumes(gate, next, version)).toBe(true);
+  },
+);
+
+it("a file that holds no key keeps the one in force, and is not told", async () => {
+  await using gate = await start({ key: ticketKey() });
+  const session = await newSession(gate, "TLSv1.3");
+  const short = randomBytes(47).toString("base64");
+  await replaceFile(gate, "ticket.key", short);
+  await until(() => gate.log().some((line) => JSON.stringify(line).includes("48 bytes in base64")));
+  expect(JSON.stringify(gate.log())).not.toContain(short);
+  expect(await resumes(gate, session, "TLSv1.3")).toBe(true);
+});
