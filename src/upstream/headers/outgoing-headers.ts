@@ -1,6 +1,7 @@
 import type { AssertionSource } from "../../core/request/assertion-source.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { instanceName } from "../../lib/instance-name.ts";
+import { rememberedByName } from "../../lib/text/by-name.ts";
 import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
 import { DROPPED, foldedName, identifiesCaller } from "./header-names.ts";
 import {
@@ -26,10 +27,6 @@ type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "from-proxy
 
 /** Appended to the instances that the request has passed: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
-
-/** Bounds on the cache of names, which clients choose. */
-const MAX_CACHED_NAMES = 1024;
-const MAX_CACHED_LENGTH = 64;
 
 /** Headers in which proxies report the original request and its client: kept only from a trusted proxy. */
 const PROXY_FAMILIES =
@@ -74,7 +71,7 @@ export function createOutgoingHeaders(
 
 /** Which of the client's headers the backend gets. */
 class Dispositions {
-  readonly #known = new Map<string, Disposition>();
+  readonly #of = rememberedByName((name) => this.#decide(name.toLowerCase()));
   readonly #ours: ReadonlySet<string>;
 
   constructor(names: IdentityHeaderNames, assertion: string | undefined) {
@@ -121,16 +118,6 @@ class Dispositions {
       if (this.#of(name) === "pass") passed.push(name, fields[i + 1] ?? "");
     }
     return passed;
-  }
-
-  #of(name: string): Disposition {
-    const known = this.#known.get(name);
-    if (known !== undefined) return known;
-    const disposition = this.#decide(name.toLowerCase());
-    if (this.#known.size < MAX_CACHED_NAMES && name.length <= MAX_CACHED_LENGTH) {
-      this.#known.set(name, disposition);
-    }
-    return disposition;
   }
 
   #decide(name: string): Disposition {

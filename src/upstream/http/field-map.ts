@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { rememberedByName } from "../../lib/text/by-name.ts";
 
 /** Fields by name. It has nothing else, so no name means anything but a field. */
 class Fields {
@@ -7,11 +8,14 @@ class Fields {
 Reflect.deleteProperty(Fields.prototype, "constructor");
 Object.setPrototypeOf(Fields.prototype, null);
 
+/** Every answer of a backend has the same names, in strings of its own. */
+const lowerCase = rememberedByName((name) => name.toLowerCase());
+
 /** The fields by their names in lower case, several of one name as a list. */
 export function headersOf(fields: readonly string[]): IncomingHttpHeaders {
   const headers = new Fields();
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = (fields[i] ?? "").toLowerCase();
+    const name = lowerCase(fields[i] ?? "");
     const value = fields[i + 1] ?? "";
     const before = headers[name];
     if (before === undefined) headers[name] = value;

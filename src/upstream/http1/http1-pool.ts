@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
+import { rememberedByName } from "../../lib/text/by-name.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import type { Route } from "./connect.ts";
@@ -72,8 +73,8 @@ export class Http1Pool implements ConnectionPool {
 }
 
 /** How long a connection may be idle for this value of `Keep-Alive`, in whole seconds, but as milliseconds. */
-function idleMs(hint: string): number {
+const idleMs = rememberedByName((hint) => {
   const [, seconds] = /timeout=(\d{1,9})/i.exec(hint) ?? [];
   if (seconds === undefined) return IDLE_MS;
   return Math.min(Number(seconds) * 1_000 - EARLIER_MS, LONGEST_MS);
-}
+});

@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
 import type { BackendRequest } from "../http/connection.ts";
+import { rememberedByName } from "../../lib/text/by-name.ts";
 import { ClientGone, RequestBody } from "../http/request-body.ts";
 import { isSendableTarget, isSendableValue, UnsendableRequest } from "../http/sendable.ts";
 
@@ -13,6 +14,9 @@ const WITH_BODY = new Set(["PUT", "POST", "PATCH", "QUERY", "PROPFIND", "PROPPAT
 export function mayReuseAfter({ method, body }: BackendRequest): boolean {
   return method !== "HEAD" && (body === null || body === undefined || WITH_BODY.has(method));
 }
+
+/** The beginning of a field line, together with the end of the line before: half as many strings for each field. */
+const lineStart = rememberedByName((name) => `\r\n${name}: `);
 
 /** The head of a request, and whether its body must be chunked, since it has no length. */
 interface RequestHead {
@@ -33,14 +37,14 @@ export function requestHead(request: BackendRequest): RequestHead {
     const value = fields[i + 1] ?? "";
     if (!isSendableValue(value)) throw new UnsendableRequest();
     // First, as RFC 9110 §7.2 has it.
-    if (name === "Host") host = `Host: ${value}\r\n`;
-    else others += `${name}: ${value}\r\n`;
+    if (name === "Host") host = `\r\nHost: ${value}`;
+    else others = others + lineStart(name) + value;
     if (name === "Content-Length") chunked = false;
   }
   const connection = mayReuseAfter(request) ? "keep-alive" : "close";
-  if (chunked) others += "Transfer-Encoding: chunked\r\n";
-  else if (body === null && WITH_BODY.has(method)) others += "Content-Length: 0\r\n";
-  const text = `${method} ${path} HTTP/1.1\r\n${host}Connection: ${connection}\r\n${others}\r\n`;
+  if (chunked) others += "\r\nTransfer-Encoding: chunked";
+  else if (body === null && WITH_BODY.has(method)) others += "\r\nContent-Length: 0";
+  const text = `${method} ${path} HTTP/1.1${host}\r\nConnection: ${connection}${others}\r\n\r\n`;
   return { text, chunked };
 }
 
