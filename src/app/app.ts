@@ -77,7 +77,6 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     await service.abandon();
     throw error;
   });
-  service.prepareLogins();
   started = true;
 
   async function end(): Promise<boolean> {

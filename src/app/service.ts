@@ -196,9 +196,6 @@ export class Service {
     return traffic.query(({ tokens }) => revokeNamed(options, tokens, query));
   }
 
-  /** Starts what the first login would wait for. */
-  readonly prepareLogins = (): void => this.parts.logins.start();
-
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
   async apply(snapshot: Snapshot): Promise<void> {
     const { observation, keys, logins, revoking, traffic, options } = this.parts;

@@ -3,8 +3,7 @@ import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
-import { originOf } from "./pool/target-origin.ts";
-import { createPool } from "./http/undici-pool.ts";
+import { originOf, type TargetOrigin } from "./pool/target-origin.ts";
 import type { UpstreamOptions } from "./pool/upstreams.ts";
 
 /** How long a version is cached, in milliseconds. */
@@ -31,7 +30,7 @@ export function openBackendVersion(
   const { upstream, path, field, clock } = options;
   const { tls, timeouts } = upstream;
   const origin = originOf(upstream.targets[0] ?? "", tls);
-  const pool = createPool(origin, { connectMs: timeouts.connect, connections: 1 });
+  let opening: ReturnType<typeof openPool> | undefined;
   const flights = new SingleFlight<string>();
   let cached = { version: "", until: Number.NEGATIVE_INFINITY };
 
@@ -41,8 +40,9 @@ export function openBackendVersion(
     const host = hostname.includes(":") ? `[${hostname}]` : hostname;
     // Imported on demand: nothing else needs the index of undici, which loads much more than this.
     const { request } = await import("undici");
+    opening ??= openPool(origin, timeouts.connect);
     const answer = await request(`${protocol}//${host}:${port}${path}`, {
-      dispatcher: pool,
+      dispatcher: await opening,
       headers: { accept: "application/json" },
       signal: AbortSignal.timeout(timeouts.response),
     });
@@ -67,8 +67,15 @@ export function openBackendVersion(
       }
     },
     // Does not wait for a silent backend, which would exceed the time limit of a stop.
-    close: () => pool.destroy(),
+    async close() {
+      await (await opening)?.destroy();
+    },
   };
+}
+
+async function openPool(origin: TargetOrigin, connectMs: number) {
+  const { createPool } = await import("./http/undici-pool.ts");
+  return createPool(origin, { connectMs, connections: 1 });
 }
 
 async function limitedText(body: AsyncIterable<Buffer>): Promise<string> {

@@ -1,7 +1,7 @@
 /** What every pool of connections to a backend promises: our own, and undici's, which stands in where Node's parser has changed. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { BackendRequest, ConnectionPool } from "../../src/upstream/http/connection.ts";
-import { createPool } from "../../src/upstream/http/undici-pool.ts";
+import { LateUndiciPool } from "../../src/upstream/http/late-undici-pool.ts";
 import { Http1Pool } from "../../src/upstream/http1/http1-pool.ts";
 import { hasNodeParser } from "../../src/upstream/http1/response-parser.ts";
 import { originOf, type TargetOrigin } from "../../src/upstream/pool/target-origin.ts";
@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 
 const POOLS: readonly [string, (origin: TargetOrigin) => ConnectionPool][] = [
   ["our own", (origin) => new Http1Pool(origin, 5_000)],
-  ["undici's", (origin) => createPool(origin, { connections: 1, connectMs: 5_000 })],
+  ["undici's", (origin) => new LateUndiciPool(origin, { connections: 1, connectMs: 5_000 })],
 ];
 
 test("this Node has the parser that is known", () => {

@@ -59,8 +59,6 @@ export interface Logins {
   readonly storeState: (name: string) => StoreState;
   /** Counts an attempt that ended in another replica. */
   readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
-  /** Prepares what the first login would otherwise wait for. */
-  start(): void;
   close(): Promise<void>;
 }
 
@@ -131,7 +129,6 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
     stores: () => parts.stores.value.value,
     storeState: (wanted) => stateOf(parts.stores.value.value, wanted),
     attemptEnded: (end, agoMs) => throttle.arrived(end, agoMs),
-    start: () => hashing.start(),
     async close() {
       await Promise.all([parts.stores.value.retire(), hashing.close()]);
     },

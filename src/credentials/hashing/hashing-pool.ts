@@ -27,7 +27,7 @@ interface Waiting {
 }
 
 /**
- * Dedicated threads that verify passwords. libuv's pool will not do: 64 hashes in flight there delayed the verification
+ * Dedicated threads that verify passwords, each started when it is first needed: it takes 9 MB. libuv's pool will not do: 64 hashes in flight there delayed the verification
  * of a token from 0.2 ms to 717 ms (measured), and file and DNS look-ups share it.
  */
 export class HashingPool implements PasswordVerifier {
@@ -40,11 +40,6 @@ export class HashingPool implements PasswordVerifier {
   constructor({ concurrency, queue }: HashingLimits) {
     this.#concurrency = concurrency;
     this.#waiting = new HashingQueue<Waiting>(queue);
-  }
-
-  /** Starts one thread, so that the first login does not wait for it. Others start on demand and take 9 MB each. */
-  start(): void {
-    if (!this.#closed && this.#threads.size === 0) this.#startThread();
   }
 
   async verify(password: string, hash: string, origin: AttemptOrigin): Promise<boolean> {

@@ -4,6 +4,7 @@ import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { connectionMetrics } from "./connection-metrics.ts";
 import { externalCounter, type DefineMetric } from "./counters.ts";
+import { measureEventLoop, NEVER_MS } from "./event-loop-lag.ts";
 import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
 import { loginMetrics } from "./login-metrics.ts";
 import { openMetrics } from "./open-metrics.ts";
@@ -129,7 +130,8 @@ function showDroppedLines(
 function processRegistry(options: Pick<MetricsOptions, "process">): Registry {
   const registry = new Registry();
   if (options.process === false) return registry;
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
+  measureEventLoop(registry);
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   return registry;
 }

@@ -35,7 +35,8 @@ export class StreamEnds {
   readonly #options: StreamEndsOptions;
   /** By the end of the token, so that streams whose token goes on are not looked at. */
   readonly #wheel: TimingWheel<RequestContext>;
-  readonly #timer: NodeJS.Timeout;
+  /** Undefined while nothing has to be looked at, so that an idle process sleeps. */
+  #timer: NodeJS.Timeout | undefined;
   readonly #stopListening: () => void;
   #soon: NodeJS.Timeout | undefined;
   /** Monotonic, in milliseconds. */
@@ -45,7 +46,6 @@ export class StreamEnds {
     const { clock, settings, revocations } = options;
     this.#options = options;
     this.#wheel = new TimingWheel(clock.now() - settings().grace);
-    this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
     this.#stopListening = revocations.onChange(() => this.#judgeSoon());
   }
 
@@ -57,7 +57,9 @@ export class StreamEnds {
 
   /** Follows a request that was permitted, if it has a caller whose token can end. */
   started(context: RequestContext, { identity }: Permit): void {
-    if (identity !== undefined) this.#wheel.add(context, identity.acceptedUntil);
+    if (identity === undefined) return;
+    this.#wheel.add(context, identity.acceptedUntil);
+    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
   }
 
   finished(context: RequestContext): void {
@@ -74,6 +76,11 @@ export class StreamEnds {
 
   #look(): void {
     const { clock, settings } = this.#options;
+    if (this.#wheel.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
     const { endWithToken, grace } = settings();
     // What has ended meanwhile is passed when it is turned on again.
     if (!endWithToken) return;

@@ -7,7 +7,7 @@ import { buildConnector, Pool } from "./undici-parts.ts";
 /** The maximum size of a response header section, in bytes. */
 const MAX_RESPONSE_HEADER_BYTES = 64 * 1024;
 
-interface UndiciPoolOptions {
+export interface UndiciPoolOptions {
   /** The maximum number of requests in flight. */
   readonly connections: number;
   /** The time limit for a connection, in milliseconds. */

@@ -1,5 +1,5 @@
 import type { ConnectionPool } from "../http/connection.ts";
-import { createPool } from "../http/undici-pool.ts";
+import { LateUndiciPool } from "../http/late-undici-pool.ts";
 import { Http1Pool } from "../http1/http1-pool.ts";
 import { Http2Pool } from "../http2/http2-pool.ts";
 import { hasNodeParser } from "../http1/response-parser.ts";
@@ -68,5 +68,5 @@ function openPool(
 ): ConnectionPool {
   const { protocol = "http1", connectMs } = options;
   if (protocol === "http2" || protocol === "h2c") return new Http2Pool(origin, connectMs);
-  return hasNodeParser() ? new Http1Pool(origin, options.connectMs) : createPool(origin, options);
+  return hasNodeParser() ? new Http1Pool(origin, connectMs) : new LateUndiciPool(origin, options);
 }

@@ -1,0 +1,35 @@
+import type { TargetOrigin } from "../pool/target-origin.ts";
+import type { AnswerHandler, BackendRequest, ConnectionPool } from "./connection.ts";
+import type { UndiciPoolOptions } from "./undici-pool.ts";
+
+/**
+ * undici's pool, loaded with its first request. It is for a Node with another parser than the one that is known; all others
+ * save what undici takes: 600 KB of code.
+ */
+export class LateUndiciPool implements ConnectionPool {
+  readonly #open: () => Promise<ConnectionPool>;
+  #opened: Promise<ConnectionPool> | undefined;
+
+  constructor(origin: TargetOrigin, options: UndiciPoolOptions) {
+    this.#open = async () => {
+      const { createPool } = await import("./undici-pool.ts");
+      return createPool(origin, options);
+    };
+  }
+
+  dispatch(request: BackendRequest, handler: AnswerHandler): void {
+    this.#opened ??= this.#open();
+    this.#opened
+      .then((pool) => pool.dispatch(request, handler))
+      .catch((error: unknown) => handler.onResponseError(null, asError(error)));
+  }
+
+  async close(): Promise<void> {
+    const pool = await this.#opened;
+    await pool?.close();
+  }
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error("undici failed", { cause: thrown });
+}
