@@ -14,6 +14,7 @@ Compares Sallyport with other proxies and prints tables. Nothing leaves this mac
   --rounds N            rounds in turn (3)
   --seconds S           length of one measurement in whole seconds (5)
   --json FILE           file for the figures, which --write-docs reads (.bench/results.json)
+  --add                 keep what the file has of other scenarios, so that a long measurement can be made in parts
   --targets             compare the figures with the targets; the exit code is 1 if one is missed
   --write-docs          measure nothing; write the figures of the file into docs/performance.md
   -h, --help            this text
@@ -25,6 +26,7 @@ export interface Arguments {
   readonly rounds: number;
   readonly seconds: number;
   readonly json: string;
+  readonly add: boolean;
   readonly targets: boolean;
   readonly writeDocs: boolean;
   readonly help: boolean;
@@ -40,6 +42,7 @@ export function readArguments(args: readonly string[]): Arguments {
       rounds: { type: "string", default: "3" },
       seconds: { type: "string", default: "5" },
       json: { type: "string", default: join(REPOSITORY, ".bench/results.json") },
+      add: { type: "boolean", default: false },
       targets: { type: "boolean", default: false },
       "write-docs": { type: "boolean", default: false },
       help: { type: "boolean", short: "h", default: false },
@@ -52,6 +55,7 @@ export function readArguments(args: readonly string[]): Arguments {
     rounds: count("rounds", values.rounds),
     seconds: count("seconds", values.seconds),
     json: values.json,
+    add: values.add,
     targets: values.targets,
     writeDocs: values["write-docs"],
     help: values.help,

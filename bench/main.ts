@@ -56,6 +56,7 @@ async function measure(chosen: Arguments): Promise<Results> {
   await keepToOwnCores();
   const bench: Bench = { setting, peers: present, rounds, seconds, say };
   const rows: Row[] = [];
+  const earlier = chosen.add ? await earlierRows(json) : [];
   const results: Results = {
     date: new Date().toISOString(),
     revision: await revision(),
@@ -69,9 +70,22 @@ async function measure(chosen: Arguments): Promise<Results> {
   await mkdir(dirname(json), { recursive: true });
   for (const name of scenarios) {
     rows.push(...(await runScenario(name, bench)));
-    await writeFile(json, `${JSON.stringify(results, undefined, 2)}\n`);
+    // Ratios hold within one run, so a scenario is replaced as a whole.
+    const kept = earlier.filter(({ scenario }) => !rows.some((row) => row.scenario === scenario));
+    const all = { ...results, rows: [...kept, ...rows] };
+    await writeFile(json, `${JSON.stringify(all, undefined, 2)}\n`);
   }
   return results;
+}
+
+/** What the file has from runs before; nothing where there is none. */
+async function earlierRows(json: string): Promise<readonly Row[]> {
+  try {
+    const results: Results = JSON.parse(await readFile(json, "utf8"));
+    return results.rows;
+  } catch {
+    return [];
+  }
 }
 
 /** A scenario that cannot be set up leaves a row that says why, and the others go on. */

@@ -1,4 +1,5 @@
 import { caddy } from "./peers/caddy.ts";
+import { envoy } from "./peers/envoy.ts";
 import { haproxy } from "./peers/haproxy.ts";
 import { nginx } from "./peers/nginx.ts";
 import { nodeStack } from "./peers/node-stack.ts";
@@ -12,6 +13,8 @@ export const PEERS = {
   haproxy: haproxy(undefined),
   "haproxy-rs256": haproxy("RS256"),
   "haproxy-es256": haproxy("ES256"),
+  envoy: envoy(undefined),
+  "envoy-es256": envoy("ES256"),
   nginx,
   caddy,
   fastify: nodeStack("fastify.mjs", "@fastify/http-proxy + @fastify/jwt, cached", [

@@ -1,6 +1,9 @@
 import type { PeerName } from "./peers.ts";
+import { measureAtRest } from "./scenarios/at-rest.ts";
 import { measureFullCache } from "./scenarios/full-cache.ts";
+import { measureHandshakes } from "./scenarios/handshakes.ts";
 import { measureIdle } from "./scenarios/idle.ts";
+import { measureOpenLoop } from "./scenarios/open-loop.ts";
 import { measureRequests } from "./scenarios/requests.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { measureStartUp } from "./scenarios/start-up.ts";
@@ -12,6 +15,8 @@ const ONE_THREAD: readonly PeerName[] = [
   "haproxy",
   "haproxy-rs256",
   "haproxy-es256",
+  "envoy",
+  "envoy-es256",
   "nginx",
   "caddy",
   "fastify",
@@ -25,7 +30,7 @@ const CHECK_ES256: readonly PeerName[] = [
   "express",
   "http-proxy-3",
 ];
-const WITHOUT_TOKEN_KINDS = ONE_THREAD.filter((peer) => !peer.startsWith("haproxy-"));
+const WITHOUT_TOKEN_KINDS = ONE_THREAD.filter((peer) => !/^(?:haproxy|envoy)-/.test(peer));
 const NATIVE: readonly PeerName[] = ["sallyport", "haproxy", "haproxy-es256", "nginx", "caddy"];
 
 /** Twice what Sallyport remembers: sent in turn, none of them is remembered when it comes again. */
@@ -78,6 +83,18 @@ export const SCENARIOS = {
         tokens: 1,
         cores: "all",
       }),
+  },
+  i: {
+    title: "requests at a fixed rate, each timed from when it was due",
+    run: (bench) => measureOpenLoop(bench, "i", ["sallyport", "envoy-es256"]),
+  },
+  j: {
+    title: "a connection over TLS 1.3 with one request, its handshake full or resumed",
+    run: (bench) => measureHandshakes(bench, "j", ["sallyport", "haproxy", "caddy"]),
+  },
+  k: {
+    title: "a process that nobody asks",
+    run: (bench) => measureAtRest(bench, "k"),
   },
 } as const satisfies Record<string, Scenario>;
 

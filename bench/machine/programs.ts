@@ -53,6 +53,8 @@ const VERSION_FLAGS = {
   haproxy: "-v",
   caddy: "version",
   curl: "--version",
+  envoy: "--version",
+  oha: "--version",
 } as const;
 
 export async function describeMachine(): Promise<Machine> {
@@ -62,7 +64,8 @@ export async function describeMachine(): Promise<Machine> {
     if (program === undefined) continue;
     // nginx tells its version on standard error, wrk tells it and fails.
     const told = await run("/bin/sh", ["-c", '"$0" "$1" 2>&1 || true', program, flag]);
-    versions[name] = /\d+(?:\.\d+)+/.exec(told)?.[0] ?? "unknown";
+    // Envoy tells its commit first, which may look like a version.
+    versions[name] = /(?<![\w.])\d+(?:\.\d+)+/.exec(told)?.[0] ?? "unknown";
   }
   return {
     processor: cpus()[0]?.model ?? "unknown",

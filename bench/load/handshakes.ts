@@ -1,0 +1,32 @@
+import { startChild } from "../machine/children.ts";
+
+/** Connections over TLS 1.3 with a request each, one after the other. */
+export interface Handshakes {
+  readonly port: number;
+  readonly ca: string;
+  readonly token: string;
+  /** Whether each resumes the session of the one before; otherwise each is a full handshake. */
+  readonly resumed: boolean;
+  readonly seconds: number;
+}
+
+export interface HandshakesResult {
+  readonly handshakes: number;
+}
+
+const CLIENT = `${import.meta.dirname}/../clients/handshakes.ts`;
+
+/**
+ * Makes them from a program of its own. Rejects if one is not answered, or not as it should be, full or resumed.
+ * @param warm called when it begins to count.
+ */
+export async function shakeHands(options: Handshakes, warm: () => void): Promise<HandshakesResult> {
+  await using child = startChild(process.execPath, [CLIENT, JSON.stringify(options)]);
+  await child.read((output) => (output.includes("warm") ? true : undefined));
+  warm();
+  const text = await child.read(
+    (output) => /^result (.*)$/m.exec(output)?.[1],
+    (options.seconds + 30) * 1000,
+  );
+  return JSON.parse(text);
+}

@@ -1,0 +1,65 @@
+import { run } from "../machine/children.ts";
+import { needProgram } from "../machine/programs.ts";
+import { CONNECTIONS } from "./wrk.ts";
+
+/** Requests at a fixed rate, whether or not earlier ones were answered (an open loop). */
+export interface OpenLoad {
+  readonly port: number;
+  readonly tls: boolean;
+  readonly token: string;
+  readonly perSecond: number;
+  readonly seconds: number;
+}
+
+export interface OpenLoadResult {
+  readonly requests: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly p999Ms: number;
+  /** Failed requests and answers that are no 200. */
+  readonly errors: number;
+}
+
+/**
+ * Sends them over 32 kept-alive connections by oha. Each is timed from when it was due, not from when a connection was free
+ * (`--latency-correction`).
+ */
+export async function openLoad(options: OpenLoad): Promise<OpenLoadResult> {
+  const { port, tls, token, perSecond, seconds } = options;
+  const output = await run(
+    needProgram("oha"),
+    [
+      ...["--no-tui", "--output-format", "json", "--latency-correction", "--disable-compression"],
+      ...["-c", String(CONNECTIONS), "-q", String(perSecond), "-z", `${seconds}s`, "--insecure"],
+      ...["-H", `Authorization: Bearer ${token}`],
+      `${tls ? "https" : "http"}://127.0.0.1:${port}/orders/4711`,
+    ],
+    (seconds + 30) * 1000,
+  );
+  return read(output);
+}
+
+interface Report {
+  readonly latencyPercentiles: Readonly<Record<"p50" | "p99" | "p99.9", number>>;
+  readonly statusCodeDistribution: Readonly<Record<string, number>>;
+  readonly errorDistribution: Readonly<Record<string, number>>;
+}
+
+function read(output: string): OpenLoadResult {
+  const report: Report = JSON.parse(output);
+  const { latencyPercentiles: latency, statusCodeDistribution, errorDistribution } = report;
+  const answered = sum(statusCodeDistribution);
+  // Those under way when the time was over.
+  const { "aborted due to deadline": _cut, ...failed } = errorDistribution;
+  return {
+    requests: answered,
+    p50Ms: latency.p50 * 1000,
+    p99Ms: latency.p99 * 1000,
+    p999Ms: latency["p99.9"] * 1000,
+    errors: answered - (statusCodeDistribution["200"] ?? 0) + sum(failed),
+  };
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((all, count) => all + count, 0);
+}

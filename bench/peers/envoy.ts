@@ -1,0 +1,139 @@
+import { readFile } from "node:fs/promises";
+import { calculateJwkThumbprint } from "jose";
+import { createPublicKey } from "node:crypto";
+import { startProxy } from "../machine/cores.ts";
+import { accepting, freePort } from "../machine/ports.ts";
+import { missingPrograms, needProgram } from "../machine/programs.ts";
+import type { Setting } from "../setting/setting.ts";
+import { type Algorithm, AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
+import type { Peer, Place } from "./peer.ts";
+import { running } from "./running.ts";
+
+/** As many tokens as Sallyport remembers. */
+const CACHED_TOKENS = 10_000;
+
+/**
+ * Envoy with one thread, and with `checks` its `jwt_authn` filter with the cache of tokens, and a rule that asks for the group.
+ */
+export function envoy(checks: Algorithm | undefined): Peer {
+  return {
+    title: checks === undefined ? "Envoy, no authentication" : "Envoy, jwt_authn, cached",
+    checks,
+    missing: () => missingPrograms("envoy"),
+    async start(setting, place) {
+      const port = await freePort();
+      const configuration = await configure(setting, place, port, checks);
+      // JSON is YAML, too.
+      const file = await setting.write(`envoy-${port}.yaml`, JSON.stringify(configuration));
+      const flags = ["--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"];
+      const child = startProxy(place.cores, needProgram("envoy"), ["-c", file, ...flags]);
+      return running(child, accepting(port, child));
+    },
+  };
+}
+
+const EXTENSIONS = "type.googleapis.com/envoy.extensions";
+const address = (port: number) => ({ socket_address: { address: "127.0.0.1", port_value: port } });
+
+async function configure(
+  setting: Setting,
+  { backend, tls }: Place,
+  port: number,
+  checks: Algorithm | undefined,
+) {
+  const { certFile, keyFile } = setting.certificate;
+  const filters = [
+    ...(checks === undefined ? [] : [await verification(setting, checks), groupRule()]),
+    {
+      name: "envoy.filters.http.router",
+      typed_config: { "@type": `${EXTENSIONS}.filters.http.router.v3.Router` },
+    },
+  ];
+  const manager = {
+    "@type": `${EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager`,
+    stat_prefix: "measured",
+    codec_type: "HTTP1",
+    route_config: {
+      virtual_hosts: [
+        {
+          name: "all",
+          domains: ["*"],
+          routes: [{ match: { prefix: "/" }, route: { cluster: "app", timeout: "0s" } }],
+        },
+      ],
+    },
+    http_filters: filters,
+  };
+  const transport = {
+    name: "tls",
+    typed_config: {
+      "@type": `${EXTENSIONS}.transport_sockets.tls.v3.DownstreamTlsContext`,
+      common_tls_context: {
+        tls_params: { tls_minimum_protocol_version: "TLSv1_3" },
+        tls_certificates: [
+          { certificate_chain: { filename: certFile }, private_key: { filename: keyFile } },
+        ],
+      },
+    },
+  };
+  const listener = {
+    name: "measured",
+    address: address(port),
+    filter_chains: [
+      {
+        filters: [{ name: "http", typed_config: manager }],
+        ...(tls && { transport_socket: transport }),
+      },
+    ],
+  };
+  const endpoint = { endpoint: { address: address(backend) } };
+  const app = {
+    name: "app",
+    type: "STATIC",
+    connect_timeout: "5s",
+    load_assignment: { cluster_name: "app", endpoints: [{ lb_endpoints: [endpoint] }] },
+  };
+  return { static_resources: { listeners: [listener], clusters: [app] } };
+}
+
+async function verification({ keys }: Setting, algorithm: Algorithm) {
+  const key = createPublicKey(await readFile(keys[algorithm].publicFile));
+  const kid = await calculateJwkThumbprint(key);
+  const jwk = { ...key.export({ format: "jwk" }), kid, alg: algorithm };
+  const provider = {
+    issuer: ISSUER,
+    audiences: [AUDIENCE],
+    local_jwks: { inline_string: JSON.stringify({ keys: [jwk] }) },
+    payload_in_metadata: "claims",
+    // It allows 60 s by default; Sallyport allows none.
+    clock_skew_seconds: 1,
+    jwt_cache_config: { jwt_cache_size: CACHED_TOKENS },
+  };
+  return {
+    name: "envoy.filters.http.jwt_authn",
+    typed_config: {
+      "@type": `${EXTENSIONS}.filters.http.jwt_authn.v3.JwtAuthentication`,
+      providers: { bench: provider },
+      rules: [{ match: { prefix: "/" }, requires: { provider_name: "bench" } }],
+    },
+  };
+}
+
+function groupRule() {
+  const group = { list_match: { one_of: { string_match: { exact: GROUP } } } };
+  const metadata = {
+    filter: "envoy.filters.http.jwt_authn",
+    path: [{ key: "claims" }, { key: "groups" }],
+    value: group,
+  };
+  return {
+    name: "envoy.filters.http.rbac",
+    typed_config: {
+      "@type": `${EXTENSIONS}.filters.http.rbac.v3.RBAC`,
+      rules: {
+        action: "ALLOW",
+        policies: { group: { permissions: [{ any: true }], principals: [{ metadata }] } },
+      },
+    },
+  };
+}
