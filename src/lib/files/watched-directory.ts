@@ -1,8 +1,9 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { PeriodicLook } from "./periodic-look.ts";
 
-/** Interval between checks without events, in milliseconds. */
-const CHECK_INTERVAL_MS = 5_000;
+/** Interval between looks without events, in milliseconds. */
+const LOOK_INTERVAL_MS = 5_000;
 /** Delay of a check after an event, in milliseconds, so that one check serves several events. */
 const SETTLE_MS = 50;
 
@@ -10,15 +11,22 @@ const SETTLE_MS = 50;
 const SWAPPED = "..data";
 
 /**
- * Calls `check` at once, shortly after each event in a directory, and every five seconds, since not every file system
- * reports events. Calls never overlap. The directory itself may be replaced, or be reached through a link that
+ * Calls `check` at once, and shortly after each event in a directory. Since not every file system reports events, it also
+ * calls it every five seconds; where `file` is given, only if that or the directory is another one or has another time or
+ * size, and every 30 seconds. Calls never overlap. The directory itself may be replaced, or be reached through a link that
  * Kubernetes replaces (`..data`): its ancestors are watched for that, and each check watches the directory anew. Does
  * not keep the process alive.
  *
  * @param check must not reject.
+ * @param file the only one that `check` reads.
  */
-export function watchDirectory(directory: string, check: () => Promise<void>): { close(): void } {
+export function watchDirectory(
+  directory: string,
+  check: () => Promise<void>,
+  file?: string,
+): { close(): void } {
   let closed = false;
+  const looks = file === undefined ? undefined : new PeriodicLook(directory, file);
   let checking = Promise.resolve();
   let settling: NodeJS.Timeout | undefined;
   let inside: FSWatcher | undefined;
@@ -28,10 +36,12 @@ export function watchDirectory(directory: string, check: () => Promise<void>): {
     const before = inside;
     inside = watched(directory, scheduleCheck);
     before?.close();
+    await looks?.begin();
     await check();
   }
 
   function scheduleCheck(): void {
+    if (closed) return;
     settling ??= setTimeout(() => {
       settling = undefined;
       checking = checking.then(rewatchAndCheck);
@@ -44,7 +54,8 @@ export function watchDirectory(directory: string, check: () => Promise<void>): {
       if (name === null || name === SWAPPED || (index === 0 && name === own)) scheduleCheck();
     }),
   );
-  const timer = setInterval(scheduleCheck, CHECK_INTERVAL_MS).unref();
+  const look = (): void => (looks === undefined ? scheduleCheck() : looks.look(scheduleCheck));
+  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
   scheduleCheck();
   return {
     close() {

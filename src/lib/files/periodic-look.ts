@@ -1,0 +1,45 @@
+import { stat } from "node:fs/promises";
+
+/** Every so many looks something has changed in any case: a network file system may tell old times. */
+const LOOKS_PER_CHANGE = 6;
+
+/** Looks at files without reading them: whether one is another one, or has another time or size. */
+export class PeriodicLook {
+  readonly #paths: readonly string[];
+  #stamp = "";
+  #looks = 0;
+  #looking: Promise<void> | undefined;
+
+  constructor(...paths: readonly string[]) {
+    this.#paths = paths;
+  }
+
+  /** To be called before they are read: what changes meanwhile is seen by the next look. Never rejects. */
+  async begin(): Promise<void> {
+    this.#stamp = await stampOf(this.#paths);
+  }
+
+  /** Calls `changed` if they have changed, and every so often. Does nothing while the file system does not answer. */
+  look(changed: () => void): void {
+    this.#looking ??= this.#look(changed).finally(() => (this.#looking = undefined));
+  }
+
+  async #look(changed: () => void): Promise<void> {
+    this.#looks += 1;
+    const isDue = this.#looks % LOOKS_PER_CHANGE === 0;
+    if (isDue || (await stampOf(this.#paths)) !== this.#stamp) changed();
+  }
+}
+
+/** Tells files, behind links, from others and from earlier ones. */
+async function stampOf(paths: readonly string[]): Promise<string> {
+  const stamps = await Promise.all(
+    paths.map((path) =>
+      stat(path, { bigint: true }).then(
+        ({ dev, ino, size, mtimeNs, ctimeNs }) => [dev, ino, size, mtimeNs, ctimeNs].join(" "),
+        () => "",
+      ),
+    ),
+  );
+  return stamps.join("\n");
+}
