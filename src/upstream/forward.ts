@@ -10,6 +10,7 @@ import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../core/tracing.ts";
 import type { Transfer } from "../core/request/transfer.ts";
 import type { Clock } from "../lib/clock.ts";
+import { withinDeadline } from "./grpc/deadline.ts";
 import { Exchange } from "./http/exchange.ts";
 import type { IdentityHeaderNames } from "./headers/identity-headers.ts";
 import { createOutgoingHeaders } from "./headers/outgoing-headers.ts";
@@ -75,7 +76,9 @@ class PoolForwarder implements Forwarder {
     transfer: Transfer,
   ): Promise<void> {
     const upstream = this.#upstreamOf(permit, transfer);
-    return new Exchange(this.#settings, { permit, upstream, request, response, transfer }).start();
+    const permitted = { permit, upstream, request, response, transfer };
+    const forwarded = new Exchange(this.#settings, permitted).start();
+    return upstream.speaksHttp2 ? withinDeadline(forwarded, permitted, this.#settings) : forwarded;
   }
 
   async upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number> {

@@ -1,6 +1,8 @@
 /** A complete response of Sallyport's own. */
 export interface Answer {
   readonly status: number;
+  /** The status in log and metrics, where the client reads it elsewhere. */
+  readonly logged?: number;
   /** Names and values, alternating. */
   readonly headers: readonly string[];
   readonly body: string;

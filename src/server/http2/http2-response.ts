@@ -132,7 +132,7 @@ export class Http2Response
 
   write(chunk: Buffer, taken?: () => void): boolean {
     this.flushHeaders();
-    if (this.#bodiless || this.destroyed) return true;
+    if (this.#bodiless || this.destroyed || this.writableEnded) return true;
     return this.#stream.write(chunk, taken);
   }
 

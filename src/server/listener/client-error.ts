@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
+import { forGrpc } from "../request/grpc-answer.ts";
 import { errorAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import { requestIdOf } from "../request/intake.ts";
@@ -72,9 +73,11 @@ function afterPendingResponses(socket: Duplex, next: () => void): void {
 /** Responds to the current request in place of its handler. */
 export function interrupt(error: GateError, response: TrackedOutgoing, realm: string): void {
   const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
-  const answer = errorAnswer(error, response.id, requestId, realm);
+  const refusal = errorAnswer(error, response.id, requestId, realm);
+  const answer = forGrpc(refusal, error, response.req);
   response.interruption ??= error.reason ?? error.code;
   response.whole = true;
   response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
   response.end(answer.body);
+  if (answer.logged !== undefined) response.statusCode = answer.logged;
 }

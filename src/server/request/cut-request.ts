@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
-import { type ErrorCode, GateError } from "../../core/request/errors.ts";
+import { type ErrorCode, errorRow, GateError } from "../../core/request/errors.ts";
+import { endGrpcCall } from "../../core/request/grpc.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { interrupt } from "../listener/client-error.ts";
@@ -37,7 +38,14 @@ export function refuseUnderWay(
   // The answer is complete, or about to be.
   if (!response.isCurrent || response.whole || response.transfer?.arrived === true) return false;
   response.blame(reason);
+  const refusal = typeof error === "string" ? new GateError(error) : error;
+  if (
+    response.headersSent &&
+    endGrpcCall(response, errorRow(refusal.code).status, refusal.message)
+  ) {
+    return true;
+  }
   if (response.headersSent || !response.req.socket.writable) response.abort();
-  else interrupt(typeof error === "string" ? new GateError(error) : error, response, realm);
+  else interrupt(refusal, response, realm);
   return true;
 }

@@ -14,6 +14,7 @@ import { isRefusalReason } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import { andThen } from "../../lib/async/and-then.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { forGrpc } from "./grpc-answer.ts";
 import { errorAnswer, send, tellRate } from "./write-answer.ts";
 import { decide } from "./decide.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
@@ -188,7 +189,8 @@ export class Pipeline {
       return;
     }
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
-    const answer = errorAnswer(error, id, context.requestId, realm());
+    const refusal = errorAnswer(error, id, context.requestId, realm());
+    const answer = forGrpc(refusal, error, incoming);
     transfer.bytesOut = send(withRouteHeaders(answer, context.decision), incoming, response);
   }
 

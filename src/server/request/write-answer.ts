@@ -82,6 +82,7 @@ export function send(answer: Answer, request: IncomingRequest, response: Tracked
   response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
   const body = request.method === "HEAD" ? "" : answer.body;
   response.end(body);
+  if (answer.logged !== undefined) response.statusCode = answer.logged;
   discardUnreadBody(request);
   return Buffer.byteLength(body);
 }

@@ -12,6 +12,7 @@ import type { ExchangeState } from "./exchange-state.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
 import { Attempts, Repeated } from "./repetition.ts";
 import { ClientGone } from "./request-body.ts";
+import { breakOff } from "../grpc/break-off.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
 
@@ -176,7 +177,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
     if (response.headersSent) {
       const reason = failureReason(error);
       this.#end(reason);
-      if (reason !== "aborted") response.destroy();
+      if (reason !== "aborted") breakOff(response, failureOf(error));
       return;
     }
     const failure = failureOf(error);

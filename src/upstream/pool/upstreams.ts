@@ -82,6 +82,11 @@ export class Upstream {
     );
   }
 
+  /** Whether requests may reach its targets by HTTP/2. */
+  get speaksHttp2(): boolean {
+    return (this.options.protocol ?? "http1") !== "http1";
+  }
+
   /** What is known of the targets; undefined for a single one, which is always used. */
   get states(): TargetStates | undefined {
     return this.#group.states;

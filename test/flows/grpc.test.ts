@@ -1,0 +1,199 @@
+/** gRPC through Sallyport, with its own library on both ends. */
+import { status } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { endOf, type GrpcBackend, grpcClient, startGrpcBackend } from "../support/grpc.ts";
+import { connectHttp2 } from "../support/http2-client.ts";
+import { closedPort } from "../support/dead-ends.ts";
+import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+
+const ROUTES = [
+  { name: "grpc", path: "/test.Echo/", upstream: "app" },
+  { name: "sales", path: "/sales.Only/", upstream: "app", require: { groups: { any: ["admin"] } } },
+  { name: "gone", path: "/gone.Service/", upstream: "gone" },
+];
+
+describe("calls", () => {
+  let backend: GrpcBackend;
+  let gate: Sallyport;
+  let client: ReturnType<typeof grpcClient>;
+  let token: string;
+
+  beforeAll(async () => {
+    backend = await startGrpcBackend();
+    gate = await startSallyport({
+      target: backend.url,
+      config: {
+        server: { http2: true },
+        routes: ROUTES,
+        upstreams: {
+          app: { protocol: "h2c" },
+          gone: { protocol: "h2c", targets: [`http://127.0.0.1:${await closedPort()}`] },
+        },
+      },
+    });
+    client = grpcClient(gate);
+    ({ token } = gate);
+  });
+  afterAll(async () => {
+    client.close();
+    await gate.close();
+    await backend[Symbol.asyncDispose]();
+  });
+
+  test("unary, with trailers and errors of the backend", async () => {
+    const { text, trailers } = await client.unary("hello", { token });
+    expect([text, trailers?.get("x-behind")]).toEqual(["hello", ["yes"]]);
+    expect(backend.calls.at(-1)?.get("x-auth-subject")).toEqual(["alice"]);
+    const { error } = await client.unary("fail", { token });
+    expect(error).toMatchObject({ code: status.FAILED_PRECONDITION, details: "not like this: ü" });
+  });
+
+  test("streams of the client, of the server, and of both", async () => {
+    const parts = Array.from({ length: 200 }, () => Buffer.alloc(10_000));
+    expect(await client.upload(parts, { token })).toBe("2000000");
+    let count = 0;
+    const download = client.download(5_000, { token }).on("data", () => (count += 1));
+    expect((await endOf(download)).code).toBe(status.OK);
+    expect(count).toBe(5_000);
+    const both = client.both({ token });
+    const seen: string[] = [];
+    both.on("data", (message: Buffer) => seen.push(String(message)));
+    for (let sent = 1; sent <= 3; sent += 1) {
+      both.write(Buffer.from(`ping ${sent}`));
+      await until(() => seen.length === sent, 5_000);
+    }
+    both.end();
+    expect(await endOf(both)).toMatchObject({ code: status.OK });
+    expect(seen).toEqual(["ping 1", "ping 2", "ping 3"]);
+  });
+
+  test("refusals are statuses of gRPC", async () => {
+    expect((await client.unary("x")).error).toMatchObject({
+      code: status.UNAUTHENTICATED,
+      details: "Full authentication is required to access this resource",
+    });
+    expect(await refusedWith(gate, token, "/sales.Only/Call")).toEqual([
+      200,
+      "7",
+      "application/grpc",
+    ]);
+    expect(await refusedWith(gate, token, "/gone.Service/Call")).toEqual([
+      200,
+      "14",
+      "application/grpc",
+    ]);
+    expect(await refusedWith(gate, undefined, "/test.Echo/Unary")).toEqual([
+      200,
+      "16",
+      "application/grpc",
+    ]);
+    // The log has the status of HTTP.
+    await until(
+      () =>
+        gate
+          .log()
+          .some(({ path, status: logged }) => path === "/sales.Only/Call" && logged === 403),
+      5_000,
+    );
+  });
+
+  test("the client's deadline ends a call", async () => {
+    const begun = performance.now();
+    const code = await refusedWith(
+      gate,
+      token,
+      "/test.Echo/Unary",
+      { "grpc-timeout": "200m" },
+      message("hang"),
+    );
+    expect(code).toEqual([200, "4", "application/grpc"]);
+    expect(performance.now() - begun).toBeGreaterThan(150);
+    await until(() => backend.cancelled() > 0, 5_000);
+  });
+
+  test("cancelling reaches the backend", async () => {
+    const before = backend.cancelled();
+    const both = client.both({ token });
+    const ended = endOf(both);
+    both.write(Buffer.from("one"));
+    await new Promise((resolve) => void both.once("data", resolve));
+    both.cancel();
+    expect((await ended).code).toBe(status.CANCELLED);
+    await until(() => backend.cancelled() > before, 5_000);
+  });
+});
+
+test("a backend that dies ends a stream with UNAVAILABLE", async () => {
+  await using backend = await startGrpcBackend();
+  await using gate = await startSallyport({
+    target: backend.url,
+    config: { server: { http2: true }, upstreams: { app: { protocol: "h2c" } } },
+  });
+  const client = grpcClient(gate);
+  const both = client.both({ token: gate.token });
+  const ended = endOf(both);
+  both.write(Buffer.from("one"));
+  await new Promise((resolve) => void both.once("data", resolve));
+  both.write(Buffer.from("die"));
+  expect((await ended).code).toBe(status.UNAVAILABLE);
+  client.close();
+});
+
+test("a stream ends with its token", async () => {
+  await using backend = await startGrpcBackend();
+  await using gate = await startSallyport({
+    target: backend.url,
+    config: {
+      server: { http2: true },
+      tokens: { lifetime: "2s" },
+      upstreams: { app: { protocol: "h2c" } },
+    },
+  });
+  const client = grpcClient(gate);
+  const token = await gate.login(ALICE.username, ALICE.password);
+  const both = client.both({ token });
+  const ended = endOf(both);
+  both.write(Buffer.from("one"));
+  await new Promise((resolve) => void both.once("data", resolve));
+  expect((await ended).code).toBe(status.UNAUTHENTICATED);
+  await until(() => backend.cancelled() > 0, 5_000);
+  client.close();
+});
+
+/** The head of what a bare client of HTTP/2 gets: status, `grpc-status`, media type. */
+async function refusedWith(
+  gate: Sallyport,
+  token: string | undefined,
+  path: string,
+  more: Record<string, string> = {},
+  body = message("x"),
+): Promise<unknown[]> {
+  await using client = await connectHttp2(gate);
+  const {
+    status: code,
+    headers,
+    trailers,
+  } = await client.ask(
+    {
+      ...{
+        ":method": "POST",
+        ":path": path,
+        "content-type": "application/grpc+proto",
+        te: "trailers",
+      },
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...more,
+    },
+    body,
+  );
+  expect(trailers).toEqual({});
+  return [code, headers["grpc-status"], String(headers["content-type"]).replace("+proto", "")];
+}
+
+/** A message of gRPC. */
+function message(text: string): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(text.length, 1);
+  return Buffer.concat([head, Buffer.from(text)]);
+}
