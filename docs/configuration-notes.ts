@@ -4,8 +4,10 @@
 
 /** By section: a fact that belongs to several keys, or is too long for a cell. */
 export const NOTES: Readonly<Record<string, string>> = {
-  server: `With \`server.http2: true\`, TLS clients may choose HTTP/2 (ALPN). Its requests go the same way as those of HTTP/1.1, and all limits
-hold for them; time limits for whole requests and slow readers do not yet, nor are there WebSockets over HTTP/2, so it is off by default.
+  server: `With \`server.http2: true\`, TLS clients may choose HTTP/2 (ALPN), and with \`tls: off\` clients may begin with it on the same
+port (prior knowledge). Its requests go the same way as those of HTTP/1.1: decisions, limits and time limits are the same, for each request where
+HTTP/1.1 has them for its connection. \`limits.streams\` bounds the requests at once on one connection. WebSockets over HTTP/2 (RFC 8441) are
+missing: browsers open them over HTTP/1.1 beside it. It is off by default until they are there.
 After a reload to \`false\`, open HTTP/2 connections close once their requests are answered.
 
 With \`server.proxyProtocol: accept\`, every connection from \`server.trustedProxies\` must begin with a header of the PROXY protocol,

@@ -15,7 +15,9 @@ export function protocols() {
     http2: z
       .boolean()
       .default(false)
-      .describe("Whether clients may speak HTTP/2 over TLS, as well as HTTP/1.1"),
+      .describe(
+        "Whether clients may speak HTTP/2 as well as HTTP/1.1; without TLS by prior knowledge",
+      ),
     proxyProtocol: z
       .enum(["off", "accept"])
       .default("off")

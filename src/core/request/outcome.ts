@@ -57,6 +57,7 @@ export const REFUSAL_REASONS = [
   "connections",
   "connections_per_address",
   "pipelined",
+  "http2_flood",
   "buffered_bytes",
   "tls_handshake",
   "plain_http",
@@ -98,7 +99,7 @@ export interface Outcome {
   readonly durationMs: number;
   /** From dispatch to the first byte of the backend's response, in milliseconds. */
   readonly upstreamMs: number | undefined;
-  /** `HTTP/1.1`, `HTTP/1.0` or `websocket`. */
+  /** `HTTP/1.1`, `HTTP/1.0`, `HTTP/2.0` or `websocket`. */
   readonly protocol: string;
   /** 32 hexadecimal digits; left out if tracing is off. */
   readonly traceId?: string;

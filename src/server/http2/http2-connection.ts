@@ -3,23 +3,39 @@ import type { Socket } from "node:net";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
+import type { Observer } from "../../core/observer.ts";
+import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import { headSize, readHttp2Head } from "./http2-head.ts";
 import { Http2Request } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
-import { type Http2Limits, settingsFor, startHttp2 } from "./http2-session.ts";
+import { type Http2Settings, settingsFor, startHttp2 } from "./http2-session.ts";
 
 export interface Http2ConnectionOptions {
-  readonly limits: () => Http2Limits;
+  readonly settings: () => Http2Settings;
   readonly pipeline: Pick<Pipeline, "handle" | "refuse">;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
+  readonly observer: Pick<Observer, "requestRefused">;
+  readonly realm: () => string;
 }
 
 /** The largest stream number: tells a client that the connection ends, but that what is on its way is served. */
 const LAST_STREAM = 2 ** 31 - 1;
+/** Error code of a connection that ends in order (RFC 9113 §7). */
 const NO_ERROR = 0;
+/** As nginx has it: bytes of frames to bytes of heads and bodies in them, and what a connection may have beyond that. */
+const FRAME_RATIO = 8;
+const FREE_BYTES = 1024 * 1024;
+/** How long a connection that is closed may take until the client has read everything, in milliseconds. */
+const CLOSING_MS = 1_000;
+/** What a stream counts besides its head and body, in bytes. With its exchange and its connection to a backend it takes 23 KB. */
+const STREAM_BYTES = 6 * 1024;
+/** Streams of a connection that are not counted: HTTP/1.1 would count neither. */
+const FREE_STREAMS = 1;
+
+function ignore(): void {}
 
 /** One HTTP/2 connection, and the responses under way on it. */
 export class Http2Connection implements BufferHolder {
@@ -27,39 +43,49 @@ export class Http2Connection implements BufferHolder {
   readonly responses = new Set<Http2Response>();
   readonly #session: ServerHttp2Session;
   readonly #options: Http2ConnectionOptions;
-  #leaving = false;
+  /** Whether the client has sent its settings, which come first. */
+  #begun = false;
+  #announced = false;
+  /** When there was a request last. */
+  #idleSince = performance.now();
+  /** Bytes of heads and bodies of requests that are over. */
+  #useful = 0;
 
   constructor(socket: Socket, options: Http2ConnectionOptions) {
-    const { limits, reading } = options;
+    const { settings, reading } = options;
     this.socket = socket;
     this.#options = options;
-    const session = startHttp2(socket, limits());
+    const session = startHttp2(socket, settings().limits);
     this.#session = session;
-    // Broken frames, or a broken connection: Node has ended it.
-    session.on("error", () => socket.destroy());
+    // Broken frames, or a broken connection: Node tells the client why, and closes it.
+    session.on("error", ignore);
     session.on("stream", (stream, _headers, _flags, raw: string[]) => this.#onStream(stream, raw));
-    const charge = (): void => reading.charge(socket);
-    session.on("ping", charge).on("remoteSettings", charge);
+    session.on("ping", () => reading.charge(socket));
+    session.on("remoteSettings", () => {
+      this.#begun = true;
+      reading.charge(socket);
+    });
   }
 
   /** What is buffered for the requests, in bytes. */
   get bufferedBytes(): number {
     let bytes = 0;
-    for (const { req, writableLength, transfer } of this.responses) {
+    for (const { req, writableLength, transfer, headBytes } of this.responses) {
       bytes += req.readableLength + writableLength + (transfer?.holder?.bufferedBytes ?? 0);
+      bytes += STREAM_BYTES + headBytes;
     }
-    return bytes;
+    return Math.max(0, bytes - FREE_STREAMS * STREAM_BYTES);
   }
 
-  /** Applies new limits. */
-  change(limits: Http2Limits): void {
-    if (!this.#session.closed) this.#session.settings(settingsFor(limits));
+  /** Applies the settings in force. */
+  change(): void {
+    if (!this.#session.closed) this.#session.settings(settingsFor(this.#options.settings().limits));
   }
 
   /** Tells the client to open another connection. What it sends until then is still served. */
   announceClose(): void {
-    if (this.#leaving || this.#session.closed) return;
-    this.#leaving = true;
+    if (this.#announced || this.#session.closed) return;
+    this.#announced = true;
     this.#session.goaway(NO_ERROR, LAST_STREAM);
   }
 
@@ -68,23 +94,71 @@ export class Http2Connection implements BufferHolder {
     if (!this.#session.closed) this.#session.close();
   }
 
+  /** Ends what takes longer than the time limits allow, and a connection whose frames carry hardly anything. */
+  look(): void {
+    const now = performance.now();
+    const { timeouts } = this.#options.settings();
+    for (const response of this.responses) this.#lookAt(response, now);
+    if (this.#isFlood()) {
+      this.#options.observer.requestRefused("http2_flood");
+      cut(this.socket, "http2_flood");
+      return;
+    }
+    if (this.responses.size > 0) {
+      this.#idleSince = now;
+      return;
+    }
+    const idle = now - this.#idleSince;
+    if (idle > (this.#begun ? timeouts.keepAlive : timeouts.header)) this.close();
+    if (this.#session.closed && idle > CLOSING_MS) this.socket.destroySoon();
+  }
+
+  #lookAt(response: Http2Response, now: number): void {
+    const { settings, observer, realm } = this.#options;
+    const { request, stall } = settings().timeouts;
+    if (!response.req.complete && now - response.started > request) {
+      if (refuseUnderWay(response, "request_timeout", realm())) {
+        observer.requestRefused("request_timeout");
+      }
+    } else if (response.stalledFor(now) > stall) {
+      observer.requestRefused("stalled");
+      response.blame("stalled");
+      response.abort();
+    }
+  }
+
+  /** Whether a client sends frames for their own sake: PING, SETTINGS, WINDOW_UPDATE, empty DATA. */
+  #isFlood(): boolean {
+    const frames = this.socket.bytesRead + this.socket.bytesWritten;
+    if (frames / FRAME_RATIO <= FREE_BYTES) return false;
+    let useful = this.#useful;
+    for (const response of this.responses) useful += response.usefulBytes;
+    return frames / FRAME_RATIO > useful + FREE_BYTES;
+  }
+
   #onStream(stream: ServerHttp2Stream, raw: readonly string[]): void {
     const { pipeline, reading } = this.#options;
     reading.charge(this.socket);
     // The client has reset it in the same read.
     if (stream.closed || stream.destroyed) return;
+    this.#begun = true;
     const head = readHttp2Head(raw);
+    const headBytes = headSize(raw);
     const request = new Http2Request(stream, this.socket, head, this.#options);
-    const response = new Http2Response(stream, request);
+    const response = new Http2Response(stream, request, headBytes);
     this.responses.add(response);
-    response.once("close", () => this.responses.delete(response));
-    const refusal = head.refusal ?? this.#refusalOf(head.method, raw);
+    response.once("close", () => {
+      this.responses.delete(response);
+      this.#useful += response.usefulBytes;
+      this.#idleSince = performance.now();
+    });
+    const refusal = head.refusal ?? this.#refusalOf(head.method, headBytes);
     if (refusal === undefined) void pipeline.handle(request, response);
     else pipeline.refuse(request, response, refusal);
   }
 
-  #refusalOf(method: string, raw: readonly string[]): GateError | undefined {
-    if (headSize(raw) > this.#options.limits().headerBytes) {
+  #refusalOf(method: string, headBytes: number): GateError | undefined {
+    if (headBytes > this.#options.settings().limits.headerBytes) {
       return new GateError("header_too_large");
     }
     if (method !== "CONNECT") return undefined;

@@ -1,24 +1,23 @@
 import type { Socket } from "node:net";
 import { trackMultiplexed } from "../request/current-responses.ts";
-import type { Http2Limits } from "./http2-session.ts";
 import { Http2Connection, type Http2ConnectionOptions } from "./http2-connection.ts";
+import type { Http2Settings } from "./http2-session.ts";
 
-/** What a reload may change. */
-interface Http2Settings {
-  readonly offered: boolean;
-  readonly limits: Http2Limits;
-}
+/** How often connections are looked at: this many times during the shortest time limit, within these bounds. */
+const LOOKS_PER_TIMEOUT = 10;
+const LOOK_EVERY_MS = { min: 10, max: 1_000 };
 
 /** The HTTP/2 connections of a listener. */
 export class Http2Connections {
   readonly #options: Http2ConnectionOptions;
   readonly #open = new Set<Http2Connection>();
-
   #settings: Http2Settings;
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: Omit<Http2ConnectionOptions, "limits"> & Pick<Http2Settings, "limits">) {
-    this.#settings = { offered: false, limits: options.limits };
-    this.#options = { ...options, limits: () => this.#settings.limits };
+  constructor(options: Omit<Http2ConnectionOptions, "settings"> & Omit<Http2Settings, "offered">) {
+    const { limits, timeouts } = options;
+    this.#settings = { offered: false, limits, timeouts };
+    this.#options = { ...options, settings: () => this.#settings };
   }
 
   /** Whether clients may choose HTTP/2. */
@@ -33,14 +32,18 @@ export class Http2Connections {
     this.#open.add(connection);
     trackMultiplexed(socket, connection.responses);
     this.#options.buffered.track(socket, connection);
-    socket.once("close", () => this.#open.delete(connection));
+    socket.once("close", () => {
+      this.#open.delete(connection);
+      if (this.#open.size === 0) this.#look();
+    });
+    if (this.#timer === undefined) this.#look();
   }
 
   /** Applies new limits to open connections, or closes them if there is to be no HTTP/2. */
   change(settings: Http2Settings): void {
     this.#settings = settings;
     if (!settings.offered) this.close();
-    for (const connection of this.#open) connection.change(settings.limits);
+    for (const connection of this.#open) connection.change();
   }
 
   /** Tells all clients to open other connections. What they send until `close` is still served. */
@@ -51,5 +54,17 @@ export class Http2Connections {
   /** Closes each connection after the requests that are under way. */
   close(): void {
     for (const connection of this.#open) connection.close();
+  }
+
+  /** Ends what takes too long, now and for as long as a connection is open. */
+  #look(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#open.size === 0) return;
+    for (const connection of this.#open) connection.look();
+    const { header, request, keepAlive } = this.#settings.timeouts;
+    const wanted = Math.min(header, request, keepAlive) / LOOKS_PER_TIMEOUT;
+    const { min, max } = LOOK_EVERY_MS;
+    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(wanted, min), max)).unref();
   }
 }

@@ -25,6 +25,10 @@ export class Http2Response
   shouldKeepAlive = true;
   statusCode = 200;
   readonly req: Http2Request;
+  /** Monotonic, in milliseconds. */
+  readonly started = performance.now();
+  /** The size of the request's head, in bytes. */
+  readonly headBytes: number;
   readonly #stream: ServerHttp2Stream;
   #state: State = "open";
   /** Fields that were set one by one. */
@@ -37,8 +41,13 @@ export class Http2Response
   #trailers: [string, string][] = [];
   #finished = false;
 
-  constructor(stream: ServerHttp2Stream, request: Http2Request) {
+  /** The bytes that had passed when they were looked at last, and when they were others. */
+  #passed = 0;
+  #movedAt = this.started;
+
+  constructor(stream: ServerHttp2Stream, request: Http2Request, headBytes: number) {
     super();
+    this.headBytes = headBytes;
     this.#stream = stream;
     this.req = request;
     // Emitted besides `close`, which says the same.
@@ -82,6 +91,21 @@ export class Http2Response
 
   get isCurrent(): boolean {
     return this.#state !== "over";
+  }
+
+  /** The bytes of the head and the bodies that have passed. */
+  get usefulBytes(): number {
+    return this.headBytes + (this.transfer?.bytesIn ?? 0) + (this.transfer?.bytesOut ?? 0);
+  }
+
+  /** How long no byte has moved in either direction, in milliseconds, as far as this was looked at. @param now monotonic. */
+  stalledFor(now: number): number {
+    const passed = this.usefulBytes - this.writableLength;
+    if (passed !== this.#passed) {
+      this.#passed = passed;
+      this.#movedAt = now;
+    }
+    return now - this.#movedAt;
   }
 
   blame(reason: string): void {
@@ -175,6 +199,8 @@ export class Http2Response
     if (this.#state === "over") return;
     this.#state = "over";
     this.emit("close");
+    // Nobody reads on.
+    if (this.interruption !== undefined && !this.req.complete) this.req.abandon();
   }
 }
 

@@ -11,6 +11,26 @@ export interface Http2Limits {
   readonly streams: number;
 }
 
+/** What a reload may change. */
+export interface Http2Settings {
+  /** Whether clients may choose HTTP/2. */
+  readonly offered: boolean;
+  readonly limits: Http2Limits;
+  readonly timeouts: Http2Timeouts;
+}
+
+/** Time limits in milliseconds. */
+interface Http2Timeouts {
+  /** For the first frame of a connection. */
+  readonly header: number;
+  /** For a whole request, its body included. */
+  readonly request: number;
+  /** For a connection without requests. */
+  readonly keepAlive: number;
+  /** For a request without a byte in either direction. */
+  readonly stall: number;
+}
+
 /** Pseudo-header fields, and a cookie in many parts (RFC 9113 §8.2.3), beyond which nghttp2 resets the stream. */
 const MORE_FIELDS = 64;
 /** Frames that break the rules, empty DATA included, and refused streams, beyond which the connection ends. */

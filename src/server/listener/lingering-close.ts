@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
 /** How long a client may take to read the last response, in milliseconds. */
@@ -14,4 +15,9 @@ export function lingeringClose(socket: Duplex): void {
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   }
   socket.resume();
+}
+
+/** Node calls `destroySoon` after the last response; by default it closes at once. */
+export function useLingeringClose(socket: Socket): void {
+  socket.destroySoon = () => lingeringClose(socket);
 }

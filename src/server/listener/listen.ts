@@ -7,19 +7,21 @@ import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
-import { type Networks, unmapAddress } from "../../lib/http/networks.ts";
+import type { Networks } from "../../lib/http/networks.ts";
 import { type ClientTimeouts, setClientTimeouts } from "./client-timeouts.ts";
 import { responsesOn } from "../request/current-responses.ts";
 import type { ConnectionCounts, ConnectionLimits } from "./connection-counts.ts";
 import { limitConnections } from "./connection-limit.ts";
 import type { ConnectionLedger } from "./connection-ledger.ts";
 import { refuseUnderWay, type RequestUnderWay } from "../request/cut-request.ts";
-import { lingeringClose } from "./lingering-close.ts";
+import { useLingeringClose } from "./lingering-close.ts";
+import { clientOf } from "./reading/connection-client.ts";
 import type { FairReading } from "./reading/fair-reading.ts";
 import { attachHandlers } from "./server-events.ts";
 import { trackOpen } from "./open-sockets.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
 import { Http2Connections } from "../http2/http2-connections.ts";
+import { FirstBytes } from "../http2/prior-knowledge.ts";
 import { isHttp2 } from "../http2/protocols.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";
@@ -100,6 +102,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const http2 = new Http2Connections(options);
   const server = createHttpServer(options, () => http2.offered);
   const listener = new HttpListener(server, http2, options);
+  if (options.tls === undefined) listener.acceptPriorKnowledge();
   listener.change({ ...options, tls: undefined });
   limitConnections(server, {
     counts: options.counts,
@@ -135,6 +138,7 @@ class HttpListener implements Listener {
   readonly #http2: Http2Connections;
   readonly #options: ListenOptions;
   #sockets: ListeningSockets | undefined;
+  #firstBytes: FirstBytes | undefined;
   #connections: ReadonlySet<Socket> = new Set();
   /** The sockets that answers are written to: under TLS, those around the connections. */
   #open: ReadonlySet<Socket> = new Set();
@@ -167,6 +171,15 @@ class HttpListener implements Listener {
     });
   }
 
+  /** Lets clients of plain HTTP begin with HTTP/2. */
+  acceptPriorKnowledge(): void {
+    this.#firstBytes = new FirstBytes(this.#server, {
+      offered: () => this.#http2.offered,
+      headerMs: () => this.#options.timeouts.header,
+      accept: (socket) => this.#http2.accept(socket),
+    });
+  }
+
   async open(): Promise<void> {
     const { host, port, shared, log } = this.#options;
     this.#sockets = await listenOn(
@@ -179,7 +192,7 @@ class HttpListener implements Listener {
 
   change({ tls, http2, limits, timeouts }: ListenChanges): void {
     const server = this.#server;
-    this.#http2.change({ offered: http2, limits });
+    this.#http2.change({ offered: http2, limits, timeouts });
     if (tls !== undefined && server instanceof SecureServer) renewContext(server, tls);
     this.connectionLimits = { total: limits.connections, perClient: limits.connectionsPerAddress };
     setClientTimeouts(server, timeouts);
@@ -199,6 +212,7 @@ class HttpListener implements Listener {
 
   closeIdle(): void {
     this.#server.closeIdleConnections();
+    this.#firstBytes?.closeWaiting();
     this.#http2.close();
   }
 
@@ -230,18 +244,4 @@ class HttpListener implements Listener {
     // Node's own `closeAllConnections` leaves out WebSockets, and connections whose TLS handshake is not over.
     for (const socket of this.#connections) socket.destroy();
   }
-}
-
-/**
- * Returns the client of a connection: the network of the peer. Behind a trusted proxy, each connection is a client of
- * its own.
- */
-function clientOf({ remoteAddress = "", remotePort }: Socket, trustedProxies: Networks): string {
-  const peer = unmapAddress(remoteAddress);
-  return trustedProxies.has(peer) ? `${peer} ${remotePort}` : clientNetwork(peer);
-}
-
-/** Node calls `destroySoon` after the last response; by default it closes at once. */
-function useLingeringClose(socket: Socket): void {
-  socket.destroySoon = () => lingeringClose(socket);
 }

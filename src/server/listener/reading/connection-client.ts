@@ -1,0 +1,15 @@
+import type { Socket } from "node:net";
+import { clientNetwork } from "../../../lib/http/client-network.ts";
+import { type Networks, unmapAddress } from "../../../lib/http/networks.ts";
+
+/**
+ * Returns the client of a connection: the network of the peer. Behind a trusted proxy, each connection is a client of
+ * its own.
+ */
+export function clientOf(
+  { remoteAddress = "", remotePort }: Socket,
+  trustedProxies: Networks,
+): string {
+  const peer = unmapAddress(remoteAddress);
+  return trustedProxies.has(peer) ? `${peer} ${remotePort}` : clientNetwork(peer);
+}
