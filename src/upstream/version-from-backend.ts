@@ -1,8 +1,10 @@
+import type { Dispatcher } from "undici";
 import { GateError } from "../core/request/errors.ts";
 import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
+import { askOnce } from "./http2/ask.ts";
 import { originOf, type TargetOrigin } from "./pool/target-origin.ts";
 import type { UpstreamOptions } from "./pool/upstreams.ts";
 
@@ -28,26 +30,22 @@ export function openBackendVersion(
   options: BackendVersionOptions,
 ): VersionSource & { close(): Promise<void> } {
   const { upstream, path, field, clock } = options;
-  const { tls, timeouts } = upstream;
+  const { tls, timeouts, protocol = "http1" } = upstream;
   const origin = originOf(upstream.targets[0] ?? "", tls);
   let opening: ReturnType<typeof openPool> | undefined;
   const flights = new SingleFlight<string>();
   let cached = { version: "", until: Number.NEGATIVE_INFINITY };
 
+  async function textOf(limit: AbortSignal): Promise<string | undefined> {
+    if (protocol !== "http1") return textByHttp2(origin, path, timeouts.connect, limit);
+    opening ??= openPool(origin, timeouts.connect);
+    return textByHttp1(origin, path, await opening, limit);
+  }
+
   async function query(): Promise<string> {
     const until = clock.monotonic() + CACHE_MS;
-    const { protocol, hostname, port } = origin;
-    const host = hostname.includes(":") ? `[${hostname}]` : hostname;
-    // Imported on demand: nothing else needs the index of undici, which loads much more than this.
-    const { request } = await import("undici");
-    opening ??= openPool(origin, timeouts.connect);
-    const answer = await request(`${protocol}//${host}:${port}${path}`, {
-      dispatcher: await opening,
-      headers: { accept: "application/json" },
-      signal: AbortSignal.timeout(timeouts.response),
-    });
-    const text = await limitedText(answer.body);
-    const value: unknown = answer.statusCode === 200 ? parseStrictJson(text) : undefined;
+    const text = await textOf(AbortSignal.timeout(timeouts.response));
+    const value: unknown = text === undefined ? undefined : parseStrictJson(text);
     const version = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;
     if (typeof version !== "string" || !VERSION_FORM.test(version)) throw malformed();
     cached = { version, until };
@@ -71,6 +69,39 @@ export function openBackendVersion(
       await (await opening)?.destroy();
     },
   };
+}
+
+/** @returns undefined for another status than 200. */
+async function textByHttp1(
+  { protocol, hostname, port }: TargetOrigin,
+  path: string,
+  dispatcher: Dispatcher,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const host = hostname.includes(":") ? `[${hostname}]` : hostname;
+  // Imported on demand: nothing else needs the index of undici, which loads much more than this.
+  const { request } = await import("undici");
+  const answer = await request(`${protocol}//${host}:${port}${path}`, {
+    dispatcher,
+    headers: { accept: "application/json" },
+    signal,
+  });
+  const text = await limitedText(answer.body);
+  return answer.statusCode === 200 ? text : undefined;
+}
+
+/** @returns undefined for another status than 200. */
+async function textByHttp2(
+  origin: TargetOrigin,
+  path: string,
+  connectMs: number,
+  limit: AbortSignal,
+): Promise<string | undefined> {
+  const headers = ["Host", origin.authority, "Accept", "application/json"];
+  const question = { method: "GET", path, headers } as const;
+  const answer = await askOnce(origin, connectMs, question, limit, MAX_BYTES + 1);
+  if (answer.body.length > MAX_BYTES) throw malformed();
+  return answer.status === 200 ? answer.body.toString("utf8") : undefined;
 }
 
 async function openPool(origin: TargetOrigin, connectMs: number) {

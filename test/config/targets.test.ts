@@ -49,3 +49,14 @@ test.each([
     expect.stringContaining(`upstreams.app.targets[0] ${message}`),
   ]);
 });
+
+test.each([
+  ["kind: grpc, path: /", "protocol: h2c", "upstreams.app.health.path needs kind: http"],
+  ["kind: grpc", "connections: 1", "upstreams.app.health.kind must not be grpc without protocol"],
+  ["path: /, service: a.B", "protocol: h2c", "upstreams.app.health.service needs kind: grpc"],
+  ["interval: 1s", "protocol: h2c", "upstreams.app.health needs path"],
+  ["kind: grpc, service: a b", "protocol: h2c", "upstreams.app.health.service must be the name"],
+])("a health check of %s with %s is refused", async (health, other, message) => {
+  const problems = await problemsOf(app(`health: { ${health} }, ${other}`));
+  expect(problems.map((problem) => problem.message)).toEqual([expect.stringContaining(message)]);
+});

@@ -140,6 +140,40 @@ test("a backend that dies ends a stream with UNAVAILABLE", async () => {
   client.close();
 });
 
+test("targets are asked by grpc.health.v1", async () => {
+  await using one = await startGrpcBackend();
+  await using two = await startGrpcBackend();
+  one.health.status = 2;
+  await using gate = await startSallyport({
+    target: one.url,
+    config: {
+      server: { http2: true },
+      upstreams: {
+        app: {
+          protocol: "h2c",
+          targets: [one.url, two.url],
+          health: { kind: "grpc", service: "a.B", interval: "100ms", unhealthy: 1, healthy: 1 },
+        },
+      },
+    },
+  });
+  const logged = (msg: string) => gate.log().find((line) => line["msg"] === msg);
+  await until(() => logged("a target is left out") !== undefined, 5_000);
+  expect(logged("a target is left out")).toMatchObject({
+    target: one.url,
+    why: "health check: not serving",
+  });
+  expect(one.health.asked[0]).toBe("\n\u0003a.B");
+  const client = grpcClient(gate);
+  for (let asked = 0; asked < 4; asked += 1) {
+    expect((await client.unary("x", { token: gate.token })).text).toBe("x");
+  }
+  expect([one.calls.length, two.calls.length]).toEqual([0, 4]);
+  one.health.status = 1;
+  await until(() => logged("a target is used again") !== undefined, 5_000);
+  client.close();
+});
+
 test("a stream ends with its token", async () => {
   await using backend = await startGrpcBackend();
   await using gate = await startSallyport({

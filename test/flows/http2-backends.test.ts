@@ -168,3 +168,42 @@ test("a client that leaves cancels its stream alone", async () => {
   expect((await stays).status).toBe(204);
   expect(backend.sessions).toHaveLength(1);
 });
+
+test("health checks, probes and the version are asked by HTTP/2", async () => {
+  let healthy = false;
+  await using backend = await startHttp2Backend(({ stream, path }) => {
+    stream.respond({ ":status": path !== "/healthz" || healthy ? 200 : 503 });
+    stream.end(path === "/version" ? '{"version":"1.2.3"}' : `at ${path}`);
+  });
+  await using other = await startHttp2Backend();
+  await using gate = await inFrontOf(
+    backend.url,
+    {
+      targets: [backend.url, other.url],
+      health: { path: "/healthz", interval: "100ms", unhealthy: 1, healthy: 1 },
+    },
+    {
+      config: {
+        admin: { probes: [{ path: "/probe", upstream: "app", target: "/deep" }] },
+        version: { upstream: "app", path: "/version", field: "version" },
+      },
+    },
+  );
+  const logged = (msg: string) => gate.log().find((line) => line["msg"] === msg);
+  await until(() => logged("a target is left out") !== undefined, 5_000);
+  expect(logged("a target is left out")).toMatchObject({
+    target: backend.url,
+    why: "health check: 503",
+  });
+  healthy = true;
+  await until(() => logged("a target is used again") !== undefined, 5_000);
+  const admin = { port: gate.adminPort };
+  expect(await ask(admin, "/probe")).toMatchObject({ status: 200, body: "at /deep" });
+  const version = await ask(gate, "/api/v1/version", { token: gate.token });
+  expect(JSON.parse(version.body)).toMatchObject({ version: "1.2.3" });
+  const { targets } = JSON.parse((await ask(admin, "/-/upstreams")).body);
+  expect(targets).toEqual([
+    expect.objectContaining({ target: backend.url, protocol: "h2c", state: "available" }),
+    expect.objectContaining({ target: other.url, protocol: "h2c" }),
+  ]);
+});

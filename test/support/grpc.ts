@@ -16,6 +16,10 @@ const call = (name: string, requestStream: boolean, responseStream: boolean) => 
   ...bytes,
 });
 
+const CHECK = {
+  check: { ...call("Check", false, false), path: "/grpc.health.v1.Health/Check" },
+};
+
 const SERVICE = {
   unary: call("Unary", false, false),
   client: call("Client", true, false),
@@ -31,6 +35,8 @@ export interface GrpcBackend extends AsyncDisposable {
   readonly url: string;
   /** The metadata of each call. */
   readonly calls: readonly grpc.Metadata[];
+  /** What it says when it is asked by grpc.health.v1: 1 is SERVING. */
+  readonly health: { status: number; readonly asked: string[] };
   /** Calls that their clients have cancelled. */
   readonly cancelled: () => number;
 }
@@ -77,6 +83,13 @@ export async function startGrpcBackend(): Promise<GrpcBackend> {
     };
     go();
   };
+  const health: GrpcBackend["health"] = { status: 1, asked: [] };
+  server.addService(CHECK, {
+    check: ((asked, done) => {
+      health.asked.push(asked.request.toString("latin1"));
+      done(null, Buffer.from([8, health.status]));
+    }) satisfies Unary,
+  });
   server.addService(SERVICE, {
     unary,
     both,
@@ -95,6 +108,7 @@ export async function startGrpcBackend(): Promise<GrpcBackend> {
   return {
     url: `http://127.0.0.1:${port}`,
     calls,
+    health,
     cancelled: () => cancelled,
     async [Symbol.asyncDispose]() {
       server.forceShutdown();

@@ -6,15 +6,40 @@ export function protocolProblems(upstreams: unknown): PathProblem[] {
   return Object.entries(mappingAt(upstreams)).flatMap(([name, written]) => {
     const { protocol, targets } = mappingAt(written);
     const problem = problemOf(textAt(protocol));
-    if (problem === undefined) return [];
-    return listAt(targets).flatMap((target, index) => {
+    const ofHealth = healthProblems(written, name);
+    if (problem === undefined) return ofHealth;
+    const ofTargets = listAt(targets).flatMap((target, index) => {
       const url = textAt(target) ?? textAt(mappingAt(target)["url"]);
       if (url === undefined || url.startsWith("https:") === problem.wantsTls) return [];
       const at = ["upstreams", name, "targets", index];
       const path = textAt(target) === undefined ? [...at, "url"] : at;
       return [{ path, message: problem.message }];
     });
+    return [...ofTargets, ...ofHealth];
   });
+}
+
+/** Reports keys of a health check that do not fit what is asked, or what the targets speak. */
+function healthProblems(upstream: unknown, name: string): PathProblem[] {
+  const { health, protocol } = mappingAt(upstream);
+  if (health === undefined) return [];
+  const check = mappingAt(health);
+  const path = ["upstreams", name, "health"];
+  const stray = (keys: readonly string[], message: string): PathProblem[] =>
+    keys
+      .filter((key) => Object.hasOwn(check, key))
+      .map((key) => ({ path: [...path, key], of: "key", message }));
+  if (check["kind"] !== "grpc") {
+    const missing = Object.hasOwn(check, "path")
+      ? []
+      : [{ path, of: "key" as const, message: "needs path" }];
+    return [...missing, ...stray(["service"], "needs kind: grpc")];
+  }
+  const needed =
+    protocol === "http2" || protocol === "h2c"
+      ? []
+      : [{ path: [...path, "kind"], message: "must not be grpc without protocol: http2 or h2c" }];
+  return [...needed, ...stray(["path", "status"], "needs kind: http")];
 }
 
 function problemOf(

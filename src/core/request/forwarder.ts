@@ -18,6 +18,8 @@ export interface UpstreamLoad {
 export interface TargetState {
   readonly upstream: string;
   readonly target: string;
+  /** As configured. */
+  readonly protocol: string;
   readonly state: "available" | "ejected" | "unhealthy";
   readonly weight: number;
   /** Requests in flight. */

@@ -1,18 +1,32 @@
+import { healthFault, healthQuestion } from "../grpc/health.ts";
 import { failureReason } from "../http/failures.ts";
-import { headOf } from "./probe.ts";
-import type { TargetOrigin } from "./target-origin.ts";
+import { ask } from "../http2/ask.ts";
+import { headOf, probeQuestion } from "./probe.ts";
+import type { Target } from "./target.ts";
 
 /** Times are in milliseconds. */
 export interface HealthOptions {
-  readonly path: string;
+  /** Default: `http`. */
+  readonly kind?: "http" | "grpc" | undefined;
+  /** Of `http`. */
+  readonly path?: string | undefined;
+  /** Of `grpc`: the name of the service; empty for the server as a whole. */
+  readonly service?: string | undefined;
   readonly interval: number;
   readonly timeout: number;
   /** Checks in a row that change the state. */
   readonly healthy: number;
   readonly unhealthy: number;
-  /** The statuses that count as healthy: ranges, both ends included. */
-  readonly status: readonly (readonly [from: number, to: number])[];
+  /** Of `http`: the statuses that count as healthy: ranges, both ends included. */
+  readonly status?: readonly (readonly [from: number, to: number])[] | undefined;
 }
+
+type CheckedTarget = Pick<Target, "origin" | "pool" | "speaksHttp2">;
+
+const USUAL = [[200, 399]] as const;
+
+/** The most bytes of an answer that are read. */
+const MAX_BYTES = 1024;
 
 /** Spreads the checks of several targets and replicas, as a part of the interval. */
 const JITTER = 0.1;
@@ -31,13 +45,13 @@ export class HealthCheck {
    * @param decided called when enough checks in a row agree.
    * @returns a function that ends the checks.
    */
-  start(origin: TargetOrigin, decided: (healthy: boolean, why: string) => void): () => void {
+  start(target: CheckedTarget, decided: (healthy: boolean, why: string) => void): () => void {
     const { interval, healthy, unhealthy } = this.#options;
     let row = 0;
     let stopped = false;
     let timer: NodeJS.Timeout | undefined;
     const round = async (): Promise<void> => {
-      const fault = await this.#faultOf(origin);
+      const fault = await this.#faultOf(target);
       if (stopped) return;
       const passed = fault === undefined;
       row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
@@ -54,17 +68,34 @@ export class HealthCheck {
   }
 
   /** What is wrong with a target; undefined if it is healthy. Never rejects. */
-  async #faultOf(origin: TargetOrigin): Promise<string | undefined> {
-    const { path, timeout, status } = this.#options;
+  async #faultOf(target: CheckedTarget): Promise<string | undefined> {
+    const { kind, timeout, service = "" } = this.#options;
     const limit = AbortSignal.timeout(timeout);
     try {
-      const answer = await headOf(origin, path, limit);
-      const { statusCode = 0 } = answer;
-      answer.destroy();
-      const expected = status.some(([from, to]) => statusCode >= from && statusCode <= to);
-      return expected ? undefined : `health check: ${statusCode}`;
+      if (kind !== "grpc") return await this.#faultByHttp(target, limit);
+      const question = healthQuestion(target.origin, service);
+      return healthFault(await ask(target.pool, question, limit, MAX_BYTES));
     } catch (error) {
       return `health check: ${limit.aborted ? "response_timeout" : failureReason(error)}`;
     }
   }
+
+  async #faultByHttp(target: CheckedTarget, limit: AbortSignal): Promise<string | undefined> {
+    const { path = "/", status = USUAL } = this.#options;
+    const statusCode = await statusOf(target, path, limit);
+    const expected = status.some(([from, to]) => statusCode >= from && statusCode <= to);
+    return expected ? undefined : `health check: ${statusCode}`;
+  }
+}
+
+/** Asks a target of HTTP/1.1 over a connection of its own, and one of HTTP/2 over those of its requests. */
+async function statusOf(
+  { origin, pool, speaksHttp2 }: CheckedTarget,
+  path: string,
+  limit: AbortSignal,
+): Promise<number> {
+  if (speaksHttp2) return (await ask(pool, probeQuestion(origin, path), limit, MAX_BYTES)).status;
+  const answer = await headOf(origin, path, limit);
+  answer.destroy();
+  return answer.statusCode ?? 0;
 }

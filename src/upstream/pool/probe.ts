@@ -5,6 +5,7 @@ import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { request as requestByHttp } from "../../lib/http/node-http.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { failureReason } from "../http/failures.ts";
+import { askOnce, type Question } from "../http2/ask.ts";
 import { originOf, type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 
@@ -36,9 +37,11 @@ export function probePage(
   limitMs = TIMEOUT_MS,
 ): AdminPage {
   const origin = originOf(upstream.targets[0] ?? "", upstream.tls);
+  const { protocol = "http1" } = upstream;
+  const asking = protocol === "http1" ? readHttp1 : readHttp2;
   const flights = new SingleFlight<AdminResponse>();
   const answer = (): Promise<AdminResponse> =>
-    flights.run(path, () => respondInTime(origin, target, limitMs));
+    flights.run(path, () => respondInTime(origin, target, limitMs, asking));
   return { path, method: "GET", audience: "everybody", answer };
 }
 
@@ -47,33 +50,61 @@ function respondInTime(
   origin: TargetOrigin,
   path: string,
   limitMs: number,
+  asking: Asking,
 ): Promise<AdminResponse> {
   const limit = AbortSignal.timeout(limitMs);
   const { promise, resolve } = Promise.withResolvers<AdminResponse>();
   // Runs before the request is aborted: a truncated response can look complete.
   limit.addEventListener("abort", () => resolve(failed(504, "response_timeout")), { once: true });
-  void query(origin, path, limit).then(resolve);
+  void query(origin, path, limit, asking).then(resolve);
   return promise;
 }
+
+/** Asks, and reads the beginning of the answer. */
+type Asking = (
+  origin: TargetOrigin,
+  path: string,
+  limit: AbortSignal,
+) => Promise<{ readonly status: number; readonly text: () => Promise<string> | string }>;
 
 async function query(
   origin: TargetOrigin,
   path: string,
   limit: AbortSignal,
+  asking: Asking,
 ): Promise<AdminResponse> {
   try {
-    const answer = await headOf(origin, path, limit);
-    const { statusCode = 0 } = answer;
+    const { status, text } = await asking(origin, path, limit);
     // Node's parser accepts any three digits; RFC 9110 §15 ends at 599.
-    if (statusCode < 200 || statusCode > 599) {
-      answer.destroy();
-      return failed(502, "invalid_response");
-    }
-    const status = BODILESS.includes(statusCode) ? 200 : statusCode;
-    return { status, type: PLAIN_TEXT, body: await beginningOf(answer) };
+    if (status < 200 || status > 599) return failed(502, "invalid_response");
+    const shown = BODILESS.includes(status) ? 200 : status;
+    return { status: shown, type: PLAIN_TEXT, body: await text() };
   } catch (error) {
     return failed(502, failureReason(error));
   }
+}
+
+async function readHttp1(...question: Parameters<Asking>): ReturnType<Asking> {
+  const answer = await headOf(...question);
+  const { statusCode: status = 0 } = answer;
+  if (status < 200 || status > 599) answer.destroy();
+  return { status, text: () => beginningOf(answer) };
+}
+
+async function readHttp2(
+  origin: TargetOrigin,
+  path: string,
+  limit: AbortSignal,
+): ReturnType<Asking> {
+  const question = probeQuestion(origin, path);
+  const { status, body } = await askOnce(origin, TIMEOUT_MS, question, limit, MAX_BYTES);
+  return { status, text: () => body.toString("utf8") };
+}
+
+/** The question to a backend of HTTP/2 that `headOf` asks others. */
+export function probeQuestion({ authority }: TargetOrigin, path: string): Question {
+  const headers = ["Host", authority, "User-Agent", "sallyport-probe", "Accept", "*/*"];
+  return { method: "GET", path, headers };
 }
 
 function failed(status: number, reason: UpstreamErrorReason): AdminResponse {

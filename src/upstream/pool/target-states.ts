@@ -119,7 +119,7 @@ export function startChecks(
   check: HealthCheck,
 ): () => void {
   const stops = targets.map((target) =>
-    check.start(target.origin, (healthy, why) => states.checked(target, healthy, why)),
+    check.start(target, (healthy, why) => states.checked(target, healthy, why)),
   );
   return () => {
     for (const stop of stops) stop();

@@ -217,9 +217,10 @@ export class Upstream {
   /** What is known of each target. */
   get targets(): TargetState[] {
     const upstream = this.name;
+    const { protocol = "http1" } = this.options;
     return this.#group.targets.map(({ address, weight, inFlight, healthy, ejected, failures }) => {
       const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
-      return { upstream, target: address, state, weight, inFlight, failures };
+      return { upstream, target: address, protocol, state, weight, inFlight, failures };
     });
   }
 

@@ -32,14 +32,10 @@ function percentage() {
   });
 }
 
-function health() {
-  return z.strictObject({
-    path: z
-      .string()
-      .regex(/^\/[!-~]*$/, "must be a path, and may have a query")
-      .describe("Path that is asked with GET"),
+function healthTimes() {
+  return {
     interval: duration({ min: 100 }).prefault("5s").describe("Time between two checks"),
-    timeout: duration().prefault("1s").describe("Time for the head of the answer"),
+    timeout: duration().prefault("1s").describe("Time for the answer"),
     healthy: z
       .int()
       .min(1)
@@ -52,7 +48,29 @@ function health() {
       .max(100)
       .default(3)
       .describe("Failed checks in a row after which a target is left out"),
-    status: statuses().prefault("200-399").describe("Statuses that are healthy"),
+  };
+}
+
+function health() {
+  return z.strictObject({
+    kind: z
+      .enum(["http", "grpc"])
+      .default("http")
+      .describe("What is asked: a path, or grpc.health.v1 of a service"),
+    path: z
+      .string()
+      .regex(/^\/[!-~]*$/, "must be a path, and may have a query")
+      .exactOptional()
+      .describe("With kind http: path that is asked with GET"),
+    status: statuses()
+      .exactOptional()
+      .describe("With kind http: statuses that are healthy; default: 200-399"),
+    service: z
+      .string()
+      .regex(/^[\w.-]{0,127}$/, "must be the name of a service, such as orders.v1.Orders")
+      .exactOptional()
+      .describe("With kind grpc: name of the service; default: the server as a whole"),
+    ...healthTimes(),
   });
 }
 

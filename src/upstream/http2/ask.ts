@@ -1,0 +1,128 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { AnswerHandler, ConnectionPool, RequestControl } from "../http/connection.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
+import { Http2Pool } from "./http2-pool.ts";
+
+/** A question of Sallyport's own to a backend. */
+export interface Question {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  /** Names and values, alternating; `Host` among them. */
+  readonly headers: string[];
+  readonly body?: Buffer;
+}
+
+export interface ShortAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly trailers: IncomingHttpHeaders;
+  /** The beginning of the body. */
+  readonly body: Buffer;
+}
+
+/**
+ * Asks over the connections of a pool.
+ *
+ * @param maxBytes of the body; the rest is not read.
+ * @throws the error of the connection, or an AbortError.
+ */
+export function ask(
+  pool: ConnectionPool,
+  question: Question,
+  limit: AbortSignal,
+  maxBytes: number,
+): Promise<ShortAnswer> {
+  const handler = new Reader(maxBytes);
+  limit.addEventListener(
+    "abort",
+    () => {
+      pool.withdraw?.(handler);
+      handler.end(new DOMException("too late", "AbortError"));
+    },
+    { once: true },
+  );
+  const { body = null } = question;
+  const request = { ...question, body, servername: "fixed.invalid", acceptsTrailers: true };
+  pool.dispatch(request, handler);
+  return handler.answer;
+}
+
+/** The same over a connection of its own. @param connectMs the time limit for it, in milliseconds. */
+export async function askOnce(
+  origin: TargetOrigin,
+  connectMs: number,
+  question: Question,
+  limit: AbortSignal,
+  maxBytes: number,
+): Promise<ShortAnswer> {
+  const pool = new Http2Pool(origin, connectMs);
+  try {
+    return await ask(pool, question, limit, maxBytes);
+  } finally {
+    void pool.close();
+  }
+}
+
+/** Reads an answer up to a size. */
+class Reader implements AnswerHandler {
+  readonly #maxBytes: number;
+  readonly #answer = Promise.withResolvers<ShortAnswer>();
+  readonly #parts: Buffer[] = [];
+  #bytes = 0;
+  #control: RequestControl | undefined;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get answer(): Promise<ShortAnswer> {
+    return this.#answer.promise;
+  }
+
+  /** Ends the question without an answer. */
+  end(error: Error): void {
+    this.#answer.reject(error);
+    this.#control?.abort(error);
+  }
+
+  onConnection(connection: { begin(): boolean }): void {
+    connection.begin();
+  }
+
+  onRequestStart(control: RequestControl): void {
+    this.#control = control;
+  }
+
+  onBodySent(): void {}
+  onRequestSent(): void {}
+  onResponseStarted(): void {}
+
+  onResponseStart(_control: RequestControl, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onResponseData(control: RequestControl, chunk: Buffer): void {
+    this.#parts.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes < this.#maxBytes) return;
+    this.#settle({});
+    control.abort(new Error("enough"));
+  }
+
+  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders): void {
+    this.#settle(trailers);
+  }
+
+  onResponseError(_control: RequestControl | null, error: Error): void {
+    this.#answer.reject(error);
+  }
+
+  #settle(trailers: IncomingHttpHeaders): void {
+    const body = Buffer.concat(this.#parts).subarray(0, this.#maxBytes);
+    this.#answer.resolve({ status: this.#status, headers: this.#headers, trailers, body });
+  }
+}
