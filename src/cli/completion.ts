@@ -13,15 +13,17 @@ export function createCompletion(
   helpOf: (name: string) => Promise<string>,
 ): Command {
   return {
-    help: `Usage: sallyport completion --shell SHELL
+    help: `Usage: sallyport completion SHELL
 
-Prints a completion script. For example, in ~/.bashrc: source <(sallyport completion --shell bash)
+Prints a completion script for bash, zsh or fish. For example, in ~/.bashrc: source <(sallyport completion bash)
 
-      --shell SHELL         bash, zsh or fish
+      --shell SHELL         the same
   -h, --help                this text`,
     async run(args, terminal) {
-      const { shell } = parseFlags(args, { shell: { type: "string" } });
-      if (shell === undefined) throw new UsageError("--shell is missing");
+      const [word = "", ...more] = args;
+      const isShell = word !== "" && !word.startsWith("-") && more.length === 0;
+      const shell = isShell ? word : parseFlags(args, { shell: { type: "string" } }).shell;
+      if (shell === undefined) throw new UsageError("say which shell: bash, zsh or fish");
       const kind = formatFrom(shell, ["bash", "zsh", "fish"], "--shell");
       const words = await Promise.all(
         commands.map(async (name) => [name, flagsIn(await helpOf(name))] as const),

@@ -69,12 +69,12 @@ export function accessProblem({ path, use }: Pick<NamedFile, "path" | "use">): s
   const directory = kind === "directory";
   try {
     const stats = statSync(path, { throwIfNoEntry: false });
-    if (stats === undefined) return `names a ${kind} that does not exist`;
-    if (directory && !stats.isDirectory()) return "does not name a directory";
-    if (!directory && !stats.isFile()) return "does not name a regular file";
+    if (stats === undefined) return `names a ${kind} that does not exist: ${path}`;
+    if (directory && !stats.isDirectory()) return `does not name a directory: ${path}`;
+    if (!directory && !stats.isFile()) return `does not name a regular file: ${path}`;
     accessSync(path, directory ? constants.R_OK | constants.X_OK : constants.R_OK);
     return undefined;
   } catch {
-    return `names a ${kind} that cannot be read: ${describePermissions(path)}`;
+    return `names a ${kind} that cannot be read: ${path} (${describePermissions(path)})`;
   }
 }

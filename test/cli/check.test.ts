@@ -237,5 +237,8 @@ it("--watch reports every change of the result", async () => {
   await writeFile(file, `${sound}\nnonsense: 1\n`);
   await says("is not a known key");
   await writeFile(file, sound);
-  await expect.poll(() => child.lines.filter((line) => line.includes("is valid")).length).toBe(2);
+  // It looks twice a second, and CI is busy.
+  await expect
+    .poll(() => child.lines.filter((line) => line.includes("is valid")).length, { timeout: 20_000 })
+    .toBe(2);
 });

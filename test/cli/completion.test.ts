@@ -4,7 +4,8 @@ import { expect, it } from "vitest";
 import { command } from "./command.ts";
 
 async function script(shell: string): Promise<string> {
-  const { code, out, err } = await command(["completion", "--shell", shell]);
+  const { code, out, err } = await command(["completion", shell]);
+  expect((await command(["completion", "--shell", shell])).out).toBe(out);
   expect({ code, err }).toEqual({ code: 0, err: "" });
   return out;
 }
@@ -30,7 +31,7 @@ it("zsh and fish get every command, with its options", async () => {
 });
 
 it("another shell is wrong usage", async () => {
-  const { code, err } = await command(["completion", "--shell", "csh"]);
+  const { code, err } = await command(["completion", "csh"]);
   expect(code).toBe(2);
   expect(err).toContain("--shell must be bash or zsh or fish, not csh");
 });

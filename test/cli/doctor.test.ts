@@ -82,7 +82,7 @@ describe("a sound deployment", () => {
     });
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out.match(/^.+(?=\n-+$)/gm)).toEqual(GROUPS);
-    expect(out).toContain(`√ app ${backend.url}: accepts connections\n`);
+    expect(out).toContain(`✓ app ${backend.url}: accepts connections\n`);
     const plain = await command(args, { LC_ALL: "C.UTF-8", NO_COLOR: "1" });
     expect(plain.out).toContain(`+ app ${backend.url}: accepts connections\n`);
     expect(plain.out).toMatch(/^[\u0020-\u007e\n]*$/);

@@ -187,7 +187,7 @@ describe("what would become of a request", () => {
 
   it("is marked by signs in UTF-8, and in ASCII elsewhere", async () => {
     const args = ["explain", ...shipped.flags, "--url", "/docs/"];
-    expect((await command(args, { LANG: "en_US.UTF-8" })).out).toMatch(/^√ /);
+    expect((await command(args, { LANG: "en_US.UTF-8" })).out).toMatch(/^✓ /);
     expect((await command(args, { LANG: "C" })).out).toMatch(/^\+ /);
     expect((await command(args, { LANG: "C.utf8", NO_COLOR: "1" })).out).toMatch(/^\+ /);
   });

@@ -193,10 +193,12 @@ it.skipIf(process.getuid?.() !== 0)(
     );
     expect(status).toBe(78);
     expect(stderr).toMatch(
-      /users\[0\]\.path names a file that cannot be read: mode 0640, owner 0:0; this process runs as 65532:65532/,
+      /users\[0\]\.path names a file that cannot be read: \/\S+\/users\.yaml \(mode 0640, owner 0:0; this process runs as 65532:65532\)/,
     );
     // The directory of keys is 0700.
-    expect(stderr).toMatch(/tokens\.keys names a directory that cannot be read: mode 0700/);
+    expect(stderr).toMatch(
+      /tokens\.keys names a directory that cannot be read: \/\S+\/keys \(mode 0700/,
+    );
     expect(await readFile(join(directory, "users.yaml"), "utf8")).toBe(USERS);
   },
 );

@@ -209,3 +209,28 @@ log:
     expect(JSON.stringify(problems)).not.toContain("hunter2");
   });
 });
+
+test.each([
+  [
+    "a target without a scheme",
+    'targets: ["127.0.0.1:3000"]',
+    "did you mean http://127.0.0.1:3000?",
+  ],
+  ["a target with a path", 'targets: ["http://h:1/api"]', "leave the path out"],
+  ["text for a list", "targets: http://h:1", "put it in brackets"],
+])("a hint for %s", async (_name, targets, hint) => {
+  const [problem] = await problemsOf(`server: { tls: off }\nupstreams: { app: { ${targets} } }\n`);
+  expect(problem?.hint).toContain(hint);
+});
+
+test("a target with a password is not repeated", async () => {
+  const problems = await problemsOf(
+    'server: { tls: off }\nupstreams: { app: { targets: ["http://u:hunter2@h:1/x"] } }\n',
+  );
+  expect(problems[0]?.hint).toBeUndefined();
+});
+
+test("a key that is there twice is told with both places", async () => {
+  const [problem] = await problemsOf(`${SMALLEST}server: {}\n`);
+  expect(problem).toMatchObject({ line: 3, message: "this key is there twice, first in line 1" });
+});

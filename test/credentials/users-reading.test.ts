@@ -57,7 +57,7 @@ describe("a large users file", () => {
       { file: "broken.yaml", line: 702, column: 8 },
       { line: 703, column: 3 },
       { line: 703, column: 12 },
-      { line: 704, column: 3, message: "this key is there twice" },
+      { line: 704, column: 3, message: "this key is there twice, first in line 2" },
     ]);
     expect(JSON.stringify(problems)).not.toContain("hunter2");
   });

@@ -42,7 +42,7 @@ export async function runUntilStopped(
         return;
       }
       stopping = true;
-      app.log.info("asked to stop", { signal });
+      app.log.info("asked to stop", { signal, again: "stops at once" });
       resolve();
     };
     for (const signal of signals) process.on(signal, onSignal);

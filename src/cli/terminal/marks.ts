@@ -8,7 +8,7 @@ export interface Marks {
   readonly skipped: string;
 }
 
-const SIGNS: Marks = { good: "√", bad: "×", warning: "‼", skipped: "-" };
+const SIGNS: Marks = { good: "✓", bad: "✗", warning: "!", skipped: "-" };
 const ASCII: Marks = { good: "+", bad: "x", warning: "!", skipped: "-" };
 
 /**

@@ -109,9 +109,8 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
       return [withSuggestion({ path, message: issue.message }, written, known)];
     }
     case "invalid_type": {
-      const isNumber = issue.expected === "string" && typeof valueAt(value, path) === "number";
-      const hint = isNumber && issue.message === "must be text" ? { hint: "put it in quotes" } : {};
-      return [{ path, message: issue.message, ...hint }];
+      const hint = typeHint(issue, valueAt(value, path));
+      return [{ path, message: issue.message, ...(hint === undefined ? {} : { hint }) }];
     }
     case "custom": {
       const hint: unknown = issue.params?.["hint"];
@@ -120,6 +119,13 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
     default:
       return [{ path, message: issue.message }];
   }
+}
+
+/** How to write a value of another type. */
+function typeHint({ expected, message }: { expected: string; message: string }, written: unknown) {
+  if (message === "must be text" && typeof written === "number") return "put it in quotes";
+  const isOne = typeof written === "string" || typeof written === "number";
+  return expected === "array" && isOne ? "put it in brackets: [ ]" : undefined;
 }
 
 /** Reports whether a missing key is already explained by a misspelt one beside it. */

@@ -74,7 +74,8 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
     const source = lines[Math.max(line, 1) - 1] ?? "";
     return { line: Math.max(line, 1), column: Math.max(col, 1), source: source.replace(/\r$/, "") };
   };
-  const faults = [...syntaxProblems(document), ...referenceProblems(document)];
+  const lineOf = (offset: number): number => positionAt(offset).line;
+  const faults = [...syntaxProblems(document), ...referenceProblems(document, lineOf)];
   const readable = faults.every((fault) => fault.readable);
   const { value, excess } = readable ? plainValue(document) : { value: undefined, excess: [] };
 
@@ -109,7 +110,10 @@ function syntaxProblems(document: Document.Parsed): LocatedProblem[] {
 }
 
 /** Finds aliases and keys that are not allowed, and removes such keys from the document. */
-function referenceProblems(document: Document.Parsed): LocatedProblem[] {
+function referenceProblems(
+  document: Document.Parsed,
+  lineOf: (offset: number) => number,
+): LocatedProblem[] {
   const faults: LocatedProblem[] = [];
   visit(document, {
     Alias(_key, alias, ancestors) {
@@ -123,18 +127,18 @@ function referenceProblems(document: Document.Parsed): LocatedProblem[] {
     },
     Map(_key, map) {
       // The first of duplicate keys counts, since positions refer to it.
-      const seen = new Set<unknown>();
+      const seen = new Map<unknown, number>();
       map.items = map.items.filter(({ key }) => {
         const name = isScalar(key) ? key.value : key;
+        const offset = startOf(key) ?? 0;
+        const first = seen.get(name);
+        if (first === undefined) seen.set(name, offset);
+        if (name !== "__proto__" && first === undefined) return true;
         const message =
-          name === "__proto__"
+          first === undefined
             ? "this key is not allowed"
-            : seen.has(name)
-              ? "this key is there twice"
-              : undefined;
-        seen.add(name);
-        if (message === undefined) return true;
-        faults.push({ offset: startOf(key) ?? 0, message, readable: true });
+            : `this key is there twice, first in line ${lineOf(first)}`;
+        faults.push({ offset, message, readable: true });
         return false;
       });
     },

@@ -121,8 +121,22 @@ function isTarget(target: string): boolean {
   return v6 === undefined ? host !== undefined && isHost(host.replaceAll("_", "-")) : isIPv6(v6);
 }
 
+/** Only what is an address beyond doubt: anything else may hold a secret, or is no target for another reason. */
+function targetHint(text: string): string | undefined {
+  if (/^[A-Za-z0-9.-]+:\d{1,5}$/.test(text)) return `did you mean http://${text}?`;
+  if (/^https?:\/\/[A-Za-z0-9.-]+(?::\d{1,5})?\/[^@]*$/.test(text)) {
+    return "leave the path out: rewrite.addPrefix of a route adds one";
+  }
+  return undefined;
+}
+
 function target() {
-  return z.string().refine(isTarget, TARGET);
+  return z.string().superRefine((text, context) => {
+    if (isTarget(text)) return;
+    const hint = targetHint(text);
+    const params = hint === undefined ? {} : { params: { hint } };
+    context.addIssue({ code: "custom", message: TARGET, ...params });
+  });
 }
 
 /** Separates addresses from weights, where there are any. */
