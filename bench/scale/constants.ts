@@ -5,6 +5,7 @@ import type { AttemptEnd } from "../../src/core/shared-state.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { NOOP_LOG } from "../../src/app/explanation/no-op.ts";
 import { SharedState } from "../../src/shared/shared-state.ts";
+import { stateServerAt } from "../../src/shared/state-server.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
 import { type RedisServer, startRedis } from "../../test/real/redis-server.ts";
 import { until } from "../../test/support/until.ts";
@@ -85,7 +86,13 @@ interface Replica {
 
 async function openReplica({ url }: RedisServer): Promise<Replica> {
   const state = new SharedState({
-    ...{ server: { url }, prefix: "sallyport:", timeout: 50, log: NOOP_LOG, clock: systemClock },
+    ...{
+      place: { server: stateServerAt(url) },
+      prefix: "sallyport:",
+      timeout: 50,
+      log: NOOP_LOG,
+      clock: systemClock,
+    },
     observer: { sharedStateAsked: () => undefined },
   });
   const replica = { state, heard: 0 };

@@ -21,7 +21,8 @@ export function clearTextWarnings({
       message: `users: the connection to the ${kind} store is clear text: who listens can read passwords or hashes`,
       hint: kind === "ldap" ? "use ldaps://, or startTls: true" : "use TLS",
     }));
-  if (shared === undefined || !shared.url.startsWith("redis:") || isHere(shared.url)) return found;
+  if (shared === undefined || !shared.url.startsWith("redis:")) return found;
+  if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
   const message = "shared: the connection is clear text: who listens can read its password";
   const hint = "use rediss://";
   return [...found, { about: "configuration", urgent: false, message, hint }];

@@ -18,7 +18,7 @@ import {
   upstreamsOf,
   usersFilesIn,
 } from "./from-files.ts";
-import { stateServerOf } from "./sharing.ts";
+import { statePlaceOf } from "./sharing.ts";
 
 /**
  * Takes a snapshot, and builds from its files what a start would build.
@@ -91,6 +91,6 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
       if (journal !== undefined && !same) checkJournal(journal);
     },
     () => upstreamsOf(written, files.text),
-    () => written.shared && stateServerOf(written.shared, files),
+    () => written.shared && statePlaceOf(written.shared, files),
   ];
 }

@@ -4,7 +4,12 @@ import type { SnapshotFiles } from "../config/snapshot-files.ts";
 import type { AttemptSharing, SharedLimits, ShareRevocations } from "../core/shared-state.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import { SharedState, type SharedStateOptions } from "../shared/shared-state.ts";
-import type { StateServer } from "../shared/state-connection.ts";
+import {
+  addressIn,
+  SENTINEL_PORT,
+  type StatePlace,
+  stateServerAt,
+} from "../shared/state-server.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import type { Logins } from "./gate/logins.ts";
 
@@ -28,7 +33,7 @@ export function openSharing(
   const state =
     shared &&
     new SharedState({
-      ...{ server: stateServerOf(shared, files), prefix: shared.prefix, timeout: shared.timeout },
+      ...{ place: statePlaceOf(shared, files), prefix: shared.prefix, timeout: shared.timeout },
       ...{ log, clock, observer },
     });
   const shares = new Set(shared?.share);
@@ -53,11 +58,16 @@ export function openSharing(
   };
 }
 
-/** The server that a configuration names. @throws ConfigError when its authorities cannot be read. */
-export function stateServerOf(
-  { url, password, caFile }: NonNullable<Configuration["shared"]>,
+/** The server that a configuration names, or who knows it. @throws ConfigError when its authorities cannot be read. */
+export function statePlaceOf(
+  { url, password, caFile, nodes, cluster, sentinel }: NonNullable<Configuration["shared"]>,
   files: Pick<SnapshotFiles, "text">,
-): StateServer {
+): StatePlace {
   const authorities = caFile === undefined ? undefined : readAuthorities(caFile, files.text);
-  return { url, password, authorities: authorities?.toString() };
+  const usualPort = sentinel === undefined ? undefined : SENTINEL_PORT;
+  return {
+    server: stateServerAt(url, { password, authorities }, usualPort),
+    nodes: nodes.flatMap((node) => addressIn(node) ?? []),
+    ...{ cluster, ...(sentinel && { sentinel }) },
+  };
 }

@@ -1,10 +1,7 @@
 import { GREET } from "./scripts.ts";
-import {
-  DEADLINE_MS,
-  StateConnection,
-  type StateServer,
-  StateUnavailable,
-} from "./state-connection.ts";
+import { locate } from "./locate.ts";
+import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connection.ts";
+import type { StatePlace } from "./state-server.ts";
 import { keysFor } from "./state-keys.ts";
 
 /** What the doctor finds out about a state server. */
@@ -13,6 +10,8 @@ export interface StateServerReport {
   readonly problem?: string;
   /** How long an answer takes, in milliseconds. */
   readonly answerMs?: number;
+  /** Where sentinels or a cluster said that it is. */
+  readonly address?: string;
   /** As the server names itself, and its version. */
   readonly version?: string;
   /** Which keys it deletes when its memory is full; `noeviction` for none. */
@@ -21,14 +20,16 @@ export interface StateServerReport {
 
 /** Connects as a replica does, and does what one does. Never rejects. */
 export async function examineStateServer(
-  server: StateServer,
+  place: StatePlace,
   prefix: string,
   timeoutMs: number,
 ): Promise<StateServerReport> {
   let connection: StateConnection | undefined;
   try {
-    connection = await StateConnection.open(server, Math.max(timeoutMs, DEADLINE_MS));
     const { probe, mark, events, revocations, filled } = keysFor(prefix);
+    const deadlineMs = Math.max(timeoutMs, DEADLINE_MS);
+    const server = await locate(place, probe, deadlineMs);
+    connection = await StateConnection.open(server, deadlineMs);
     const keys = [probe, mark, events, revocations, filled];
     await connection.run(GREET, keys, ["doctor"]);
     const began = performance.now();
@@ -36,7 +37,9 @@ export async function examineStateServer(
     const answerMs = performance.now() - began;
     // The rights of a replica do not need to include it.
     const said = await connection.call("INFO").catch(() => "");
-    return { answerMs, ...about(String(said)) };
+    const address = `${server.host}:${server.port}`;
+    const found = server === place.server ? {} : { address };
+    return { answerMs, ...found, ...about(String(said)) };
   } catch (error) {
     return { problem: error instanceof StateUnavailable ? error.message : "an error of our own" };
   } finally {

@@ -1,5 +1,5 @@
 import type { Revocation } from "../core/revocation.ts";
-import { listOf, textsOf } from "./event-reader.ts";
+import { textsOf } from "./event-reader.ts";
 import type { StateConnection } from "./state-connection.ts";
 import { readEvent, writeRevocation } from "./wire.ts";
 
@@ -22,16 +22,17 @@ export async function missingRevocations(
   take: (revocations: readonly Revocation[]) => void,
 ): Promise<readonly Revocation[]> {
   const missing = new Map(known.map((each) => [writeRevocation(each), each]));
-  let cursor = "0";
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const [next, found] = listOf(await commands.call("ZSCAN", key, cursor, "COUNT", String(PAGE)));
-    const members = textsOf(found).filter((_, place) => place % 2 === 0);
+    // By their place from the last end: what ends meanwhile goes at the other side, and what is new is told besides. A
+    // scan of the set costs the server nine times as much.
+    const [first, last] = [page * PAGE, page * PAGE + PAGE - 1];
+    const answer = await commands.call("ZRANGE", key, String(first), String(last), "REV");
+    const members = textsOf(answer);
     for (const member of members) missing.delete(member);
     const nowMs = Date.now();
     const events = members.map((member) => readEvent(member, nowMs));
     take(events.flatMap((event) => (event && "revocation" in event ? event.revocation : [])));
-    [cursor = "0"] = textsOf([next]);
-    if (cursor === "0") break;
+    if (members.length < PAGE) break;
   }
   return [...missing.values()];
 }

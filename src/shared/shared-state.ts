@@ -8,18 +8,15 @@ import type { Clock } from "../lib/clock.ts";
 import type { SharedListeners } from "./event-reader.ts";
 import { Outbox } from "./outbox.ts";
 import { Settling } from "./settling.ts";
-import {
-  DEADLINE_MS,
-  StateConnection,
-  type StateServer,
-  StateUnavailable,
-} from "./state-connection.ts";
+import { locate } from "./locate.ts";
+import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connection.ts";
+import type { Address, StatePlace, StateServer } from "./state-server.ts";
 import { type KnownRevocations, StateFeed } from "./state-feed.ts";
 import { keysFor, type StateKeys } from "./state-keys.ts";
 import { StateOutage } from "./state-outage.ts";
 
 export interface SharedStateOptions {
-  readonly server: StateServer;
+  readonly place: StatePlace;
   readonly prefix: string;
   /** The longest that a request waits for the server, in milliseconds. */
   readonly timeout: number;
@@ -49,14 +46,16 @@ export class SharedState {
   readonly settling: Settling;
   /** Defined while the server can be used. */
   #commands: StateConnection | undefined;
+  /** The server of the last session that began. */
+  #server: StateServer | undefined;
   #failure: unknown;
   #running: Promise<void> | undefined;
 
   constructor(options: SharedStateOptions) {
-    const { prefix, server } = options;
+    const { prefix, place } = options;
     this.#options = options;
     this.#keys = keysFor(prefix);
-    const password = server.password ?? new URL(server.url).password;
+    const { password = "" } = place.server;
     this.#secret = Buffer.from(hash("sha256", `sallyport\0${prefix}\0${password}`, "hex"), "hex");
     this.#outage = new StateOutage(options);
     const own = randomBytes(9).toString("base64url");
@@ -152,9 +151,12 @@ export class SharedState {
   /** Ends with the connection: rejects with why. */
   async #session(begun: () => void): Promise<void> {
     using open = new DisposableStack();
+    const server = await this.#measured("connect", () =>
+      locate(this.#options.place, this.#keys.probe, DEADLINE_MS),
+    );
     const connect = async (): Promise<StateConnection> => {
       const connection = await this.#measured("connect", () =>
-        StateConnection.open(this.#options.server, DEADLINE_MS),
+        StateConnection.open(server, DEADLINE_MS),
       );
       open.defer(() => connection.close());
       return connection;
@@ -165,7 +167,9 @@ export class SharedState {
     commands.onClose(end);
     this.#closing.signal.addEventListener("abort", end, { once: true });
     open.defer(() => this.#closing.signal.removeEventListener("abort", end));
-    await this.#feed.catchUp(commands);
+    const before = this.#server;
+    await this.#feed.catchUp(commands, before !== undefined && !isSame(before, server));
+    this.#server = server;
     this.#commands = commands;
     open.defer(() => (this.#commands = undefined));
     this.#outage.answered(this.lost);
@@ -197,6 +201,10 @@ export class SharedState {
       throw error;
     }
   }
+}
+
+function isSame(one: Address, other: Address): boolean {
+  return one.host === other.host && one.port === other.port;
 }
 
 function messageOf(error: unknown): string {

@@ -4,14 +4,7 @@ import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import { codeOrMessage } from "../lib/text/error-code.ts";
-
-/** Where the state server is, and how one gets in. */
-export interface StateServer {
-  readonly url: string;
-  readonly password?: string | undefined;
-  /** Authorities that its certificate may come from, PEM; undefined for those of Node. */
-  readonly authorities?: string | undefined;
-}
+import type { StateServer } from "./state-server.ts";
 
 /** The state server cannot be used. The message is for the log, and holds nothing secret. */
 export class StateUnavailable extends Error {
@@ -80,7 +73,7 @@ export class StateConnection {
       ...{ enableOfflineQueue: false, enableReadyCheck: false, disableClientInfo: true },
       ...{ disconnectTimeout: DISCONNECT_MS, connectTimeout: deadlineMs },
       protocol: 2,
-      ...(new URL(server.url).protocol === "rediss:" && { tls: {} }),
+      ...(server.tls && { tls: {} }),
       Connector,
     });
     connection = new StateConnection(redis, deadlineMs);
@@ -128,6 +121,10 @@ export class StateConnection {
     this.#redis.disconnect();
   }
 
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
   receive(bytes: number, socket: Socket): void {
     this.#received += bytes;
     if (this.#received > LARGEST_ANSWER)
@@ -153,30 +150,38 @@ export class StateConnection {
 function reasonOf(error: unknown): string {
   const text = codeOrMessage(error);
   const isReply = error instanceof Error && error.name === "ReplyError";
-  return isReply ? (ERROR_WORD.exec(text)?.[0] ?? "an error of the server's") : text;
+  const [word = "an error of the server's"] = SCRIPT_NOPERM.test(text)
+    ? ["NOPERM"]
+    : (ERROR_WORD.exec(text) ?? []);
+  return isReply ? (HINTS[word] ?? word) : text;
 }
 
-function connectTo({ url, authorities }: StateServer): Socket {
-  const { protocol, hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, "");
-  const address = { host, port: port === "" ? 6379 : Number(port), noDelay: true };
-  const socket =
-    protocol === "rediss:"
-      ? connectTls({
-          ...address,
-          ...(authorities !== undefined && { ca: authorities }),
-          ...(isIP(host) === 0 && { servername: host }),
-        })
-      : connectTcp(address);
+/** How a server says that a user may not do what a script does. */
+const SCRIPT_NOPERM = /^ERR (?:ACL failure in script|The user executing the script)/;
+/** What an operator may have to do about it. */
+const HINTS: Readonly<Record<string, string>> = {
+  MOVED: "MOVED, it belongs to a cluster: set shared.cluster",
+  READONLY: "READONLY, it is a replica",
+  NOAUTH: "NOAUTH, it asks for a password",
+  NOPERM: "NOPERM, the user may not do what docs/scale.md lists",
+};
+
+function connectTo({ host, port, tls, authorities }: StateServer): Socket {
+  const address = { host, port, noDelay: true };
+  const socket = tls
+    ? connectTls({
+        ...address,
+        ...(authorities !== undefined && { ca: authorities }),
+        ...(isIP(host) === 0 && { servername: host }),
+      })
+    : connectTcp(address);
   return socket.setKeepAlive(true, 30_000);
 }
 
-function credentialsOf({ url, password: separate }: StateServer) {
-  const { username, password, pathname } = new URL(url);
-  const secret = separate ?? (password === "" ? undefined : decodeURIComponent(password));
+function credentialsOf({ username, password, database }: StateServer) {
   return {
-    ...(username !== "" && { username: decodeURIComponent(username) }),
-    ...(secret !== undefined && { password: secret }),
-    db: Number(pathname.slice(1)),
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    db: database,
   };
 }

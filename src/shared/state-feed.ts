@@ -69,9 +69,15 @@ export class StateFeed {
     this.#known = known;
   }
 
-  /** Takes everything that was missed. @throws StateUnavailable */
-  async catchUp(commands: StateConnection): Promise<void> {
+  /**
+   * Takes everything that was missed.
+   *
+   * @param moved whether this is another server than the last time, after a failover.
+   * @throws StateUnavailable
+   */
+  async catchUp(commands: StateConnection, moved: boolean): Promise<void> {
     await this.#greet(commands, true);
+    if (moved) await this.#rejoin(commands);
     const { keys, measured } = this.#options;
     for (let page = 0; page < MOST_PAGES; page += 1) {
       const answer = await measured("read", () =>
@@ -128,6 +134,20 @@ export class StateFeed {
     }
     // Otherwise it is looked at again the next time: whoever fills it may fail.
     if (isFilled || fills) this.#mark = found;
+  }
+
+  /** Servers copy from each other without waiting: this one may lack what the one before has passed on last. */
+  async #rejoin(commands: StateConnection): Promise<void> {
+    const { keys, measured, missing } = this.#options;
+    const newest = await measured("read", () =>
+      commands.call("XREVRANGE", keys.events, "+", "-", "COUNT", "1"),
+    );
+    const [last] = listOf(newest);
+    const id = last === undefined ? FIRST_ID : String(listOf(last)[0]);
+    if (isAfter(this.#after, id)) this.#after = id;
+    const { revoked } = this.#listeners;
+    const lacking = await missingRevocations(commands, keys.revocations, this.#known(), revoked);
+    if (lacking.length > 0) void missing(lacking);
   }
 
   /** One of all replicas fills a server that was emptied: a thousand would tell it the same. */

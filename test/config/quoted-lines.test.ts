@@ -37,5 +37,5 @@ test("no key of the schema hides its line, but those that hold a secret", () => 
     });
   const hidden = names(knownKeys()).filter((name) => mayHoldSecret(`${name}: x`));
   // A header of the name authorization holds a token.
-  expect(hidden.toSorted()).toEqual(["authorization", "password"]);
+  expect([...new Set(hidden)].toSorted()).toEqual(["authorization", "password"]);
 });

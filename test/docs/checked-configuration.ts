@@ -28,6 +28,7 @@ export async function namedFiles(): Promise<Files> {
     ".htpasswd": "myName:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC",
     "ldap-password": "secret",
     "state-password": "secret",
+    "sentinel-password": "secret",
     "pg-url": "postgres://sallyport:secret@db.example.com/shop",
     "users.db": usersDatabase(),
     "users.yaml": JSON.stringify({ users: { alice: { password: cheapHash("a") } } }),

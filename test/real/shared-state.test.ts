@@ -8,6 +8,7 @@ import { missing } from "../support/program.ts";
 import { ALICE, type Sallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
+import { REDIS_PROGRAMS } from "./redis-node.ts";
 import { redisMissing, type RedisServer, startRedis } from "./redis-server.ts";
 import { logInAt, type Replicas, startReplicas, underLoad } from "./replicas.ts";
 
@@ -16,9 +17,14 @@ const ATTEMPTS = 5;
 const BURST = 30;
 const AT_ONCE = 3;
 
-const title = `three replicas with %s workers behind nginx ${reason ?? ""}`;
+/** Each with one kind of server, where both are installed. */
+const SUBJECTS = [
+  { program: REDIS_PROGRAMS.at(0), workers: 1 },
+  { program: REDIS_PROGRAMS.at(-1), workers: 2 },
+];
+const title = `three replicas with $workers workers and $program behind nginx ${reason ?? ""}`;
 
-describe.skipIf(reason !== undefined).each([1, 2])(title, (workers) => {
+describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers }) => {
   let redis: RedisServer;
   let replicas: Replicas;
   /** Never revoked. */
@@ -29,7 +35,7 @@ describe.skipIf(reason !== undefined).each([1, 2])(title, (workers) => {
     replicas.gates as unknown as [Sallyport, Sallyport, Sallyport];
 
   beforeAll(async () => {
-    redis = await startRedis();
+    redis = await startRedis(program);
     replicas = await startReplicas(
       {
         shared: { kind: "redis", url: redis.slowUrl },

@@ -3,6 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/lib/clock.ts";
 import { SharedState } from "../../src/shared/shared-state.ts";
+import { stateServerAt } from "../../src/shared/state-server.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { until } from "../support/until.ts";
@@ -57,7 +58,13 @@ test.each(Object.entries(ANSWERS))(
     const { url, asked } = await startHostile(answer);
     const log = recordedLog();
     const state = new SharedState({
-      ...{ server: { url }, prefix: "test:", timeout: 50, log, clock: systemClock },
+      ...{
+        place: { server: stateServerAt(url) },
+        prefix: "test:",
+        timeout: 50,
+        log,
+        clock: systemClock,
+      },
       observer: { sharedStateAsked: () => undefined },
     });
     const before = process.memoryUsage().rss;

@@ -1,4 +1,4 @@
-import { stateServerOf } from "../../app/sharing.ts";
+import { statePlaceOf } from "../../app/sharing.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import { examineStateServer } from "../../shared/examine.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
@@ -10,16 +10,17 @@ export async function checkStateServer(
 ): Promise<readonly FindingGroup[]> {
   const { shared } = configuration;
   if (shared === undefined) return [];
-  const report = await examineStateServer(stateServerOf(shared, files), shared.prefix, timeoutMs);
-  const { problem, answerMs = 0, version = "the server", eviction } = report;
+  const report = await examineStateServer(statePlaceOf(shared, files), shared.prefix, timeoutMs);
+  const { problem, answerMs = 0, version = "the server", address, eviction } = report;
+  const where = address === undefined ? version : `${version} at ${address}`;
   const findings: Finding[] = [];
   if (problem !== undefined) {
     findings.push(bad(`redis: cannot be used: ${problem}`, "see docs/scale.md"));
   } else if (answerMs > shared.timeout) {
-    const message = `${version} takes ${Math.round(answerMs)} ms for an answer`;
+    const message = `redis: ${where} takes ${Math.round(answerMs)} ms for an answer`;
     findings.push(warning(message, "shared.timeout is shorter: a logout does not wait for it"));
   } else {
-    findings.push(good(`redis: ${version} answers in ${Math.ceil(answerMs)} ms`));
+    findings.push(good(`redis: ${where} answers in ${Math.ceil(answerMs)} ms`));
   }
   if (eviction !== undefined && eviction !== "noeviction") {
     const message = `redis: with maxmemory-policy ${eviction} it may forget what is revoked`;

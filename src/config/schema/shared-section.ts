@@ -21,11 +21,8 @@ export function sharedSection(directory: string) {
         .exactOptional()
         .describe("Password, instead of one in the URL"),
       caFile: caFile(directory),
-      prefix: z
-        .string()
-        .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
-        .default("sallyport:")
-        .describe("Begins all keys; replicas with the same prefix share"),
+      ...servers(),
+      prefix: keyPrefix(),
       timeout: duration({ min: 1, max: 5_000 })
         .prefault("50ms")
         .describe("Longest time that a request waits for the server"),
@@ -40,7 +37,56 @@ export function sharedSection(directory: string) {
         password === undefined || !URL.canParse(url) || new URL(url).password === "",
       { path: ["password"], message: "is in the URL, too: keep one of the two" },
     )
+    .refine(({ sentinel, cluster }) => sentinel === undefined || !cluster, {
+      path: ["cluster"],
+      message: "is not for sentinels: keep one of the two",
+    })
+    .refine(({ nodes, sentinel, cluster }) => nodes.length === 0 || cluster || sentinel, {
+      path: ["nodes"],
+      message: "is for sentinels and clusters: set sentinel or cluster, too",
+    })
+    .refine(
+      ({ url, cluster }) => !cluster || !URL.canParse(url) || /^\/?0?$/.test(new URL(url).pathname),
+      { path: ["url"], message: "names a database, and a cluster has only 0" },
+    )
     .describe("What replicas share through a server; left out, each counts for itself");
+}
+
+function keyPrefix() {
+  return z
+    .string()
+    .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
+    .default("sallyport:")
+    .describe("Begins all keys; replicas with the same prefix share");
+}
+
+/** The keys that say which of several servers is the one. */
+function servers() {
+  return {
+    sentinel: z
+      .strictObject({
+        name: z
+          .string()
+          .regex(/^[\w.-]{1,100}$/, "must be letters, digits and . - _")
+          .describe("Name of the primary, as in `sentinel monitor`"),
+        username: text().exactOptional().describe("User for the sentinels themselves"),
+        password: text()
+          .meta({ writeOnly: true })
+          .exactOptional()
+          .describe("Password for the sentinels themselves"),
+      })
+      .exactOptional()
+      .describe("`url` and `nodes` are sentinels, which say where the primary is"),
+    cluster: z
+      .boolean()
+      .default(false)
+      .describe("`url` and `nodes` are nodes of a cluster, which say who holds the keys"),
+    nodes: z
+      .array(z.string().regex(/^(?:\[[\da-fA-F:.]+\]|[\w.-]{1,255}):\d{1,5}$/, "must be host:port"))
+      .max(100)
+      .default([])
+      .describe("Further sentinels or nodes, `host:port`, asked when that in `url` cannot say"),
+  };
 }
 
 function isStateUrl(value: string): boolean {

@@ -1,0 +1,91 @@
+import { listOf } from "./event-reader.ts";
+import { StateConnection, StateUnavailable } from "./state-connection.ts";
+import { type Address, addressIn, type StatePlace, type StateServer } from "./state-server.ts";
+
+/** Nodes of a cluster may send on to each other while it changes. */
+const MOST_HOPS = 3;
+const MOVED = /^MOVED \d{1,5} (\S{1,300})/;
+
+/**
+ * Finds the server that holds our keys now. With sentinels, or a cluster, it is another one after a failover; whoever loses
+ * the connection asks again.
+ *
+ * @param key one of ours: all are in one hash slot.
+ * @throws StateUnavailable when none of those that are asked can say.
+ */
+export async function locate(
+  place: StatePlace,
+  key: string,
+  deadlineMs: number,
+): Promise<StateServer> {
+  const { server, nodes = [], cluster, sentinel } = place;
+  if (cluster !== true && sentinel === undefined) return server;
+  const failures = new Set<string>();
+  for (const address of [server, ...nodes]) {
+    try {
+      const asked = { ...server, ...addressOf(address) };
+      if (sentinel === undefined) return await ownerOf(asked, key, deadlineMs);
+      return { ...server, ...(await primaryOf(asked, sentinel, deadlineMs)) };
+    } catch (error) {
+      if (!(error instanceof StateUnavailable)) throw error;
+      failures.add(error.message);
+    }
+  }
+  throw new StateUnavailable([...failures].join(", "));
+}
+
+function addressOf({ host, port }: Address): Address {
+  return { host, port };
+}
+
+/** Asks a sentinel, which has credentials of its own. */
+async function primaryOf(
+  asked: StateServer,
+  { name, username, password }: NonNullable<StatePlace["sentinel"]>,
+  deadlineMs: number,
+): Promise<Address> {
+  const sentinel = { ...asked, username, password, database: 0 };
+  using connection = await StateConnection.open(sentinel, deadlineMs);
+  const answer = await connection.call("SENTINEL", "get-master-addr-by-name", name);
+  if (answer === null) throw new StateUnavailable("the sentinel knows no primary of this name");
+  const [host, port] = listOf(answer);
+  return understood(addressIn(`${bracketed(String(host))}:${String(port)}`));
+}
+
+/** Asks a node of a cluster for a key: whoever does not hold it says who does. */
+async function ownerOf(asked: StateServer, key: string, deadlineMs: number): Promise<StateServer> {
+  let node = asked;
+  for (let hop = 0; hop < MOST_HOPS; hop += 1) {
+    using connection = await StateConnection.open(node, deadlineMs);
+    try {
+      await connection.call("EXISTS", key);
+      return node;
+    } catch (error) {
+      const text =
+        error instanceof StateUnavailable && error.cause instanceof Error
+          ? error.cause.message
+          : "";
+      const [, moved] = MOVED.exec(text) ?? [];
+      if (moved === undefined) throw error;
+      // Without a host it is the same one, at another port.
+      const next = moved.startsWith(":") ? `${bracketed(node.host)}${moved}` : unbracketed(moved);
+      node = { ...node, ...understood(addressIn(next)) };
+    }
+  }
+  throw new StateUnavailable("the nodes of the cluster do not agree");
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** A cluster writes IPv6 addresses without brackets. */
+function unbracketed(address: string): string {
+  const end = address.lastIndexOf(":");
+  return `${bracketed(address.slice(0, end))}${address.slice(end)}`;
+}
+
+function understood(address: Address | undefined): Address {
+  if (address === undefined) throw new StateUnavailable("an answer that is not understood");
+  return address;
+}
