@@ -3,13 +3,14 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { command } from "../cli/command.ts";
 import { ask } from "../support/ask.ts";
 import { testCertificates } from "../support/certificates.ts";
-import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { ALICE, type Sallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
+import { missing } from "../support/program.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 import { postgresMissing, QUERY, startPostgres } from "./postgres-server.ts";
 import { type DelayedRelay, startRelay } from "./relay.ts";
-import { logInAt, underLoad } from "./replicas.ts";
+import { logInAt, type Replicas, startReplicas, underLoad } from "./replicas.ts";
 import { SETTINGS, slapdMissing, startSlapd } from "./slapd-server.ts";
 import type { StoreServer } from "./store-server.ts";
 import type { ContractUser } from "../credentials/user-store-contract.ts";
@@ -24,7 +25,20 @@ type Held = StoreServer & { hold(users: readonly ContractUser[]): Promise<void> 
 interface Subject {
   readonly kind: string;
   readonly reason: string | undefined;
-  start(): Promise<{ readonly server: Held; readonly port: number; entry(port: number): object }>;
+  start(): Promise<{
+    readonly server: Held;
+    readonly port: number;
+    entry(port: number, caFile: string): object;
+    readonly faults: Readonly<Record<string, Fault>>;
+  }>;
+}
+
+/** What may go wrong within a server that runs. */
+interface Fault {
+  harm(): Promise<unknown>;
+  heal(): Promise<unknown>;
+  /** Of a login that needs it. */
+  readonly status: 401 | 503;
 }
 
 const SUBJECTS: readonly Subject[] = [
@@ -32,33 +46,68 @@ const SUBJECTS: readonly Subject[] = [
     ...{ kind: "ldap", reason: slapdMissing },
     async start() {
       const server = await startSlapd();
-      const entry = (port: number): object => ({
-        ...{ kind: "ldap", url: `ldap://127.0.0.1:${port}`, startTls: true, caFile: "ca.crt" },
+      const entry = (port: number, caFile: string): object => ({
+        ...{ kind: "ldap", url: `ldap://127.0.0.1:${port}`, startTls: true, caFile },
         ...SETTINGS,
       });
-      return { server, port: server.port, entry };
+      const { base } = SETTINGS.search;
+      const faults: Record<string, Fault> = {
+        emptied: emptied(server),
+        "without its part of the tree": {
+          harm: () => server.admin((client) => client.modifyDN(base, "ou=gone")),
+          heal: () =>
+            server.admin((client) => client.modifyDN(base.replace("people", "gone"), "ou=people")),
+          status: 503,
+        },
+      };
+      return { server, port: server.port, entry, faults };
     },
   },
   {
     ...{ kind: "postgres", reason: postgresMissing },
     async start() {
       const server = await startPostgres();
-      const entry = (port: number): object => {
+      const entry = (port: number, caFile: string): object => {
         const url = new URL(server.url);
         url.port = String(port);
-        return { kind: "postgres", url: url.href, query: QUERY, caFile: "ca.crt" };
+        return { kind: "postgres", url: url.href, query: QUERY, caFile };
       };
-      return { server, port: server.port, entry };
+      const faults: Record<string, Fault> = {
+        emptied: emptied(server),
+        "without its table": {
+          harm: () => server.query("ALTER TABLE users RENAME TO gone"),
+          heal: () => server.query("ALTER TABLE gone RENAME TO users"),
+          status: 503,
+        },
+        "full of connections": {
+          async harm() {
+            await server.query("ALTER ROLE sallyport CONNECTION LIMIT 0");
+            await server.query(
+              "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'sallyport'",
+            );
+          },
+          heal: () => server.query("ALTER ROLE sallyport CONNECTION LIMIT -1"),
+          status: 503,
+        },
+      };
+      return { server, port: server.port, entry, faults };
     },
   },
 ];
 
-describe.each(SUBJECTS)("Sallyport with a $kind store of its own and a file", (subject) => {
-  const { kind, reason } = subject;
+function emptied(server: Held): Fault {
+  return { harm: () => server.hold([]), heal: () => server.hold(USERS), status: 401 };
+}
+
+describe.each(SUBJECTS)("three replicas with a $kind store of its own and a file", (subject) => {
+  const { kind } = subject;
+  const reason = subject.reason ?? missing("nginx");
   const stack = new AsyncDisposableStack();
   let server: Held;
   let relay: DelayedRelay;
-  let backend: EchoBackend;
+  let faults: Readonly<Record<string, Fault>> = {};
+  let replicas: Replicas;
+  /** One of them. */
   let gate: Sallyport;
 
   beforeAll(async () => {
@@ -67,31 +116,34 @@ describe.each(SUBJECTS)("Sallyport with a $kind store of its own and a file", (s
     server = stack.use(started.server);
     relay = stack.use(await startRelay(started.port));
     await server.hold(USERS);
-    backend = stack.use(await startEchoBackend());
+    ({ faults } = started);
     const { ca } = await testCertificates();
-    gate = stack.use(
-      await startSallyport({
-        target: backend.url,
-        config: {
-          server: { tls: "off", trustedProxies: ["127.0.0.1/32"] },
-          admin: { listen: "127.0.0.1:0", ready: { users: true } },
-          users: [
-            { kind: "file", path: "users.yaml" },
-            { ...started.entry(relay.port), connections: 2, timeout: "1s" },
-          ],
-        },
-        files: { "ca.crt": ca },
+    const directory = stack.adopt(await temporaryDirectory(), (each) => each.close());
+    const entry = started.entry(relay.port, await directory.write("ca.crt", ca));
+    replicas = stack.use(
+      await startReplicas({
+        admin: { listen: "127.0.0.1:0", ready: { users: true } },
+        users: [
+          { kind: "file", path: "users.yaml" },
+          { ...entry, connections: 2, timeout: "1s" },
+        ],
       }),
     );
+    [gate] = replicas.gates as [Sallyport];
   }, 60_000);
   afterAll(() => stack.disposeAsync());
 
-  const ready = async (): Promise<number> =>
-    (await ask({ port: gate.adminPort }, "/readyz")).status;
+  /** Of all of them; undefined while they differ. */
+  const ready = async (): Promise<number | undefined> => {
+    const answers = replicas.gates.map(({ adminPort }) => ask({ port: adminPort }, "/readyz"));
+    const [status, ...more] = new Set((await Promise.all(answers)).map((each) => each.status));
+    return more.length === 0 ? status : undefined;
+  };
   let addresses = 0;
   /** From another address each time: no throttle joins in. */
-  const logIn = (name: string, password: string) =>
-    logInAt(gate, name, password, `198.51.100.${(addresses += 1)}`);
+  const logIn = (name: string, password: string, at: { readonly port: number } = gate) =>
+    logInAt(at, name, password, `198.51.100.${(addresses += 1)}`);
+  const logInAtAll = () => Promise.all(replicas.gates.map((each) => logIn("bob", "banana", each)));
 
   test.skipIf(reason !== undefined)("asks the stores in order", async () => {
     expect((await logIn("bob", "banana")).status).toBe(200);
@@ -118,10 +170,12 @@ describe.each(SUBJECTS)("Sallyport with a $kind store of its own and a file", (s
     { timeout: 60_000 },
     async (fault) => {
       const { harm, heal } = FAULTS[fault];
-      const { statuses } = await underLoad(gate, gate.token, async () => {
+      const { statuses } = await underLoad(replicas.front, gate.token, async () => {
         await harm();
         const refused = await Promise.all([
-          ...Array.from({ length: 6 }, () => logIn("bob", "banana")),
+          ...Array.from({ length: 6 }, (_, place) =>
+            logIn("bob", "banana", replicas.gates[place % 3]),
+          ),
           logIn("nobody", "x"),
         ]);
         expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([503]));
@@ -138,9 +192,34 @@ describe.each(SUBJECTS)("Sallyport with a $kind store of its own and a file", (s
   );
 
   test.skipIf(reason !== undefined)(
+    "while something is wrong within it, requests with a token do not notice, and it comes back by itself",
+    { timeout: 120_000 },
+    async () => {
+      for (const [fault, { harm, heal, status }] of Object.entries(faults)) {
+        const { statuses } = await underLoad(replicas.front, gate.token, async () => {
+          await harm();
+          const refused = await logInAtAll();
+          expect([fault, refused.map((each) => each.status)]).toEqual([
+            fault,
+            refused.map(() => status),
+          ]);
+          expect((await logIn(ALICE.username, ALICE.password)).status).toBe(200);
+          await heal();
+          await until(
+            async () => (await logInAtAll()).every((each) => each.status === 200),
+            20_000,
+          );
+          await until(async () => (await ready()) === 200, 20_000);
+        });
+        expect([fault, Object.keys(statuses)]).toEqual([fault, ["200"]]);
+      }
+    },
+  );
+
+  test.skipIf(reason !== undefined)(
     "while it is slow, logins are slow, and nothing else",
     async () => {
-      const { statuses, slowestMs } = await underLoad(gate, gate.token, async () => {
+      const { statuses, slowestMs } = await underLoad(replicas.front, gate.token, async () => {
         relay.delayMs = 200;
         const began = performance.now();
         expect((await logIn("bob", "banana")).status).toBe(200);
