@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { startSink } from "./backends/sink.ts";
 import { usageOf } from "./machine/accounting.ts";
 import { keepToOwnCores } from "./machine/cores.ts";
+import { type Feature, FEATURES, featuresIn } from "./peers/features.ts";
 import type { Running } from "./peers/peer.ts";
 import { startSallyport } from "./peers/sallyport.ts";
 import { sendCounted } from "./quick/counted-load.ts";
@@ -22,6 +23,8 @@ the machine does.
 
   --base REV            the commit (HEAD)
   --tls                 with TLS in front
+  --with FEATURES       switched on in the working tree alone: ${FEATURES.join(", ")}
+  --rounds N            of each, however long they take (8, and no more than fit into 50 seconds)
   -h, --help            this text
 `;
 
@@ -43,6 +46,12 @@ type FigureName = keyof typeof FIGURES;
 type Figures = Readonly<Record<FigureName, number[]>>;
 type Measured = Readonly<Record<FigureName, number>>;
 
+interface Comparison {
+  readonly tls: boolean;
+  readonly features: readonly Feature[];
+  readonly rounds: number | undefined;
+}
+
 interface Compared {
   readonly tree: Figures;
   readonly base: Figures;
@@ -54,6 +63,8 @@ async function main(args: readonly string[]): Promise<void> {
     options: {
       base: { type: "string", default: "HEAD" },
       tls: { type: "boolean", default: false },
+      with: { type: "string", default: "" },
+      rounds: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
@@ -62,10 +73,17 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const { base, tls } = values;
+  const features = featuresIn(values.with);
+  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   await keepToOwnCores();
   await using setting = await prepareSetting((directory) => buildProduct(join(directory, "tree")));
   const entry = await exportRevision(base, join(setting.directory, "base"));
-  const figures = await compare(setting, tls, { tree: setting.entry, base: entry });
+  const figures = await compare(
+    setting,
+    { tls, features, rounds },
+    { tree: setting.entry, base: entry },
+  );
+  if (features.length > 0) console.log(`working tree with ${features.join(", ")}`);
   console.log(`${tls ? "TLS" : "plain"}, ${figures.tree.cpu.length} rounds`);
   for (const name of ["cpu", "garbage", "p99"] as const) tell(name, figures, base);
 }
@@ -80,14 +98,18 @@ function tell(name: FigureName, { tree, base }: Compared, revision: string): voi
 
 async function compare(
   setting: Setting,
-  tls: boolean,
+  { tls, features, rounds }: Comparison,
   entries: Readonly<Record<keyof Compared, string>>,
 ): Promise<Compared> {
   await using sink = await startSink();
   const place = { backend: sink.port, tls, cores: "own" } as const;
   const heapSocket = (of: keyof Compared): string => join(setting.directory, `${of}.sock`);
   const started = (of: keyof Compared) =>
-    startSallyport(setting, place, { entry: entries[of], heapSocket: heapSocket(of) });
+    startSallyport(setting, place, {
+      entry: entries[of],
+      heapSocket: heapSocket(of),
+      features: of === "tree" ? features : [],
+    });
   await using tree = await started("tree");
   await using base = await started("base");
   const ca = tls ? setting.certificate.pem : undefined;
@@ -115,9 +137,9 @@ async function compare(
   await measure("tree");
   await measure("base");
   let longest = 0;
-  for (let index = 0; index < MOST_ROUNDS; index++) {
+  for (let index = 0; index < (rounds ?? MOST_ROUNDS); index++) {
     const began = performance.now();
-    if (index >= FEWEST_ROUNDS && began + longest > END_MS) break;
+    if (rounds === undefined && index >= FEWEST_ROUNDS && began + longest > END_MS) break;
     // Whoever comes second finds another machine: each is first in every other round.
     if (index % 2 === 0) await round("tree");
     await round("base");

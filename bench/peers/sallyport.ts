@@ -5,6 +5,7 @@ import { HEAP_SOCKET } from "../quick/heap-socket.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
 import type { Peer, Place, Running } from "./peer.ts";
+import { type Feature, withFeatures } from "./features.ts";
 import { running } from "./running.ts";
 
 export const USER = { username: "alice", password: "correct horse battery staple" };
@@ -31,17 +32,27 @@ interface SallyportOptions {
   readonly adminPort?: number;
   /** A socket on which it tells what V8 has allocated: see `allocatedBytes`. */
   readonly heapSocket?: string | undefined;
+  /** What is on besides. */
+  readonly features?: readonly Feature[];
 }
 
 /** Starts it on ports that the system chooses, and waits until it says that it listens. */
 export async function startSallyport(
   setting: Setting,
   place: Place,
-  { workers = 1, entry = setting.entry, adminPort = 0, heapSocket }: SallyportOptions = {},
+  {
+    workers = 1,
+    entry = setting.entry,
+    adminPort = 0,
+    heapSocket,
+    features = [],
+  }: SallyportOptions = {},
 ): Promise<Running> {
   await setting.write("users.yaml", JSON.stringify({ users: USERS }));
   // JSON is YAML, too.
-  const configuration = JSON.stringify(describe(setting, place, workers, adminPort));
+  const configuration = JSON.stringify(
+    withFeatures(describe(setting, place, workers, adminPort), features),
+  );
   const file = await setting.write(
     `sallyport-${randomBytes(4).toString("hex")}.yaml`,
     configuration,

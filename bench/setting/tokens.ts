@@ -10,6 +10,12 @@ export const AUDIENCE = "bench";
 /** The group that the measured route asks for. */
 export const GROUP = "measured";
 
+/** Other claims, as tokens of identity providers have them. */
+const MORE = {
+  ...{ scope: "openid orders:read orders:write", tenant: { name: "acme" } },
+  ...{ email: "alice@example.com", email_verified: true },
+};
+
 /** A key pair that everybody in the comparison shares. */
 export interface TokenKey {
   readonly algorithm: Algorithm;
@@ -58,7 +64,7 @@ async function keep(
     publicFile,
     sign({ issuer = ISSUER, audience = AUDIENCE, lifetime = LIFETIME } = {}) {
       const now = Math.floor(Date.now() / 1000);
-      return new SignJWT({ groups: [GROUP] })
+      return new SignJWT({ groups: [GROUP], ...MORE })
         .setProtectedHeader({ alg: algorithm, kid, typ: "JWT" })
         .setIssuer(issuer)
         .setSubject("alice")

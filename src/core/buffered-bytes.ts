@@ -13,10 +13,12 @@ export interface BufferedBytes {
   /** Counts the bytes of a holder towards a connection until the connection closes. */
   track(connection: Socket, holder: BufferHolder): void;
   /**
-   * Measures the bytes buffered for a connection. Call it after buffering much; everything else is measured within a
-   * quarter of a second. Over the budget, it closes connections of the client with the most bytes, possibly this one.
+   * Measures the bytes buffered for a connection. Call it after buffering much; what was touched is measured within
+   * a quarter of a second. Over the budget, it closes connections of the client with the most bytes, possibly this one.
    */
   measure(connection: Socket): void;
+  /** Has a connection measured again within a quarter of a second. Call it when bytes pass: idle connections are left alone. */
+  touch(connection: Socket): void;
 }
 
 /** An unlimited budget, for exchanges without a client. */
@@ -24,4 +26,5 @@ export const UNLIMITED: BufferedBytes = {
   scarce: false,
   track: () => undefined,
   measure: () => undefined,
+  touch: () => undefined,
 };

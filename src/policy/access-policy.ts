@@ -30,7 +30,8 @@ export function accessPolicyWords(policy: AccessPolicy): string {
   const where = ["", ...(networks === undefined ? [] : networkWords(networks))].join(" ");
   if (auth === "none") return `public${where}`;
   const watched = mode === "monitor" ? ", only watched" : "";
-  const places = tokenFrom === undefined ? "" : ` in ${tokenFrom.map(placeWords).join(" or ")}`;
+  const places =
+    tokenFrom === undefined ? "" : ` in ${tokenFrom.list.map(placeWords).join(" or ")}`;
   const token = auth === "optional" ? `token${places}, or nobody` : `token${places}`;
   return `${[token, ...requirementWords(require), ...consent].join(" and ")}${where}${watched}`;
 }

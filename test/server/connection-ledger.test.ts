@@ -68,3 +68,21 @@ it("leaves a much heavier client to the thread that has it", async () => {
   await delay(600);
   expect(shed).toEqual([]);
 });
+
+it("measures a connection that was idle again as soon as it is touched", async () => {
+  const holder = { bufferedBytes: 0 };
+  const clients = Array.from({ length: 60 }, () => ["here", 0] as const);
+  const { ledger, sockets } = await start(clients);
+  // In rotation, its turn would come after seven seconds.
+  const socket = sockets.at(-1) as Socket;
+  ledger.track(socket, holder);
+  await delay(700);
+  expect(ledger.bytes).toBe(0);
+  holder.bufferedBytes = 40 * 1024;
+  ledger.touch(socket);
+  const began = performance.now();
+  await until(() => ledger.bytes === 40 * 1024);
+  expect(performance.now() - began).toBeLessThan(4_000);
+  holder.bufferedBytes = 0;
+  await until(() => ledger.bytes === 0);
+});

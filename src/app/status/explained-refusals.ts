@@ -1,4 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
+import { routeRow } from "../../config/effective/route-row.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { Explanation } from "../../core/explanation.ts";
 import type { RecentRefusal } from "../../core/recent.ts";
@@ -58,7 +59,7 @@ async function explanationOf(
     return {
       ...{ verdict, notes },
       routes: routes.filter(({ result }) => result !== "not tried").slice(-MAX_ROUTES),
-      access: route && accessPolicyWords(route),
+      access: route && accessPolicyWords(routeRow(route)),
       command: commandOf({ method, url, client, headers }),
     };
   } catch (error) {

@@ -1,4 +1,5 @@
 import type { Route } from "../../core/route/route.ts";
+import { TokenPlaces } from "../../core/request/token-place.ts";
 import { createNetworkRule } from "../../policy/network-rule.ts";
 import { headerModifier } from "../../upstream/headers/header-modifier.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
@@ -15,7 +16,7 @@ export function routeRow(row: WrittenRoute): Route {
     ...(hosts === undefined ? {} : { hosts }),
     ...(methods === undefined ? {} : { methods }),
     ...(row.require === undefined ? {} : { require: row.require }),
-    ...(row.tokenFrom === undefined ? {} : { tokenFrom: row.tokenFrom }),
+    ...(row.tokenFrom === undefined ? {} : { tokenFrom: new TokenPlaces(row.tokenFrom) }),
     ...(rewrite === undefined ? {} : { rewrite }),
     ...headersOf(row),
     ...(row.headers === undefined ? {} : { headers: matchedHeaders(row.headers) }),

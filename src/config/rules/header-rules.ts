@@ -1,5 +1,5 @@
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
-import { foldedName } from "../../upstream/headers/header-names.ts";
+import { foldedName } from "../../lib/http/folded-name.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 

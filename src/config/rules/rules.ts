@@ -3,7 +3,7 @@ import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { withSuggestion } from "../path-problem.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { headerProblems } from "./header-rules.ts";
-import { foldedName } from "../../upstream/headers/header-names.ts";
+import { foldedName } from "../../lib/http/folded-name.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 import { authorizationProblems } from "./authorization-rules.ts";
 import { assertionProblems } from "./assertion-rules.ts";

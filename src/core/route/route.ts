@@ -6,7 +6,7 @@ import type { ConcurrencyLimit } from "./concurrency.ts";
 import type { NetworkRule } from "./network-rule.ts";
 import type { PathSpelling } from "../../lib/http/loose-path.ts";
 import type { RateLimit } from "./rate-limit.ts";
-import type { TokenPlace } from "../request/token-place.ts";
+import type { TokenPlaces } from "../request/token-place.ts";
 
 /** What a route requires of callers besides a token. `policy/requirements.ts` has the rules of each kind. */
 export interface Requirements {
@@ -64,7 +64,7 @@ export interface Route {
   /** With `optional`, a request without a token passes without an identity; a bad token is refused. */
   readonly auth: "required" | "optional" | "none";
   /** Where tokens may be; left out, in `Authorization` alone. They are removed before forwarding. */
-  readonly tokenFrom?: readonly TokenPlace[];
+  readonly tokenFrom?: TokenPlaces;
   /**
    * `monitor` refuses nothing: requests that would be refused are forwarded without identity and counted. Default:
    * `enforce`.

@@ -7,11 +7,14 @@ import {
   SharedByteCounters,
   allocateCounters,
 } from "../../lib/async/shared-byte-counters.ts";
+import { ActiveEntries, type Activity } from "../../lib/async/active-entries.ts";
 import { cut } from "../request/cut-request.ts";
 import { bytesBufferedOn } from "./bytes-buffered.ts";
 
-/** How often every open connection is measured, in milliseconds. */
+/** How often the connections that bytes pass on or wait for are measured, in milliseconds. */
 const SWEEP_EVERY_MS = 250;
+/** A connection for which no more than this waits, which is a head, is left alone until bytes pass again. */
+const IDLE_BYTES = 4096;
 /** Connections are shed until this fraction of the budget is in use, so that the next byte does not shed again. */
 const SHED_TO = 7 / 8;
 /**
@@ -39,7 +42,7 @@ export interface ConnectionLedgerOptions {
 type ClientOf = (connection: Socket) => string;
 
 /** What is buffered for one connection. */
-interface Account {
+interface Account extends Activity {
   readonly socket: Socket;
   readonly clientOf: ClientOf;
   holders: BufferHolder[] | undefined;
@@ -55,13 +58,14 @@ interface Owner {
 }
 
 /**
- * The ledger of one thread. It keeps no running totals but measures: all connections periodically, and reported ones
- * at once. So no byte can be lost from the sum, and an ordinary request costs nothing.
+ * The ledger of one thread. It keeps no running totals but measures: reported connections at once, those that bytes pass on or
+ * wait for periodically, and the idle ones in rotation. So no byte can be lost from the sum, and an open connection costs
+ * next to nothing.
  */
 export class ConnectionLedger implements BufferedBytes {
   readonly #options: ConnectionLedgerOptions;
   readonly #counters: SharedByteCounters;
-  readonly #accounts = new Map<Socket, Account>();
+  readonly #accounts = new ActiveEntries<Socket, Account>();
   #limit: number;
   /** Total bytes beyond which everything is measured again. */
   #threshold: number;
@@ -99,8 +103,10 @@ export class ConnectionLedger implements BufferedBytes {
   trackServer(server: Server, clientOf: ClientOf): void {
     const event = server instanceof TlsServer ? "secureConnection" : "connection";
     server.on(event, (socket: Socket) => {
-      const account: Account = { socket, clientOf, holders: undefined, owner: undefined, bytes: 0 };
-      this.#accounts.set(socket, account);
+      const account: Account = {
+        ...{ socket, clientOf, holders: undefined, owner: undefined, bytes: 0, active: true },
+      };
+      this.#accounts.add(socket, account);
       socket.once("close", () => this.#close(account));
       this.#sweeping ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
     });
@@ -108,18 +114,26 @@ export class ConnectionLedger implements BufferedBytes {
 
   track(connection: Socket, holder: BufferHolder): void {
     const account = this.#accounts.get(connection);
-    if (account !== undefined) (account.holders ??= []).push(holder);
+    if (account === undefined) return;
+    (account.holders ??= []).push(holder);
+    this.#accounts.activate(account);
+  }
+
+  touch(connection: Socket): void {
+    const account = this.#accounts.get(connection);
+    if (account !== undefined) this.#accounts.activate(account);
   }
 
   measure(connection: Socket): void {
     const account = this.#accounts.get(connection);
     if (account === undefined) return;
+    this.#accounts.activate(account);
     this.#count(account);
     if (this.#counters.total > this.#threshold) this.#measureAndShed();
   }
 
   #close(account: Account): void {
-    this.#accounts.delete(account.socket);
+    this.#accounts.remove(account.socket);
     this.#set(account, 0);
     if (this.#accounts.size > 0) return;
     clearInterval(this.#sweeping);
@@ -145,7 +159,11 @@ export class ConnectionLedger implements BufferedBytes {
   }
 
   #sweep(): void {
-    for (const account of this.#accounts.values()) this.#count(account);
+    this.#accounts.sweep((account) => {
+      const before = account.bytes;
+      this.#count(account);
+      return account.bytes > IDLE_BYTES || account.bytes !== before;
+    });
     if (this.#counters.total > this.#limit) this.#measureAndShed();
   }
 

@@ -101,6 +101,7 @@ export function serializePipelined(
     const { socket } = request;
     // Data after the last response is discarded.
     if (socket.writableEnded || socket.destroyed) return;
+    buffered.touch(socket);
     if (response.socket !== null) {
       handle(request, response);
       return;

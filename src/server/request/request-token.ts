@@ -1,7 +1,12 @@
 import { headerValues } from "../../lib/http/header-values.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Route } from "../../core/route/route.ts";
-import { AUTHORIZATION, placeWords, type TokenPlace } from "../../core/request/token-place.ts";
+import {
+  AUTHORIZATION,
+  placeWords,
+  type TokenPlace,
+  type TokenPlaces,
+} from "../../core/request/token-place.ts";
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
 import { cookieValues } from "../../lib/http/cookie-fields.ts";
 import { queryValues } from "../../lib/http/query-fields.ts";
@@ -43,12 +48,11 @@ export function bearerToken(request: GateRequest): string | TokenRefusal {
  * The token of a request on a route that says where it may be. Values are taken as they stand, so that a token has one
  * spelling in each place. With a token in two places it would be unclear who is calling.
  */
-export function tokenIn(
-  request: GateRequest,
-  places: readonly TokenPlace[],
-): FoundToken | TokenRefusal {
+export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken | TokenRefusal {
+  const { list, authorization } = places;
+  const looked = places.mayBeElsewhere(request) ? list : ((authorization && [authorization]) ?? []);
   let found: FoundToken | TokenRefusal | undefined;
-  for (const place of places) {
+  for (const place of looked) {
     const tokens = tokensAt(request, place);
     if ("reason" in tokens) {
       if (tokens === MISSING) continue;
@@ -63,7 +67,7 @@ export function tokenIn(
     }
     found = token === "" ? EMPTY : { token, place };
   }
-  return found ?? { ...MISSING, detail: `there is none in ${places.map(placeWords).join(", ")}` };
+  return found ?? { ...MISSING, detail: `there is none in ${list.map(placeWords).join(", ")}` };
 }
 
 /** The token of a request on this route, or why there is none. */

@@ -1,5 +1,5 @@
 import type { HeaderModifier, HeaderValues } from "../../core/route/header-modifier.ts";
-import { foldedName } from "./header-names.ts";
+import { foldedName } from "../../lib/http/folded-name.ts";
 import { type HeaderTemplate, headerTemplate } from "./header-template.ts";
 
 /** As configured. */

@@ -1,3 +1,4 @@
+import { foldedName } from "../../lib/http/folded-name.ts";
 import { FORWARDED_NAMES } from "./forwarded-headers.ts";
 import { CLIENT_SUBJECT_HEADER, IDENTITY_PRESETS } from "./identity-headers.ts";
 
@@ -16,11 +17,6 @@ export const DROPPED: readonly string[] = [
   // CGI turns it into HTTP_PROXY, the variable for the proxy of the backend's own requests (CVE-2016-5385).
   "proxy",
 ];
-
-/** Maps aliases to one spelling: CGI and its descendants treat all characters except letters and digits alike. */
-export function foldedName(name: string): string {
-  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
-}
 
 /**
  * Headers in which proxies identify the caller, as whole families, since backends know more names than any preset.

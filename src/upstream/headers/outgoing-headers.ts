@@ -1,9 +1,10 @@
 import type { AssertionSource } from "../../core/request/assertion-source.ts";
 import type { Permit } from "../../core/request/permit.ts";
+import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
-import { DROPPED, foldedName, identifiesCaller } from "./header-names.ts";
+import { DROPPED, identifiesCaller } from "./header-names.ts";
 import {
   CLIENT_SUBJECT_HEADER,
   fieldValue,

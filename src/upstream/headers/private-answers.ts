@@ -1,4 +1,5 @@
 import type { Permit } from "../../core/request/permit.ts";
+import type { TokenPlace } from "../../core/request/token-place.ts";
 
 /** Directives by which a backend says itself whether shared caches may keep an answer (RFC 9111 §3.5). */
 const DECIDED = /(?:^|[\s,])(?:private|no-store|public|s-maxage|must-revalidate)(?=$|[\s,=])/i;
@@ -15,19 +16,19 @@ export function mayNeedPrivacy({ auth, tokenFrom }: Permit["route"]): boolean {
  *
  * @param fields names and values, alternating; the names in lower case. Changed in place.
  */
-export function keepPrivate(fields: string[], { route, identity }: Permit): void {
-  const { tokenFrom = [] } = route;
-  const varying = route.auth === "optional" ? variesWith(tokenFrom) : "";
+export function keepPrivate(fields: string[], { route, identity, request }: Permit): void {
+  const { tokenFrom } = route;
+  const varying = route.auth === "optional" ? variesWith(tokenFrom?.list ?? []) : "";
   if (varying !== "") fields.push("vary", varying);
-  const hidden = tokenFrom.some((place) => !("header" in place));
-  if (identity === undefined || !hidden) return;
+  const isKnown = request.authorization !== undefined;
+  if (identity === undefined || isKnown || tokenFrom?.hidden !== true) return;
   const decided = fields.some(
     (name, at) => at % 2 === 0 && name === "cache-control" && DECIDED.test(fields[at + 1] ?? ""),
   );
   if (!decided) fields.push("cache-control", "private");
 }
 
-function variesWith(places: NonNullable<Permit["route"]["tokenFrom"]>): string {
+function variesWith(places: readonly TokenPlace[]): string {
   const headers = places.flatMap((place) => ("header" in place ? [place.header] : []));
   const cookie = places.some((place) => "cookie" in place) ? ["Cookie"] : [];
   const names = places.length === 0 ? ["Authorization"] : [...headers, ...cookie];

@@ -85,6 +85,7 @@ export class ClientAnswer implements TurnTask {
     const keepsUp = isLast || this.#writePart(chunk, source);
     if (!keepsUp) this.#slot.readStalled(transfer.bytesOut);
     if (this.#response.writableLength > SMALL_ANSWER_BYTES) buffered.measure(request.socket);
+    else if (!isLast) buffered.touch(request.socket);
     return keepsUp;
   }
 

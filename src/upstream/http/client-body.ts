@@ -80,6 +80,7 @@ export class ClientBody implements BodyEvents {
 
   awaited(): void {
     this.#slot.sendStalled();
+    this.#settings.buffered.touch(this.#permitted.request.socket);
   }
 
   supplied(): void {

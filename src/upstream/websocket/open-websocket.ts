@@ -131,8 +131,11 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
   /** Counts unread data; if memory is scarce, pauses its sender until it was read. */
   #bound(from: Socket, to: Socket): void {
     const stopped = from.isPaused();
-    if (!stopped && to.writableLength <= UNCOUNTED_BYTES) return;
     const { buffered } = this.#limits;
+    if (!stopped && to.writableLength <= UNCOUNTED_BYTES) {
+      buffered.touch(this.#client);
+      return;
+    }
     buffered.measure(this.#client);
     if (stopped || !buffered.scarce || !to.writable) return;
     from.pause();

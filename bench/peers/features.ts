@@ -1,0 +1,76 @@
+import { GROUP, ISSUER } from "../setting/tokens.ts";
+
+type Mapping = Readonly<Record<string, unknown>>;
+
+/** A configuration as far as features change it. */
+export interface Described extends Mapping {
+  readonly tokens: Mapping;
+  readonly routes: readonly Mapping[];
+}
+
+type Change = (described: Described) => Described;
+
+/** Parts of the life of a token that may be switched on, each as it would be used: they let the measured request pass. */
+const CHANGES = {
+  tokenFrom: onRoutes({
+    tokenFrom: [
+      { header: "Authorization" },
+      { cookie: "session" },
+      { query: "access_token" },
+      { websocketProtocol: true },
+    ],
+  }),
+  claims: onRoutes({
+    require: {
+      groups: { any: [GROUP] },
+      scopes: { all: ["orders:read"] },
+      claims: [
+        { claim: "tenant.name", any: ["acme", "umbrella"] },
+        { claim: "email_verified", equals: true },
+      ],
+      issuers: [ISSUER],
+    },
+  }),
+  mapping: (described: Described) => ({
+    ...described,
+    identity: { claims: { "X-Auth-Email": "email", "X-Auth-Tenant": "tenant.name" } },
+  }),
+  assertion: (described: Described) => ({
+    ...onRoutes({ assertion: true })(described),
+    tokens: {
+      ...described.tokens,
+      assertion: { audience: "backend", claims: ["groups", "email"] },
+    },
+  }),
+  revocation: (described: Described) => ({
+    ...described,
+    tokens: { ...described.tokens, revocation: { journal: "revoked.journal" } },
+  }),
+} satisfies Record<string, Change>;
+
+export type Feature = keyof typeof CHANGES;
+
+export const FEATURES = Object.keys(CHANGES).filter(isFeature);
+
+/** @param list names with commas between them. @throws for a name that no feature has. */
+export function featuresIn(list: string): Feature[] {
+  const names = list.split(",").filter((name) => name !== "");
+  const unknown = names.find((name) => !isFeature(name));
+  if (unknown !== undefined) throw new Error(`no feature ${unknown}: ${FEATURES.join(", ")}`);
+  return names.filter(isFeature);
+}
+
+export function withFeatures(described: Described, features: readonly Feature[]): Described {
+  return features.reduce((so, feature) => CHANGES[feature](so), described);
+}
+
+function isFeature(name: string): name is Feature {
+  return Object.hasOwn(CHANGES, name);
+}
+
+function onRoutes(keys: Mapping): Change {
+  return (described) => ({
+    ...described,
+    routes: described.routes.map((route) => ({ ...route, ...keys })),
+  });
+}
