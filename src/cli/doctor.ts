@@ -14,6 +14,7 @@ import {
 import { type Command, EXIT, type Terminal } from "./command.ts";
 import { checkClock } from "./doctor/clock-check.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./doctor/finding.ts";
+import { checkRemoteChecks } from "./doctor/remote-checks.ts";
 import { checkKeySets } from "./doctor/key-sets.ts";
 import { checkListeners } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
@@ -29,8 +30,9 @@ export const doctor: Command = {
   help: `Usage: sallyport doctor [options]
 
 Runs check, then examines the environment: whether backends and key sets of trusted issuers resolve,
-accept connections and have a valid certificate, whether user stores and the state server answer, whether the ports are free, whether a running proxy is
-ready, the clock, and routes that leave a gap. It sends no request to a backend. Exit code 0 if all is
+accept connections and have a valid certificate, whether user stores, the state server and those that are asked
+about tokens and callers answer, whether the ports are free, whether a running proxy is ready, the clock, and
+routes that leave a gap. It sends no request to a backend. Exit code 0 if all is
 well, 1 if something is wrong, 78 if the configuration is invalid.
 
 ${CONFIGURATION_HELP}
@@ -78,10 +80,11 @@ async function examine(
   const { configuration, files } = snapshot;
   const warnings = await startupWarnings(snapshot, nowMs);
   const reaching = { timeoutMs, nowMs };
-  const [listeners, upstreams, keySets, userStores, stateServer] = await Promise.all([
+  const [listeners, upstreams, keySets, remoteChecks, userStores, stateServer] = await Promise.all([
     pending.add("listeners", checkListeners(configuration, timeoutMs)),
     pending.add("upstreams", checkUpstreams(upstreamsOf(configuration, files.text), reaching)),
     pending.add("key sets", checkKeySets(configuration, reaching)),
+    pending.add("remote checks", checkRemoteChecks(configuration, reaching)),
     pending.add("user stores", checkUserStores(snapshot, timeoutMs)),
     pending.add("the state server", checkStateServer(snapshot, timeoutMs)),
   ]);
@@ -91,6 +94,7 @@ async function examine(
     listeners,
     upstreams,
     keySets.group,
+    ...remoteChecks,
     ...userStores,
     ...stateServer,
     checkClock(sources.file, nowMs, keySets.differences),

@@ -57,6 +57,7 @@ describe("a valid file", () => {
         revocation: { logout: false, users: true },
         streams: { endWithToken: true, grace: 0 },
         maxBytes: 8_192,
+        errorDescription: false,
       },
       identity: { headers: "sallyport", claims: {} },
       networks: {},

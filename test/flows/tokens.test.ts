@@ -170,3 +170,28 @@ describe("a good token", () => {
     expect(Number(after.value(entries)) - Number(before.value(entries))).toBe(1);
   });
 });
+
+describe("with tokens.errorDescription", () => {
+  it("says in the challenge what was wrong with a token, and nothing of a request without one", async () => {
+    const config = { tokens: { errorDescription: true } };
+    await using telling = await startSallyport({ target: backend.url, config });
+    const challenge = async (token?: string): Promise<unknown> =>
+      (await ask(telling, "/x", token === undefined ? {} : { token })).headers["www-authenticate"];
+    const described = (what: string): string => `${INVALID}, error_description="${what}"`;
+    expect(await challenge()).toBe(MISSING);
+    expect(await challenge("x.y.z")).toBe(described("The token is malformed"));
+    expect(await challenge(await signToken(own, claims({ exp: now() - 1 })))).toBe(
+      described("The token has expired"),
+    );
+    expect(await challenge(await signToken(own, claims({ aud: 'of"others"' })))).toBe(
+      described("The token is for another audience"),
+    );
+    expect(await challenge(await signToken(unknown, claims()))).toBe(
+      described("The key that signed the token is not known"),
+    );
+    expectRefused(
+      await ask(telling, "/x", { token: await signToken(own, claims({ iss: "nobody" })) }),
+      described("The issuer is not accepted"),
+    );
+  });
+});

@@ -21,6 +21,7 @@ export function verifierFor(
     jwks: _published,
     revocation: _revoked,
     streams: _ended,
+    errorDescription: _told,
     assertion,
     ...verifying
   } = configuration.tokens;

@@ -139,6 +139,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
       ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
     ]),
     tokens,
+    describesRefusals: configuration.tokens.errorDescription,
     findRoute: createRouteTable(routes.map((route) => withAuthorizer(route, authorizers))),
     authorize,
     letPass,

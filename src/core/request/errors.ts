@@ -159,6 +159,8 @@ export interface ErrorDetails {
   readonly allow?: string;
   /** The scopes that would be enough, with blanks between; they are named in the challenge (RFC 6750 §3). */
   readonly scope?: string | undefined;
+  /** What was wrong with the token, for the challenge (RFC 6750 §3). A fixed text, and only where the configuration asks for it. */
+  readonly description?: string | undefined;
   /** The cause, for the log and the metrics only; never sent to the client. */
   readonly reason?: Reason;
   readonly cause?: unknown;
@@ -170,6 +172,7 @@ export class GateError extends Error {
   readonly retryAfter: number | undefined;
   readonly allow: string | undefined;
   readonly scope: string | undefined;
+  readonly description: string | undefined;
   readonly reason: Reason | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
@@ -186,6 +189,7 @@ export class GateError extends Error {
     this.retryAfter = details.retryAfter;
     this.allow = details.allow;
     this.scope = details.scope;
+    this.description = details.description;
     this.reason = details.reason;
   }
 }

@@ -16,6 +16,8 @@ export interface Gate {
   /** Sallyport's own endpoints by canonical path. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   readonly tokens: TokenVerifier;
+  /** Whether clients are told why a token was refused. */
+  readonly describesRefusals: boolean;
   findRoute(request: RouteQuery): Route | undefined;
   /** @throws GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`, at once or by the promise. */
   authorize(

@@ -77,8 +77,10 @@ export interface TokenRefusal {
 /** The verified caller, or the refusal. */
 export type TokenVerdict = Identity | TokenRefusal;
 
-/** Facts about a verification to count. */
+/** Who asks for a verification, and facts about it to count. */
 export interface VerificationNotes {
+  /** The network of the client, which shares what others are asked about fairly. */
+  readonly client?: string;
   /** The result of the cache lookup; left unchanged if there was none. */
   tokenCache: "hit" | "miss" | undefined;
 }

@@ -137,8 +137,9 @@ export class Http2Connection implements BufferHolder {
   }
 
   #onStream(stream: ServerHttp2Stream, raw: readonly string[]): void {
-    const { pipeline, reading } = this.#options;
+    const { pipeline, reading, buffered } = this.#options;
     reading.charge(this.socket);
+    buffered.touch(this.socket);
     // The client has reset it in the same read.
     if (stream.closed || stream.destroyed) return;
     this.#begun = true;

@@ -13,6 +13,7 @@ import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifi
 import { andThen } from "../../lib/async/and-then.ts";
 import { denialOf, undecidedOf } from "./denial.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
+import { refusalDescription } from "./refusal-description.ts";
 import { refuseOtherReadings } from "./path-readings.ts";
 import { opensWebSocket } from "./opens-websocket.ts";
 import { bearerToken, tokenIn } from "./request-token.ts";
@@ -58,6 +59,7 @@ const UNDECIDED = new GateError("internal");
 /** A decision while it is made. */
 class Deciding implements Decision {
   readonly request: GateRequest;
+  readonly client: string;
   readonly #context: DecisionContext;
   endpoint: Endpoint | undefined;
   routed = false;
@@ -73,6 +75,7 @@ class Deciding implements Decision {
 
   constructor(request: GateRequest, context: DecisionContext) {
     this.request = request;
+    this.client = request.network;
     this.#context = context;
   }
 
@@ -161,7 +164,11 @@ class Deciding implements Decision {
     }
     this.tokenRefusal = verdict;
     const { reason } = verdict;
-    throw new GateError(reason === "missing" ? "unauthenticated" : "invalid_token", { reason });
+    if (reason === "missing") throw new GateError("unauthenticated", { reason });
+    const description = this.#context.gate.describesRefusals
+      ? refusalDescription(verdict)
+      : undefined;
+    throw new GateError("invalid_token", { reason, description });
   }
 
   /** Permits the request unless a rate limit or an unknown protocol refuses it. */

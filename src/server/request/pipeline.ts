@@ -163,6 +163,7 @@ export class Pipeline {
     }
     try {
       response.permit = permit;
+      this.#options.streams.started(context, permit);
       if (upgrade !== undefined) await this.#switch(permit, upgrade, context);
       else await gate.forwarder.forward(permit, incoming, response, transfer);
     } finally {

@@ -42,8 +42,9 @@ export async function reconsider(options: ReconsiderOptions): Promise<void> {
   await inTurns(options.requests, async ({ permit, response }) => {
     const verdict = await verdictNow(options, permit);
     // Another decision has renewed it in the meantime.
-    if (response.permit !== permit || !(verdict instanceof GateError)) return;
-    if (refuseUnderWay(response, verdict, options.realm, REASON)) options.ended(REASON);
+    if (response.permit !== permit || verdict === undefined) return;
+    if (!(verdict instanceof GateError)) response.permit = verdict;
+    else if (refuseUnderWay(response, verdict, options.realm, REASON)) options.ended(REASON);
   });
   await inTurns(options.webSockets(), async (stream) => {
     const verdict = await verdictNow(options, stream.permit);
@@ -57,13 +58,13 @@ async function inTurns<Item>(
   items: Iterable<Item>,
   each: (item: Item) => Promise<void>,
 ): Promise<void> {
-  let inTurn = 0;
+  const decisions: Promise<void>[] = [];
   for (const item of [...items]) {
     // Where nothing can be decided, the request goes on.
-    each(item).catch(() => undefined);
-    inTurn += 1;
-    if (inTurn % PER_TURN === 0) await nextTurn();
+    decisions.push(each(item).catch(() => undefined));
+    if (decisions.length % PER_TURN === 0) await nextTurn();
   }
+  await Promise.all(decisions);
 }
 
 /** The decision about a former permit; undefined if nothing can be decided now. */

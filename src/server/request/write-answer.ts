@@ -63,11 +63,12 @@ export function errorAnswer(
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3). */
-function challenge({ code, scope }: GateError, realm: string): string {
+function challenge({ code, scope, description }: GateError, realm: string): string {
   const { bearerError } = errorRow(code);
   const error = bearerError === undefined ? "" : `, error="${bearerError}"`;
   const needed = scope === undefined ? "" : `, scope="${scope}"`;
-  return `Bearer realm="${realm}"${error}${needed}`;
+  const described = description === undefined ? "" : `, error_description="${description}"`;
+  return `Bearer realm="${realm}"${error}${described}${needed}`;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { AT_ONCE } from "./fair-questions.ts";
 import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
 import type { IntrospectionSettings } from "./remote-issuer.ts";
 
-const CONNECTIONS = 16;
 const LARGEST_ANSWER = 65_536;
 
 /** Token introspection (RFC 7662). */
@@ -17,7 +17,7 @@ export class Introspection implements RemoteTokenCheck {
     // Both are encoded as in a form first (RFC 6749 §2.3.1).
     const pair = [clientId, clientSecret].map(formEncoded).join(":");
     this.#authorization = `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
-    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#client = new RemoteClient({ caFile, connections: AT_ONCE, maxBytes: LARGEST_ANSWER });
   }
 
   async ask(token: string, signal: AbortSignal): Promise<RemoteClaims | undefined> {

@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
@@ -8,9 +7,11 @@ import type {
   TokenRefusal,
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { RemoteError, remoteFailure } from "../../lib/http/remote-client.ts";
+import { remoteFailure } from "../../lib/http/remote-client.ts";
 import { readClaims } from "../verify/claims.ts";
+import { FairQuestions } from "./fair-questions.ts";
 import { Introspection } from "./introspection.ts";
+import { RefusedTokens } from "./refused-tokens.ts";
 import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
 import type { ObserveCheck, RemoteIssuer } from "./remote-issuer.ts";
 import { TokenReview } from "./token-review.ts";
@@ -27,10 +28,19 @@ interface Asked extends Expectations {
   /** Whether it is asked about tokens that are no JWT only. */
   readonly opaqueOnly: boolean;
   readonly check: RemoteTokenCheck;
+  readonly questions: FairQuestions;
   readonly timeout: number;
   readonly cache: number;
   readonly anyAudience: boolean;
   readonly observer: RemoteCheckObserver;
+}
+
+/** What is known of a token besides its text. */
+export interface AboutToken {
+  readonly digest: string;
+  readonly opaque: boolean;
+  /** The network of the client that has sent it; those that nobody sent share one name. */
+  readonly client: string;
 }
 
 /** A caller that another server has vouched for. */
@@ -45,11 +55,8 @@ const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 /** The life of what a token without an end opens, in seconds: a WebSocket say. The token itself is asked about again before. */
 const ASSUMED_LIFE_S = 3_600;
 const ANY_AUDIENCE = "*";
-/** Refused tokens that are remembered, and for how long at most. Each takes some 200 bytes. */
-const MAX_REFUSED = 10_000;
+/** How long a refused token is remembered at most. */
 const LONGEST_REFUSAL_MS = 5_000;
-/** Questions that may be under way. Behind a slow server, more of them would only fill memory. */
-const MAX_UNDER_WAY = 256;
 
 const INACTIVE: TokenRefusal = { step: "signature", reason: "inactive" };
 const NOT_B64: TokenRefusal = {
@@ -62,11 +69,11 @@ export class RemoteVerification {
   readonly #clock: Clock;
   readonly #needed: NeededClaims | undefined;
   readonly #asked: readonly Asked[];
-  readonly #refused = new LRUCache<string, number>({ max: MAX_REFUSED });
-  #asking = 0;
+  readonly #refused: RefusedTokens;
 
   constructor({ issuers, needed, clock, observe }: RemoteVerificationOptions) {
     this.#clock = clock;
+    this.#refused = new RefusedTokens(clock);
     this.#needed = needed;
     this.#asked = issuers.flatMap((each) => askedOf(each, observe) ?? []);
   }
@@ -81,22 +88,25 @@ export class RemoteVerification {
    *
    * @throws GateError `keys_unusable` if none accepts it and one could not be asked.
    */
-  async verify(token: string, digest: string, opaque: boolean): Promise<Vouched | TokenRefusal> {
+  async verify(
+    token: string,
+    { digest, opaque, client }: AboutToken,
+  ): Promise<Vouched | TokenRefusal> {
     if (!B64TOKEN.test(token)) return NOT_B64;
-    if (this.#clock.monotonic() < (this.#refused.get(digest) ?? -Infinity)) return INACTIVE;
+    if (this.#refused.has(digest)) return INACTIVE;
     let refusal = INACTIVE;
     let unavailable = false;
     let forMs = LONGEST_REFUSAL_MS;
     for (const asked of this.#asked) {
       if (asked.opaqueOnly && !opaque) continue;
       forMs = Math.min(forMs, asked.cache);
-      const found = await this.#askOne(asked, token);
+      const found = await this.#askOne(asked, token, client);
       if (found === "unavailable") unavailable = true;
       else if ("claims" in found) return found;
       else if (found.reason !== "inactive") refusal = found;
     }
     if (unavailable) throw new GateError("keys_unusable", { retryAfter: 1 });
-    if (forMs > 0) this.#refused.set(digest, this.#clock.monotonic() + forMs);
+    if (forMs > 0) this.#refused.add(digest, client, forMs);
     return refusal;
   }
 
@@ -104,21 +114,22 @@ export class RemoteVerification {
     for (const { check } of this.#asked) check.close();
   }
 
-  async #askOne(asked: Asked, token: string): Promise<Vouched | TokenRefusal | "unavailable"> {
-    const { check, timeout, observer } = asked;
+  async #askOne(
+    asked: Asked,
+    token: string,
+    client: string,
+  ): Promise<Vouched | TokenRefusal | "unavailable"> {
+    const { check, questions, timeout, observer } = asked;
     const began = this.#clock.monotonic();
     const seconds = (): number => (this.#clock.monotonic() - began) / 1000;
-    this.#asking += 1;
+    const signal = AbortSignal.timeout(timeout);
     try {
-      if (this.#asking > MAX_UNDER_WAY) throw new RemoteError("too many questions at once");
-      const found = await check.ask(token, AbortSignal.timeout(timeout));
+      const found = await questions.ask(client, signal, async () => check.ask(token, signal));
       observer.answered(found !== undefined, seconds());
       return found === undefined ? INACTIVE : this.#read(found, asked);
     } catch (error) {
       observer.failed(remoteFailure(error), seconds());
       return "unavailable";
-    } finally {
-      this.#asking -= 1;
     }
   }
 
@@ -141,6 +152,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
     ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
     audiences: audience === undefined ? [ANY_AUDIENCE] : [audience].flat(),
     anyAudience: audience === undefined,
+    questions: new FairQuestions(),
   };
   if (introspection !== undefined) {
     const { timeout, cache } = introspection;

@@ -2,11 +2,11 @@ import { RereadFile } from "../../lib/files/reread-file.ts";
 import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
+import { AT_ONCE } from "./fair-questions.ts";
 import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
 import type { TokenReviewSettings } from "./remote-issuer.ts";
 
 const PATH = "/apis/authentication.k8s.io/v1/tokenreviews";
-const CONNECTIONS = 16;
 const LARGEST_ANSWER = 65_536;
 
 /** Asks the API server of Kubernetes who a token is of. */
@@ -18,7 +18,7 @@ export class TokenReview implements RemoteTokenCheck {
   constructor(settings: TokenReviewSettings) {
     const { caFile, tokenFile } = settings;
     this.#settings = settings;
-    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#client = new RemoteClient({ caFile, connections: AT_ONCE, maxBytes: LARGEST_ANSWER });
     this.#own = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
   }
 

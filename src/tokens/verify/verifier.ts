@@ -19,7 +19,11 @@ import type { VerificationKey } from "../keys/key-set.ts";
 import { findKey } from "./find-key.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/known-issuers.ts";
 import type { ObserveCheck, RemoteIssuer } from "../remote/remote-issuer.ts";
-import { type RemoteVerification, remoteVerificationOf } from "../remote/remote-verification.ts";
+import {
+  type AboutToken,
+  type RemoteVerification,
+  remoteVerificationOf,
+} from "../remote/remote-verification.ts";
 import { isSignedWith } from "./signature.ts";
 import { isOpaque, readToken, typeFault, type UnverifiedToken } from "./token-text.ts";
 import { bytesOf, keepProven, VerifiedToken } from "./verified-token.ts";
@@ -137,10 +141,11 @@ export class CachingTokenVerifier implements TokenVerifier {
     const digest = hash("sha256", token, "base64url");
     const known = this.#verified.get(digest);
     if (notes !== undefined) notes.tokenCache = known === undefined ? "miss" : "hit";
-    if (known === undefined) return this.#check(token, digest);
+    const client = notes?.client ?? "";
+    if (known === undefined) return this.#check(token, digest, client);
     if (clock.now() < known.until) return this.#recall(token, known, connection);
     this.#verified.delete(digest);
-    return this.#check(token, digest); // the token has expired, or its key has
+    return this.#check(token, digest, client); // the token has expired, or its key has
   }
 
   /** Stops watching and fetching trusted keys. */
@@ -166,20 +171,20 @@ export class CachingTokenVerifier implements TokenVerifier {
   }
 
   /** Checks the signature last, because it costs more than all the rest. */
-  #check(token: string, digest: string): TokenVerdict | Promise<TokenVerdict> {
+  #check(token: string, digest: string, client: string): TokenVerdict | Promise<TokenVerdict> {
     if (this.#generation.forged.has(digest)) return WRONG_SIGNATURE;
     const read = readToken(token, this.#types);
     if ("reason" in read) {
       // A token that looks like ours, in another spelling, is shown to nobody.
       return isOpaque(token) && this.#remote?.takes(true) === true
-        ? this.#askAbout(token, digest, this.#remote, true)
+        ? this.#askAbout(token, this.#remote, { digest, opaque: true, client })
         : read;
     }
     const { iss } = read.payload;
     const issuer = typeof iss === "string" ? this.#issuers.get(iss) : undefined;
     if (issuer === undefined) {
       return this.#remote?.takes(false) === true
-        ? this.#askAbout(token, digest, this.#remote, false)
+        ? this.#askAbout(token, this.#remote, { digest, opaque: false, client })
         : UNKNOWN_ISSUER;
     }
     const misused = typeFault(read, issuer.types);
@@ -196,14 +201,10 @@ export class CachingTokenVerifier implements TokenVerifier {
     return this.#generation.underWay.run(digest, () => this.#proveLater(unverified, !found));
   }
 
-  #askAbout(
-    token: string,
-    digest: string,
-    remote: RemoteVerification,
-    opaque: boolean,
-  ): Promise<TokenVerdict> {
+  #askAbout(token: string, remote: RemoteVerification, about: AboutToken): Promise<TokenVerdict> {
+    const { digest } = about;
     return this.#generation.underWay.run(digest, async () => {
-      const found = await remote.verify(token, digest, opaque);
+      const found = await remote.verify(token, about);
       if ("reason" in found) return found;
       const known = new VerifiedToken(mintIdentity(found.claims), undefined, found.until);
       this.#verified.set(digest, known);

@@ -10,6 +10,7 @@ import { chmod } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { ask } from "../../support/ask.ts";
 import { byKey, compact } from "../../support/compact-token.ts";
+import { editConfiguration } from "../../support/edits.ts";
 import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
 import { logLine } from "../../support/log-line.ts";
 import { openSocket, request } from "../../support/raw-client.ts";
@@ -49,6 +50,7 @@ const start = (streams: object = {}) =>
       routes: [
         { name: "talk", path: "/ws/", upstream: "talk" },
         { name: "watched", path: "/watched/", mode: "monitor", upstream: "app" },
+        { name: "counted", path: "/upload", upstream: "app", concurrency: { requests: 100 } },
         { name: "everything", path: "/", upstream: "app" },
       ],
       upstreams: { talk: { targets: [talk.url] } },
@@ -140,6 +142,30 @@ it("ends what runs when its token is revoked, and nothing of others", async () =
   events.emitEvent("still there");
   await until(() => other.stream.received().includes("still there"));
   expect([other.poll.closed(), other.upload.closed()]).toEqual([false, false]);
+}, 60_000);
+
+it("ends what ran in monitor mode when a reload enforces the route: by then, or with its token", async () => {
+  await using gate = await start();
+  const [over, revoked] = [tokenFor(SHORT_S), tokenFor(600)];
+  const ended = await send(gate, over.text, "GET /watched/sse");
+  const living = await send(gate, revoked.text, "GET /watched/sse");
+  await until(() => [ended, living].every(({ received }) => received().includes(" 200 ")));
+  await until(() => Date.now() > over.exp * 1000 + 1_000);
+  expect([ended.closed(), living.closed()]).toEqual([false, false]);
+  await editConfiguration(gate, ({ routes }) => {
+    for (const route of routes) Object.assign(route, { mode: "enforce" });
+  });
+  const { status } = await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
+  expect(status).toBe(200);
+  const began = performance.now();
+  await until(() => ended.closed());
+  expect(performance.now() - began).toBeLessThan(SOON_MS);
+  await logLine(gate, { path: "/watched/sse", status: 200, reason: "token_expired" });
+  events.emitEvent("still there");
+  await until(() => living.received().includes("still there"));
+  await revoke(gate, revoked.jti);
+  await until(() => living.closed());
+  await logLine(gate, { path: "/watched/sse", status: 200, reason: "revoked" });
 }, 60_000);
 
 it.each([

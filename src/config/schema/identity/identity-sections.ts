@@ -70,6 +70,10 @@ export function tokensSection(directory: string) {
       maxBytes: size({ min: 256, max: 1024 ** 2 })
         .prefault("8KiB")
         .describe("Longest accepted token"),
+      errorDescription: z
+        .boolean()
+        .default(false)
+        .describe("Whether a 401 says why a token was refused: error_description (RFC 6750 §3)"),
     })
     .prefault({})
     .describe("Signing of tokens, and which tokens are accepted");

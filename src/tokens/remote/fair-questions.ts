@@ -1,0 +1,103 @@
+import { RemoteError } from "../../lib/http/remote-client.ts";
+
+/** Questions that are asked at once: as many as there are connections to the server. */
+export const AT_ONCE = 16;
+/** And because of one client, so that a server that is slow about its tokens still answers about those of others. */
+const AT_ONCE_OF_CLIENT = 8;
+/** With those that wait. Behind a slow server, more of them would only fill memory. */
+const MOST = 256;
+const MOST_OF_CLIENT = 64;
+
+interface Client {
+  asking: number;
+  readonly waiting: Set<() => void>;
+}
+
+/** Shares the questions that may be asked at once fairly among the clients whose tokens they are about. */
+export class FairQuestions {
+  /** Those that have questions, the one whose turn is next first. */
+  readonly #clients = new Map<string, Client>();
+  #asking = 0;
+  #waiting = 0;
+
+  /**
+   * Asks as soon as it is this client's turn.
+   *
+   * @param signal ends the wait; the question has to end by it, too.
+   * @throws RemoteError if too many wait, the reason of the signal, or what the question throws.
+   */
+  async ask<Answer>(
+    name: string,
+    signal: AbortSignal,
+    question: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const client = this.#clients.get(name) ?? { asking: 0, waiting: new Set() };
+    const own = client.asking + client.waiting.size;
+    if (this.#asking + this.#waiting >= MOST || own >= MOST_OF_CLIENT) {
+      throw new RemoteError("too many questions at once");
+    }
+    this.#clients.set(name, client);
+    try {
+      if (this.#mayAsk(client)) this.#begin(client);
+      else await this.#turnOf(client, signal);
+    } catch (error) {
+      this.#forgetIdle(name, client);
+      throw error;
+    }
+    try {
+      return await question();
+    } finally {
+      client.asking -= 1;
+      this.#asking -= 1;
+      this.#forgetIdle(name, client);
+      this.#next();
+    }
+  }
+
+  #mayAsk({ asking }: Client): boolean {
+    return this.#asking < AT_ONCE && asking < AT_ONCE_OF_CLIENT;
+  }
+
+  #begin(client: Client): void {
+    client.asking += 1;
+    this.#asking += 1;
+  }
+
+  async #turnOf(client: Client, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const late = (): void => reject(signal.reason);
+    client.waiting.add(resolve);
+    this.#waiting += 1;
+    signal.addEventListener("abort", late, { once: true });
+    try {
+      await promise;
+    } catch (error) {
+      // Its turn may have come in this very moment; then it is asked, and ends at once.
+      if (!client.waiting.delete(resolve)) return;
+      this.#waiting -= 1;
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", late);
+    }
+  }
+
+  /** Begins the next question of the next client that may ask one, and puts that client last. */
+  #next(): void {
+    for (const [name, client] of this.#clients) {
+      if (client.waiting.size === 0 || !this.#mayAsk(client)) continue;
+      const [first] = client.waiting;
+      if (first === undefined) continue;
+      client.waiting.delete(first);
+      this.#waiting -= 1;
+      this.#clients.delete(name);
+      this.#clients.set(name, client);
+      this.#begin(client);
+      first();
+      return;
+    }
+  }
+
+  #forgetIdle(name: string, { asking, waiting }: Client): void {
+    if (asking === 0 && waiting.size === 0) this.#clients.delete(name);
+  }
+}
