@@ -64,6 +64,16 @@ describe("an assertion", () => {
     expect(refused()?.["reason"]).toBe("malformed");
   });
 
+  it("is never a token of ours, though the same keys sign it: neither type nor audience fits", async () => {
+    const address = new URL(`http://127.0.0.1:${gate.adminPort}/.well-known/jwks.json`);
+    const keys = createRemoteJWKSet(address);
+    const type = { typ: "assertion+jwt" };
+    const audience = { issuer: "sallyport", audience: "backend" };
+    await expect(jwtVerify(gate.token, keys, { issuer: "sallyport" })).resolves.toBeDefined();
+    await expect(jwtVerify(gate.token, keys, type)).rejects.toThrow('unexpected "typ"');
+    await expect(jwtVerify(gate.token, keys, audience)).rejects.toThrow('unexpected "aud"');
+  });
+
   it("is in no log line", async () => {
     const answer = await ask(gate, "/orders", { token: gate.token });
     const assertion = echoedBy(answer).header("x-caller") ?? "";

@@ -46,10 +46,11 @@ export function explainVerdict(
   const { claims = {} } = readableParts(token);
   const accepted = verdict instanceof Identity;
   const reached = accepted ? TOKEN_STEPS.length : TOKEN_STEPS.indexOf(verdict.step);
+  const by = accepted ? verdict.issuer : undefined;
   const steps = TOKEN_STEPS.map((step, index): ExplainedStep => {
     if (index > reached) return { step, result: "not reached", detail: "" };
     return accepted || index < reached
-      ? { step, result: "ok", detail: passDetail(step, token, context) }
+      ? { step, result: "ok", detail: passDetail(step, token, context, by) }
       : { step, result: "failed", detail: failDetail(verdict, token, context) };
   });
   const { subject, groups, issuer } = accepted

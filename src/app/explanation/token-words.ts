@@ -8,6 +8,7 @@ import { printable } from "../../lib/text/printable.ts";
 import { maskText } from "../../observe/log/redaction.ts";
 import { claimFaults } from "../../tokens/verify/claims.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { askedAbout, askedDetail, askedFault } from "./asked-token-words.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
 
 /** Texts for each step of verifying a token; the verifier decides. */
@@ -19,8 +20,16 @@ export interface TokenContext {
   readonly clock: Clock;
 }
 
-export function passDetail(step: TokenStep, token: string, context: TokenContext): string {
+export function passDetail(
+  step: TokenStep,
+  token: string,
+  context: TokenContext,
+  by?: string,
+): string {
   const { header = {}, claims = {} } = readableParts(token);
+  const asked = askedAbout(token, claims["iss"], context.configuration.tokens);
+  const told = asked.length === 0 ? undefined : askedDetail(step, token, asked, by);
+  if (told !== undefined) return told;
   switch (step) {
     case "bearer":
       return "one token";
@@ -46,6 +55,9 @@ export function passDetail(step: TokenStep, token: string, context: TokenContext
 export function failDetail(refusal: TokenRefusal, token: string, context: TokenContext): string {
   const { configuration } = context;
   const { header = {}, claims = {} } = readableParts(token);
+  const asked = askedAbout(token, claims["iss"], configuration.tokens);
+  const told = asked.length === 0 ? undefined : askedFault(refusal, asked);
+  if (told !== undefined) return told;
   switch (refusal.step) {
     case "bearer":
       if (refusal.detail !== undefined) return refusal.detail;
@@ -69,7 +81,6 @@ export function failDetail(refusal: TokenRefusal, token: string, context: TokenC
     case "revocation":
       return revokedIn(refusal.revoked?.by);
     case "signature":
-      if (refusal.reason === "inactive") return "the server that was asked knows no such token";
       return "it does not match the key: the token was changed, or signed with another key";
   }
 }
