@@ -153,6 +153,11 @@ describe("Sallyport", () => {
     expect(gate.exited()).toBe(false);
   });
 
+  it("says of a member named __proto__ that it is the fault", async () => {
+    const { body } = await post(standing().gate, withMember('"__proto__":{}'), JSON_TYPE);
+    expect(body).toContain("a field named __proto__");
+  });
+
   it.each(Object.entries(TAKEN))("takes a body with %s", async (_name, bodies) => {
     for (const body of bodies)
       expect((await post(standing().gate, body, JSON_TYPE)).status).toBe(200);

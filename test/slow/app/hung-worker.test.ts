@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { open, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../../support/ask.ts";
@@ -81,15 +81,17 @@ describe.concurrent("a worker that hangs", () => {
 
   it("makes the pod unready when it was the last", async () => {
     await using gate = await start();
-    await Promise.all(Array.from({ length: 16 }, () => misbehave(gate, "hang")));
+    // In a system call, so that none is replaced before the other is noticed, which may be a second later.
+    const pipe = await namedPipe(join(gate.directory, "pipe"));
+    await Promise.all(Array.from({ length: 16 }, () => misbehave(gate, `open ${pipe}`)));
     await until(() => misbehaving(gate) === 2);
-    const states = new Set<number>();
-    await until(async () => {
-      const { status } = await page(gate, "/readyz");
-      states.add(status);
-      return states.has(503) && status === 200;
-    }, 40_000);
-    expect(await serves(gate)).toBe(true);
+    await until(async () => (await page(gate, "/readyz")).status === 503, 40_000);
+    // Lets go of all who wait for a writer.
+    await using writer = await open(pipe, "w");
+    expect((await writer.stat()).isFIFO()).toBe(true);
+    await until(async () => (await page(gate, "/readyz")).status === 200, 40_000);
+    await until(async () => (await alive(gate)) === 2, 40_000);
+    await until(() => serves(gate), 20_000);
   }, 120_000);
 
   it("keeps the process from being called alive when it cannot be ended, and is not replaced", async () => {

@@ -74,9 +74,12 @@ it("a worker that stands in a system call", async () => {
 }, 60_000);
 
 it("a main thread that stands still once the drain has begun", async () => {
-  await using gate = await start({ server: { drain: { delay: "1s", timeout: "300ms" } } });
-  const hang = (): Promise<void> => misbehaveInMain(gate, "hang");
-  expect(await ended(gate, 1_300, hang)).toBe("SIGKILL");
+  await using gate = await start({ server: { drain: { delay: "6s", timeout: "300ms" } } });
+  const hang = async (): Promise<void> => {
+    await until(() => gate.log().some(({ msg }) => msg === "asked to stop"));
+    await misbehaveInMain(gate, "hang");
+  };
+  expect(await ended(gate, 6_300, hang)).toBe("SIGKILL");
 }, 60_000);
 
 it("storage that does not answer", async () => {
