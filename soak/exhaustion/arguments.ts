@@ -8,7 +8,9 @@ token and neighbours would to exhaust its memory, and prints for each attack the
 memory and how long a well-behaved client waited meanwhile for its answers (median, 99th percentile and
 slowest): over kept and over new connections, of a probe, and of a calm server of Node's that nobody
 attacks. Where that one is slow, attackers and client lack processor time, and the figures beside it say
-little of Sallyport. With --bare the same attacks meet a bare server of Node's in its place.
+little of Sallyport. Attackers run at a lower priority (nice 10) than backends and client. What the client
+itself was late, since others had its processor when an answer came, is not counted and told beside ("own").
+With --bare the same attacks meet a bare server of Node's in its place.
 The exit code is 1 when memory passed 256 MiB or an answer took too long. Nothing leaves this machine.
 Linux and Python 3; with taskset and several cores, Sallyport has the first one for itself.
 

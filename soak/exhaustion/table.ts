@@ -9,15 +9,16 @@ const COLUMNS = [
   ["end MiB", 8],
   ["opened", 7],
   ["sent MB", 8],
-  ["kept ms", 14],
-  ["new ms", 14],
-  ["livez ms", 14],
-  ["calm ms", 14],
+  ["kept ms", 16],
+  ["new ms", 16],
+  ["livez ms", 16],
+  ["calm ms", 16],
+  ["own ms", 7],
   ["failed", 7],
   ["verdict", 8],
 ] as const;
 
-/** The heading of the table. Times are medians, 99th percentiles and the slowest. */
+/** The heading of the table. Times are medians, 99th percentiles and the slowest; "own" is what the client itself was late. */
 export function heading(): string {
   return COLUMNS.map(([title, width]) => title.padEnd(width))
     .join("")
@@ -40,6 +41,7 @@ export function row(judged: Judged): string {
     ...[kept, fresh, livez, calm].map((seen) =>
       [seen.medianMs, seen.p99Ms, seen.slowestMs].map((ms) => whole(ms)).join("/"),
     ),
+    whole(Math.max(...[kept, fresh, livez].map(({ ownMs }) => ownMs))),
     [kept, fresh, livez].map(({ failed }) => failed).join("/"),
     faults.length === 0 ? "PASS" : "FAIL",
   ];

@@ -59,14 +59,17 @@ function unanswered(what: string, { answers }: Seen): string | undefined {
 
 function faultIn(
   what: string,
-  { answers, slowestMs, failed, failures }: Seen,
+  { answers, slowestMs, slowest, failed, failures }: Seen,
   longestMs: number,
 ): string | undefined {
   if (failed > 0)
     return `${what}: ${failed} of ${answers + failed} failed (${failures.join(", ")})`;
   if (answers === 0) return `${what}: not asked`;
-  if (slowestMs > longestMs) return `${what}: an answer after ${Math.round(slowestMs)} ms`;
-  return undefined;
+  if (slowestMs <= longestMs) return undefined;
+  const [ms, connected, after] = [slowestMs, slowest?.connectedMs, slowest?.afterMs].map((time) =>
+    Math.round(time ?? 0),
+  );
+  return `${what}: an answer after ${ms} ms, connected after ${connected} ms, asked ${after} ms after the first`;
 }
 
 /** In whole MiB. */

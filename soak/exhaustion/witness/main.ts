@@ -6,7 +6,8 @@
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Seen, Testimony, WitnessOptions } from "./witness.ts";
+import { ownDelayMs } from "./own-turns.ts";
+import type { Seen, Slowest, Testimony, WitnessOptions } from "./witness.ts";
 
 const options: WitnessOptions = JSON.parse(process.argv[2] ?? "{}");
 const { port, adminPort, calmPort, ca, token, path } = options;
@@ -27,26 +28,36 @@ const calmAgent = new HttpAgent({ keepAlive: true });
 const underWay = new Set<Promise<void>>();
 const stopping = new AbortController();
 
+let beganAt = performance.now();
+
 /** What came of the questions of one kind: how long each right answer took, and why the others were none. */
 interface Observed {
-  readonly times: number[];
+  readonly answers: Answer[];
   readonly failures: string[];
 }
 
-function nothing(): Observed {
-  return { times: [], failures: [] };
+/** A right answer, with the time that it took, without our own delay. */
+interface Answer extends Slowest {
+  readonly ms: number;
 }
 
-function summed({ times, failures }: Observed): Seen {
-  const ordered = times.toSorted((one, other) => one - other);
-  const at = (part: number): number => ordered[Math.ceil(ordered.length * part) - 1] ?? 0;
+function nothing(): Observed {
+  return { answers: [], failures: [] };
+}
+
+function summed({ answers, failures }: Observed): Seen {
+  const ordered = answers.toSorted((one, other) => one.ms - other.ms);
+  const at = (part: number): number => ordered[Math.ceil(ordered.length * part) - 1]?.ms ?? 0;
   return {
     ...{ answers: ordered.length, medianMs: at(0.5), p99Ms: at(0.99), slowestMs: at(1) },
     ...{ failed: failures.length, failures: failures.slice(0, 3) },
+    slowest: ordered.at(-1),
+    ownMs: Math.max(0, ...answers.map(({ ownMs }) => ownMs)),
   };
 }
 
-function exchange(kind: Kind): Promise<number> {
+/** @param connected called when a connection is there that was made for it, over TLS with its handshake. */
+function exchange(kind: Kind, connected: () => void): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const main = kind === "kept" || kind === "fresh";
   const secure = main && ca !== undefined;
@@ -59,6 +70,9 @@ function exchange(kind: Kind): Promise<number> {
     headers: main ? { authorization: `Bearer ${token}` } : {},
     ...(secure && { ca }),
   });
+  sent.on("socket", (socket) => {
+    if (socket.connecting) socket.once(secure ? "secureConnect" : "connect", connected);
+  });
   const timer = setTimeout(() => sent.destroy(new Error("no answer")), PATIENCE_MS);
   sent.on("response", (response) => {
     response.on("error", reject).on("end", () => resolve(response.statusCode ?? 0));
@@ -69,12 +83,16 @@ function exchange(kind: Kind): Promise<number> {
 }
 
 async function ask(kind: Kind): Promise<void> {
-  const { times, failures } = observed[kind];
+  const { answers, failures } = observed[kind];
   const began = performance.now();
+  let connectedMs = 0;
   try {
-    const status = await exchange(kind);
+    const status = await exchange(kind, () => (connectedMs = performance.now() - began));
+    const now = performance.now();
     if (status !== 200) throw new Error(`status ${status}`);
-    times.push(performance.now() - began);
+    const ownMs = Math.min(ownDelayMs(), now - began);
+
+    answers.push({ ms: now - began - ownMs, ownMs, connectedMs, afterMs: began - beganAt });
   } catch (error) {
     failures.push(error instanceof Error ? error.message : String(error));
   }
@@ -96,6 +114,7 @@ async function warmUp(): Promise<void> {
     if (observed[kind].failures.length > 0) throw new Error(observed[kind].failures.join(", "));
     observed[kind] = nothing();
   }
+  beganAt = performance.now();
 }
 
 process.on("SIGTERM", () => stopping.abort());

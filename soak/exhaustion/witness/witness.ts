@@ -16,13 +16,26 @@ export interface WitnessOptions {
 export interface Seen {
   /** Right ones. */
   readonly answers: number;
-  /** How long they took: the median, the 99th percentile and the slowest. */
+  /** How long they took: the median, the 99th percentile and the slowest; without `ownMs` of each. */
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly slowestMs: number;
   readonly failed: number;
   /** Why, the first three. */
   readonly failures: readonly string[];
+  readonly slowest: Slowest | undefined;
+  /** The greatest delay of the client itself; see `Slowest`. */
+  readonly ownMs: number;
+}
+
+/** What is known of the slowest answer, in milliseconds. */
+export interface Slowest {
+  /** How long it may have been there before the client had the processor to take it. */
+  readonly ownMs: number;
+  /** From the question until there was a connection, over TLS with its handshake; 0 over one that was kept. */
+  readonly connectedMs: number;
+  /** When it was asked, since all questions began. */
+  readonly afterMs: number;
 }
 
 /** The well-behaved client over kept and over new connections, the kubelet's probe, and a server that nobody attacks. */

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { type Evidence, judge, MIB } from "../../../soak/exhaustion/verdict.ts";
 
-const seen = { answers: 50, medianMs: 2, p99Ms: 30, slowestMs: 40, failed: 0, failures: [] };
+const seen = {
+  ...{ answers: 50, medianMs: 2, p99Ms: 30, slowestMs: 40, failed: 0, failures: [] },
+  ...{ ownMs: 5, slowest: { ownMs: 1, connectedMs: 7, afterMs: 620 } },
+};
 const good: Evidence = {
   ...{ name: "answers", tls: true, workers: 1, bit: true, fills: false, ended: undefined },
   memory: { first: 100 * MIB, peak: 256 * MIB, last: 120 * MIB, peakAfterMs: 900 },
@@ -9,14 +12,7 @@ const good: Evidence = {
   counts: { opened: 1, refused: 0, open: 1, finished: 1, sent: 1, received: 0 },
 };
 const DEMANDS = { slowestMs: 1_000, memoryOnly: false };
-const refused = {
-  answers: 1,
-  medianMs: 2,
-  p99Ms: 2,
-  slowestMs: 2,
-  failed: 3,
-  failures: ["read ECONNRESET"],
-};
+const refused = { ...seen, answers: 1, failed: 3, failures: ["read ECONNRESET"] };
 
 test("an attack that is held passes", () => {
   expect(judge(good, DEMANDS).faults).toEqual([]);
@@ -33,7 +29,7 @@ test.each<[what: string, evidence: Evidence, fault: string]>([
   [
     "a late answer",
     { ...good, testimony: { ...good.testimony, kept: { ...seen, slowestMs: 1_001 } } },
-    "a kept connection: an answer after 1001 ms",
+    "a kept connection: an answer after 1001 ms, connected after 7 ms, asked 620 ms after the first",
   ],
   [
     "answers that failed",
