@@ -1,7 +1,8 @@
 import type { Log } from "../core/log.ts";
-import type { Observer } from "../core/observer.ts";
+import type { Observer, Postponed } from "../core/observer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { FairReading } from "../server/listener/reading/fair-reading.ts";
+import { SharedUsage, type UsageRow } from "../server/listener/reading/shared-usage.ts";
 
 /** Minimum time between two warnings about clients that are held back, in milliseconds; the metric counts each connection. */
 const WARN_EVERY_MS = 60_000;
@@ -10,16 +11,21 @@ export interface FairReadingOptions {
   readonly observer: Pick<Observer, "connectionsPostponed">;
   readonly clock: Clock;
   readonly log: Log;
+  /** Where several threads share what clients use. */
+  readonly usage?: UsageRow | undefined;
 }
 
 /** Creates the fair reading of one thread, with its metric and its line in the log. */
-export function createObservedReading({ observer, clock, log }: FairReadingOptions): FairReading {
+export function createObservedReading(options: FairReadingOptions): FairReading {
+  const { observer, clock, log, usage } = options;
   let quietUntil = -Infinity;
-  return new FairReading(clock, (what, client, connections) => {
+  const postponed = (what: Postponed, client: string, connections: number): void => {
     observer.connectionsPostponed(what, connections);
     const now = clock.monotonic();
     if (now < quietUntil) return;
     quietUntil = now + WARN_EVERY_MS;
     log.warn("a client is held back, since it takes too much of the event loop's time", { client });
-  });
+  };
+  const shared = usage && new SharedUsage(usage, () => clock.now());
+  return new FairReading(clock, postponed, shared);
 }

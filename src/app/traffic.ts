@@ -24,7 +24,7 @@ import type { OwnKeys } from "../tokens/keys/own-keys.ts";
 import type { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { TrustedKeys } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
-import { createObservedReading } from "./observed-reading.ts";
+import { createObservedReading, type FairReadingOptions } from "./observed-reading.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/open-gate.ts";
 import { decidesOtherwise } from "./reload/decides-otherwise.ts";
@@ -54,6 +54,7 @@ export interface TrafficOptions extends SharedLimits {
   /** Count open connections, and requests in flight, together with those of other threads. */
   readonly connections: ConnectionCounts;
   readonly inFlight: InFlight;
+  readonly usage?: FairReadingOptions["usage"];
   /** Takes the reload state of each file of trusted keys. */
   readonly reloads: ReloadStates;
   /** Called with the state of all trusted issuers when the keys of one change. Left out where `issuers` is polled. */
@@ -99,7 +100,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const observer = tracedObserver(options.observer, tracing);
   const stateOf = () => reloads.add();
   const trustedKeys = new TrustedKeys({ ...options, stateOf, keepsCopies: true });
-  const reading = createObservedReading({ observer, clock, log });
+  const reading = createObservedReading({ observer, clock, log, usage: options.usage });
   let traffic: ThreadTraffic | undefined;
   const keysChanged = (): void => traffic?.reconsiderSoon();
   const common = { tracing, trustedKeys, reading, logOut: logoutWith(options), keysChanged };

@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
+import { startReading } from "../../src/lib/http/socket-reading.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
+import { SharedUsage, usageMemory } from "../../src/server/listener/reading/shared-usage.ts";
 import { listening } from "../support/listening.ts";
 import { countTurns } from "../support/loop-turns.ts";
 import { until } from "../support/until.ts";
@@ -17,13 +19,12 @@ interface Read {
 }
 
 /** A server that shares its reading; the first word that a connection sends is whose it is. */
-async function start() {
+async function start(shared?: SharedUsage) {
   let time = 0;
   const turns = countTurns();
   const postponed: string[] = [];
-  const reading = new FairReading({ now: () => 0, monotonic: () => time }, (what, client) => {
-    postponed.push(`${what} ${client}`);
-  });
+  const told = (what: string, client: string) => void postponed.push(`${what} ${client}`);
+  const reading = new FairReading({ now: () => 0, monotonic: () => time }, told, shared);
   const reads: Read[] = [];
   const sockets = new Map<Socket, string>();
   let whenHeld = (): void => undefined;
@@ -64,7 +65,7 @@ async function start() {
       onTestFinished(() => opened.forEach((socket) => socket.destroy()));
       await Promise.all(opened.map((socket) => once(socket, "connect")));
       for (const socket of opened) socket.write(client);
-      await until(() => sockets.size === before + count);
+      await until(() => sockets.size === before + count && reading.waiting === 0);
       return opened;
     },
   };
@@ -89,6 +90,21 @@ it("ends a turn that lasts too long, and reads on in the next ones", async () =>
   const { open, pass, reads } = await start();
   const crowd = await open("crowd", 200);
   pass(10_000);
+  await sendAtOnce(crowd);
+  await until(() => reads.length === 200);
+  expect(mostInOneTurn(reads)).toBeLessThan(50);
+});
+
+it("does not read on where Node resumes a connection that has to wait", async () => {
+  const { open, pass, reads, sockets, whenHeld } = await start();
+  const crowd = await open("crowd", 200);
+  pass(10_000);
+  whenHeld(() => {
+    for (const socket of sockets()) {
+      startReading(socket);
+      socket.emit("resume");
+    }
+  });
   await sendAtOnce(crowd);
   await until(() => reads.length === 200);
   expect(mostInOneTurn(reads)).toBeLessThan(50);
@@ -126,6 +142,22 @@ it("resumes the lightest clients first", async () => {
   expect(waited.slice(0, 12)).toEqual(expect.arrayContaining(order.slice(before, before + 8)));
 });
 
+it("resumes clients that are known to be light before a crowd of newcomers", async () => {
+  const { open, pass, reads, reading, sockets } = await start();
+  const crowd: Socket[] = [];
+  for (let i = 0; i < 60; i += 1) crowd.push(...(await open(`newcomer ${i}`)));
+  const [known] = await open("known");
+  const theirs = sockets()[60];
+  if (known === undefined || theirs === undefined) throw new Error("not open");
+  for (let i = 0; i < 10; i += 1) reading.charge(theirs);
+  await turnsPass(2);
+  pass(1);
+  // Newcomers have used less: their connections alone.
+  await sendAtOnce([...crowd, known]);
+  await until(() => reads.length === 61);
+  expect(reads.findIndex(({ client }) => client === "known")).toBeLessThan(30);
+});
+
 it("forgets connections that close while they wait", async () => {
   const { open, pass, reading, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 60);
@@ -144,6 +176,7 @@ it("begins new connections of a heavy client in their turn, those of others at o
   const { open, pass, postponed, reading, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 60);
   await open("new", 2);
+  for (const socket of sockets().slice(60)) reading.charge(socket);
   pass(10_000);
   const begun: string[] = [];
   whenHeld(() => {
@@ -158,15 +191,63 @@ it("begins new connections of a heavy client in their turn, those of others at o
   await until(() => begun.length === 2 && reads.length === 60);
 });
 
+it("begins few connections in the turn that accepts them, and the others in turns of their own", async () => {
+  const turns = countTurns();
+  const { open, reading, sockets } = await start();
+  await open("new", 40);
+  const begun: number[] = [];
+  for (const [index, socket] of sockets().entries()) {
+    reading.accept(socket, `client ${index}`, () => void begun.push(turns()));
+  }
+  const now = turns();
+  expect(begun).toEqual([now, now, now, now]);
+  await until(() => begun.length === 40);
+  const inTurns = Map.groupBy(begun, (turn) => turn);
+  expect(Math.max(...[...inTurns.values()].map(({ length }) => length))).toBeLessThan(20);
+});
+
+it("counts what a client has used in other threads, while they are busy", async () => {
+  let time = 0;
+  const memory = usageMemory(3);
+  const [own, , other] = [0, 1, 2].map((row) => new SharedUsage({ memory, row }, () => time));
+  if (own === undefined || other === undefined) throw new Error("no rows");
+  const [crowd, single] = ["crowd", "single"].map((name) => own.bucketOf(name));
+  if (crowd === undefined || single === undefined) throw new Error("no buckets");
+  const { open, pass, reading, reads, sockets, whenHeld } = await start(own);
+  const noise = await open("noise", 60);
+  await open("new", 2);
+  for (const socket of sockets().slice(60)) reading.charge(socket);
+  other.write([[crowd, 1_000]]);
+  expect([other.bucketOf("crowd"), other.elsewhere(crowd)]).toEqual([crowd, 0]);
+  expect([own.elsewhere(crowd), own.elsewhere(single)]).toEqual([1_000, 0]);
+  pass(10_000);
+  const begun: string[] = [];
+  whenHeld(() => {
+    const [one, two] = sockets().slice(60);
+    if (one === undefined || two === undefined) throw new Error("not open");
+    reading.accept(one, "crowd", () => void begun.push("crowd"));
+    reading.accept(two, "single", () => void begun.push("single"));
+    expect(begun).toEqual(["single"]);
+  });
+  await sendAtOnce(noise);
+  await until(() => begun.length === 2 && reads.length === 60);
+  // What is used here, the other threads see as well.
+  expect(other.elsewhere(own.bucketOf("noise"))).toBeGreaterThan(0);
+  time += 1_000;
+  expect(own.elsewhere(crowd)).toBe(0);
+});
+
 it("forgets slowly what a client used while the loop is busy", async () => {
   const { open, pass, reading, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 60);
   await open("new");
+  for (const socket of sockets().slice(60)) reading.charge(socket);
   pass(10_000);
   let begunAtOnce: boolean | undefined;
   whenHeld(() => {
-    const socket = sockets()[60];
-    if (socket === undefined) throw new Error("not open");
+    const [of, socket] = [sockets()[0], sockets()[60]];
+    if (of === undefined || socket === undefined) throw new Error("not open");
+    for (let more = 0; more < 10; more += 1) reading.charge(of);
     let begun = false;
     // Three half-lives of calm, but the loop counts as busy for 100 ms after a long turn.
     pass(90);

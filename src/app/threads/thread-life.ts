@@ -28,6 +28,8 @@ export interface ThreadPlacement {
   readonly connections: SharedCounts;
   /** Where all threads count the requests in flight that routes limit. */
   readonly inFlight: SharedCounts;
+  /** Where all threads share what clients use of their time. */
+  readonly usage: SharedArrayBuffer;
   /** Where all threads count the log lines that wait for the main thread. */
   readonly backlog: SharedArrayBuffer;
 }

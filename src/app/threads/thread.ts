@@ -52,6 +52,8 @@ export interface ThreadData {
   readonly connections: SharedCounts;
   /** Where the threads count the requests in flight that routes limit. */
   readonly inFlight: SharedCounts;
+  /** Where the threads share what clients use of their time. */
+  readonly usage: SharedArrayBuffer;
   /** Where the threads count the log lines that wait for the main thread. */
   readonly backlog: SharedArrayBuffer;
 }
@@ -185,7 +187,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const starting = startTraffic({
     ...{ configuration, upstreams, version, keys, tls, reloads },
     ...{ clock, log, observer, buffered },
-    port: data.port,
+    ...{ port: data.port, usage: { memory: data.usage, row: index } },
     logins: remoteLogins(main),
     ...{ revocations, ...settlingThrough(main, configuration) },
     publish: (each) => main.call("publish", each),

@@ -6,6 +6,7 @@ import { type MetricObjects, totalsOf } from "../../observe/metrics/summed-count
 import { createSharedCounts } from "../../lib/async/shared-counts.ts";
 import { IN_FLIGHT_TABLE } from "../../policy/concurrency/in-flight.ts";
 import { CONNECTION_TABLE } from "../../server/listener/connection-counts.ts";
+import { usageMemory } from "../../server/listener/reading/shared-usage.ts";
 import { openDryRunGate } from "../explanation/dry-run-gate.ts";
 import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
@@ -89,6 +90,7 @@ function commonMemory(count: number) {
   return {
     connections: createSharedCounts(count, CONNECTION_TABLE),
     inFlight: createSharedCounts(count, IN_FLIGHT_TABLE),
+    usage: usageMemory(count),
     backlog: logBacklogMemory(count),
   };
 }

@@ -6,31 +6,22 @@ import type { Clock } from "../../../lib/clock.ts";
 import { startReading, stopReading } from "../../../lib/http/socket-reading.ts";
 import type { ReadingClient } from "./reading-client.ts";
 import { ReadingClients } from "./reading-clients.ts";
+import { ReadingTime } from "./reading-time.ts";
 import { ResumeRate } from "./resume-rate.ts";
+import type { SharedUsage } from "./shared-usage.ts";
+import { UNITS } from "./units.ts";
 
-/**
- * The maximum length of a turn of the event loop, in milliseconds. Beyond it, the heaviest clients are no longer
- * read.
- */
+/** The maximum length of a turn of the event loop, in milliseconds. Beyond it, the heaviest clients are no longer read. */
 const TURN_MS = 20;
 /** The same for a turn that accepted connections: each turn accepts few, and more may be queued. */
 const ACCEPTING_MS = 4;
-/** How long after a long turn new connections of heavy clients have to wait, in milliseconds. */
-const BUSY_MS = 100;
 /**
- * How much slower usage decays while the loop is busy: with a half-life of 4 s. So what a client did before hardly counts
- * against clients that have just arrived, but its share of the scarce time counts until all have had their turn.
+ * Connections that start in the turn that accepted them. What they send makes the next turn long, in which others wait to
+ * be accepted; so more of them start in later turns, those of the lightest clients first.
  */
-const BUSY_DECAY = 128;
+const STARTS_PER_TURN = 4;
 /** Units that pass before the time is checked, since detecting the end of a turn costs a turn of its own. */
 const UNTIMED_UNITS = 16;
-/** Costs in units. Reading a request costs one. */
-const ACCEPT_UNITS = 1;
-const START_UNITS = 3;
-const TLS_HANDSHAKE_UNITS = 8;
-const UPGRADE_UNITS = 24;
-/** A login costs four requests: its body, a call to the main thread, a line in the log. */
-const LOGIN_UNITS = 3;
 
 /**
  * Shares the time of the event loop among clients. libuv delivers everything that its poll reports, up to 1,024
@@ -41,32 +32,35 @@ const LOGIN_UNITS = 3;
  * order.
  */
 export class FairReading implements ClientReading {
-  readonly #clock: Clock;
-  readonly #clients = new ReadingClients();
+  readonly #time: ReadingTime;
+  readonly #clients: ReadingClients;
   readonly #owners = new WeakMap<Socket, ReadingClient>();
   /** Clients with paused connections, the next one first. */
   readonly #paused = new Set<ReadingClient>();
   #units = 0;
-  #now = 0;
-  /** The time by which usage decays, in milliseconds; it passes slowly while the loop is busy. */
-  #age = 0;
   #began: number | undefined;
   /** The time at which the current turn becomes too long. */
   #deadline = Infinity;
   #over = false;
   #accepted = false;
-  /** A client that has used this many units is heavy, until `#busyUntil`. */
+  /** Connections that started in the turn that accepted them. */
+  #started = 0;
+  /** A client that has used this many units is heavy, while the loop is busy. */
   #heavy = Infinity;
-  #busyUntil = 0;
   readonly #resumeRate = new ResumeRate(TURN_MS);
   readonly #onPostponed: (what: Postponed, client: string, connections: number) => void;
 
-  /** @param onPostponed called with a client whose connections have to wait, and their number. */
+  /**
+   * @param onPostponed called with a client whose connections have to wait, and their number.
+   * @param shared what clients use in other threads; left out if there are none.
+   */
   constructor(
     clock: Clock,
     onPostponed: (what: Postponed, client: string, connections: number) => void,
+    shared?: SharedUsage,
   ) {
-    this.#clock = clock;
+    this.#time = new ReadingTime(clock);
+    this.#clients = new ReadingClients(shared);
     this.#onPostponed = onPostponed;
   }
 
@@ -84,20 +78,23 @@ export class FairReading implements ClientReading {
     socket.once("close", () => {
       this.#remove(client, socket);
       client.open -= 1;
-      if (client.open === 0) this.#clients.forget(name, this.#age);
+      if (client.open === 0) this.#clients.forget(name, this.#time.age);
     });
     const now = this.#turn();
     this.#accepted = true;
     this.#deadline = Math.min(this.#deadline, (this.#began ?? now) + ACCEPTING_MS);
-    this.#charge(client, ACCEPT_UNITS);
+    this.#charge(client, UNITS.accept);
     const start = (): void => {
-      this.#charge(client, START_UNITS);
+      this.#charge(client, UNITS.start);
       begin();
     };
-    const isLight = now >= this.#busyUntil || client.used(this.#age) < this.#heavy;
-    if (client.accepted.size === 0 && isLight) return start();
+    const isLight = !this.#time.isBusy || this.#used(client) < this.#heavy;
+    if (client.accepted.size === 0 && isLight && this.#started < STARTS_PER_TURN) {
+      this.#started += 1;
+      return start();
+    }
     stopReading(socket);
-    this.#onPostponed("accept", name, 1);
+    if (!isLight) this.#onPostponed("accept", name, 1);
     this.#wait(client, client.accepted, socket, () => {
       startReading(socket);
       start();
@@ -110,18 +107,22 @@ export class FairReading implements ClientReading {
     client.reading.add(socket);
     this.#owners.set(socket, client);
     socket.once("close", () => void this.#remove(client, socket));
-    if (socket instanceof TLSSocket) this.#charge(client, TLS_HANDSHAKE_UNITS);
+    // Node reads on from a connection when the body that it brings is read on.
+    socket.on("resume", () => {
+      if (client.paused.has(socket)) stopReading(socket);
+    });
+    if (socket instanceof TLSSocket) this.#charge(client, UNITS.tlsHandshake);
   }
 
   /** Charges an upgrade, which opens a connection to a backend. */
   chargeUpgrade(connection: Socket): void {
     const client = this.#owners.get(connection);
-    if (client !== undefined) this.#charge(client, UPGRADE_UNITS);
+    if (client !== undefined) this.#charge(client, UNITS.upgrade);
   }
 
   chargeLogin(connection: Socket): void {
     const client = this.#owners.get(connection);
-    if (client !== undefined) this.#charge(client, LOGIN_UNITS);
+    if (client !== undefined) this.#charge(client, UNITS.login);
   }
 
   charge(connection: Socket, backend?: Socket): void {
@@ -131,7 +132,8 @@ export class FairReading implements ClientReading {
       this.#owners.set(backend, client);
       client.reading.add(backend);
     }
-    this.#charge(client, 1);
+    client.known = true;
+    this.#charge(client, UNITS.request);
   }
 
   release(backend: Socket): void {
@@ -141,48 +143,47 @@ export class FairReading implements ClientReading {
     if (this.#remove(client, backend)) startReading(backend);
   }
 
+  #used(client: ReadingClient): number {
+    return this.#clients.used(client, this.#time.age);
+  }
+
   #charge(client: ReadingClient, units: number): void {
     this.#units += units;
     if (this.#units >= UNTIMED_UNITS) this.#turn();
-    client.charge(units, this.#age);
-    if (this.#now >= this.#deadline) this.#turnTooLong(this.#now);
+    client.charge(units, this.#time.age);
+    if (this.#time.now >= this.#deadline) this.#turnTooLong(this.#time.now);
   }
 
   /** Returns the time. Starts to time a turn, unless one is being timed. */
   #turn(): number {
-    const now = this.#time();
+    const now = this.#time.read();
     if (this.#began === undefined) {
       this.#began = now;
       this.#deadline = now + TURN_MS;
       this.#over = false;
       this.#accepted = false;
+      this.#started = 0;
       setImmediate(this.#onTurnEnd);
     }
     return now;
   }
 
-  #time(): number {
-    const now = this.#clock.monotonic();
-    this.#age += (now - this.#now) / (this.#now < this.#busyUntil ? BUSY_DECAY : 1);
-    this.#now = now;
-    return now;
-  }
-
+  /**
+   * Pauses the clients whose usage is at least half of the usage-weighted mean; if the turn goes on nevertheless, newcomers
+   * as well: what a crowd has sent first may take longer than anything before.
+   */
   #turnTooLong(now: number): void {
+    this.#heavy = this.#clients.heavyFrom(this.#time.age);
+    for (const [name, client] of this.#clients) {
+      if (client.reading.size === 0) continue;
+      const isHeavy = this.#used(client) >= this.#heavy;
+      if (!isHeavy && (!this.#over || this.#clients.isKnown(client))) continue;
+      const paused = this.#pause(client);
+      if (paused > 0 && isHeavy) this.#onPostponed("read", name, paused);
+    }
     this.#over = true;
     this.#deadline = now + ACCEPTING_MS;
-    this.#busyUntil = now + BUSY_MS;
-    this.#pauseHeaviest();
-  }
-
-  /** Pauses the clients whose usage is at least half of the usage-weighted mean. */
-  #pauseHeaviest(): void {
-    this.#heavy = this.#clients.heavyFrom(this.#age);
-    for (const [name, client] of this.#clients) {
-      if (client.reading.size === 0 || client.used(this.#age) < this.#heavy) continue;
-      const paused = this.#pause(client);
-      if (paused > 0) this.#onPostponed("read", name, paused);
-    }
+    this.#time.turnedBusy();
   }
 
   /** Returns how many connections it has paused. */
@@ -211,7 +212,7 @@ export class FairReading implements ClientReading {
     this.#turn();
   }
 
-  /** Returns whether the connection was waiting. */
+  /** Returns whether it was waiting. */
   #remove(client: ReadingClient, socket: Socket): boolean {
     const waited = client.leave(socket);
     if (client.waiting === 0) this.#paused.delete(client);
@@ -219,14 +220,15 @@ export class FairReading implements ClientReading {
   }
 
   readonly #onTurnEnd = (): void => {
-    const now = this.#time();
+    const now = this.#time.read();
     const lasted = now - (this.#began ?? now);
     this.#began = undefined;
     this.#deadline = Infinity;
     this.#units = 0;
+    if (this.#time.isBusy) this.#clients.share(this.#time.age);
     if (this.#paused.size === 0) return;
-    const [overran, accepted] = [this.#over, this.#accepted];
-    this.#resume(this.#resumeRate.after({ end: now, lasted, overran, accepted }));
+    const turn = { end: now, lasted, overran: this.#over, accepted: this.#accepted };
+    this.#resume(this.#resumeRate.after(turn));
     if (this.#paused.size > 0) this.#turn();
   };
 
@@ -234,9 +236,7 @@ export class FairReading implements ClientReading {
   #resume(most: number): void {
     if (most === 0) return;
     let left = most;
-    const clients = [...this.#paused].toSorted(
-      (one, other) => one.used(this.#age) - other.used(this.#age),
-    );
+    const clients = this.#clients.lightestFirst(this.#paused, this.#time.age, this.#heavy);
     while (left > 0 && this.#paused.size > 0) {
       for (const client of clients.slice(0, left)) {
         left -= 1;

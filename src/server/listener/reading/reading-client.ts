@@ -8,8 +8,12 @@ const LEFT_AFTER_STEP = 0.5 ** (1 / STEPS);
 
 /** One client: all connections of an address, or a single connection of a trusted proxy. */
 export class ReadingClient {
+  /** Of what it has used in other threads. */
+  readonly bucket: number;
   /** Open connections. */
   open = 0;
+  /** Whether something was read from it. */
+  known = false;
   /** Connections that are being read. */
   readonly reading = new Set<Socket>();
   /** Connections that are paused, in the order in which they resume. */
@@ -19,6 +23,10 @@ export class ReadingClient {
   /** Units used, as of `#at`. */
   #used = 0;
   #at = 0;
+
+  constructor(bucket = 0) {
+    this.bucket = bucket;
+  }
 
   charge(units: number, now: number): void {
     this.#used = this.used(now) + units;
