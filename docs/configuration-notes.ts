@@ -95,6 +95,13 @@ leads around a token. \`allow\` and \`deny\` look at the client, behind trusted 
 hold for public routes. \`concurrency\` counts requests from the decision until the answer has ended, WebSockets too,
 in all workers, and with \`shared\` in all replicas.
 
+With \`mirror\`, \`percent\` of the requests that are forwarded also go to another upstream, to try a new version with real traffic: the same
+method, path, query, headers and body, with the same identity, and with the same tokens removed. Its answers are ignored, nothing is repeated, and no request waits
+for it. A copy is sent when the request is complete. It is given up, and counted in \`sallyport_mirrored_requests_total\`, if the
+body is larger than \`bodyBytes\` or takes longer than 10 seconds, if all \`connections\` of that upstream are in use, or if copies
+already take an eighth of \`server.limits.bufferedBytes\`. \`timeouts.response\` is the time for its whole answer. Trailers of requests and
+WebSockets are not mirrored. The other upstream learns who is calling, so trust it as the first; what it does with a POST happens twice.
+
 \`routes[].rateLimit\` counts separately in each thread of each replica, unless \`shared\` adds them up. \`within\` is in whole seconds. Requests beyond the limit get 429.
 With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.
 

@@ -19,6 +19,13 @@ export interface BufferedBytes {
   measure(connection: Socket): void;
   /** Has a connection measured again within a quarter of a second. Call it when bytes pass: idle connections are left alone. */
   touch(connection: Socket): void;
+  /**
+   * Takes bytes for what no client waits for, such as copies of requests: at most an eighth of the budget, and only while
+   * the whole is not scarce. @returns whether there was room; if so, the caller frees them.
+   */
+  reserve(bytes: number): boolean;
+  /** Gives back what was reserved. */
+  free(bytes: number): void;
 }
 
 /** An unlimited budget, for exchanges without a client. */
@@ -27,4 +34,6 @@ export const UNLIMITED: BufferedBytes = {
   track: () => undefined,
   measure: () => undefined,
   touch: () => undefined,
+  reserve: () => true,
+  free: () => undefined,
 };

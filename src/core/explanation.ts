@@ -119,6 +119,11 @@ export interface ExplainedBackend {
     readonly idle: number;
     readonly queue: number;
   };
+  /** How a target is chosen; undefined for a single one. */
+  readonly balance: string | undefined;
+  readonly retry: { readonly attempts: number; readonly on: readonly string[] };
+  /** Where a copy goes, and of how many requests. */
+  readonly mirror: { readonly upstream: string; readonly percent: number } | undefined;
   readonly limits: {
     /** Undefined for no limit. */
     readonly bodyBytes: number | undefined;

@@ -9,6 +9,7 @@ import type {
   StreamEnd,
   UpstreamErrorReason,
 } from "./request/outcome.ts";
+import type { MirrorResult } from "./route/mirror.ts";
 import type { SharedOperation } from "./shared-state.ts";
 
 /** What is postponed: reading from an open connection, or accepting a new one. */
@@ -47,6 +48,8 @@ export interface Observer {
   ): void;
   /** A request is sent to a backend again. */
   upstreamRetried(upstream: string): void;
+  /** What became of the copy of a request for an upstream. */
+  requestMirrored(upstream: string, result: MirrorResult): void;
   /** A target of several is no longer used. */
   targetLeftOut(upstream: string): void;
   /** Something that ran was ended, since its caller may no longer. */

@@ -16,6 +16,7 @@ import type { IdentityHeaderNames } from "./headers/identity-headers.ts";
 import { createOutgoingHeaders } from "./headers/outgoing-headers.ts";
 import type { ForwardingSettings } from "./http/permitted-request.ts";
 import { tracedHeaders } from "./headers/traced-headers.ts";
+import { Mirrors } from "./mirror/mirrors.ts";
 import type { Upstream } from "./pool/upstreams.ts";
 import { WebSockets } from "./websocket/websocket.ts";
 import { youngCollection } from "./http/minor-collections.ts";
@@ -36,6 +37,7 @@ export interface ForwarderOptions {
     | "upstreamAnswered"
     | "upstreamFailed"
     | "upstreamRetried"
+    | "requestMirrored"
     | "webSocketOpened"
     | "webSocketClosed"
   >;
@@ -56,6 +58,7 @@ class PoolForwarder implements Forwarder {
   readonly #upstreams: ReadonlyMap<string, Upstream>;
   readonly #settings: ForwardingSettings;
   readonly #webSockets: WebSockets;
+  readonly #mirrors: Mirrors;
 
   constructor(options: ForwarderOptions) {
     const { bodyBytes, buffered, reading, clock, observer } = options;
@@ -66,6 +69,7 @@ class PoolForwarder implements Forwarder {
     const young = youngCollection();
     this.#settings = { outgoing, bodyBytes, buffered, reading, clock, observer, young };
     this.#upstreams = options.upstreams;
+    this.#mirrors = new Mirrors(options.upstreams, this.#settings, observer);
     this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);
   }
 
@@ -77,8 +81,12 @@ class PoolForwarder implements Forwarder {
   ): Promise<void> {
     const upstream = this.#upstreamOf(permit, transfer);
     const permitted = { permit, upstream, request, response, transfer };
-    const forwarded = new Exchange(this.#settings, permitted).start();
-    return upstream.speaksHttp2 ? withinDeadline(forwarded, permitted, this.#settings) : forwarded;
+    const { mirror } = permit.route;
+    const copy = mirror && this.#mirrors.copyOf(permit, mirror);
+    const exchange = new Exchange(this.#settings, copy ? { ...permitted, copy } : permitted);
+    const forwarded = exchange.start();
+    const ended = copy ? forwarded.finally(() => copy.drop("body_incomplete")) : forwarded;
+    return upstream.speaksHttp2 ? withinDeadline(ended, permitted, this.#settings) : ended;
   }
 
   async upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number> {

@@ -92,12 +92,9 @@ function misfits(schema: JsonSchema, value: unknown, path = ""): string[] {
     const fits = schema.anyOf.some((alternative) => misfits(alternative, value, path).length === 0);
     return fits ? [] : [path];
   }
-  const actual = Array.isArray(value)
-    ? "array"
-    : Number.isInteger(value)
-      ? "integer"
-      : typeof value;
-  if (schema.type !== undefined && schema.type !== actual) return [path];
+  const actual = Array.isArray(value) ? ["array"] : [typeof value];
+  if (Number.isInteger(value)) actual.push("integer");
+  if (schema.type !== undefined && !actual.includes(String(schema.type))) return [path];
   if (schema.pattern !== undefined && !new RegExp(schema.pattern, "u").test(String(value)))
     return [path];
   if (schema.enum !== undefined && !schema.enum.includes(String(value))) return [path];

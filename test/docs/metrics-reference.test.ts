@@ -20,6 +20,7 @@ beforeAll(async () => {
   const metrics = createMetrics({
     ...{ routes: ["orders"], upstreams: ["app"], stores: ["file"], version: "1.2.3" },
     checks: REMOTE_CHECK_KINDS.map((kind) => ({ kind, name: "a" })),
+    mirrors: ["app"],
   });
   metrics.gauges.sharedState = () => ({ up: true, lost: 0 });
   metrics.gauges.storeState = () => ({ connections: 0, outdated: 0 });

@@ -31,6 +31,7 @@ export function forwarderTo(target: string) {
       upstreamAnswered: () => undefined,
       upstreamFailed: () => undefined,
       upstreamRetried: () => undefined,
+      requestMirrored: () => undefined,
       webSocketOpened: () => undefined,
       webSocketClosed: () => undefined,
     },

@@ -202,6 +202,7 @@ function openBody() {
   const source = new IncomingMessage(new Socket());
   const body = new RequestBody(source, Infinity, {
     received: () => undefined,
+    ended: () => undefined,
     awaited: () => undefined,
     supplied: () => undefined,
   });

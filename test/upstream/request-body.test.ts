@@ -12,7 +12,8 @@ function start() {
   const events: string[] = [];
   let received = 0;
   const body = new RequestBody(source, Infinity, {
-    received: (bytes) => void (received += bytes),
+    received: (chunk) => void (received += chunk.length),
+    ended: () => undefined,
     awaited: () => void events.push("awaited"),
     supplied: () => void events.push("supplied"),
   });

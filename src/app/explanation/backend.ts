@@ -2,6 +2,7 @@ import type { Configuration } from "../../config/schema/configuration-schema.ts"
 import type { ExplainedBackend } from "../../core/explanation.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { maskText } from "../../observe/log/redaction.ts";
+import { USUAL_RETRY } from "../../upstream/http/repetition.ts";
 import { bodyLimitOf } from "../../upstream/http/client-body.ts";
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
@@ -24,7 +25,7 @@ export function explainBackend(
   if (upstream === undefined) return undefined;
   const { targets, connections, queue, timeouts } = upstream;
   const bodyBytes = bodyLimitOf(route, configuration.server.limits.bodyBytes);
-  const { rateLimit } = route;
+  const { rateLimit, mirror } = route;
   return {
     upstream: route.upstream,
     targets,
@@ -32,6 +33,9 @@ export function explainBackend(
     queryBytes: forwardedQuery(permit).length,
     headers: headersOf(configuration, permit, upgrade),
     timeouts: { ...timeouts, ...route.timeouts, queue: queue.timeout },
+    balance: targets.length > 1 ? upstream.balance : undefined,
+    retry: route.retry ?? USUAL_RETRY,
+    mirror: mirror && { upstream: mirror.upstream, percent: mirror.percent },
     limits: {
       bodyBytes: bodyBytes === Infinity ? undefined : bodyBytes,
       connections,

@@ -24,6 +24,7 @@ export const NOOP_OBSERVER: Observer = {
   upstreamFailed: noop,
   remoteChecked: noop,
   upstreamRetried: noop,
+  requestMirrored: noop,
   targetLeftOut: noop,
   streamEnded: noop,
   webSocketOpened: noop,

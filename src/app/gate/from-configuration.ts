@@ -33,6 +33,7 @@ export function seriesOf(configuration: Configuration): {
   upstreams: string[];
   stores: string[];
   checks: RemoteCheckName[];
+  mirrors: string[];
 } {
   const { routes, upstreams, users } = configuration;
   return {
@@ -40,6 +41,7 @@ export function seriesOf(configuration: Configuration): {
     upstreams: Object.keys(upstreams),
     stores: storeNames(users),
     checks: checksIn(configuration),
+    mirrors: [...new Set(routes.flatMap(({ mirror }) => mirror?.upstream ?? []))],
   };
 }
 

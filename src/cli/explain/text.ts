@@ -102,13 +102,14 @@ function wholeSeconds(milliseconds: number): string {
   return formatDuration(Math.max(0, Math.floor(milliseconds / 1000) * 1000));
 }
 
-function backendLines({ targets, path, queryBytes, headers, timeouts, limits }: ExplainedBackend) {
+function backendLines(backend: ExplainedBackend) {
+  const { targets, path, queryBytes, headers, timeouts, limits } = backend;
   const { connect, response, idle, queue } = timeouts;
   const { rate, bodyBytes } = limits;
   const query = queryBytes === 0 ? "" : ` and its query of ${queryBytes} bytes`;
   return [
     "Backend",
-    `  target    ${targets.join(", ")}`,
+    `  target    ${targets.join(", ")}${backend.balance === undefined ? "" : ` (${backend.balance})`}`,
     `  path      ${path}${query}`,
     `  timeouts  connect ${formatDuration(connect)}, answer ${formatDuration(response)}, silence ${formatDuration(idle)}, queue ${formatDuration(queue)}`,
     `  limits    body ${bodyBytes === undefined ? "unlimited" : formatSize(bodyBytes)}, ${limits.connections} connections to each target, ${limits.queue} requests waiting`,
@@ -117,8 +118,19 @@ function backendLines({ targets, path, queryBytes, headers, timeouts, limits }: 
       : [
           `  rate      ${rate.requests} in ${formatDuration(rate.withinMs)}, ${rate.burst} at once, by ${rate.by}`,
         ]),
+    ...moreLines(backend),
     ...headers.removed.map((name) => `  removed   ${name}`),
     ...headers.kept.map((name) => `  kept      ${name}`),
     ...headers.added.map(([name, value]) => `  added     ${name}: ${value}`),
+  ];
+}
+
+/** How often a request is sent, and where else. */
+function moreLines({ retry, mirror }: ExplainedBackend): string[] {
+  const { attempts, on } = retry;
+  const times = attempts === 1 ? "once more" : `${attempts} times more`;
+  return [
+    `  retry     ${attempts === 0 ? "never" : `${times}, on ${on.join(", ")}`}`,
+    ...(mirror === undefined ? [] : [`  mirror    ${mirror.percent} % to ${mirror.upstream}`]),
   ];
 }

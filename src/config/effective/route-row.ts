@@ -25,6 +25,7 @@ export function routeRow(row: WrittenRoute): Route {
       : { networks: createNetworkRule(row) }),
     ...(row.paths === "strict" ? {} : { paths: row.paths }),
     ...(row.retry === undefined ? {} : { retry: row.retry }),
+    ...(row.mirror === undefined ? {} : { mirror: row.mirror }),
     ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
     ...(row.authorize === undefined ? {} : { authorize: row.authorize }),
     ...(row.assertion === true ? { assertion: true } : {}),

@@ -37,15 +37,7 @@ function singleRouteProblems(
   index: number,
   { upstreams, networks }: KnownNames,
 ): PathProblem[] {
-  const problems: PathProblem[] = [];
-  const upstream = textAt(route["upstream"]);
-  if (upstream !== undefined && !upstreams.includes(upstream)) {
-    const problem = {
-      path: ["routes", index, "upstream"],
-      message: "names an upstream that does not exist",
-    };
-    problems.push(withSuggestion(problem, upstream, upstreams));
-  }
+  const problems = upstreamProblems(route, index, upstreams);
   if (route["path"] !== undefined && route["exact"] !== undefined) {
     const message = "and path exclude each other";
     problems.push({ path: ["routes", index, "exact"], of: "key", message });
@@ -57,6 +49,27 @@ function singleRouteProblems(
     problems.push({ path: ["routes", index, "rewrite", "stripPrefix"], message });
   }
   return problems;
+}
+
+function upstreamProblems(
+  route: WrittenRoute,
+  index: number,
+  upstreams: readonly string[],
+): PathProblem[] {
+  const upstream = textAt(route["upstream"]);
+  const mirror = textAt(mappingAt(route["mirror"])["upstream"]);
+  const named = [
+    { path: ["routes", index, "upstream"], name: upstream },
+    { path: ["routes", index, "mirror", "upstream"], name: mirror },
+  ];
+  const problems = named.flatMap(({ path, name }) => {
+    if (name === undefined || upstreams.includes(name)) return [];
+    const message = "names an upstream that does not exist";
+    return [withSuggestion({ path, message }, name, upstreams)];
+  });
+  if (mirror === undefined || mirror !== upstream) return problems;
+  const message = "is the upstream of the route: name another";
+  return [...problems, { path: ["routes", index, "mirror", "upstream"], message }];
 }
 
 function networkProblems(

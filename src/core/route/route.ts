@@ -3,6 +3,7 @@ import type { GateRequest } from "../request/gate-request.ts";
 import type { HeaderModifier } from "./header-modifier.ts";
 import type { ClaimScalar } from "../request/identity.ts";
 import type { ConcurrencyLimit } from "./concurrency.ts";
+import type { Mirror } from "./mirror.ts";
 import type { NetworkRule } from "./network-rule.ts";
 import type { PathSpelling } from "../../lib/http/loose-path.ts";
 import type { RateLimit } from "./rate-limit.ts";
@@ -79,6 +80,8 @@ export interface Route {
   readonly rateLimit?: RateLimit;
   /** Left out: once, for `connect` and `stale`. */
   readonly retry?: { readonly attempts: number; readonly on: readonly RetryCause[] };
+  /** Where copies of requests go. */
+  readonly mirror?: Mirror;
   /** How paths may be spelled; left out, strictly. */
   readonly paths?: Exclude<PathSpelling, "strict">;
   readonly concurrency?: ConcurrencyLimit;

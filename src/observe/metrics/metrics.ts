@@ -7,6 +7,7 @@ import { externalCounter, type DefineMetric } from "./counters.ts";
 import { measureEventLoop, NEVER_MS } from "./event-loop-lag.ts";
 import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
 import { loginMetrics } from "./login-metrics.ts";
+import { mirrorMetrics } from "./mirror-metrics.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { remoteMetrics } from "./remote-metrics.ts";
 import { requestMetrics } from "./request-metrics.ts";
@@ -23,6 +24,8 @@ export interface MetricsOptions {
   readonly stores?: readonly string[];
   /** What other servers are asked; left out, nothing. */
   readonly checks?: readonly RemoteCheckName[];
+  /** Names of the upstreams that requests are mirrored to; left out, none. */
+  readonly mirrors?: readonly string[];
   readonly version: string;
   readonly clock?: Clock;
   /** Whether to expose the metrics of the process (`process_*`, `nodejs_*`); of several threads, only one does. */
@@ -34,7 +37,7 @@ export interface MetricsOptions {
 /** Counts what the observer reports, and exposes it to Prometheus. */
 export interface Metrics extends Observer, GaugeSetters {
   /** Adds the routes, upstreams, user stores and checks of a new configuration. The series of removed ones stay. */
-  add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores" | "checks">): void;
+  add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores" | "checks" | "mirrors">): void;
   /** The sources of gauges that are kept elsewhere; each returns 0 until it is set. */
   readonly gauges: GaugeSources;
   /** The exposition in the format of `contentType`. */
@@ -73,9 +76,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const { addStores, ...stores } = storeMetrics(define, options.stores ?? [], (store) =>
     gauges.storeState(store),
   );
+  const { addMirrors, ...mirrored } = mirrorMetrics(define, options.mirrors ?? []);
   const { addChecks, ...remote } = remoteMetrics(define, options.checks ?? []);
-  const text = async (): Promise<string> =>
-    (await ofProcess.metrics()) + (await registry.metrics());
   return {
     ...requests,
     ...connectionMetrics(define),
@@ -85,11 +87,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...streamMetrics(define),
     ...sharedStateMetrics(define, () => gauges.sharedState()),
     ...remote,
+    ...mirrored,
     add(series) {
       addRoutes(series.routes);
       addUpstreams(series.upstreams);
       addStores(series.stores ?? []);
       addChecks(series.checks ?? []);
+      addMirrors(series.mirrors ?? []);
     },
     ...registerGauges(define, {
       version: options.version,
@@ -98,6 +102,19 @@ export function createMetrics(options: MetricsOptions): Metrics {
       inFlight,
     }),
     gauges,
+    ...expositionOf(registry, ofProcess, exemplars),
+  };
+}
+
+/** The texts of a registry, together with that of the process. */
+function expositionOf(
+  registry: Registry,
+  ofProcess: Registry,
+  exemplars: Parameters<typeof openMetrics>[1],
+): Pick<Metrics, "text" | "openText" | "textWith" | "contentType" | "json"> {
+  const text = async (): Promise<string> =>
+    (await ofProcess.metrics()) + (await registry.metrics());
+  return {
     text,
     openText: () =>
       exemplars.size === 0 ? undefined : text().then((written) => openMetrics(written, exemplars)),

@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
+import { ReservedBytes } from "../../lib/async/reserved-bytes.ts";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import {
   roundUpToUnit,
@@ -28,6 +29,8 @@ const FALLBACK = 5 / 4;
  * fills the others.
  */
 const NEARLY_HEAVIEST = 3 / 4;
+/** What no client waits for takes at most this fraction of the budget. */
+const RESERVABLE = 1 / 8;
 
 export interface ConnectionLedgerOptions {
   /** The budget of all threads together, in bytes. */
@@ -70,6 +73,7 @@ export class ConnectionLedger implements BufferedBytes {
   /** Total bytes beyond which everything is measured again. */
   #threshold: number;
   #sweeping: NodeJS.Timeout | undefined;
+  readonly #reserved: ReservedBytes;
 
   constructor(options: ConnectionLedgerOptions) {
     const { limit, shared = { memory: allocateCounters(1), row: 0 } } = options;
@@ -77,6 +81,7 @@ export class ConnectionLedger implements BufferedBytes {
     this.#counters = new SharedByteCounters(shared.memory, shared.row);
     this.#limit = limit;
     this.#threshold = limit;
+    this.#reserved = new ReservedBytes(this.#counters);
   }
 
   /** The counters shared by all threads. */
@@ -130,6 +135,14 @@ export class ConnectionLedger implements BufferedBytes {
     this.#accounts.activate(account);
     this.#count(account);
     if (this.#counters.total > this.#threshold) this.#measureAndShed();
+  }
+
+  reserve(bytes: number): boolean {
+    return !this.scarce && this.#reserved.take(bytes, this.#limit * RESERVABLE);
+  }
+
+  free(bytes: number): void {
+    this.#reserved.free(bytes);
   }
 
   #close(account: Account): void {

@@ -45,12 +45,13 @@ export class ClientBody implements BodyEvents {
 
   /** Calls `ready` when the body can be sent, or never if the client leaves. @throws GateError `body_too_large`. */
   prepare(ready: () => void): void {
-    const { permit } = this.#permitted;
+    const { permit, copy } = this.#permitted;
     const { bodyLength, expectsContinue } = permit.request;
     refuseLargeBody(permit, this.#settings.bodyBytes);
     if (bodyLength > 0 && bodyLength <= SMALL_BODY_BYTES && !expectsContinue) this.#gather(ready);
     else {
-      if (bodyLength !== 0) this.#stream();
+      if (bodyLength === 0) copy?.end();
+      else this.#stream();
       ready();
     }
   }
@@ -73,9 +74,14 @@ export class ClientBody implements BodyEvents {
     return true;
   }
 
-  received(bytes: number): void {
-    this.#permitted.transfer.bytesIn += bytes;
-    this.#settings.young.passed(bytes);
+  received(chunk: Buffer): void {
+    this.#permitted.transfer.bytesIn += chunk.length;
+    this.#settings.young.passed(chunk.length);
+    this.#permitted.copy?.add(chunk);
+  }
+
+  ended(): void {
+    this.#permitted.copy?.end();
   }
 
   awaited(): void {
@@ -95,7 +101,7 @@ export class ClientBody implements BodyEvents {
   }
 
   #gather(ready: () => void): void {
-    const { request, transfer } = this.#permitted;
+    const { request, transfer, copy } = this.#permitted;
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => {
       chunks.push(chunk);
@@ -104,6 +110,8 @@ export class ClientBody implements BodyEvents {
     request.on("end", () => {
       this.#content = Buffer.concat(chunks);
       transfer.bytesIn += this.#content.length;
+      copy?.add(this.#content);
+      copy?.end();
       ready();
     });
   }

@@ -31,7 +31,8 @@ export function dispatchOf(
   const headers = outgoing.headers(permit);
   const host = backendHost(permit, origin);
   if (host !== "") headers.push("Host", host);
-  if (request.bodyLength > 0) headers.push("Content-Length", String(request.bodyLength));
+  const length = Buffer.isBuffer(body) ? body.length : request.bodyLength;
+  if (length > 0) headers.push("Content-Length", String(length));
   const dispatch = {
     method: request.method,
     path: path + forwardedQuery(permit),

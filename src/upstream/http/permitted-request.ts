@@ -7,6 +7,7 @@ import type { Transfer } from "../../core/request/transfer.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
 import type { Upstream } from "../pool/upstreams.ts";
+import type { BodyCopy } from "../mirror/body-copy.ts";
 import type { YoungCollection } from "./minor-collections.ts";
 
 /** One request that may be forwarded. */
@@ -16,6 +17,8 @@ export interface PermittedRequest {
   readonly request: IncomingRequest;
   readonly response: OutgoingResponse;
   readonly transfer: Transfer;
+  /** Gets a copy of the body, where the request is mirrored. */
+  readonly copy?: BodyCopy | undefined;
 }
 
 /** What all requests of a gate share. */

@@ -11,7 +11,8 @@ import type { ForwardingSettings, PermittedRequest } from "./permitted-request.t
 /** Where a request is sent again: to any target, or to another one. */
 export type Where = "same" | "other";
 
-const USUAL = { attempts: 1, on: ["connect", "stale"] as readonly RetryCause[] };
+/** Where a route says nothing. */
+export const USUAL_RETRY = { attempts: 1, on: ["connect", "stale"] as readonly RetryCause[] };
 /** Nothing of the request was sent. */
 const UNSENT: ReadonlySet<UpstreamErrorReason> = new Set([
   ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
@@ -76,7 +77,7 @@ export class Attempts {
     if (target !== undefined && reason !== undefined && !isEnd) {
       upstream.states?.failed(target, reason, sentAt);
     }
-    const { attempts, on } = permit.route.retry ?? USUAL;
+    const { attempts, on } = permit.route.retry ?? USUAL_RETRY;
     if (reason === undefined || this.retries >= attempts || !this.#body.isWhole) return undefined;
     if (unprocessed !== undefined && on.includes("stale")) {
       return unprocessed.refused ? "other" : "same";

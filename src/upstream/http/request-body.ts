@@ -4,7 +4,9 @@ import type { IncomingRequest } from "../../core/request/http-message.ts";
 
 /** Called while a body is transferred. */
 export interface BodyEvents {
-  received(bytes: number): void;
+  received(chunk: Buffer): void;
+  /** The body is complete. */
+  ended(): void;
   /** The backend waits for the client. Called when the wait begins, and again after every 16 KiB received. */
   awaited(): void;
   /** The backend no longer waits: it has as much as it can take, or everything. */
@@ -70,7 +72,7 @@ export class RequestBody extends Readable {
 
   readonly #onData = (chunk: Buffer): void => {
     this.#bytes += chunk.length;
-    this.#events.received(chunk.length);
+    this.#events.received(chunk);
     if (this.#bytes > this.#limit) {
       this.#source.pause();
       this.destroy(new GateError("body_too_large", { reason: "body_too_large" }));
@@ -85,6 +87,7 @@ export class RequestBody extends Readable {
 
   readonly #onEnd = (): void => {
     this.#ended = true;
+    this.#events.ended();
     this.#supplied();
     this.push(null);
   };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, NAME, network } from "../fields.ts";
+import { duration, NAME, network, size, text } from "../fields.ts";
 import { TOKEN } from "../identity/tokens.ts";
 
 /** Keys of a route about which requests it takes, and how many. */
@@ -74,6 +74,20 @@ export function concurrency() {
     })
     .exactOptional()
     .describe("Limits the requests in flight");
+}
+
+/** Copies of requests for another upstream. */
+export function mirror() {
+  return z
+    .strictObject({
+      upstream: text().describe("Name of the upstream that gets the copies"),
+      percent: z.number().min(0).max(100).default(100).describe("How many of the requests"),
+      bodyBytes: size({ max: 2 ** 30 })
+        .prefault("1MiB")
+        .describe("Requests with larger bodies are not copied"),
+    })
+    .exactOptional()
+    .describe("Sends copies of the requests to another upstream, and ignores its answers");
 }
 
 /** The section `networks`. */

@@ -6,7 +6,14 @@ import { routeAssertion } from "../identity/assertion-section.ts";
 import { routeAuthorize } from "./authorization-section.ts";
 import { headerKeys } from "./header-fields.ts";
 import { queue, rateLimit, routeLimits } from "../limits.ts";
-import { concurrency, matchedHeaders, networkKeys, paths, routeTimeouts } from "./route-keys.ts";
+import {
+  concurrency,
+  matchedHeaders,
+  mirror,
+  networkKeys,
+  paths,
+  routeTimeouts,
+} from "./route-keys.ts";
 import { retry, targetKeys } from "./target-keys.ts";
 import { urlPath } from "../url-path.ts";
 
@@ -63,6 +70,7 @@ function route() {
       concurrency: concurrency(),
       authorize: routeAuthorize(),
       retry: retry(),
+      mirror: mirror(),
       assertion: routeAssertion(),
     })
     .transform(({ path, exact, ...rest }) =>

@@ -1,0 +1,127 @@
+import type { MirrorResult } from "../../core/route/mirror.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
+import type { AnswerHandler, Connection, RequestControl } from "../http/connection.ts";
+import { dispatchOf } from "../http/dispatch.ts";
+import { BackendTimeout, failureOf, upstreamReason } from "../http/failures.ts";
+import type { ForwardingSettings } from "../http/permitted-request.ts";
+import { ClientGone } from "../http/request-body.ts";
+import type { Target } from "../pool/target.ts";
+import type { Upstream } from "../pool/upstreams.ts";
+
+/** Longer answers are cut off, in bytes: nobody reads them. */
+const MOST_ANSWER_BYTES = 1024 * 1024;
+
+/** The copy of a request on its way to another upstream. Its answer is read, so that the connection can be used again, and ignored. */
+export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
+  readonly #settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">;
+  readonly #upstream: Upstream;
+  readonly #target: Target;
+  readonly #done: (result: MirrorResult) => void;
+  readonly #sentAt: number;
+  #connection: Connection | undefined;
+  #control: RequestControl | undefined;
+  #maybeStale = false;
+  #timedOut = false;
+  #answerBytes = 0;
+  #over = false;
+
+  /** @param target its slot was taken for this; `done` releases it. */
+  constructor(
+    settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">,
+    upstream: Upstream,
+    target: Target,
+    done: (result: MirrorResult) => void,
+  ) {
+    super();
+    this.#settings = settings;
+    this.#upstream = upstream;
+    this.#target = target;
+    this.#done = done;
+    this.#sentAt = settings.clock.monotonic();
+  }
+
+  /** Sends it. Never throws. */
+  send(permit: Permit, body: Buffer | undefined): void {
+    this.#upstream.answerLimitsFor(permit.route).response.start(this);
+    try {
+      const target = this.#target;
+      target.pool.dispatch(dispatchOf(permit, this.#settings.outgoing, body, target), this);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  onConnection(connection: Connection): void {
+    this.#connection = connection;
+  }
+
+  onRequestStart(control: RequestControl): void {
+    this.#control = control;
+    this.#maybeStale = this.#connection?.begin() ?? false;
+    if (this.#timedOut || this.#over) control.abort(new ClientGone());
+  }
+
+  onBodySent(): void {
+    this.#maybeStale = false;
+  }
+
+  onRequestSent(): void {
+    // The time for the answer began with the request.
+  }
+
+  onResponseStarted(): void {
+    this.#maybeStale = false;
+  }
+
+  onResponseStart(_control: RequestControl, status: number): void {
+    if (status < 200) return;
+    const { clock, observer } = this.#settings;
+    this.#upstream.states?.answered(this.#target, status);
+    observer.upstreamAnswered(
+      this.#upstream.name,
+      status,
+      (clock.monotonic() - this.#sentAt) / 1000,
+    );
+  }
+
+  onResponseData(control: RequestControl, chunk: Buffer): void {
+    this.#answerBytes += chunk.length;
+    if (this.#answerBytes <= MOST_ANSWER_BYTES) return;
+    this.#end("answered");
+    control.abort(new ClientGone());
+  }
+
+  onResponseEnd(): void {
+    this.#end("answered");
+  }
+
+  onResponseError(_control: RequestControl | null, error: Error): void {
+    this.#fail(error);
+  }
+
+  /** `timeouts.response` is the time for all of the answer. */
+  override onTimeout(): void {
+    this.#timedOut = true;
+    this.#control?.abort(new BackendTimeout("UND_ERR_HEADERS_TIMEOUT"));
+  }
+
+  #fail(error: unknown): void {
+    if (this.#over) return;
+    const reason = upstreamReason(failureOf(error));
+    if (reason !== undefined) {
+      if (!(this.#maybeStale && reason === "reset")) {
+        this.#upstream.states?.failed(this.#target, reason, this.#sentAt);
+      }
+      this.#settings.observer.upstreamFailed(this.#upstream.name, reason);
+    }
+    this.#end(this.#timedOut ? "timeout" : "failed");
+  }
+
+  #end(result: MirrorResult): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.list?.cancel(this);
+    this.#done(result);
+  }
+}
