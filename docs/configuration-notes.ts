@@ -110,7 +110,7 @@ A path is a plain path: \`path: /admin\` takes everything below it. Wildcards, p
 \`%2A\` for \`*\`, \`%3A\` for \`:\`, \`%24\` for \`$\`, \`%2B\` for \`+\`. Only \`:\` at the beginning of a segment, \`$\` at the end of the path,
 \`.+\` and any \`*\` need it: \`/v1/orders:cancel\` and \`/$metadata\` are paths.
 
-\`rewrite\` must not bypass another route. With \`path: /static\`, \`auth: none\` and \`stripPrefix: /static\`, a request for
+\`rewrite\` and \`hostHeader\` must not bypass another route. With \`path: /static\`, \`auth: none\` and \`stripPrefix: /static\`, a request for
 \`/static/admin\` reaches the backend as \`/admin\`. So \`check\` and \`serve\` reject a configuration in which two routes lead to the same
 method, host and path of the same backend (the same upstream, or two that share a target) and some caller may use only one of
 them. Monitor mode counts as open. The message names both routes and both paths. You can:
@@ -145,14 +145,22 @@ Routes without \`rewrite\` never collide: each request has one route, and the ba
   and anything else is no answer. \`claims\` holds those that the configuration names elsewhere. The query is not sent.`,
 
   upstreams: `Of several targets, one that cannot be reached is left out for \`ejection.for\` at once, and so is one that answers nothing from when a
-request is sent until it times out; any other after \`ejection.failures\` failures in a row. With \`health\`, a target whose checks fail is
+request is sent until it times out or is broken off; any other after \`ejection.failures\` failures in a row. When its time is over, it gets
+one request at a time until it has answered, and for another \`ejection.for\` only such as can be sent again. So a target that dies costs the requests that it had,
+and one that stays dead costs no more. With \`health\`, a target whose checks fail is
 left out, too. If none remains, all are used. Each thread checks by itself. \`weight\` counts in every \`balance\`: \`roundRobin\`,
 \`leastRequests\` (fewest in flight), \`random2\` (the one with fewer of two chosen by chance), \`clientHash\` (a client stays at its target), but
 in \`first\` (the first in the list that is used).
 
-A request that was not sent goes to another target. So does one whose connection broke before the answer, if its method is idempotent.
-\`routes[].retry\` changes that; at most 20 % of the requests are sent again, after a first ten. A name with several addresses is one
+A request that was not sent goes to another target. So does one whose connection broke before the answer, if its method is idempotent. That holds for the
+handshakes of WebSockets, too. \`routes[].retry\` changes that; at most 20 % of the requests are sent again, after a first ten. A name with several addresses is one
 target: each new connection resolves it anew, and takes the first address that answers.
+
+With \`resolve\`, each address of a name is a target of its own, for balance, health checks and ejection, such as each pod of a headless
+Service. The system is asked, with its hosts file and search domains, every \`interval\`; \`resolve.servers\` are asked whenever the TTL is over,
+but at least every \`interval\` and at most every second, and need the full name. What an address that is gone has in flight is finished. An answer without addresses, or none
+at all, leaves the last known ones in use for \`staleFor\`; after that, requests get 502 (\`dns\`). Until the first answer they wait in the queue. The
+name remains what the certificate must have, and what \`hostHeader: target\` sends. At most 256 addresses of a name are used.
 
 \`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Connections and the queue are counted per thread.
 [Operations](../operations.md#when-a-backend-is-full) says which request is next, and which gets 503.`,

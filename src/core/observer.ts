@@ -52,6 +52,8 @@ export interface Observer {
   requestMirrored(upstream: string, result: MirrorResult): void;
   /** A target of several is no longer used. */
   targetLeftOut(upstream: string): void;
+  /** The name of a target was looked up. @param found whether it has an address. */
+  targetLookedUp(upstream: string, found: boolean): void;
   /** Something that ran was ended, since its caller may no longer. */
   streamEnded(reason: StreamEnd): void;
   webSocketOpened(route: string): void;

@@ -11,7 +11,9 @@ export interface Bypass {
   readonly weaker: Route;
   readonly stronger: Route;
   readonly method: string;
-  readonly host: string;
+  /** The client's hosts, through the weaker and the stronger route: two where one of them changes the `Host`. */
+  readonly weakerHost: string;
+  readonly strongerHost: string;
   /** The path that the backend receives. */
   readonly backendPath: string;
   /** The client's paths that lead to it, through the weaker and the stronger route. */
@@ -22,6 +24,8 @@ export interface Bypass {
 export interface BypassOptions {
   /** Returns the path that the backend receives for a path that the route matches. */
   readonly rewrite: (route: Route, path: string) => string;
+  /** Returns the hosts that the backend may receive for a host that the route matches, in lower case. */
+  readonly backendHosts: (route: Route, host: string) => readonly string[];
   /** Reports whether two upstreams, by name, have a target in common. */
   readonly sameBackend: (one: string, other: string) => boolean;
 }
@@ -31,8 +35,8 @@ const ANOTHER_HOST = "another.invalid";
 const ANY_SEGMENT = "…";
 
 /**
- * Finds routes whose `rewrite` reaches what other routes protect more strongly: `/static` without its prefix is the
- * whole backend, including what `/admin` protects. Without a rewrite, two routes never lead to the same request of a
+ * Finds routes whose `rewrite` or `hostHeader` reaches what other routes protect more strongly: `/static` without its prefix is
+ * the whole backend, including what `/admin` protects. Without either, two routes never lead to the same request of a
  * backend, since each request has one route.
  *
  * The search is exact: it reports a request for a pair of routes if and only if there is one. Paths are matched by
@@ -46,9 +50,12 @@ export function findBypasses(routes: readonly Route[], options: BypassOptions): 
     routes.filter((route) => route.name === name),
   );
   const search = new Search(ordered, findRoute, options);
-  return ordered.flatMap((route) =>
-    route.rewrite === undefined ? [] : (search.first(route) ?? []),
-  );
+  return ordered.flatMap((route) => (changesRequests(route) ? (search.first(route) ?? []) : []));
+}
+
+/** Whether the backend gets another path or host than the client named. */
+export function changesRequests({ rewrite, hostHeader }: Route): boolean {
+  return rewrite !== undefined || hostHeader !== undefined;
 }
 
 interface Pair {
@@ -71,8 +78,8 @@ class Search {
   }
 
   /**
-   * @param rewriting the route whose rewrite causes the bypass: the weaker one, or the stronger one if the other
-   * rewrites nothing.
+   * @param rewriting the route whose changes cause the bypass: the weaker one, or the stronger one if the other
+   * changes nothing.
    */
   first(rewriting: Route): Bypass | undefined {
     for (const other of this.#routes) {
@@ -81,9 +88,7 @@ class Search {
       }
       const found =
         this.#within({ weaker: rewriting, stronger: other }) ??
-        (other.rewrite === undefined
-          ? this.#within({ weaker: other, stronger: rewriting })
-          : undefined);
+        (changesRequests(other) ? undefined : this.#within({ weaker: other, stronger: rewriting }));
       if (found !== undefined) return found;
     }
     return undefined;
@@ -94,18 +99,41 @@ class Search {
     if (!isWeaker(weaker, stronger)) return undefined;
     const paths = this.#backendPaths(pair);
     if (paths.length === 0) return undefined;
-    for (const host of hostsOf(pair)) {
+    for (const [weakerHost, strongerHost] of this.#hostsOf(pair)) {
       for (const method of this.#methodsOf(pair)) {
         for (const backendPath of paths) {
-          const weakerPath = this.#way(weaker, backendPath, host, method);
+          const weakerPath = this.#way(weaker, backendPath, weakerHost, method);
           if (weakerPath === undefined) continue;
-          const strongerPath = this.#way(stronger, backendPath, host, method);
+          const strongerPath = this.#way(stronger, backendPath, strongerHost, method);
           if (strongerPath === undefined) continue;
-          return { ...pair, method, host, backendPath, weakerPath, strongerPath };
+          return {
+            ...pair,
+            method,
+            weakerHost,
+            strongerHost,
+            backendPath,
+            weakerPath,
+            strongerPath,
+          };
         }
       }
     }
     return undefined;
+  }
+
+  /** Pairs of the client's hosts, for the weaker and the stronger route, that are one host at the backend. */
+  #hostsOf(pair: Pair): [string, string][] {
+    const { weaker, stronger } = pair;
+    const { backendHosts } = this.#options;
+    const hosts = [...hostsOf(pair, backendHosts)];
+    return hosts.flatMap((one) =>
+      hosts
+        .filter((other) => {
+          const reached = backendHosts(stronger, other);
+          return backendHosts(weaker, one).some((host) => reached.includes(host));
+        })
+        .map((other): [string, string] => [one, other]),
+    );
   }
 
   /** The paths of the backend that represent all paths that both routes may lead to. */
@@ -149,11 +177,17 @@ class Search {
 }
 
 /** Other routes with hosts only take requests away, so hosts that no other route names suffice. */
-function hostsOf({ weaker, stronger }: Pair): Set<string> {
+function hostsOf(
+  { weaker, stronger }: Pair,
+  backendHosts: BypassOptions["backendHosts"],
+): Set<string> {
   const named = [...(weaker.hosts ?? []), ...(stronger.hosts ?? [])];
-  return new Set(
-    named.length > 0 ? named.map((host) => host.replace("*", ANY_SEGMENT)) : [ANOTHER_HOST],
+  const sent = [weaker, stronger].flatMap((route) =>
+    route.hostHeader === undefined ? [] : backendHosts(route, ANOTHER_HOST),
   );
+  const all = named.map((host) => host.replace("*", ANY_SEGMENT));
+  if (sent.length > 0 || named.length === 0) all.push(ANOTHER_HOST);
+  return new Set([...all, ...sent]);
 }
 
 /** The path, the path with a trailing slash, and a path that represents everything below. */

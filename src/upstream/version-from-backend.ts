@@ -5,7 +5,8 @@ import type { Clock } from "../lib/clock.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
 import { askOnce } from "./http2/ask.ts";
-import { originOf, type TargetOrigin } from "./pool/target-origin.ts";
+import { firstOriginOf } from "./pool/target-list.ts";
+import type { TargetOrigin } from "./pool/target-origin.ts";
 import type { UpstreamOptions } from "./pool/upstreams.ts";
 
 /** How long a version is cached, in milliseconds. */
@@ -30,8 +31,8 @@ export function openBackendVersion(
   options: BackendVersionOptions,
 ): VersionSource & { close(): Promise<void> } {
   const { upstream, path, field, clock } = options;
-  const { tls, timeouts, protocol = "http1" } = upstream;
-  const origin = originOf(upstream.targets[0] ?? "", tls);
+  const { timeouts, protocol = "http1" } = upstream;
+  const origin = firstOriginOf(upstream);
   let opening: ReturnType<typeof openPool> | undefined;
   const flights = new SingleFlight<string>();
   let cached = { version: "", until: Number.NEGATIVE_INFINITY };

@@ -162,6 +162,21 @@ describe("the configuration", () => {
 });
 
 describe("upstreams", () => {
+  it("are asked at each address of a name, and as their health checks would", async () => {
+    const { port } = new URL(backend.url);
+    const health = { path: "/status/503" };
+    const name = { targets: [`http://localhost:${port}`], resolve: {}, health };
+    const { of } = await examine({ upstreams: { app: name } });
+    const label = `app http://localhost:${port} at 127.0.0.1`;
+    expect(of("upstreams")).toEqual([
+      `good ${label}: accepts connections`,
+      `bad ${label}: health check: 503`,
+    ]);
+    const lost = { targets: ["http://lost.invalid:80"], resolve: {} };
+    const { of: ofLost } = await examine({ upstreams: { app: lost } });
+    expect(ofLost("upstreams").join()).toMatch(/^bad .*lost\.invalid does not resolve/);
+  });
+
   async function ofTarget(target: string, tls?: object, timeout?: string): Promise<string[]> {
     const app = { targets: [target], ...(tls === undefined ? {} : { tls }) };
     const { code, of } = await examine({ upstreams: { app } }, timeout);

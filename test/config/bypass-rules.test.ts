@@ -49,6 +49,30 @@ describe("a route whose rewrite leads to what another protects is refused", () =
       ],
       ["0>1"],
     ],
+    [
+      "a public host that becomes a protected one by a fixed hostHeader",
+      [
+        "name: open, hosts: [open.test], path: /, auth: none, upstream: app, hostHeader: admin.test",
+        "name: admin, hosts: [admin.test], path: /, upstream: app",
+      ],
+      ["0>1"],
+    ],
+    [
+      "two hosts that both become that of the target",
+      [
+        "name: open, hosts: [open.test], path: /, auth: none, upstream: app, hostHeader: target",
+        "name: admin, hosts: [admin.test], path: /, upstream: app, hostHeader: target",
+      ],
+      ["0>1"],
+    ],
+    [
+      "a protected host that becomes a public one",
+      [
+        "name: open, hosts: [open.test], path: /, auth: none, upstream: app",
+        "name: admin, hosts: [admin.test], path: /, upstream: app, hostHeader: open.test",
+      ],
+      ["1>0"],
+    ],
     ["one exact path", [ASSETS, ADMIN.replace("path: /admin", "exact: /admin/key")], ["0>1"]],
     [
       "one exact path to another",

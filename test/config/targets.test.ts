@@ -12,6 +12,16 @@ test.each([
   ["checks without a pause", "health: { path: /, interval: 1ms }", "upstreams.app.health.interval"],
   ["a part without its sign", 'ejection: { most: "50" }', "upstreams.app.ejection.most"],
   ["more than all", "ejection: { most: 150% }", "upstreams.app.ejection.most"],
+  [
+    "a DNS server by name",
+    'resolve: { servers: ["dns.test"] }',
+    "upstreams.app.resolve.servers[0]",
+  ],
+  [
+    "a DNS server at port 0",
+    'resolve: { servers: ["10.0.0.1:0"] }',
+    "upstreams.app.resolve.servers[0]",
+  ],
   ["no failures", "ejection: { failures: 0 }", "upstreams.app.ejection.failures"],
 ])("refused: %s", async (_what, text, key) => {
   const problems = await problemsOf(app(text));
@@ -22,6 +32,14 @@ test("a retry on what is no cause is refused", async () => {
   const text = `${SMALLEST}routes: [{ name: r, upstream: app, retry: { on: ["500"] } }]\n`;
   const problems = await problemsOf(text);
   expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["routes[0].retry.on[0]"]);
+});
+
+test("resolve without a name is refused", async () => {
+  const text = `server: { tls: off }\nupstreams: { app: { targets: ["http://10.0.0.1", "unix:/a", "http://[::1]:1"], resolve: {} } }\n`;
+  const problems = await problemsOf(text);
+  expect(problems.map(({ message }) => message)).toEqual([
+    "upstreams.app.resolve has nothing to resolve: no target has a name",
+  ]);
 });
 
 test("targets may have weights", async () => {

@@ -79,14 +79,51 @@ describe("a target of several", () => {
     const dying: RawScript = () => ({ write: "", then: "reset" });
     const gone = stack.use(await startRawBackend(dying));
     const one = await named("one");
-    const gate = await start({ targets: [gone.url, one.url], ejection: { failures: 2 } });
+    const gate = await start({ targets: [gone.url, one.url] });
     const statuses = [];
-    for (let i = 0; i < 6; i += 1) statuses.push((await tell(gate, "POST")).status);
+    for (let i = 0; i < 12; i += 1) statuses.push((await tell(gate, "POST")).status);
     // What was sent may have been executed: nobody may send it again.
-    expect(statuses.filter((status) => status !== 200)).toEqual([502, 502]);
-    expect(gone.seen()).toHaveLength(2);
+    expect(statuses.filter((status) => status !== 200)).toEqual([502]);
+    expect(gone.seen()).toHaveLength(1);
     const again = await start({ targets: [gone.url, one.url] });
     expect(await counted(again, 6)).toEqual({ one: 6 });
+  });
+
+  it("that is still dead when its time is over costs no request more", async () => {
+    const gone = stack.use(await startRawBackend(() => ({ write: "", then: "reset" })));
+    const one = await named("one");
+    const targets = [gone.url, one.url];
+    const gate = await start({ targets, ejection: { for: "300ms" } });
+    const statuses = { GET: [] as number[], POST: [] as number[] };
+    await until(async () => {
+      for (const method of ["POST", "GET"] as const) {
+        statuses[method].push((await tell(gate, method)).status);
+      }
+      return gone.seen().length >= 4;
+    });
+    expect(statuses.GET.filter((status) => status !== 200)).toEqual([]);
+    expect(statuses.POST.filter((status) => status !== 200)).toEqual([502]);
+    expect(gone.seen().filter((line) => line.startsWith("POST"))).toHaveLength(1);
+  });
+
+  it("that comes back gets its share little by little with slowStart", async () => {
+    for (const [slowStart, share] of [
+      ["10m", [1, 8]],
+      ["1ms", [18, 26]],
+    ] as const) {
+      const [one, two] = [await named("one"), await named("two")];
+      one.status = 500;
+      const ejection = { failures: 1, for: "300ms" };
+      const gate = await start({ targets: [one.url, two.url], slowStart, ejection });
+      await until(async () => (await tell(gate)).status === 500);
+      one.status = 200;
+      await logLine(gate, { msg: "a target is used again" });
+      await until(async () => (await tell(gate)).body === "one");
+      // A tenth of the weight of the other, as long as the ten minutes have hardly begun.
+      const { one: served = 0 } = await counted(gate, 44);
+      expect(served).toBeGreaterThanOrEqual(share[0]);
+      expect(served).toBeLessThanOrEqual(share[1]);
+    }
   });
 
   it("that hangs costs its time-out once", async () => {

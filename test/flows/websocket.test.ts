@@ -50,6 +50,26 @@ async function openNow(through: Sallyport, route: string): Promise<number> {
   return Number(page.value(`sallyport_websocket_connections{route="${route}"}`));
 }
 
+describe("a handshake with one of several targets", () => {
+  it("that cannot be reached, or that breaks it off, goes to another one", async () => {
+    await using dying = await startRawBackend(() => ({ write: "", then: "reset" }));
+    const targets = [`http://127.0.0.1:${await closedPort()}`, dying.url, backend.url];
+    const config = { routes, upstreams: { app: { targets, balance: "first" } } };
+    const several = await startSallyport({ target: backend.url, config });
+    try {
+      const token = { authorization: `Bearer ${several.token}` };
+      // One attempt more than the first one: each of the two costs one.
+      await expect(openWebSocket(several, "/chat", token)).rejects.toThrow(UpgradeRefused);
+      using socket = await openWebSocket(several, "/chat", token);
+      expect(socket).toBeDefined();
+      const page = await scrape(several);
+      expect(page.value('sallyport_upstream_targets_left_out{upstream="app"}')).toBe(1);
+    } finally {
+      await several.close();
+    }
+  });
+});
+
 describe("an upgrade that is not allowed", () => {
   it.each([
     ["without a token", "/chat", () => [], 401],

@@ -11,7 +11,10 @@ const rewrite = (route: Route, path: string): string =>
   rewritePath(route, { path, matchPath: path });
 
 function found(routes: readonly Route[]): Bypass[] {
-  return findBypasses(routes, { rewrite, sameBackend: (one, other) => one === other });
+  const backendHosts = ({ hostHeader }: Route, host: string): string[] =>
+    hostHeader === undefined ? [host] : [hostHeader === "target" ? "t.test" : hostHeader.fixed];
+  const sameBackend = (one: string, other: string): boolean => one === other;
+  return findBypasses(routes, { rewrite, backendHosts, sameBackend });
 }
 
 const GROUPS = ["a", "b", "c"];
@@ -160,10 +163,11 @@ describe("any table of routes", () => {
     fc.assert(
       fc.property(someRoutes, (routes) => {
         const findRoute = createRouteTable(routes);
-        for (const { weaker, stronger, host, method, ...paths } of found(routes)) {
-          for (const [route, matchPath] of [
-            [weaker, paths.weakerPath],
-            [stronger, paths.strongerPath],
+        for (const { weaker, stronger, method, ...paths } of found(routes)) {
+          expect(paths.weakerHost).toBe(paths.strongerHost);
+          for (const [route, matchPath, host] of [
+            [weaker, paths.weakerPath, paths.weakerHost],
+            [stronger, paths.strongerPath, paths.strongerHost],
           ] as const) {
             expect(findRoute({ host, method, matchPath })?.name).toBe(route.name);
             expect(rewrite(route, matchPath)).toBe(paths.backendPath);

@@ -27,7 +27,7 @@ test.each([0, 5, 100_000])("a request with a body of %d bytes is not sent", asyn
   client.destroySoon();
   await ended;
   expect(transfer.abortReason).toBe("aborted");
-  expect(upstream.load).toEqual({ inFlight: 0, waiting: 0, leftOut: 0 });
+  expect(upstream.load).toEqual({ inFlight: 0, waiting: 0, leftOut: 0, targets: 1 });
   expect(backend.requests()).toEqual([]);
   await upstream.close();
 });

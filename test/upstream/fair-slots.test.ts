@@ -250,7 +250,7 @@ it("releases a slot once, whether it was preempted or not", async () => {
   expect(await events()).toEqual(["a 3"]);
   await leave("a 2");
   await leave("a 3");
-  expect(upstream.load).toEqual({ inFlight: 0, waiting: 0, leftOut: 0 });
+  expect(upstream.load).toEqual({ inFlight: 0, waiting: 0, leftOut: 0, targets: 1 });
 });
 
 it("reserves the last slots for clients with few", async () => {

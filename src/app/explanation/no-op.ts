@@ -26,6 +26,7 @@ export const NOOP_OBSERVER: Observer = {
   upstreamRetried: noop,
   requestMirrored: noop,
   targetLeftOut: noop,
+  targetLookedUp: noop,
   streamEnded: noop,
   webSocketOpened: noop,
   webSocketClosed: noop,

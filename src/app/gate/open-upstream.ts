@@ -1,4 +1,10 @@
-import { Upstream, type UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import type { Log } from "../../core/log.ts";
+import type { Observer } from "../../core/observer.ts";
+import {
+  Upstream,
+  type UpstreamEvents,
+  type UpstreamOptions,
+} from "../../upstream/pool/upstreams.ts";
 import type { GateOptions } from "./open-gate.ts";
 
 /** Opens an upstream. Where there are no clients, nothing is asked of its targets. */
@@ -6,17 +12,37 @@ export function openUpstream(
   { clock, log, observer, buffered }: GateOptions,
   options: UpstreamOptions,
 ): Upstream {
-  const upstream = new Upstream(options, clock, {
-    targetChanged(name, target, available, why) {
-      const fields = { upstream: name, target, why };
+  const upstream = new Upstream(options, clock, tellTargets(log, observer));
+  if (buffered !== undefined) upstream.start();
+  return upstream;
+}
+
+/** Logs and counts what happens to targets. An outage of a name is logged when it begins and when it ends. */
+function tellTargets(log: Log, observer: Observer): UpstreamEvents {
+  const unknown = new Set<string>();
+  return {
+    targetChanged(upstream, target, available, why) {
+      const fields = { upstream, target, why };
       if (available) {
         log.info("a target is used again", fields);
         return;
       }
-      observer.targetLeftOut(name);
+      observer.targetLeftOut(upstream);
       log.warn("a target is left out", fields);
     },
-  });
-  if (buffered !== undefined) upstream.startChecks();
-  return upstream;
+    targetResolved(upstream, target, addresses) {
+      const fields = { upstream, target, addresses: addresses.join(" ") };
+      if (addresses.length > 0) log.info("a target has other addresses", fields);
+      else log.error("a target has no address any more", fields);
+    },
+    targetLookedUp(upstream, target, fault) {
+      observer.targetLookedUp(upstream, fault === undefined);
+      if (fault === undefined) {
+        if (unknown.delete(target)) log.info("a target is found again", { upstream, target });
+      } else if (!unknown.has(target)) {
+        unknown.add(target);
+        log.warn("the name of a target cannot be resolved", { upstream, target, why: fault });
+      }
+    },
+  };
 }

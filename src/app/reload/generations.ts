@@ -98,6 +98,7 @@ export class Generations {
       inFlight: loads.reduce((sum, { inFlight }) => sum + inFlight, 0),
       waiting: loads.reduce((sum, { waiting }) => sum + waiting, 0),
       leftOut: loads.at(-1)?.leftOut ?? 0,
+      targets: loads.at(-1)?.targets ?? 0,
     };
   }
 

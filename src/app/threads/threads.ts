@@ -61,7 +61,7 @@ export async function startThreads(
     port,
     // Each thread counts its own; the metrics add them up.
     tokenCacheEntries: () => 0,
-    upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0 }),
+    upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
     issuers: () => inAll(threads.map(({ issuers }) => issuers)),
     query: dryRunGate.query,
     prepare: (changed) =>

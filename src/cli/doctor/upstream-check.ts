@@ -1,9 +1,13 @@
-import { originOf } from "../../upstream/pool/target-origin.ts";
+import { isIP } from "node:net";
+import { HealthCheck } from "../../upstream/pool/health-check.ts";
+import { createTarget } from "../../upstream/pool/target.ts";
+import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
-import type { FindingGroup } from "./finding.ts";
+import { lookupFor } from "../../upstream/resolve/lookup.ts";
+import { bad, codeOf, type Finding, type FindingGroup, good } from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
-import type { ReachOptions } from "./waiting.ts";
+import { type ReachOptions, within } from "./waiting.ts";
 
 const HINTS: TlsHints = {
   authority: "set tls.caFile to the file of its authority",
@@ -11,16 +15,59 @@ const HINTS: TlsHints = {
   client: "does it ask for a client certificate? Look at tls.certFile and tls.keyFile",
 };
 
-/** Checks every target of every upstream concurrently. */
+/** Checks every target of every upstream concurrently: with `resolve`, each address; with `health`, its answer. */
 export async function checkUpstreams(
   upstreams: readonly UpstreamOptions[],
   reaching: ReachOptions,
 ): Promise<FindingGroup> {
-  const targets = upstreams.flatMap(({ name, targets: addresses, tls }) =>
-    addresses.map((address) => ({ label: `${name} ${address}`, origin: originOf(address, tls) })),
-  );
   const found = await Promise.all(
-    targets.map(({ label, origin }) => reach(label, origin, reaching, HINTS)),
+    upstreams.flatMap((upstream) =>
+      upstream.targets.map((address) => checkTarget(upstream, address, reaching)),
+    ),
   );
   return { name: "upstreams", findings: found.flat() };
+}
+
+async function checkTarget(
+  upstream: UpstreamOptions,
+  address: string,
+  reaching: ReachOptions,
+): Promise<Finding[]> {
+  const label = `${upstream.name} ${address}`;
+  const origin = originOf(address, upstream.tls);
+  const { resolve } = upstream;
+  if (resolve === undefined || origin.socketPath !== undefined || isIP(origin.hostname) !== 0) {
+    return checkOrigin(upstream, label, origin, reaching);
+  }
+  const lookup = within(lookupFor(resolve)(origin.hostname), reaching.timeoutMs);
+  const addresses = await lookup.then((found) => found.addresses, codeOf);
+  if (typeof addresses === "string" || addresses.length === 0) {
+    const why = typeof addresses === "string" ? addresses : "no address";
+    const hint = "look at the name, at resolve.servers, and at the DNS of this machine or pod";
+    return [bad(`${label}: ${origin.hostname} does not resolve (${why})`, hint)];
+  }
+  const found = await Promise.all(
+    addresses.map((each) =>
+      checkOrigin(upstream, `${label} at ${each}`, originAt(origin, each), reaching),
+    ),
+  );
+  return found.flat();
+}
+
+async function checkOrigin(
+  { health, targets, resolve, protocol, timeouts }: UpstreamOptions,
+  label: string,
+  origin: TargetOrigin,
+  reaching: ReachOptions,
+): Promise<Finding[]> {
+  const findings = await reach(label, origin, reaching, HINTS);
+  const isChecked = health !== undefined && (targets.length > 1 || resolve !== undefined);
+  if (!isChecked || findings.some(({ result }) => result === "bad")) return findings;
+  const connectMs = timeouts.connect;
+  const target = createTarget({ address: label, origin, protocol, connections: 1, connectMs });
+  const fault = await new HealthCheck(health).faultOf(target);
+  await target.pool.close();
+  const hint = "it would be left out: look at health.path and health.status";
+  const last = fault === undefined ? good(`${label}: is healthy`) : bad(`${label}: ${fault}`, hint);
+  return [...findings, last];
 }

@@ -1,13 +1,14 @@
 import type { Route } from "../../core/route/route.ts";
-import { type Bypass, findBypasses } from "../../policy/bypasses.ts";
+import { type Bypass, changesRequests, findBypasses } from "../../policy/bypasses.ts";
 import { accessPolicyWords, isOpen } from "../../policy/access-policy.ts";
+import { originOf } from "../../upstream/pool/target-origin.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { routeRow } from "../effective/route-row.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 import { placesOf } from "./target-address.ts";
 
-/** Reports routes whose `rewrite` leads to what another route of the same backend refuses. */
+/** Reports routes whose `rewrite` or `hostHeader` leads to what another route of the same backend refuses. */
 export function bypassProblems({ routes, upstreams }: Configuration): PathProblem[] {
   const places = (upstream: string): string[] => placesOf(upstreams[upstream]?.targets ?? []);
   const sameBackend = (one: string, other: string): boolean =>
@@ -15,17 +16,27 @@ export function bypassProblems({ routes, upstreams }: Configuration): PathProble
   const rewrite = (route: Route, path: string): string =>
     rewritePath(route, { path, matchPath: path });
   const names = routes.map(({ name }) => name);
-  return findBypasses(routes.map(routeRow), { rewrite, sameBackend }).map((each) =>
+  const backendHosts = ({ hostHeader, upstream }: Route, host: string): string[] => {
+    if (hostHeader === undefined) return [host];
+    if (hostHeader !== "target") return [nameIn(hostHeader.fixed)];
+    return (upstreams[upstream]?.targets ?? []).map((target) => nameIn(originOf(target).authority));
+  };
+  return findBypasses(routes.map(routeRow), { rewrite, backendHosts, sameBackend }).map((each) =>
     problemOf(each, names),
   );
+}
+
+/** The host of an authority, without a port. */
+function nameIn(authority: string): string {
+  return authority.toLowerCase().replace(/:\d+$/, "");
 }
 
 function problemOf(found: Bypass, names: readonly string[]): PathProblem {
   const { weaker, stronger } = found;
   const place = (route: Route) => ["routes", names.indexOf(route.name)];
-  const [rewriting, other] = weaker.rewrite === undefined ? [stronger, weaker] : [weaker, stronger];
+  const [rewriting, other] = changesRequests(weaker) ? [weaker, stronger] : [stronger, weaker];
   return {
-    path: [...place(rewriting), "rewrite"],
+    path: [...place(rewriting), rewriting.rewrite === undefined ? "hostHeader" : "rewrite"],
     of: "key",
     message: messageOf(found),
     hint: hintOf(found),
@@ -33,16 +44,15 @@ function problemOf(found: Bypass, names: readonly string[]): PathProblem {
   };
 }
 
-function messageOf({ weaker, stronger, host, method, ...paths }: Bypass): string {
-  const ways = [
-    { route: weaker, path: paths.weakerPath },
-    { route: stronger, path: paths.strongerPath },
-  ];
-  const site = weaker.hosts === undefined && stronger.hosts === undefined ? "" : host;
-  const [first, second] = ways.map(
-    ({ route, path }) => `${method} ${site}${path} ${demands(route)} (route ${route.name})`,
+function messageOf({ weaker, stronger, method, ...ways }: Bypass): string {
+  const isAnyHost = weaker.hosts === undefined && stronger.hosts === undefined;
+  const [first, second] = [
+    { route: weaker, site: isAnyHost ? "" : ways.weakerHost, path: ways.weakerPath },
+    { route: stronger, site: isAnyHost ? "" : ways.strongerHost, path: ways.strongerPath },
+  ].map(
+    ({ route, site, path }) => `${method} ${site}${path} ${demands(route)} (route ${route.name})`,
   );
-  return `makes two ways to ${paths.backendPath} of the backend: ${first}, ${second}`;
+  return `makes two ways to ${ways.backendPath} of the backend: ${first}, ${second}`;
 }
 
 function demands(route: Route): string {
@@ -52,6 +62,9 @@ function demands(route: Route): string {
 }
 
 function hintOf({ weaker, stronger, backendPath }: Bypass): string {
+  if (weaker.rewrite === undefined && stronger.rewrite === undefined) {
+    return "name a host that the other route does not take, or ask for the same in both";
+  }
   const path = backendPath.replace(/\/(?:…)?$/, "") || "/";
   return weaker.rewrite === undefined
     ? `rewrite to a path that ${weaker.name} does not take, or ask for the same in both`

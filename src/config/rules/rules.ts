@@ -11,6 +11,7 @@ import { logProblems } from "./log-rules.ts";
 import { probeProblems } from "./probe-rules.ts";
 import { protocolProblems } from "./protocol-rules.ts";
 import { routeProblems } from "./route-rules.ts";
+import { targetProblems } from "./target-rules.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
 /**
@@ -51,6 +52,7 @@ export function ruleProblems(
     ...requiredIssuerProblems(configuration),
     ...certificateProblems(configuration["upstreams"]),
     ...protocolProblems(configuration["upstreams"]),
+    ...targetProblems(configuration["upstreams"]),
   ];
 }
 

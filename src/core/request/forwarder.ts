@@ -12,6 +12,8 @@ export interface UpstreamLoad {
   readonly waiting: number;
   /** Targets that are not used at the moment. */
   readonly leftOut: number;
+  /** All of its targets. */
+  readonly targets: number;
 }
 
 /** What is known of one target. */

@@ -17,7 +17,7 @@ import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 /** Metrics of the backend side. An unknown upstream is not counted. */
 export interface UpstreamMetrics extends Pick<
   Observer,
-  "upstreamAnswered" | "upstreamFailed" | "upstreamRetried" | "targetLeftOut"
+  "upstreamAnswered" | "upstreamFailed" | "upstreamRetried" | "targetLeftOut" | "targetLookedUp"
 > {
   /** Adds upstreams of a new configuration. */
   addUpstreams(names: readonly string[]): void;
@@ -39,7 +39,7 @@ export function upstreamMetrics(
   );
   const durations = durationHistogram(define, byUpstream);
   const errors = errorCounter(define, byUpstream);
-  const targets = targetCounters(define, byUpstream);
+  const { addTargets, ...targets } = targetCounters(define, byUpstream, upstreamSlots);
   showLoads(define, upstreamSlots, loadOf);
   return {
     addUpstreams(names) {
@@ -50,8 +50,7 @@ export function upstreamMetrics(
       answers.add(more);
       durations.add(more);
       errors.add(byReason(more));
-      targets.retries.add(more);
-      targets.leftOut.add(more);
+      addTargets(more);
     },
     upstreamAnswered(upstream, code, seconds) {
       const slot = upstreamSlots.get(upstream);
@@ -59,8 +58,7 @@ export function upstreamMetrics(
       answers.count(slot, code);
       durations.record(slot, seconds);
     },
-    upstreamRetried: (upstream) => countIn(targets.retries, upstreamSlots.get(upstream)),
-    targetLeftOut: (upstream) => countIn(targets.leftOut, upstreamSlots.get(upstream)),
+    ...targets,
     upstreamFailed(upstream, reason) {
       const row = upstreamSlots.get(upstream);
       const column = reasonSlots.get(reason);
@@ -84,17 +82,44 @@ function errorCounter(define: DefineMetric, upstreams: UpstreamLabels): SlotCoun
   return slotCounter(head, byReason(upstreams));
 }
 
-function targetCounters(define: DefineMetric, upstreams: UpstreamLabels) {
+const LOOKUP_RESULTS = ["success", "failure"] as const;
+
+/** Counters of what happens to targets, and what adds upstreams to them. */
+function targetCounters(
+  define: DefineMetric,
+  upstreams: UpstreamLabels,
+  slots: ReadonlyMap<string, number>,
+) {
+  const retries = slotCounter(
+    define("upstream_retries_total", "Requests sent to a backend again.", "upstream"),
+    upstreams,
+  );
+  const leftOut = slotCounter(
+    define("upstream_targets_left_out_total", "Targets that were left out.", "upstream"),
+    upstreams,
+  );
+  const lookups = slotCounter(
+    define("upstream_lookups_total", "Lookups of names of targets.", "upstream", "result"),
+    byResult(upstreams),
+  );
   return {
-    retries: slotCounter(
-      define("upstream_retries_total", "Requests sent to a backend again.", "upstream"),
-      upstreams,
-    ),
-    leftOut: slotCounter(
-      define("upstream_targets_left_out_total", "Targets that were left out.", "upstream"),
-      upstreams,
-    ),
+    addTargets(more: UpstreamLabels) {
+      retries.add(more);
+      leftOut.add(more);
+      lookups.add(byResult(more));
+    },
+    upstreamRetried: (upstream: string) => countIn(retries, slots.get(upstream)),
+    targetLeftOut: (upstream: string) => countIn(leftOut, slots.get(upstream)),
+    targetLookedUp(upstream: string, found: boolean) {
+      const slot = slots.get(upstream);
+      if (slot === undefined) return;
+      countIn(lookups, slot * LOOKUP_RESULTS.length + (found ? 0 : 1));
+    },
   };
+}
+
+function byResult(upstreams: UpstreamLabels) {
+  return upstreams.flatMap((labels) => LOOKUP_RESULTS.map((result) => ({ ...labels, result })));
 }
 
 function countIn({ counts }: SlotCounter, slot: number | undefined): void {
@@ -115,6 +140,11 @@ function showLoads(
     define("upstream_queue_length", "Requests that wait for a connection.", "upstream"),
     upstreams,
     (upstream) => loadOf(upstream).waiting,
+  );
+  showLoad(
+    define("upstream_targets", "Targets that are known.", "upstream"),
+    upstreams,
+    (upstream) => loadOf(upstream).targets,
   );
   showLoad(
     define("upstream_targets_left_out", "Targets that are not used at the moment.", "upstream"),

@@ -26,7 +26,7 @@ export class Attempts {
   readonly #settings: Pick<ForwardingSettings, "observer">;
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
-  readonly #body: ClientBody;
+  readonly #body: Pick<ClientBody, "isWhole">;
   /** How often the request was sent again. */
   retries = 0;
 
@@ -34,7 +34,7 @@ export class Attempts {
     settings: Pick<ForwardingSettings, "observer">,
     permitted: PermittedRequest,
     slot: Slot,
-    body: ClientBody,
+    body: Pick<ClientBody, "isWhole">,
   ) {
     this.#settings = settings;
     this.#permitted = permitted;
@@ -78,7 +78,8 @@ export class Attempts {
       upstream.states?.failed(target, reason, sentAt);
     }
     const { attempts, on } = permit.route.retry ?? USUAL_RETRY;
-    if (reason === undefined || this.retries >= attempts || !this.#body.isWhole) return undefined;
+    if (reason === undefined || reason === "aborted") return undefined;
+    if (this.retries >= attempts || !this.#body.isWhole) return undefined;
     if (unprocessed !== undefined && on.includes("stale")) {
       return unprocessed.refused ? "other" : "same";
     }

@@ -16,12 +16,13 @@ export interface UndiciPoolOptions {
 
 /** Creates undici's pool of connections to one origin. */
 export function createPool(origin: TargetOrigin, options: UndiciPoolOptions): Pool {
-  const { hostname, port, socketPath, protocol } = origin;
+  const { hostname, port, socketPath, protocol, lookup } = origin;
   const connector = buildConnector({
     // undici's timers are up to a second late.
     timeout: 0,
     allowH2: false,
     ...(socketPath === undefined ? {} : { socketPath }),
+    ...(lookup === undefined ? {} : { lookup }),
     ...tlsOptionsOf(origin),
   });
   const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname;

@@ -30,8 +30,9 @@ export function connectTo(
   connected: () => void,
 ): Socket {
   const { origin, connectMs } = route;
-  const { hostname: host, port, socketPath: path, protocol } = origin;
-  const where = path === undefined ? { host, port } : { path };
+  const { hostname: host, port, socketPath: path, protocol, lookup } = origin;
+  const resolving = lookup === undefined ? {} : { lookup };
+  const where = path === undefined ? { host, port, ...resolving } : { path };
   const reading = onread === undefined ? {} : { onread };
   const options = { ...where, ...reading, noDelay: true, keepAlive: true };
   const timed = { ...options, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS };

@@ -51,7 +51,7 @@ export class HealthCheck {
     let stopped = false;
     let timer: NodeJS.Timeout | undefined;
     const round = async (): Promise<void> => {
-      const fault = await this.#faultOf(target);
+      const fault = await this.faultOf(target);
       if (stopped) return;
       const passed = fault === undefined;
       row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
@@ -68,7 +68,7 @@ export class HealthCheck {
   }
 
   /** What is wrong with a target; undefined if it is healthy. Never rejects. */
-  async #faultOf(target: CheckedTarget): Promise<string | undefined> {
+  async faultOf(target: CheckedTarget): Promise<string | undefined> {
     const { kind, timeout, service = "" } = this.#options;
     const limit = AbortSignal.timeout(timeout);
     try {

@@ -4,6 +4,8 @@ export interface Requester {
   readonly client: string;
   /** The subject of its token; undefined without a token. */
   readonly user: string | undefined;
+  /** Whether its request is lost if a target fails it, since it may not be sent again. */
+  readonly once?: boolean;
 }
 
 /**

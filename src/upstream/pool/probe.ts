@@ -6,7 +6,8 @@ import { request as requestByHttp } from "../../lib/http/node-http.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { failureReason } from "../http/failures.ts";
 import { askOnce, type Question } from "../http2/ask.ts";
-import { originOf, type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
+import { type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
+import { firstOriginOf } from "./target-list.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 
 /** A path of the admin listener that a backend answers. */
@@ -36,7 +37,7 @@ export function probePage(
   upstream: UpstreamOptions,
   limitMs = TIMEOUT_MS,
 ): AdminPage {
-  const origin = originOf(upstream.targets[0] ?? "", upstream.tls);
+  const origin = firstOriginOf(upstream);
   const { protocol = "http1" } = upstream;
   const asking = protocol === "http1" ? readHttp1 : readHttp2;
   const flights = new SingleFlight<AdminResponse>();
@@ -121,14 +122,17 @@ export function headOf(
   path: string,
   limit: AbortSignal,
 ): Promise<IncomingMessage> {
-  const { protocol, hostname, port, socketPath } = origin;
+  const { protocol, hostname, port, socketPath, authority, lookup } = origin;
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const options: RequestOptions = {
     path,
     agent: false,
     signal: limit,
-    headers: { "User-Agent": "sallyport-probe", Accept: "*/*", Connection: "close" },
+    headers: {
+      ...{ Host: authority, "User-Agent": "sallyport-probe", Accept: "*/*", Connection: "close" },
+    },
     ...(socketPath === undefined ? { host: hostname, port } : { socketPath }),
+    ...(lookup === undefined ? {} : { lookup }),
   };
   const sent =
     protocol === "http:"

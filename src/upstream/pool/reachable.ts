@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import type { Clock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
+import { originsOf } from "./target-list.ts";
 import { originOf, type TargetOrigin } from "./target-origin.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 
@@ -24,7 +25,7 @@ export function createReachabilityCheck(
   const flights = new SingleFlight<Reachability>();
   const rows = upstreams.map((upstream) => ({
     name: upstream.name,
-    origins: upstream.targets.map((address) => originOf(address)),
+    origins: originsOf(upstream),
   }));
   let known: Reachability = new Map();
   let until = Number.NEGATIVE_INFINITY;
@@ -52,10 +53,12 @@ async function firstOf(origins: readonly TargetOrigin[]): Promise<string> {
   return states.find((state) => state === "ok") ?? states[0] ?? "no target";
 }
 
-function stateOf({ hostname, port, socketPath }: TargetOrigin): Promise<string> {
+function stateOf({ hostname, port, socketPath, lookup }: TargetOrigin): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const socket =
-    socketPath === undefined ? connect({ host: hostname, port }) : connect({ path: socketPath });
+    socketPath === undefined
+      ? connect({ host: hostname, port, ...(lookup === undefined ? {} : { lookup }) })
+      : connect({ path: socketPath });
   const timer = setTimeout(resolve, CONNECT_MS, "no connection in time");
   socket.once("connect", () => resolve("ok"));
   socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? "failed"));

@@ -2,6 +2,7 @@ import type { Closing } from "./fair-queue.ts";
 import type { Socket } from "node:net";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Connection } from "../http/connection.ts";
+import { isIdempotent } from "../http/dispatch.ts";
 import type { ForwardingSettings } from "../http/permitted-request.ts";
 import { ReadingPace } from "../http/reading-pace.ts";
 import type { SlotHolder } from "./stalled-requests.ts";
@@ -28,6 +29,7 @@ interface SlotOwner {
 export class Slot implements SlotHolder {
   readonly client: string;
   readonly user: string | undefined;
+  readonly once: boolean;
   /** The connection that carries the request, set just before it is sent. */
   connection: Connection | undefined;
   readonly #upstream: Upstream;
@@ -49,6 +51,7 @@ export class Slot implements SlotHolder {
   ) {
     this.client = permit.request.network;
     this.user = permit.identity?.subject;
+    this.once = !isIdempotent(permit.request) || permit.request.bodyLength !== 0;
     this.#upstream = upstream;
     this.#settings = settings;
     this.#owner = owner;

@@ -2,8 +2,9 @@ import type { Clock } from "../../lib/clock.ts";
 import { type Balancer, createBalancer } from "./balance.ts";
 import { HealthCheck } from "./health-check.ts";
 import type { Requester } from "./in-flight-counts.ts";
-import { createTarget, type Target } from "./target.ts";
-import { type EjectionOptions, startChecks, TargetStates } from "./target-states.ts";
+import type { Target } from "./target.ts";
+import { TargetList } from "./target-list.ts";
+import { type EjectionOptions, TargetStates } from "./target-states.ts";
 import type { UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
 
 /** Where the configuration says nothing. */
@@ -11,18 +12,20 @@ const USUAL_EJECTION: EjectionOptions = { failures: 5, for: 30_000, most: 0.5 };
 
 /** The targets of an upstream, and the choice among them. */
 export class TargetGroup {
-  readonly targets: readonly Target[];
   /** Undefined for a single target, which is always used. */
   readonly states: TargetStates | undefined;
-  readonly #options: UpstreamOptions;
+  readonly #list: TargetList;
+  readonly #clock: Clock;
   readonly #hasRoom: (target: Target, requester: Requester) => boolean;
+  readonly #health: HealthCheck | undefined;
+  /** What ends the health checks. */
+  readonly #checks = new Map<Target, () => void>();
   /** Undefined for plain round robin. */
   readonly #balance: Balancer | undefined;
-  #endChecks: (() => void) | undefined;
   #noneAvailable = false;
   #turn = 0;
 
-  /** @param back called when a target is used again. */
+  /** @param back called when a target is used again, or for the first time. */
   constructor(
     options: UpstreamOptions,
     clock: Clock,
@@ -31,79 +34,143 @@ export class TargetGroup {
     events: UpstreamEvents | undefined,
   ) {
     const { weights, balance = "roundRobin", slowStart = 0, ejection = USUAL_EJECTION } = options;
-    const { name, tls, protocol, connections, timeouts } = options;
-    this.#options = options;
+    const { name, health } = options;
     this.#hasRoom = hasRoom;
-    this.targets = options.targets.map((address, index) =>
-      createTarget({
-        ...{ address, tls, protocol, connections, weight: weights?.[index] },
-        connectMs: timeouts.connect,
-      }),
-    );
+    this.#clock = clock;
     const isPlain = balance === "roundRobin" && weights === undefined && slowStart === 0;
     if (!isPlain) this.#balance = createBalancer(balance, () => clock.monotonic(), slowStart);
-    if (this.isAlone) return;
+    this.#list = new TargetList(options, events, {
+      came: (target, isFirst) => {
+        if (!isFirst) target.backSince = clock.monotonic();
+        this.#judge();
+        this.#startCheck(target);
+        back(target);
+      },
+      left: (target) => {
+        this.states?.forget(target);
+        this.#endCheck(target);
+        this.#judge();
+      },
+    });
+    if (options.targets.length === 1 && options.resolve === undefined) return;
+    if (health !== undefined) this.#health = new HealthCheck(health);
     this.states = new TargetStates(this.targets, ejection, clock, {
       changed: (target, available, why) => {
-        this.#noneAvailable = this.targets.every((each) => !each.available);
+        this.#judge();
         events?.targetChanged(name, target.address, available, why);
-        if (available) back(target);
+        // Requests that wait are not the ones to try it.
+        if (available && target.trialUntil === undefined) back(target);
       },
     });
   }
 
-  /** Whether there is no other target to turn to. */
-  get isAlone(): boolean {
-    return this.targets.length === 1;
+  get targets(): readonly Target[] {
+    return this.#list.targets;
   }
 
-  /** Starts the health checks, if any, until `close`. */
-  startChecks(): void {
-    const { health } = this.#options;
-    if (health === undefined || this.states === undefined) return;
-    this.#endChecks = startChecks(this.targets, this.states, new HealthCheck(health));
+  /** Requests at targets that are used no more. */
+  get leaving(): number {
+    return this.#list.leaving;
+  }
+
+  /** Whether there is no other target to turn to. */
+  get isAlone(): boolean {
+    return this.targets.length <= 1;
+  }
+
+  /** Whether no target is known, and none is about to be. */
+  get isUnresolved(): boolean {
+    return this.targets.length === 0 && this.#list.isAnswered;
+  }
+
+  /** Starts to resolve names and to check targets, until `close`. */
+  start(): void {
+    for (const target of this.targets) this.#startCheck(target);
+    this.#list.start();
   }
 
   /**
-   * Chooses a target that has room; undefined if none has.
+   * Chooses a target that has room; undefined if none has. One on trial is chosen by force only.
    *
    * @param avoid a target that has failed this request: another is chosen if one has room.
    */
   choose(requester: Requester, avoid: Target | undefined): Target | undefined {
-    const target =
-      this.#balance === undefined
-        ? this.#next(requester, avoid)
-        : this.#balance(this.#candidates(requester, avoid), requester.client);
-    return target === undefined && avoid !== undefined ? this.choose(requester, undefined) : target;
+    return (
+      this.#chosen(requester, avoid, false) ??
+      (this.states && this.#chosen(requester, avoid, true)) ??
+      (avoid && this.choose(requester, undefined))
+    );
   }
 
   /** Whether requests go to a target now. */
-  isUsed({ available }: Target): boolean {
-    return available || this.#noneAvailable;
+  isUsed({ available, gone }: Target): boolean {
+    return !gone && (available || this.#noneAvailable);
+  }
+
+  /** A target has one request less. */
+  released(target: Target): void {
+    if (target.gone) this.#list.released(target);
   }
 
   /** Closes all connections once their requests have finished. */
   async close(): Promise<void> {
-    this.#endChecks?.();
+    for (const end of this.#checks.values()) end();
     this.states?.close();
-    await Promise.all(this.targets.map((target) => target.pool.close()));
+    await this.#list.close();
+  }
+
+  #judge(): void {
+    this.#noneAvailable = this.targets.every((each) => !each.available);
+  }
+
+  #startCheck(target: Target): void {
+    const { states } = this;
+    if (this.#health === undefined || states === undefined || this.#checks.has(target)) return;
+    const end = this.#health.start(target, (healthy, why) => states.checked(target, healthy, why));
+    this.#checks.set(target, end);
+  }
+
+  #endCheck(target: Target): void {
+    this.#checks.get(target)?.();
+    this.#checks.delete(target);
+  }
+
+  /** @param onTrial whether a target may be one that this request should not try. */
+  #chosen(requester: Requester, avoid: Target | undefined, onTrial: boolean): Target | undefined {
+    if (this.#balance === undefined) return this.#next(requester, avoid, onTrial);
+    const fitting = this.targets.filter((each) => this.#fits(each, requester, avoid, onTrial));
+    return this.#balance(fitting, requester.client);
   }
 
   /** Plain round robin. */
-  #next(requester: Requester, avoid: Target | undefined): Target | undefined {
-    for (let tried = 0; tried < this.targets.length; tried += 1) {
-      const target = this.targets[this.#turn];
-      this.#turn = (this.#turn + 1) % this.targets.length;
-      if (target !== undefined && target !== avoid && this.#takes(target, requester)) return target;
+  #next(requester: Requester, avoid: Target | undefined, onTrial: boolean): Target | undefined {
+    const { targets } = this;
+    for (let tried = 0; tried < targets.length; tried += 1) {
+      this.#turn %= targets.length;
+      const target = targets[this.#turn];
+      this.#turn += 1;
+      if (target !== undefined && this.#fits(target, requester, avoid, onTrial)) return target;
     }
     return undefined;
   }
 
-  #candidates(requester: Requester, avoid: Target | undefined): Target[] {
-    return this.targets.filter((target) => target !== avoid && this.#takes(target, requester));
+  #fits(
+    target: Target,
+    requester: Requester,
+    avoid: Target | undefined,
+    onTrial: boolean,
+  ): boolean {
+    return (
+      target !== avoid &&
+      this.isUsed(target) &&
+      this.#hasRoom(target, requester) &&
+      (onTrial || !this.#isTrial(target, requester))
+    );
   }
 
-  #takes(target: Target, requester: Requester): boolean {
-    return this.isUsed(target) && this.#hasRoom(target, requester);
+  /** Whether this request should not be the one that tries a target. */
+  #isTrial({ trialUntil, inFlight }: Target, { once }: Requester): boolean {
+    if (trialUntil === undefined) return false;
+    return inFlight > 0 || (once === true && this.#clock.monotonic() < trialUntil);
   }
 }

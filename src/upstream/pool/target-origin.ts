@@ -1,4 +1,4 @@
-import { isIP } from "node:net";
+import { isIP, type LookupFunction } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 
 /** PEM texts, and the name that the backend's certificate must have if it is not the address. */
@@ -19,6 +19,8 @@ export interface TargetOrigin {
   readonly socketPath: string | undefined;
   readonly serverName: string | undefined;
   readonly tls: UpstreamTls | undefined;
+  /** What resolves the name for a connection; left out, the system. */
+  readonly lookup?: LookupFunction | undefined;
 }
 
 type TargetTlsOptions = Pick<ConnectionOptions, "servername" | "ca" | "cert" | "key">;
@@ -35,6 +37,16 @@ export function tlsOptionsOf({ tls, serverName = "" }: TargetOrigin): TargetTlsO
     ...(tls?.cert === undefined ? {} : { cert: tls.cert }),
     ...(tls?.key === undefined ? {} : { key: tls.key }),
   };
+}
+
+/** The origin at one of the addresses of a name. Certificate and `Host` stay those of the name. */
+export function originAt(origin: TargetOrigin, hostname: string): TargetOrigin {
+  return { ...origin, hostname };
+}
+
+/** The address of an origin, for logs. */
+export function addressOf({ protocol, hostname, port }: TargetOrigin): string {
+  return `${protocol}//${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${port}`;
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { HealthCheck } from "./health-check.ts";
 import type { Target } from "./target.ts";
 
 /** Leaves out targets that fail while they serve requests. Times are in milliseconds. */
@@ -17,9 +16,10 @@ export interface TargetEvents {
   changed(target: Target, available: boolean, why: string): void;
 }
 
-/** No connection: whatever was asked, the target has not even begun. */
-const UNREACHABLE: ReadonlySet<UpstreamErrorReason> = new Set([
+/** No connection, or no answer: what a target that is gone does, whatever was asked. */
+const GONE: ReadonlySet<UpstreamErrorReason> = new Set([
   ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
+  ...(["response_timeout", "reset"] satisfies UpstreamErrorReason[]),
 ]);
 /** Repeated ejections last longer, up to this many times `for`. */
 const LONGEST_FACTOR = 10;
@@ -27,7 +27,8 @@ const LONGEST_FACTOR = 10;
 /**
  * Knows which of several targets can be used. A target is left out while its health checks fail, and for a while after it
  * failed requests: at once if it cannot be reached, or if it answered nothing at all since a request was sent that timed
- * out; otherwise after `failures` in a row. If all are left out, the upstream uses all.
+ * out or was broken off; otherwise after `failures` in a row. Then it is on trial until it has answered. If all are left
+ * out, the upstream uses all.
  */
 export class TargetStates {
   readonly #targets: readonly Target[];
@@ -35,7 +36,6 @@ export class TargetStates {
   readonly #clock: Clock;
   readonly #events: TargetEvents;
   readonly #timers = new Map<Target, NodeJS.Timeout>();
-  readonly #mostEjected: number;
 
   constructor(
     targets: readonly Target[],
@@ -47,13 +47,12 @@ export class TargetStates {
     this.#ejection = ejection;
     this.#clock = clock;
     this.#events = events;
-    const most = Math.max(1, Math.floor(targets.length * ejection.most));
-    this.#mostEjected = Math.min(most, targets.length - 1);
   }
 
   /** A target answered. */
   answered(target: Target, status: number): void {
     target.answeredAt = this.#clock.monotonic();
+    target.trialUntil = undefined;
     if (status >= 500) this.#count(target, String(status));
     else {
       target.failures = 0;
@@ -65,8 +64,7 @@ export class TargetStates {
   failed(target: Target, reason: UpstreamErrorReason, sentAt: number): void {
     if (reason === "aborted") return;
     const silent = target.answeredAt < sentAt;
-    const gone = UNREACHABLE.has(reason) || reason === "response_timeout";
-    if (silent && gone) this.#eject(target, reason);
+    if (silent && GONE.has(reason)) this.#eject(target, reason);
     else this.#count(target, reason);
   }
 
@@ -75,6 +73,12 @@ export class TargetStates {
     if (target.healthy === healthy) return;
     target.healthy = healthy;
     this.#update(target, why);
+  }
+
+  /** A target takes no more requests. */
+  forget(target: Target): void {
+    clearTimeout(this.#timers.get(target));
+    this.#timers.delete(target);
   }
 
   close(): void {
@@ -88,7 +92,7 @@ export class TargetStates {
 
   #eject(target: Target, why: string): void {
     const ejected = this.#targets.filter((each) => each.ejected).length;
-    if (target.ejected || ejected >= this.#mostEjected) return;
+    if (target.ejected || target.gone || ejected >= this.#mostEjected) return;
     target.ejected = true;
     target.ejections += 1;
     const ms = this.#ejection.for * Math.min(target.ejections, LONGEST_FACTOR);
@@ -96,10 +100,16 @@ export class TargetStates {
     this.#update(target, why);
   }
 
+  get #mostEjected(): number {
+    const { length } = this.#targets;
+    return Math.min(Math.max(1, Math.floor(length * this.#ejection.most)), length - 1);
+  }
+
   /** One more failure is enough to eject it again. */
   #readmit(target: Target): void {
     target.ejected = false;
     target.failures = this.#ejection.failures - 1;
+    target.trialUntil = this.#clock.monotonic() + this.#ejection.for;
     this.#update(target, "the time is over");
   }
 
@@ -110,18 +120,4 @@ export class TargetStates {
     if (available) target.backSince = this.#clock.monotonic();
     this.#events.changed(target, available, why);
   }
-}
-
-/** Starts a check of each target. @returns a function that ends them. */
-export function startChecks(
-  targets: readonly Target[],
-  states: TargetStates,
-  check: HealthCheck,
-): () => void {
-  const stops = targets.map((target) =>
-    check.start(target, (healthy, why) => states.checked(target, healthy, why)),
-  );
-  return () => {
-    for (const stop of stops) stop();
-  };
 }

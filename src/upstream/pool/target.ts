@@ -3,17 +3,17 @@ import { LateUndiciPool } from "../http/late-undici-pool.ts";
 import { Http1Pool } from "../http1/http1-pool.ts";
 import { Http2Pool } from "../http2/http2-pool.ts";
 import { hasNodeParser } from "../http1/response-parser.ts";
-import { originOf, type TargetOrigin, type UpstreamTls } from "./target-origin.ts";
+import type { TargetOrigin } from "./target-origin.ts";
 
 /** What targets speak: HTTP/2 by TLS (ALPN) or by prior knowledge (`h2c`), or whatever TLS negotiates. */
 export type UpstreamProtocol = "http1" | "http2" | "h2c" | "auto";
 
 /** How to reach one backend address. Times are in milliseconds. */
 export interface TargetOptions {
-  /** `http://host:port`, `https://host:port` or `unix:/path`. */
+  /** For logs. */
   readonly address: string;
+  readonly origin: TargetOrigin;
   readonly weight?: number | undefined;
-  readonly tls?: UpstreamTls | undefined;
   readonly protocol?: UpstreamProtocol | undefined;
   /** The maximum number of requests in flight. */
   readonly connections: number;
@@ -23,7 +23,7 @@ export interface TargetOptions {
 
 /** One backend address with its connections. */
 export interface Target {
-  /** As configured, for logs. */
+  /** As configured, or that of a name; for logs. */
   readonly address: string;
   readonly pool: ConnectionPool;
   /** Whether requests may reach it by HTTP/2. */
@@ -46,18 +46,31 @@ export interface Target {
   /** When it last answered anything, and since when it is used again; monotonic milliseconds. */
   answeredAt: number;
   backSince: number | undefined;
+  /**
+   * While it has not answered since it was ejected, it gets one request at a time, until this time only such as may be repeated;
+   * monotonic milliseconds.
+   */
+  trialUntil: number | undefined;
+  /** Its name has this address no more: it takes no more requests. */
+  gone: boolean;
   readonly origin: TargetOrigin;
 }
 
 /** Creates a target. Connections open on demand. */
 export function createTarget(options: TargetOptions): Target {
-  const { address, tls, connections, protocol = "http1", weight = 1 } = options;
-  const origin = originOf(address, tls);
+  const { address, origin, connections, protocol = "http1", weight = 1 } = options;
   return {
     ...{ address, pool: openPool(origin, options), connections, inFlight: 0, origin },
     speaksHttp2: protocol !== "http1",
     ...{ weight, credit: 0, available: true, healthy: true, ejected: false },
-    ...{ ejections: 0, failures: 0, answeredAt: -Infinity, backSince: undefined },
+    ...{
+      ejections: 0,
+      failures: 0,
+      answeredAt: -Infinity,
+      backSince: undefined,
+      trialUntil: undefined,
+    },
+    gone: false,
   };
 }
 

@@ -10,6 +10,8 @@ import type { UpstreamTls } from "./target-origin.ts";
 import type { Balance } from "./balance.ts";
 import { FairQueue, type QueueLimits } from "./fair-queue.ts";
 import type { HealthOptions } from "./health-check.ts";
+import type { ResolveOptions } from "../resolve/lookup.ts";
+import { failure } from "../http/failures.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import { TargetGroup } from "./target-group.ts";
 import type { EjectionOptions, TargetStates } from "./target-states.ts";
@@ -27,6 +29,8 @@ export interface UpstreamOptions {
   readonly health?: HealthOptions | undefined;
   readonly ejection?: EjectionOptions | undefined;
   readonly slowStart?: number | undefined;
+  /** How names are resolved; left out, with each new connection. */
+  readonly resolve?: ResolveOptions | undefined;
   readonly tls?: UpstreamTls | undefined;
   /** The maximum number of requests in flight per target. */
   readonly connections: number;
@@ -40,6 +44,10 @@ export interface UpstreamOptions {
 export interface UpstreamEvents {
   /** A target is left out, or used again. */
   targetChanged(upstream: string, target: string, available: boolean, why: string): void;
+  /** The name of a target has other addresses than before. */
+  targetResolved(upstream: string, target: string, addresses: readonly string[]): void;
+  /** The name of a target was looked up. @param fault why no address was found. */
+  targetLookedUp(upstream: string, target: string, fault: string | undefined): void;
 }
 
 /** Interval between preemption attempts while requests wait, in milliseconds. */
@@ -97,9 +105,9 @@ export class Upstream {
     return this.#group.isAlone;
   }
 
-  /** Starts the health checks, if any, until `close`. */
-  startChecks(): void {
-    this.#group.startChecks();
+  /** Starts to resolve names and to check targets, until `close`. */
+  start(): void {
+    this.#group.start();
   }
 
   /** Takes a retry from the budget, if there is one. */
@@ -132,7 +140,7 @@ export class Upstream {
     return target;
   }
 
-  /** Lets waiting requests have the room of a target that is used again. */
+  /** Lets waiting requests have the room of a target that is used again, or for the first time. */
   #grantRoomAt(target: Target): void {
     while (target.inFlight < unreservedSlots(target)) {
       const granted = this.#queue.grant(target, Infinity);
@@ -151,9 +159,10 @@ export class Upstream {
    *
    * @param connection closes when the client has left.
    * @returns undefined if the client left.
-   * @throws GateError `upstream_busy` if too many requests wait, or after the time limit.
+   * @throws GateError `upstream_busy` if too many requests wait, or after the time limit; `dns` without a target.
    */
   wait(requester: Requester, connection: Closing): Promise<Target | undefined> {
+    if (this.#group.isUnresolved) return Promise.reject(failure("dns", undefined));
     const joined = this.#queue.join(requester, connection);
     this.#preemptFor(requester, this.#queue.lengthOf(requester) - 1);
     this.#preempting ??= setInterval(
@@ -181,8 +190,10 @@ export class Upstream {
     // `target.inFlight` stays the same if the slot is granted again.
     const most = target.inFlight > unreservedSlots(target) ? this.#inFlight.fewLimit : Infinity;
     const granted = this.#group.isUsed(target) ? this.#queue.grant(target, most) : undefined;
-    if (granted === undefined) target.inFlight -= 1;
-    else this.#inFlight.add(granted);
+    if (granted === undefined) {
+      target.inFlight -= 1;
+      this.#group.released(target);
+    } else this.#inFlight.add(granted);
   }
 
   #preemptForWaiting(): void {
@@ -209,9 +220,10 @@ export class Upstream {
   }
 
   get load(): UpstreamLoad {
-    const inFlight = this.#group.targets.reduce((sum, target) => sum + target.inFlight, 0);
-    const leftOut = this.#group.targets.filter(({ available }) => !available).length;
-    return { inFlight, waiting: this.#queue.length, leftOut };
+    const { targets, leaving } = this.#group;
+    const inFlight = targets.reduce((sum, target) => sum + target.inFlight, leaving);
+    const leftOut = targets.filter(({ available }) => !available).length;
+    return { inFlight, waiting: this.#queue.length, leftOut, targets: targets.length };
   }
 
   /** What is known of each target. */

@@ -14,7 +14,9 @@ import { forwardRefusal } from "./upgrade-refusal.ts";
 import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
 import { forwardedQuery } from "../headers/without-tokens.ts";
+import { Attempts } from "../http/repetition.ts";
 import { Slot } from "../pool/slot.ts";
+import type { Target } from "../pool/target.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 
 /** A permitted upgrade. Its response is used if the backend refuses. */
@@ -22,6 +24,9 @@ export type UpgradeContext = Omit<PermittedRequest, keyof UpgradeRequest> & Upgr
 
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
 const NOTHING = Buffer.alloc(0);
+
+/** A handshake has none, so it can be sent again. */
+const NO_BODY = { isWhole: true };
 
 /** A handshake that was sent to the backend. */
 interface Handshake {
@@ -88,45 +93,67 @@ export class WebSockets {
    * @returns the switched connection, or the status of a refusal that was forwarded.
    */
   async #shakeHands(context: UpgradeContext, client: HandshakeClient): Promise<Switched | number> {
-    const { permit, upstream, request, response, transfer } = context;
-    const { clock, observer } = this.#settings;
+    const { permit, upstream, response, transfer } = context;
     const slot = new Slot(upstream, permit, this.#settings, {
       preempt() {
         transfer.abortReason = "slow_client";
         response.destroy();
       },
     });
-    const target = slot.take() ?? (await slot.wait(client));
-    if (target === undefined) {
-      throw client.refusal ?? new GateError("reset", { reason: "aborted" });
-    }
-    transfer.target = target.address;
-    const started = clock.monotonic();
-    try {
-      request.headers = this.#handshakeHeaders(permit, target.origin);
-      request.url = pathOf(permit);
-      const { sent, switchOver } = this.#begin(context, target.origin);
-      const limitMs = upstream.options.websocket.handshake;
-      const { message, socket, head } = await handshakeResponse(sent, client, limitMs);
-      const elapsed = clock.monotonic() - started;
-      transfer.upstreamHeaderMs = elapsed;
-      observer.upstreamAnswered(upstream.name, message.statusCode ?? 0, elapsed / 1000);
-      upstream.states?.answered(target, message.statusCode ?? 0);
-      if (socket === undefined) {
-        return await forwardRefusal(context, message, slot, () => {
-          observer.upstreamFailed(upstream.name, "idle_timeout");
-        });
+    const attempts = new Attempts(this.#settings, context, slot, NO_BODY);
+    let avoid: Target | undefined;
+    for (;;) {
+      const target = slot.take(avoid) ?? (await slot.wait(client));
+      if (target === undefined) {
+        throw client.refusal ?? new GateError("reset", { reason: "aborted" });
       }
-      return { message, socket, head, switchOver, origin: target.origin };
-    } catch (error) {
-      if (client.refusal !== undefined) throw client.refusal;
-      const reason = failureReason(error);
-      upstream.states?.failed(target, reason, started);
-      observer.upstreamFailed(upstream.name, reason);
-      throw failure(reason, error);
-    } finally {
-      slot.release();
+      transfer.target = target.address;
+      const started = this.#settings.clock.monotonic();
+      try {
+        return await this.#attempt(context, client, slot, target);
+      } catch (error) {
+        if (client.refusal !== undefined) throw client.refusal;
+        const reason = failureReason(error);
+        const failed = failure(reason, error);
+        // Of an answer that has begun, nothing is repeated.
+        const where = response.headersSent ? undefined : attempts.failed(failed, false, started);
+        if (where === undefined) {
+          this.#settings.observer.upstreamFailed(upstream.name, reason);
+          throw failed;
+        }
+        attempts.begin();
+        avoid = target;
+      } finally {
+        slot.release();
+      }
     }
+  }
+
+  /** Performs the handshake with one target. */
+  async #attempt(
+    context: UpgradeContext,
+    client: HandshakeClient,
+    slot: Slot,
+    target: Target,
+  ): Promise<Switched | number> {
+    const { permit, upstream, request, transfer } = context;
+    const { clock, observer } = this.#settings;
+    const started = clock.monotonic();
+    request.headers = this.#handshakeHeaders(permit, target.origin);
+    request.url = pathOf(permit);
+    const { sent, switchOver } = this.#begin(context, target.origin);
+    const limitMs = upstream.options.websocket.handshake;
+    const { message, socket, head } = await handshakeResponse(sent, client, limitMs);
+    const elapsed = clock.monotonic() - started;
+    transfer.upstreamHeaderMs = elapsed;
+    observer.upstreamAnswered(upstream.name, message.statusCode ?? 0, elapsed / 1000);
+    upstream.states?.answered(target, message.statusCode ?? 0);
+    if (socket === undefined) {
+      return await forwardRefusal(context, message, slot, () => {
+        observer.upstreamFailed(upstream.name, "idle_timeout");
+      });
+    }
+    return { message, socket, head, switchOver, origin: target.origin };
   }
 
   async #keepOpen(

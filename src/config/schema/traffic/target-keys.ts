@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isIP } from "node:net";
 import { duration } from "../fields.ts";
 
 /** Keys of an upstream about its targets: which one is used, and when one is left out. */
@@ -93,6 +94,32 @@ function ejection() {
   });
 }
 
+/** `10.0.0.10`, `10.0.0.10:53`, `2001:db8::1` or `[2001:db8::1]:53`. */
+function isDnsServer(text: string): boolean {
+  if (isIP(text) !== 0) return true;
+  const [, v6, v4, port = "0"] = /^(?:\[([^\]]+)\]|([\d.]+)):(\d{1,5})$/.exec(text) ?? [];
+  const sound = v6 === undefined ? isIP(v4 ?? "") === 4 : isIP(v6) === 6;
+  return sound && Number(port) >= 1 && Number(port) <= 65_535;
+}
+
+function resolve() {
+  return z.strictObject({
+    interval: duration({ min: 100 }).prefault("10s").describe("Longest time between two lookups"),
+    servers: z
+      .array(z.string().refine(isDnsServer, "must be an IP address, which may have a port"))
+      .min(1)
+      .exactOptional()
+      .describe("DNS servers that are asked, as often as the TTL says; default: the system"),
+    family: z
+      .enum(["auto", "ipv4", "ipv6", "all"])
+      .default("auto")
+      .describe("Which addresses are used; auto: IPv4 where there are any, otherwise IPv6"),
+    staleFor: duration()
+      .prefault("10m")
+      .describe("How long the last known addresses are used while lookups find none"),
+  });
+}
+
 export function targetKeys() {
   return {
     protocol: z
@@ -100,6 +127,11 @@ export function targetKeys() {
       .default("http1")
       .describe(
         "What the targets speak. http2: HTTP/2 over TLS; h2c: HTTP/2 without TLS, by prior knowledge",
+      ),
+    resolve: resolve()
+      .exactOptional()
+      .describe(
+        "Makes each address of a target's name a target of its own; default: names are resolved for each connection",
       ),
     balance: z
       .enum(["roundRobin", "leastRequests", "random2", "clientHash", "first"])

@@ -1,0 +1,142 @@
+import { isIP } from "node:net";
+import { lookupFunction } from "../resolve/lookup-function.ts";
+import { WatchedName } from "../resolve/watched-name.ts";
+import { createTarget, type Target } from "./target.ts";
+import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
+import type { UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
+
+interface ListEvents {
+  /** A target is there. @param isFirst whether nothing was known of its name before. */
+  came(target: Target, isFirst: boolean): void;
+  /** A target takes no more requests. */
+  left(target: Target): void;
+}
+
+/** One entry of `targets`: an address, or a name with those that it has now. */
+interface Row {
+  readonly origin: TargetOrigin;
+  readonly weight: number | undefined;
+  readonly name: WatchedName | undefined;
+  targets: readonly Target[];
+}
+
+/** The targets of an upstream: those that the configuration names, and those that names are resolved to. */
+export class TargetList {
+  /** In the order of the configuration. The array stays the same. */
+  readonly targets: Target[] = [];
+  readonly #options: UpstreamOptions;
+  readonly #events: ListEvents;
+  readonly #rows: readonly Row[];
+  /** Those that are gone but have requests in flight. */
+  readonly #leaving = new Set<Target>();
+  #closing: Promise<unknown>[] = [];
+
+  constructor(options: UpstreamOptions, told: UpstreamEvents | undefined, events: ListEvents) {
+    this.#options = options;
+    this.#events = events;
+    const { weights, tls, resolve } = options;
+    this.#rows = options.targets.map((address, index) => {
+      const origin = originOf(address, tls);
+      const weight = weights?.[index];
+      if (resolve === undefined || !hasName(origin)) {
+        const target = this.#create(address, origin, weight);
+        return { origin, weight, name: undefined, targets: [target] };
+      }
+      const name = new WatchedName(origin.hostname, resolve, {
+        changed: (addresses) => {
+          this.#resolved(row, addresses);
+          told?.targetResolved(options.name, address, addresses);
+        },
+        lookedUp: (fault) => told?.targetLookedUp(options.name, address, fault),
+      });
+      const row: Row = { origin, weight, name, targets: [] };
+      return row;
+    });
+    this.#arrange();
+  }
+
+  /** Requests in flight at those that are gone. */
+  get leaving(): number {
+    let requests = 0;
+    for (const { inFlight } of this.#leaving) requests += inFlight;
+    return requests;
+  }
+
+  /** Whether every name has been looked up. */
+  get isAnswered(): boolean {
+    return this.#rows.every(({ name }) => name?.answered !== false);
+  }
+
+  /** Starts to resolve names, until `close`. */
+  start(): void {
+    for (const { name } of this.#rows) name?.start();
+  }
+
+  /** A target that is gone has one request less. */
+  released(target: Target): void {
+    if (target.inFlight > 0 || !this.#leaving.delete(target)) return;
+    const closed = target.pool.close().finally(() => {
+      this.#closing = this.#closing.filter((each) => each !== closed);
+    });
+    this.#closing.push(closed);
+  }
+
+  /** Closes all connections once their requests have finished. */
+  async close(): Promise<void> {
+    for (const { name } of this.#rows) name?.stop();
+    const all = [...this.targets, ...this.#leaving].map((target) => target.pool.close());
+    await Promise.all([...all, ...this.#closing]);
+  }
+
+  #create(address: string, origin: TargetOrigin, weight: number | undefined): Target {
+    const { protocol, connections, timeouts } = this.#options;
+    const connectMs = timeouts.connect;
+    return createTarget({ address, origin, weight, protocol, connections, connectMs });
+  }
+
+  #resolved(row: Row, addresses: readonly string[]): void {
+    const { origin, weight, targets: before } = row;
+    const added: Target[] = [];
+    row.targets = addresses.map((address) => {
+      const known = before.find((target) => target.origin.hostname === address);
+      if (known !== undefined) return known;
+      const at = originAt(origin, address);
+      const target = this.#create(addressOf(at), at, weight);
+      added.push(target);
+      return target;
+    });
+    const removed = before.filter((target) => !row.targets.includes(target));
+    this.#arrange();
+    for (const target of removed) {
+      target.gone = true;
+      this.#leaving.add(target);
+      this.#events.left(target);
+      this.released(target);
+    }
+    for (const target of added) this.#events.came(target, before.length === 0);
+  }
+
+  #arrange(): void {
+    this.targets.splice(0, Infinity, ...this.#rows.flatMap(({ targets }) => targets));
+  }
+}
+
+/** The origins of all `targets` of an upstream, names unresolved. */
+export function originsOf(upstream: Pick<UpstreamOptions, "targets" | "tls" | "resolve">) {
+  const lookup = lookupFunction(upstream.resolve);
+  return upstream.targets.map((address): TargetOrigin => {
+    const origin = originOf(address, upstream.tls);
+    return lookup === undefined ? origin : { ...origin, lookup };
+  });
+}
+
+/** The first of them: the one that is asked what belongs to no request. */
+export function firstOriginOf(upstream: Parameters<typeof originsOf>[0]): TargetOrigin {
+  const [origin] = originsOf(upstream);
+  if (origin === undefined) throw new TypeError("an upstream has a target");
+  return origin;
+}
+
+function hasName({ hostname, socketPath }: TargetOrigin): boolean {
+  return socketPath === undefined && isIP(hostname) === 0;
+}

@@ -1,0 +1,81 @@
+import { lookup as lookupBySystem, Resolver } from "node:dns/promises";
+import { isIPv4 } from "node:net";
+
+/** Which addresses of a name are used; `auto`: IPv4 where there are any, otherwise IPv6. */
+type AddressFamily = "auto" | "ipv4" | "ipv6" | "all";
+
+/** How names of targets are resolved. Times are in milliseconds. */
+export interface ResolveOptions {
+  /** The longest time between two lookups. */
+  readonly interval: number;
+  /** DNS servers, as `address` or `address:port`; left out, the system is asked. */
+  readonly servers?: readonly string[] | undefined;
+  readonly family: AddressFamily;
+  /** How long the last known addresses are used while lookups fail. */
+  readonly staleFor: number;
+}
+
+/** The addresses of a name. */
+interface Found {
+  /** None if the name has no address. */
+  readonly addresses: readonly string[];
+  /** How long they are good for, in milliseconds; Infinity if nothing says so. */
+  readonly ttl: number;
+}
+
+/** Asks for the addresses of a name. @throws the error of the system or of the DNS servers. */
+export type Lookup = (name: string) => Promise<Found>;
+
+/** The time for one question to a DNS server, in milliseconds, and how often it is asked. */
+const QUESTION = { timeout: 2_000, tries: 2 };
+/** A name that exists has no address of this family, or does not exist. */
+const NO_ADDRESS = new Set(["ENODATA", "ENOTFOUND"]);
+
+/** The system's lookups follow one another, since each takes a thread of the few that files need, too. */
+let others: Promise<unknown> = Promise.resolve();
+
+/** Returns what asks the DNS servers of the options, or the system. */
+export function lookupFor({ servers, family }: ResolveOptions): Lookup {
+  return servers === undefined ? systemLookup(family) : dnsLookup(servers, family);
+}
+
+/** `getaddrinfo`, which knows the hosts file and search domains, but no TTL. */
+function systemLookup(family: AddressFamily): Lookup {
+  const wanted = family === "ipv4" ? 4 : family === "ipv6" ? 6 : 0;
+  return async (name) => {
+    const mine = others.then(() => lookupBySystem(name, { all: true, family: wanted }));
+    others = mine.catch(() => undefined);
+    const addresses = (await mine).map(({ address }) => address);
+    return { addresses: family === "auto" ? preferred(addresses) : addresses, ttl: Infinity };
+  };
+}
+
+function dnsLookup(servers: readonly string[], family: AddressFamily): Lookup {
+  const resolver = new Resolver(QUESTION);
+  resolver.setServers([...servers]);
+  const ofFamily = async (ask: "resolve4" | "resolve6", name: string): Promise<Found> => {
+    const rows = await resolver[ask](name, { ttl: true }).catch(nothing);
+    const ttl = Math.min(...rows.map((row) => row.ttl * 1000));
+    return { addresses: rows.map(({ address }) => address), ttl };
+  };
+  return async (name) => {
+    if (family === "ipv6") return ofFamily("resolve6", name);
+    const found = await ofFamily("resolve4", name);
+    if (family === "ipv4" || (family === "auto" && found.addresses.length > 0)) return found;
+    const more = await ofFamily("resolve6", name);
+    return {
+      addresses: [...found.addresses, ...more.addresses],
+      ttl: Math.min(found.ttl, more.ttl),
+    };
+  };
+}
+
+function preferred(addresses: readonly string[]): string[] {
+  const first = addresses.filter((address) => isIPv4(address));
+  return first.length > 0 ? first : [...addresses];
+}
+
+function nothing(error: unknown): never[] {
+  if (error instanceof Error && "code" in error && NO_ADDRESS.has(String(error.code))) return [];
+  throw error;
+}
