@@ -141,7 +141,7 @@ describe("a target of several", () => {
     one.status = 500;
     const gate = await start({
       targets: [one.url, two.url],
-      ejection: { failures: 3, for: "700ms" },
+      ejection: { failures: 3, for: "3s" },
     });
     expect(await counted(gate, 20)).toEqual({ 500: 3, two: 17 });
     one.status = 200;
