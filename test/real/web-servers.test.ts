@@ -1,0 +1,82 @@
+/** Sallyport in front of the servers that people have: identity, redirects, cookies, ranges, conditional requests, errors. */
+import { chmod } from "node:fs/promises";
+import { basename } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import { missing } from "../support/program.ts";
+import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { startWebServer, WEB_SERVERS } from "./web-servers.ts";
+
+describe.each(Object.entries(WEB_SERVERS))("in front of %s", (name, server) => {
+  const reason = missing(basename(server.program));
+  const stack = new AsyncDisposableStack();
+  let gate: Sallyport;
+  beforeAll(async () => {
+    if (reason !== undefined) return;
+    const directory = stack.use(await temporaryDirectory());
+    // Started by root, some serve as another user.
+    await chmod(directory.path, 0o755);
+    const target = await startWebServer(stack, server, directory);
+    const rewrite = { stripPrefix: "/shop" };
+    const routes = [
+      { name: "shop", path: "/shop", upstream: "app", rewrite },
+      {
+        name: "target",
+        path: "/target",
+        upstream: "app",
+        rewrite: { stripPrefix: "/target" },
+        hostHeader: "target",
+      },
+    ];
+    gate = stack.use(await startSallyport({ target, config: { routes } }));
+  });
+  afterAll(() => stack.disposeAsync());
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    ask(gate, path, { token: gate.token, headers: { host: "shop.test", ...headers } });
+
+  it.skipIf(reason !== undefined)(
+    `it tells who is calling, and keeps the token ${reason ?? ""}`,
+    async () => {
+      expect((await ask(gate, "/shop/whoami")).status).toBe(401);
+      const forged = { "x-auth-subject": "root", x_auth_subject: "root" };
+      expect(await get("/shop/whoami", forged)).toMatchObject({
+        status: 200,
+        body: "GET alice []",
+      });
+    },
+  );
+
+  it.skipIf(reason !== undefined)(
+    "its redirects and cookies come back under the prefix",
+    async () => {
+      for (const prefix of ["/shop", "/target"]) {
+        const { status, headers } = await get(`${prefix}/old`);
+        expect(status).toBe(302);
+        const location = new URL(headers.location ?? "", "https://shop.test");
+        expect([location.host, location.pathname]).toEqual(["shop.test", `${prefix}/new`]);
+        expect(headers["set-cookie"]?.join()).toMatch(
+          new RegExp(`^seen=1; Path=${prefix}/?$`, "i"),
+        );
+      }
+    },
+  );
+
+  it.skipIf(reason !== undefined)("parts of a file, and a file that has not changed", async () => {
+    const whole = await get("/shop/file.txt");
+    expect([whole.status, whole.body.length]).toEqual([200, 10_240]);
+    const part = await get("/shop/file.txt", { range: "bytes=5-9" });
+    expect([part.status, part.body]).toEqual([206, "56789"]);
+    const { etag = "" } = whole.headers;
+    expect(etag, name).not.toBe("");
+    expect((await get("/shop/file.txt", { "if-none-match": etag })).status).toBe(304);
+    const head = await ask(gate, "/shop/file.txt", { method: "HEAD", token: gate.token });
+    expect([head.status, head.headers["content-length"]]).toEqual([200, "10240"]);
+  });
+
+  it.skipIf(reason !== undefined)("its own errors are its own", async () => {
+    const { status, headers, body } = await get("/shop/nowhere");
+    expect([status, headers["proxy-status"]]).toEqual([404, undefined]);
+    expect(body).not.toContain('"success"');
+  });
+});
