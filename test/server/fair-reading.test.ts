@@ -214,23 +214,23 @@ it("counts what a client has used in other threads, while they are busy", async 
   const [crowd, single] = ["crowd", "single"].map((name) => own.bucketOf(name));
   if (crowd === undefined || single === undefined) throw new Error("no buckets");
   const { open, pass, reading, reads, sockets, whenHeld } = await start(own);
-  const noise = await open("noise", 60);
+  const noise = await open("noise", 120);
   await open("new", 2);
-  for (const socket of sockets().slice(60)) reading.charge(socket);
+  for (const socket of sockets().slice(120)) reading.charge(socket);
   other.write([[crowd, 1_000]]);
   expect([other.bucketOf("crowd"), other.elsewhere(crowd)]).toEqual([crowd, 0]);
   expect([own.elsewhere(crowd), own.elsewhere(single)]).toEqual([1_000, 0]);
   pass(10_000);
   const begun: string[] = [];
   whenHeld(() => {
-    const [one, two] = sockets().slice(60);
+    const [one, two] = sockets().slice(120);
     if (one === undefined || two === undefined) throw new Error("not open");
     reading.accept(one, "crowd", () => void begun.push("crowd"));
     reading.accept(two, "single", () => void begun.push("single"));
     expect(begun).toEqual(["single"]);
   });
   await sendAtOnce(noise);
-  await until(() => begun.length === 2 && reads.length === 60);
+  await until(() => begun.length === 2 && reads.length === 120);
   // What is used here, the other threads see as well.
   expect(other.elsewhere(own.bucketOf("noise"))).toBeGreaterThan(0);
   time += 1_000;
