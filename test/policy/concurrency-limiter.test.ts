@@ -155,13 +155,43 @@ describe("replicas", () => {
     expect([other.take("a"), other.take("a")]).toEqual([true, false]);
   });
 
-  test("what comes and goes between two rounds is not told, what stays is told again, and then it ends", async () => {
+  test("a replica with short requests alone learns of the others, too, and asks every few seconds", async () => {
+    const { limits, asked } = start(2);
+    const [one, other] = limits;
+    const short = (): boolean => {
+      const allowed = other.take("a");
+      if (allowed) other.release("a");
+      return allowed;
+    };
+    expect(short()).toBe(true);
+    await settled();
+    expect(asked).toEqual([[{ key: "orders\0subject\0a", requests: 0 }]]);
+    one.take("a");
+    one.take("a");
+    const refusals: boolean[] = [];
+    for (let round = 0; round < 45; round += 1) {
+      refusals.push(!short());
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(refusals.at(-1)).toBe(true);
+    const before = asked.length;
+    one.release("a");
+    one.release("a");
+    for (let round = 0; round < 3; round += 1) {
+      short();
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(short()).toBe(true);
+    for (let round = 0; round < 40; round += 1) {
+      expect(short()).toBe(true);
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(asked.length - before).toBeLessThan(12);
+  });
+
+  test("what stays is told again, and then it ends", async () => {
     const { limits, asked } = start(1);
     const [one] = limits;
-    one.take("short");
-    one.release("short");
-    await settled();
-    expect(asked).toEqual([]);
     one.take("long");
     await vi.advanceTimersByTimeAsync(10_000);
     expect(asked.length).toBeGreaterThanOrEqual(5);
@@ -169,6 +199,7 @@ describe("replicas", () => {
     one.release("long");
     await settled();
     expect(asked.at(-1)).toEqual([{ key: "orders\0subject\0long", requests: 0 }]);
+    await vi.advanceTimersByTimeAsync(5_000);
     const before = asked.length;
     await vi.advanceTimersByTimeAsync(10_000);
     expect(asked.length).toBe(before);

@@ -10,6 +10,8 @@ const MOST_NAMES = 50_000;
 
 /** A name that others were told of, or were asked about. */
 interface Settled {
+  /** In flight here when it was settled. */
+  readonly told: number;
   /** In flight in other replicas. */
   readonly elsewhere: number;
   /** The round in which it changed here last. */
@@ -64,11 +66,11 @@ export class ConcurrencySettling {
 
   async #tell(changed: ReadonlySet<string>): Promise<void> {
     const round = this.#round;
-    const names = round % REPEAT_ROUNDS === 0 ? this.#withRepeated(changed) : changed;
+    const repeats = round % REPEAT_ROUNDS === 0;
+    const names = repeats ? this.#withRepeated(changed) : changed;
     const counts = [...names]
       .map((key) => ({ key, requests: this.#inFlight.count(key) }))
-      // What came and went within one round concerns nobody.
-      .filter(({ key, requests }) => requests > 0 || this.#settled.has(key));
+      .filter(({ key, requests }) => repeats || requests > 0 || this.#isNews(key));
     if (counts.length === 0) return;
     const elsewhere = await this.#settle(counts).catch(() => undefined);
     // Without the server, each counts for itself.
@@ -76,9 +78,14 @@ export class ConcurrencySettling {
     for (const [place, { key, requests }] of counts.entries()) {
       const others = elsewhere[place] ?? 0;
       const since = changed.has(key) ? round : (this.#settled.get(key)?.round ?? round);
-      if (requests > 0 || others > 0) this.#settled.set(key, { elsewhere: others, round: since });
-      else this.#settled.delete(key);
+      this.#settled.set(key, { told: requests, elsewhere: others, round: since });
     }
+  }
+
+  /** Whether a name without requests here is asked about: that others have none either holds until it is forgotten. */
+  #isNews(name: string): boolean {
+    const settled = this.#settled.get(name);
+    return settled === undefined || settled.told > 0 || settled.elsewhere > 0;
   }
 
   /** Everything that is in flight, and what else changed lately. The rest is forgotten. */
