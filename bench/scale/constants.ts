@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Revocation } from "../../src/core/revocation.ts";
-import type { AttemptEnd } from "../../src/core/shared-state.ts";
+import type { AttemptEnd } from "../../src/core/shared-parts.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { NOOP_LOG } from "../../src/app/explanation/no-op.ts";
 import { SharedState } from "../../src/shared/shared-state.ts";

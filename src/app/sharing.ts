@@ -1,7 +1,7 @@
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import type { SnapshotFiles } from "../config/snapshot-files.ts";
-import type { AttemptSharing, SharedLimits, ShareRevocations } from "../core/shared-state.ts";
+import type { AttemptSharing, SharedLimits, ShareRevocations } from "../core/shared-parts.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import { SharedState, type SharedStateOptions } from "../shared/shared-state.ts";
 import {

@@ -8,7 +8,7 @@ import type { Log } from "../core/log.ts";
 import type { LoginService } from "../core/login.ts";
 import type { Observer } from "../core/observer.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
-import type { SharedLimits } from "../core/shared-state.ts";
+import type { SharedLimits } from "../core/shared-parts.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Tracing } from "../core/tracing.ts";
 import { openTracing } from "../observe/tracing/open-tracing.ts";

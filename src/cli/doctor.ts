@@ -14,11 +14,11 @@ import {
 import { type Command, EXIT, type Terminal } from "./command.ts";
 import { checkClock } from "./doctor/clock-check.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./doctor/finding.ts";
-import { checkRemoteChecks } from "./doctor/remote-checks.ts";
+import { checkRemoteChecks } from "./doctor/remote-service-checks.ts";
 import { checkKeySets } from "./doctor/key-sets.ts";
 import { checkListeners } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
-import { checkStateServer } from "./doctor/state-server.ts";
+import { checkStateServer } from "./doctor/state-server-check.ts";
 import { checkUserStores } from "./doctor/user-stores.ts";
 import { formatFrom } from "./terminal/format.ts";
 import { Pending, withProgress } from "./terminal/progress.ts";

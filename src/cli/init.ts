@@ -1,5 +1,5 @@
 import { createFiles } from "./init/create-files.ts";
-import { INIT_FLAGS, readSettings } from "./init/settings.ts";
+import { INIT_FLAGS, readSettings } from "./init/init-settings.ts";
 import { nextSteps } from "./init/next-steps.ts";
 import { parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";

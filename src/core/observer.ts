@@ -10,7 +10,7 @@ import type {
   UpstreamErrorReason,
 } from "./request/outcome.ts";
 import type { MirrorResult } from "./route/mirror.ts";
-import type { SharedOperation } from "./shared-state.ts";
+import type { SharedOperation } from "./shared-parts.ts";
 
 /** What is postponed: reading from an open connection, or accepting a new one. */
 export type Postponed = (typeof POSTPONED)[number];

@@ -1,6 +1,6 @@
 import type { Route } from "../core/route/route.ts";
 import { placeWords } from "../core/request/token-place.ts";
-import { mayAdmitMore, networkWords } from "./network-rule.ts";
+import { mayAdmitMore, networkWords } from "./create-network-rule.ts";
 import { isWeakerRequirement, requirementWords } from "./requirements.ts";
 
 /** What a route requires of callers. */

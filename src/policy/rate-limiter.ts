@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { RateLimit } from "../core/route/rate-limit.ts";
-import type { SettleRates } from "../core/shared-state.ts";
+import type { SettleRates } from "../core/shared-parts.ts";
 import type { Clock } from "../lib/clock.ts";
 import { RateSettling } from "./rate-settling.ts";
 

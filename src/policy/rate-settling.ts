@@ -1,5 +1,5 @@
 import type { RateLimit } from "../core/route/rate-limit.ts";
-import type { SettleRates } from "../core/shared-state.ts";
+import type { SettleRates } from "../core/shared-parts.ts";
 
 /** How often what was spent is settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;

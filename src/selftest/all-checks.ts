@@ -2,12 +2,12 @@ import type { Check, Result } from "./check-result.ts";
 import type { Peer } from "./raw-exchange.ts";
 import { skip } from "./expectations.ts";
 import { tokenParts } from "./forgeries.ts";
-import { framingChecks } from "./framing.ts";
-import { headerChecks, PRESET_NAMES } from "./headers.ts";
-import { brokenAuthority, pathChecks } from "./paths.ts";
+import { framingChecks } from "./framing-checks.ts";
+import { headerChecks, PRESET_NAMES } from "./header-checks.ts";
+import { brokenAuthority, pathChecks } from "./path-checks.ts";
 import { named, Run } from "./run-checks.ts";
 import type { Target } from "./deployment.ts";
-import { tokenChecks } from "./tokens.ts";
+import { tokenChecks } from "./token-checks.ts";
 import type { Witness } from "./witness.ts";
 
 /**

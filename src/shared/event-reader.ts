@@ -1,5 +1,5 @@
 import type { Revocation } from "../core/revocation.ts";
-import type { AttemptEnd } from "../core/shared-state.ts";
+import type { AttemptEnd } from "../core/shared-parts.ts";
 import { StateUnavailable } from "./state-connection.ts";
 import { readEvent } from "./wire.ts";
 

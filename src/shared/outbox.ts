@@ -1,5 +1,5 @@
 import type { Revocation } from "../core/revocation.ts";
-import type { AttemptEnd } from "../core/shared-state.ts";
+import type { AttemptEnd } from "../core/shared-parts.ts";
 import { REVOKE, TELL } from "./scripts.ts";
 import type { StateConnection } from "./state-connection.ts";
 import type { StateKeys } from "./state-keys.ts";

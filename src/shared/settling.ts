@@ -3,7 +3,7 @@ import type {
   RequestsInFlight,
   SettleConcurrency,
   SettleRates,
-} from "../core/shared-state.ts";
+} from "../core/shared-parts.ts";
 import { textsOf } from "./event-reader.ts";
 import { SETTLE, SETTLE_CONCURRENCY } from "./scripts.ts";
 import type { StateConnection } from "./state-connection.ts";

@@ -2,7 +2,7 @@ import { createHmac, hash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
-import type { AttemptEnd, SharedOperation, ShareRevocations } from "../core/shared-state.ts";
+import type { AttemptEnd, SharedOperation, ShareRevocations } from "../core/shared-parts.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { SharedListeners } from "./event-reader.ts";

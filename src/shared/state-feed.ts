@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Revocation } from "../core/revocation.ts";
-import type { SharedOperation } from "../core/shared-state.ts";
+import type { SharedOperation } from "../core/shared-parts.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   deliver,

@@ -1,5 +1,5 @@
 import { REVOCATION_KINDS, type Revocation } from "../core/revocation.ts";
-import type { AttemptEnd } from "../core/shared-state.ts";
+import type { AttemptEnd } from "../core/shared-parts.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 
 /** What replicas write for each other. What they read may come from anybody who can write to the server. */

@@ -106,7 +106,7 @@ async function textByHttp2(
 }
 
 async function openPool(origin: TargetOrigin, connectMs: number) {
-  const { createPool } = await import("./http/undici-pool.ts");
+  const { createPool } = await import("./undici/undici-pool.ts");
   return createPool(origin, { connectMs, connections: 1 });
 }
 

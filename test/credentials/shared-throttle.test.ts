@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
-import type { AttemptEnd } from "../../src/core/shared-state.ts";
+import type { AttemptEnd } from "../../src/core/shared-parts.ts";
 import { FailureThrottle } from "../../src/credentials/throttle/login-throttle.ts";
 
 const LIMITS = {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { RequestsInFlight, SettleConcurrency } from "../../src/core/shared-state.ts";
+import type { RequestsInFlight, SettleConcurrency } from "../../src/core/shared-parts.ts";
 import { createSharedCounts, releaseThread } from "../../src/lib/async/shared-counts.ts";
 import { createConcurrencyLimit } from "../../src/policy/concurrency/concurrency-limiter.ts";
 import {

@@ -1,7 +1,7 @@
 /** What every pool of connections to a backend promises: our own, and undici's, which stands in where Node's parser has changed. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { BackendRequest, ConnectionPool } from "../../src/upstream/http/connection.ts";
-import { LateUndiciPool } from "../../src/upstream/http/late-undici-pool.ts";
+import { LateUndiciPool } from "../../src/upstream/undici/late-undici-pool.ts";
 import { Http1Pool } from "../../src/upstream/http1/http1-pool.ts";
 import { hasNodeParser } from "../../src/upstream/http1/response-parser.ts";
 import { originOf, type TargetOrigin } from "../../src/upstream/pool/target-origin.ts";

@@ -3,7 +3,7 @@ import type { SnapshotFiles } from "../../config/snapshot-files.ts";
 import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
-import type { AttemptEnd, AttemptSharing } from "../../core/shared-state.ts";
+import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import type { Observer } from "../../core/observer.ts";
 import { createCredentialCheck } from "../../credentials/login-service.ts";
 import { HashingPool, type PasswordVerifier } from "../../credentials/hashing/hashing-pool.ts";

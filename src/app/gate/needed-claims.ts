@@ -1,6 +1,6 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";
-import { fieldSource } from "../../observe/log/access-fields.ts";
+import { fieldSource } from "../../observe/log/create-access-fields.ts";
 import { claimsIn } from "../../upstream/headers/header-template.ts";
 
 /**

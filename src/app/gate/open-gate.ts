@@ -11,7 +11,7 @@ import type { Observer } from "../../core/observer.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
-import type { SharedLimits } from "../../core/shared-state.ts";
+import type { SharedLimits } from "../../core/shared-parts.ts";
 import type { Tracing } from "../../core/tracing.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { reuseOrCreate, reuseOrLease, type Reusable } from "../../lib/async/reuse.ts";

@@ -7,7 +7,7 @@ import type { RecentEvents } from "../../core/recent.ts";
 import type { LoginService } from "../../core/login.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
-import type { SettleConcurrency, SettleRates, SharedLimits } from "../../core/shared-state.ts";
+import type { SettleConcurrency, SettleRates, SharedLimits } from "../../core/shared-parts.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
 import type { SharedCounts } from "../../lib/async/shared-counts.ts";

@@ -5,7 +5,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { createDevelopmentCertificate } from "../../server/tls/development-certificate.ts";
 import { makeKeyFile } from "../keys/make-key-file.ts";
 import { kustomization } from "./kustomization.ts";
-import type { InitSettings } from "./settings.ts";
+import type { InitSettings } from "./init-settings.ts";
 import { systemdUnit } from "./systemd-unit.ts";
 
 /** How long the certificate is valid, in days. `check` warns in the last 30. */

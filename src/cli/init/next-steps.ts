@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { shellWord } from "../../lib/text/shell-word.ts";
 import type { CreatedFile } from "./create-files.ts";
 import { ownCommand } from "./own-command.ts";
-import type { InitSettings } from "./settings.ts";
+import type { InitSettings } from "./init-settings.ts";
 
 /** What `init` prints at its end: the files, how to run them, and lines that log in and call the backend. */
 export function nextSteps(settings: InitSettings, files: readonly CreatedFile[]): string {

@@ -9,8 +9,8 @@ import {
   Report,
   targetOf,
 } from "./migration.ts";
-import { globPath } from "./paths.ts";
-import { addFlags, reportRest, Settings, wordsIn } from "./settings.ts";
+import { globPath } from "./path-patterns.ts";
+import { addFlags, reportRest, Settings, wordsIn } from "./source-settings.ts";
 
 const CLUSTER_ISSUER = "https://kubernetes.default.svc.cluster.local";
 
@@ -20,7 +20,7 @@ const LOST: readonly (readonly [RegExp, string])[] = [
     "RBAC does not apply: routes require what the token says, not what the API server allows",
   ],
   [/^(?:kubeconfig|kube_api)/, "the API server is not asked: its public keys are enough"],
-  [/^http2|^upstream_force_h2c/, "HTTP/1.1 on both sides"],
+  [/^http2/, "clients may speak HTTP/2 with server.http2: true; server.limits.streams bounds it"],
   [/^tls_cipher_suites/, "the suites are fixed"],
   [
     /^(?:v|logtostderr|log_|alsologtostderr|stderrthreshold|vmodule|add_dir_header|skip_)/,
@@ -163,6 +163,7 @@ function upstream(settings: Settings, { upstreams }: Draft, report: Report): voi
   const written = settings.take("upstream");
   const found = written === undefined ? undefined : targetOf(written);
   if (found === undefined) throw new MigrationError("there is no --upstream with an http URL");
+  const h2c = settings.takeFlag("upstream_force_h2c");
   const tls = Object.entries({
     caFile: settings.take("upstream_ca_file"),
     certFile: settings.take("upstream_client_cert_file"),
@@ -171,8 +172,10 @@ function upstream(settings: Settings, { upstreams }: Draft, report: Report): voi
   upstreams["app"] = {
     targets: [found.target],
     ...(tls.length > 0 ? { tls: Object.fromEntries(tls) } : {}),
+    ...(h2c ? { protocol: "h2c" } : {}),
   };
   report.carried("upstream", "upstreams.app");
+  if (h2c) report.carried("upstream_force_h2c", "upstreams.app.protocol");
   if (!["", "/"].includes(found.path))
     report.changed("upstream", `its path ${found.path} is rewrite.addPrefix of a route`);
 }

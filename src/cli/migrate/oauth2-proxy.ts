@@ -2,7 +2,7 @@ import { type Draft, listenAddress, type Migrated, Report } from "./migration.ts
 import { routes } from "./oauth2-routes.ts";
 import { settingsOf, type Sources } from "./oauth2-settings.ts";
 import { LOST } from "./oauth2-words.ts";
-import { reportRest, type Settings } from "./settings.ts";
+import { reportRest, type Settings } from "./source-settings.ts";
 
 /** @throws MigrationError if the file cannot be read. */
 export function fromOauth2Proxy(sources: Sources): Migrated {

@@ -1,6 +1,6 @@
 import { type Draft, type DraftRoute, freeName, type Report, targetOf } from "./migration.ts";
-import { regexPath } from "./paths.ts";
-import type { Settings } from "./settings.ts";
+import { regexPath } from "./path-patterns.ts";
+import type { Settings } from "./source-settings.ts";
 
 /** Translates upstreams, public paths and groups. */
 export function routes(settings: Settings, draft: Draft, report: Report): void {

@@ -1,7 +1,7 @@
 import { parse } from "smol-toml";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { MigrationError } from "./migration.ts";
-import { addFlags, Settings, wordsIn } from "./settings.ts";
+import { addFlags, Settings, wordsIn } from "./source-settings.ts";
 
 /** Where oauth2-proxy takes its settings from: flags win over the environment, which wins over the file. */
 export interface Sources {

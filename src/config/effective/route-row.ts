@@ -1,7 +1,7 @@
 import type { Route } from "../../core/route/route.ts";
 import { TokenPlaces } from "../../core/request/token-place.ts";
-import { createNetworkRule } from "../../policy/network-rule.ts";
-import { headerModifier } from "../../upstream/headers/header-modifier.ts";
+import { createNetworkRule } from "../../policy/create-network-rule.ts";
+import { headerModifier } from "../../upstream/headers/header-changes.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 
 type WrittenRoute = Configuration["routes"][number];

@@ -1,4 +1,4 @@
-import { fieldSource } from "../../observe/log/access-fields.ts";
+import { fieldSource } from "../../observe/log/create-access-fields.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 

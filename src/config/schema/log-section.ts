@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { fieldSource, isSecretHeader } from "../../observe/log/access-fields.ts";
+import { fieldSource, isSecretHeader } from "../../observe/log/create-access-fields.ts";
 import { ACCESS_FIELDS } from "../../observe/log/access-log.ts";
 import { claimName } from "./fields.ts";
-import { TOKEN } from "./identity/tokens.ts";
+import { TOKEN } from "./identity/http-token.ts";
 
 /** The section `log`. */
 

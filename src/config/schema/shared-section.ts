@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { SHARED_PARTS } from "../../core/shared-state.ts";
+import { SHARED_PARTS } from "../../core/shared-parts.ts";
 import { duration, text } from "./fields.ts";
 import { caFile } from "./users/store-fields.ts";
 

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
-import type { AttemptEnd, AttemptSharing } from "../../core/shared-state.ts";
+import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {

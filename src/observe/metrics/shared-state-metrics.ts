@@ -1,6 +1,6 @@
 import { Gauge } from "prom-client";
 import type { Observer } from "../../core/observer.ts";
-import { SHARED_OPERATIONS } from "../../core/shared-state.ts";
+import { SHARED_OPERATIONS } from "../../core/shared-parts.ts";
 import { type DefineMetric, externalCounter, increment, slotCounter, slotsOf } from "./counters.ts";
 import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
-import type { SettleConcurrency } from "../../core/shared-state.ts";
+import type { SettleConcurrency } from "../../core/shared-parts.ts";
 import { ConcurrencySettling } from "./concurrency-settling.ts";
 import type { InFlight } from "./in-flight.ts";
 

@@ -1,4 +1,4 @@
-import type { SettleConcurrency } from "../../core/shared-state.ts";
+import type { SettleConcurrency } from "../../core/shared-parts.ts";
 import type { InFlight } from "./in-flight.ts";
 
 /** How often what has changed is settled with other replicas, in milliseconds. */

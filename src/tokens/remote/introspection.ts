@@ -1,7 +1,7 @@
 import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { AT_ONCE } from "./fair-questions.ts";
-import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
+import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
 import type { IntrospectionSettings } from "./remote-issuer.ts";
 
 const LARGEST_ANSWER = 65_536;

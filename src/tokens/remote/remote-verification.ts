@@ -12,7 +12,7 @@ import { readClaims } from "../verify/claims.ts";
 import { FairQuestions } from "./fair-questions.ts";
 import { Introspection } from "./introspection.ts";
 import { RefusedTokens } from "./refused-tokens.ts";
-import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
+import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
 import type { ObserveCheck, RemoteIssuer } from "./remote-issuer.ts";
 import { TokenReview } from "./token-review.ts";
 

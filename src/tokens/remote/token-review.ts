@@ -3,7 +3,7 @@ import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
 import { AT_ONCE } from "./fair-questions.ts";
-import type { RemoteClaims, RemoteTokenCheck } from "./remote-check.ts";
+import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
 import type { TokenReviewSettings } from "./remote-issuer.ts";
 
 const PATH = "/apis/authentication.k8s.io/v1/tokenreviews";

@@ -1,7 +1,7 @@
 import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { PublishRevocations, Revocation } from "../../core/revocation.ts";
-import type { ShareRevocations } from "../../core/shared-state.ts";
+import type { ShareRevocations } from "../../core/shared-parts.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { Journal } from "./journal.ts";

@@ -8,7 +8,7 @@ import { asError } from "../http1/faults.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
 import { InvalidHttp2 } from "./http2-faults.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
-import { requestFields } from "./request-fields.ts";
+import { requestFields } from "./http2-request-fields.ts";
 import { limitedFields, responseHead } from "./response-fields.ts";
 
 /** The memory of a part that waits, besides its bytes. */

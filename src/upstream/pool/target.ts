@@ -1,5 +1,5 @@
 import type { ConnectionPool } from "../http/connection.ts";
-import { LateUndiciPool } from "../http/late-undici-pool.ts";
+import { LateUndiciPool } from "../undici/late-undici-pool.ts";
 import { Http1Pool } from "../http1/http1-pool.ts";
 import { Http2Pool } from "../http2/http2-pool.ts";
 import { hasNodeParser } from "../http1/response-parser.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { requirements } from "./requirements.ts";
+import { requirements } from "./requirement-keys.ts";
 import { tokenPlaces } from "./token-places.ts";
 
 /** The keys of a route about its callers. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { duration, isHost } from "../fields.ts";
-import { METHOD, TOKEN } from "../identity/tokens.ts";
+import { METHOD, TOKEN } from "../identity/http-token.ts";
 
 const ORIGIN = /^(https?):\/\/(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };

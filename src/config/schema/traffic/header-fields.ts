@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isOwnAnswerHeader, isOwnRequestHeader } from "../../../upstream/headers/header-names.ts";
 import { isHost } from "../fields.ts";
-import { TOKEN } from "../identity/tokens.ts";
+import { TOKEN } from "../identity/http-token.ts";
 
 /** The keys of a route about header fields towards the backend and the client. */
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { duration, NAME, network, size, text } from "../fields.ts";
-import { TOKEN } from "../identity/tokens.ts";
+import { TOKEN } from "../identity/http-token.ts";
 
 /** Keys of a route about which requests it takes, and how many. */
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { text } from "../fields.ts";
-import { TOKEN } from "../identity/tokens.ts";
+import { TOKEN } from "../identity/http-token.ts";
 
 /** Where the tokens of a route may be: `routes[].tokenFrom`. */
 

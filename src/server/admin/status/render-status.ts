@@ -5,12 +5,7 @@ import { refusalsSection } from "./refusals-section.ts";
 import { issuersSection, keysSection } from "./security-sections.ts";
 import { STYLE_ELEMENT } from "./style.ts";
 import { badge } from "./table.ts";
-import {
-  loginsSection,
-  refusalsPlots,
-  routesSection,
-  upstreamsSection,
-} from "./traffic-sections.ts";
+import { loginsSection, refusalsPlots, routesSection, upstreamsSection } from "./traffic-view.ts";
 import { amount, bytes, moment, span } from "./words.ts";
 
 /** Renders the status as one page that needs nothing else. */

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Dispatcher, buildConnector } from "undici";
-import type { AnswerHandler, Connection } from "./connection.ts";
-import { youngCollection } from "./minor-collections.ts";
+import type { AnswerHandler, Connection } from "../http/connection.ts";
+import { youngCollection } from "../http/minor-collections.ts";
 import { Client, kParser } from "./undici-parts.ts";
 
 /** The current socket of an undici client. */

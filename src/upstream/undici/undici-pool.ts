@@ -1,7 +1,7 @@
 import { isIP, Socket } from "node:net";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 import { BackendConnection } from "./backend-connection.ts";
-import { BackendTimeout } from "./failures.ts";
+import { BackendTimeout } from "../http/failures.ts";
 import { buildConnector, Pool } from "./undici-parts.ts";
 
 /** The maximum size of a response header section, in bytes. */

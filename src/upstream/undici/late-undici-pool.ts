@@ -1,5 +1,5 @@
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { AnswerHandler, BackendRequest, ConnectionPool } from "./connection.ts";
+import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { UndiciPoolOptions } from "./undici-pool.ts";
 
 /**
