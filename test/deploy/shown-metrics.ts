@@ -20,9 +20,12 @@ export async function shownMetrics(): Promise<ShownMetrics> {
   const issuer = "https://id.example.com";
   const trusted = [{ issuer, audience: "orders", algorithms: ["ES256"], jwks: keys.url }];
   const authorization = { opa: { kind: "http", url: `${backend.url}/opa` } };
+  const upstreams = { shadow: { targets: [backend.url] } };
+  const mirror = { upstream: "shadow" };
+  const routes = [{ name: "everything", path: "/", upstream: "app", mirror }];
   await using gate = await startSallyport({
     target: backend.url,
-    config: { tokens: { trusted }, authorization },
+    config: { tokens: { trusted }, authorization, upstreams, routes },
   });
   await until(() => keys.asked() > 0);
   await ask(gate, "/orders", { token: gate.token });
