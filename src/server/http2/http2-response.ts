@@ -199,8 +199,10 @@ export class Http2Response
     if (this.#state === "over") return;
     this.#state = "over";
     this.emit("close");
-    // Nobody reads on.
-    if (this.interruption !== undefined && !this.req.complete) this.req.abandon();
+    // Nobody reads on. Not before the trailers are out: resetting the stream would drop them.
+    if (this.interruption !== undefined && !this.req.complete) {
+      setImmediate(() => this.req.abandon());
+    }
   }
 }
 

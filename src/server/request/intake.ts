@@ -23,7 +23,8 @@ export type Intake = (message: IncomingRequest, id: number) => GateRequest;
 const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
 const HIGHEST_PORT = 65_535;
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
-const VERSIONS: ReadonlySet<string> = new Set(["1.0", "1.1", "2.0"]);
+/** What a request line may say. Node's parser takes `HTTP/2.0` there, too, which only streams are. */
+const VERSIONS: ReadonlySet<string> = new Set(["1.0", "1.1"]);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** The prefix of generated request ids, so that those of two pods differ. */
@@ -65,7 +66,9 @@ export function createIntake(options: IntakeOptions): Intake {
   return (message, id) => {
     const fields = readFields(message.rawHeaders, limits.headers);
     const method = message.method ?? "";
-    if (!VERSIONS.has(message.httpVersion)) throw ambiguous("version");
+    // On a stream of HTTP/2, frames say whether a body follows.
+    const isStream = message.hasBody !== undefined;
+    if (!isStream && !VERSIONS.has(message.httpVersion)) throw ambiguous("version");
     if (fields.passed !== undefined && isLoop(fields.passed)) throw new GateError("loop_detected");
     const connection = connections.of(message.socket);
     readHost(fields.host, message.httpVersion, connection);
