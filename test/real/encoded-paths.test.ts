@@ -59,8 +59,10 @@ describe("behind paths: encoded", () => {
       "npmrc",
       `registry=${registry}\ncafile=${directory.path}/ca.pem\n//localhost:${gate.port}/:_authToken=${gate.token}\nfetch-retries=0\nnoproxy=localhost\ncache=${directory.path}/cache\n`,
     );
-    const env = `NPM_CONFIG_USERCONFIG=${npmrc}`;
-    await runProgram("env", [env, "npm", "view", "@scope/name@1.0.0"], "", 60_000);
+    // Without the settings that `npm run` hands to what it starts: they win over a file.
+    const env = ["-i", `PATH=${process.env["PATH"]}`, `HOME=${directory.path}`];
+    const view = ["npm", "view", "@scope/name@1.0.0", "--userconfig", npmrc];
+    await runProgram("env", [...env, ...view], "", 60_000);
     const asked = backend.requests.map(({ url }) => url).filter((url) => url.includes("scope"));
     // npm writes %2f; the digits of an encoded byte become upper case (RFC 3986 §6.2.2.1).
     expect(asked).toContain("/@scope%2Fname");
