@@ -3,7 +3,7 @@ import type { Standing, Subject } from "../subject/subject.ts";
 import { connectionOptions, type Fields, valuesOf } from "../wire/head.ts";
 import type { ReadRequest } from "../wire/requests.ts";
 import { type Fault, fault } from "./fault.ts";
-import { endsHere, folded, IDENTITY_NAMES, ORIGIN_NAMES } from "./names.ts";
+import { endsHere, folded, IDENTITY_NAMES, METHOD_OVERRIDES, ORIGIN_NAMES } from "./names.ts";
 import { isClean, isPublic, isSame, splitTarget } from "./paths.ts";
 
 /** Compares a request that arrived with the one that the client sent. */
@@ -122,6 +122,7 @@ function judgeFields(got: ReadRequest, sent: ReadRequest): Fault[] {
     "proxy-authorization",
     "expect",
     "authorization",
+    ...METHOD_OVERRIDES,
   ]) {
     const further = got.fields.some(([each]) => folded(each) === name);
     if (further) faults.push(fault("field", `${name} went further`));

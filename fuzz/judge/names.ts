@@ -30,10 +30,19 @@ export function folded(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
 }
 
+/** Names of another method than the one that was authorized. */
+export const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
+  ...["x-http-method-override", "x-method-override", "x-http-method"],
+]);
+
 /** Whether a header of a client's must not reach the backend as it was sent. */
 export function endsHere(name: string): boolean {
   const one = folded(name);
   return (
-    HOP_NAMES.has(one) || ORIGIN_NAMES.has(one) || IDENTITY_NAMES.has(one) || FAMILIES.test(one)
+    HOP_NAMES.has(one) ||
+    ORIGIN_NAMES.has(one) ||
+    IDENTITY_NAMES.has(one) ||
+    METHOD_OVERRIDES.has(one) ||
+    FAMILIES.test(one)
   );
 }
