@@ -175,6 +175,31 @@ export function grpcClient({ port, ca }: { readonly port: number; readonly ca: s
         for (const message of messages) stream.write(message);
         stream.end();
       }),
+    /** Sends messages of a byte. @param everyMs the time between two. */
+    uploadSlowly: (count: number, everyMs: number, asked: Asked = {}) =>
+      new Promise<string>((resolve, reject) => {
+        let sent = 0;
+        let timer: NodeJS.Timeout | undefined;
+        const stream = client.makeClientStreamRequest(
+          "/test.Echo/Client",
+          from,
+          to,
+          metadataOf(asked),
+          optionsOf(asked),
+          (error, value) => {
+            clearInterval(timer);
+            if (error === null) resolve(String(value));
+            else reject(error);
+          },
+        );
+        timer = setInterval(() => {
+          stream.write(Buffer.from("x"));
+          sent += 1;
+          if (sent < count) return;
+          clearInterval(timer);
+          stream.end();
+        }, everyMs);
+      }),
     download: (count: number, asked: Asked = {}) =>
       client.makeServerStreamRequest(
         "/test.Echo/Server",

@@ -15,12 +15,16 @@ export function grpcTypeOf(
 }
 
 const UNKNOWN = 2;
-/** As doc/http-grpc-status-mapping.md has it, but that 429 is RESOURCE_EXHAUSTED and 504 DEADLINE_EXCEEDED, which say more. */
+/**
+ * As doc/http-grpc-status-mapping.md has it, but that 429 is RESOURCE_EXHAUSTED, and 408 and 504 are DEADLINE_EXCEEDED, which say
+ * more.
+ */
 const BY_STATUS: Readonly<Record<number, number>> = {
   400: 13,
   401: 16,
   403: 7,
   404: 12,
+  408: 4,
   429: 8,
   431: 13,
   502: 14,

@@ -12,6 +12,11 @@ export class Transfer {
   bytesIn = 0;
   /** Body bytes from the backend to the client. */
   bytesOut = 0;
+  /**
+   * The time without a byte in either direction after which the request ends, in milliseconds: its body may go on for any time.
+   * Undefined for a request whose body must arrive within `server.timeouts.request`.
+   */
+  idleMs: number | undefined;
   /** Whether a small response has arrived completely: it is sent at the end of this turn of the event loop, if not before. */
   arrived = false;
   /** From dispatch to the head of the backend's response, in milliseconds. */

@@ -116,7 +116,10 @@ export class Http2Connection implements BufferHolder {
   #lookAt(response: Http2Response, now: number): void {
     const { settings, observer, realm } = this.#options;
     const { request, stall } = settings().timeouts;
-    if (!response.req.complete && now - response.started > request) {
+    const idle = response.transfer?.idleMs;
+    const late =
+      idle === undefined ? now - response.started > request : response.stalledFor(now) > idle;
+    if (late && !response.req.complete) {
       if (refuseUnderWay(response, "request_timeout", realm())) {
         observer.requestRefused("request_timeout");
       }

@@ -9,13 +9,13 @@ const MILLISECONDS: Readonly<Record<string, number>> = {
   ...{ H: 3_600_000, M: 60_000, S: 1_000 },
   ...{ m: 1, u: 0.001, n: 0.000_001 },
 };
+/** Of a body, as `GateRequest.bodyLength` has it. */
+const UNKNOWN_LENGTH = -1;
 /** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** The time that a call of gRPC may take, in milliseconds; undefined if it may take any. */
-function timeoutOf(method: string, rawHeaders: readonly string[]): number | undefined {
-  const [type] = headerValues(rawHeaders, "content-type");
-  if (grpcTypeOf(method, type) === undefined) return undefined;
+/** The time that a call may take, in milliseconds; undefined if it may take any. */
+function timeoutOf(rawHeaders: readonly string[]): number | undefined {
   const [, amount = "", unit = ""] =
     TIMEOUT.exec(headerValues(rawHeaders, "grpc-timeout")[0] ?? "") ?? [];
   const factor = MILLISECONDS[unit];
@@ -23,8 +23,8 @@ function timeoutOf(method: string, rawHeaders: readonly string[]): number | unde
 }
 
 /**
- * Ends a call of gRPC at its deadline (`grpc-timeout`), also while it waits for a connection. The backend is told when the
- * answer to the client is out.
+ * Applies the time limits of gRPC to a call: it ends at its deadline (`grpc-timeout`), also while it waits for a connection, and the
+ * backend is told when the answer to the client is out. Messages of the client may follow one another for as long as they do.
  *
  * @returns what resolves and rejects like `Forwarder.forward`.
  */
@@ -33,7 +33,13 @@ export function withinDeadline(
   { permit, upstream, response, transfer }: PermittedRequest,
   { observer }: Pick<ForwardingSettings, "observer">,
 ): Promise<void> {
-  const ms = timeoutOf(permit.request.method, permit.request.rawHeaders);
+  const { method, rawHeaders, bodyLength } = permit.request;
+  const [type] = headerValues(rawHeaders, "content-type");
+  if (grpcTypeOf(method, type) === undefined) return forwarded;
+  if (bodyLength === UNKNOWN_LENGTH) {
+    transfer.idleMs = permit.route.timeouts?.idle ?? upstream.options.timeouts.idle;
+  }
+  const ms = timeoutOf(rawHeaders);
   if (ms === undefined) return forwarded;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const timer = setTimeout(
