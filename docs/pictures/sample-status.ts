@@ -114,10 +114,12 @@ export const SAMPLE_STATUS: Status = {
   },
   keys: [
     {
+      signs: "tokens",
       ...{ kid: "qN8jCtSsgdPSYYhN91xMdC7nX", algorithm: "ES256", state: "published" },
       ...{ file: "2026-11-22.pem", madeAt: NOW - 600_000, verifiesUntil: undefined },
     },
     {
+      signs: "tokens",
       ...{ kid: "KIFO5Y4zwE0aLYFMziP3YYhN9", algorithm: "ES256", state: "signing" },
       ...{ file: "2026-08-24.pem", madeAt: NOW - 90 * DAY_MS, verifiesUntil: NOW + 6 * DAY_MS },
     },

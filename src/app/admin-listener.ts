@@ -67,7 +67,7 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
       ? []
       : [reloadPage(() => reloading.now()), configPage(() => reloading.inForce())]),
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
-    keySetPage(() => publishedKeys(keys.verification)),
+    keySetPage(() => publishedKeys(service)),
     explainPage(explain),
     upstreamsPage(() => traffic.targets()),
     revokePage((query) => service.revoke(query)),

@@ -9,7 +9,6 @@ import { readAuthorities, readCertificate, type ReadText } from "../server/tls/c
 import { createDevelopmentCertificate } from "../server/tls/development-certificate.ts";
 import { newTicketKey, readTicketKey, type TicketKey } from "../server/tls/ticket-key.ts";
 import { validateContext } from "../server/tls/tls-listener.ts";
-import type { SigningKeyOptions } from "../tokens/keys/signing-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 
@@ -146,21 +145,4 @@ export function revocationFileIn(
   return file === undefined
     ? undefined
     : files.content(file, (why) => `the revocation file cannot be read: ${why}`);
-}
-
-/**
- * Returns the options of our own keys.
- *
- * @throws ConfigError if their directory cannot be read.
- */
-export function ownKeysOf(
-  { tokens, users }: Configuration,
-  files: SnapshotFiles,
-): Pick<SigningKeyOptions, "algorithm" | "files" | "issues"> {
-  const { algorithm, keys } = tokens;
-  return {
-    algorithm,
-    files: keys === undefined ? undefined : files.directory(keys),
-    issues: users.length > 0,
-  };
 }

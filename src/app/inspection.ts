@@ -3,21 +3,19 @@ import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
-import { loadSigningKeys } from "../tokens/keys/signing-keys.ts";
 import { readTrustedKeys } from "../tokens/trusted/trusted-key-file.ts";
 import { checkJournal } from "../tokens/revocation/journal-file.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
 import { isKeyed } from "./gate/keyed-issuers.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
-import { NOOP_LOG } from "./explanation/no-op.ts";
 import {
   clientCertificatesOf,
-  ownKeysOf,
   revocationFileIn,
   tlsFromFiles,
   upstreamsOf,
   usersFilesIn,
 } from "./from-files.ts";
+import { keyUses } from "./inspected-keys.ts";
 import { statePlaceOf } from "./sharing.ts";
 
 /**
@@ -69,8 +67,7 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
         ? clientCertificatesOf(tls, files.text)
         : tlsFromFiles(tls, files.text),
     ...users.map((store) => () => inspectUserStore(store, usersFilesIn(files))),
-    () =>
-      tokens.keys !== undefined && loadSigningKeys({ ...ownKeysOf(written, files), log: NOOP_LOG }),
+    ...keyUses(written, files),
     ...remoteAuthorities(written).map((file) => () => readAuthorities(file, files.text)),
     ...trusted.filter(isKeyed).map(({ jwks, algorithms }) => () => {
       if (!("file" in jwks)) {

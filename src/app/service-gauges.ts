@@ -1,8 +1,8 @@
 import type { Metrics } from "../observe/metrics/metrics.ts";
-import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { workersOf } from "./gate/from-configuration.ts";
 import type { Logins } from "./gate/logins.ts";
+import type { AllKeys } from "./own-keys.ts";
 import type { Sharing } from "./sharing.ts";
 import type { Service } from "./service.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
@@ -12,13 +12,13 @@ export function feedGauges(
   { gauges }: Metrics,
   {
     keys,
+    assertionKeys,
     logins,
     revoking,
     sharing,
     traffic,
     options,
-  }: {
-    readonly keys: WatchedKeys;
+  }: AllKeys & {
     readonly logins: Logins;
     readonly revoking: Pick<RevocationService, "journalWritable">;
     readonly sharing: Sharing;
@@ -33,6 +33,7 @@ export function feedGauges(
   gauges.sharedState = () => sharing.state;
   gauges.storeState = logins.storeState;
   gauges.signingKey = () => keys.signer;
+  gauges.assertionKey = () => assertionKeys.signer;
   gauges.draining = () => service.state !== "serving";
   gauges.bufferedBytes = () => options.buffered.bytes;
   gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });

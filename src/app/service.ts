@@ -13,12 +13,13 @@ import { createLocalCounts } from "../server/listener/connection-counts.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/drain-pages.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
-import { openOwnKeys, type WatchedKeys } from "../tokens/keys/watched-keys.ts";
+import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
 import { openLedger } from "./byte-ledger.ts";
 import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
 import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
-import { nextTls, ownKeysOf, revocationFileIn, tlsOf, upstreamsOf } from "./from-files.ts";
+import { nextTls, revocationFileIn, tlsOf, upstreamsOf } from "./from-files.ts";
 import { type Logins, openLogins } from "./gate/logins.ts";
+import { type AllKeys, openAllKeys, prepareKeys } from "./own-keys.ts";
 import { prepareAll } from "./reload/two-phase-commit.ts";
 import { createProbing, type Probing } from "./readiness.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
@@ -42,9 +43,8 @@ export interface Observation {
 }
 
 /** The parts of a service that a reload changes. */
-interface Parts {
+interface Parts extends AllKeys {
   readonly observation: Observation;
-  readonly keys: WatchedKeys;
   readonly logins: Logins;
   readonly revoking: RevocationService;
   readonly sharing: Sharing;
@@ -67,9 +67,9 @@ export async function openService(
   const { configuration, files } = snapshot;
   const { log, metrics, observer, reloads, clock } = observation;
   const tls = await tlsOf(configuration, files.text, log);
-  const { reloaded } = reloads.add();
   let service: Service | undefined;
-  const keys = await openOwnKeys({ ...ownKeysOf(configuration, files), reloaded, clock, log });
+  const allKeys = await openAllKeys(snapshot, { reloads, clock, log });
+  const { keys } = allKeys;
   const inForce = (): Configuration => service?.configuration ?? configuration;
   const sharing = openSharing(snapshot, observation);
   const revocations = { clock, log, share: sharing.revoke };
@@ -84,7 +84,7 @@ export async function openService(
   // The main thread has the first row. With several threads, its only listener is the admin listener.
   const shared = { memory: allocateCounters(workers + 1), row: 0 };
   const options: TrafficOptions = {
-    ...{ configuration, version, keys, tls, clock, log, observer, reloads },
+    ...{ configuration, version, ...allKeys, tls, clock, log, observer, reloads },
     upstreams: upstreamsOf(configuration, files.text),
     logins: logins.service,
     ...{ revocations: revoking.list, publish: revoking.publish, ...sharing.limits },
@@ -102,7 +102,7 @@ export async function openService(
   const traffic = threads ?? (await startTraffic(options));
   const { address, port } = traffic;
   log.info("listening", { address, port, tls: tls !== undefined, workers });
-  const parts = { observation, keys, logins, revoking, sharing, traffic, threads, options };
+  const parts = { observation, ...allKeys, logins, revoking, sharing, traffic, threads, options };
   service = new Service(parts);
   feedGauges(metrics, parts, service);
   return service;
@@ -110,7 +110,6 @@ export async function openService(
 
 /** Everything that serves clients under the configuration in force. */
 export class Service {
-  /** What it consists of. */
   readonly parts: Parts;
   readonly #probing: Probing;
   readonly #certificate: ServedCertificate;
@@ -158,6 +157,10 @@ export class Service {
     return this.parts.keys;
   }
 
+  get assertionKeys(): WatchedKeys {
+    return this.parts.assertionKeys;
+  }
+
   get traffic(): Traffic {
     return this.parts.traffic;
   }
@@ -198,14 +201,14 @@ export class Service {
 
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
   async apply(snapshot: Snapshot): Promise<void> {
-    const { observation, keys, logins, revoking, traffic, options } = this.parts;
+    const { observation, logins, revoking, traffic, options } = this.parts;
     const { log, metrics, clock } = observation;
     const { configuration, files } = snapshot;
     const tls = nextTls(snapshot, this.#tls);
     const warnings = await startupWarnings(snapshot, clock.now());
     const upstreams = upstreamsOf(configuration, files.text);
     const change = await prepareAll([
-      () => keys.prepare(ownKeysOf(configuration, files)),
+      () => prepareKeys(this.parts, snapshot),
       async () => revoking.prepare(revocationFileIn(configuration, files)),
       () => logins.prepare({ configuration, files }),
       () => this.#probing.prepare({ configuration, upstreams }),
@@ -235,8 +238,8 @@ export class Service {
 
   /** Releases what is left after the drain. */
   async close(): Promise<void> {
-    const { keys, logins, revoking, sharing } = this.parts;
-    keys.close();
+    const { keys, assertionKeys, logins, revoking, sharing } = this.parts;
+    for (const each of [keys, assertionKeys]) each.close();
     await Promise.all([logins.close(), revoking.close(), sharing.state?.close()]);
   }
 

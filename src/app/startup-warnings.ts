@@ -10,10 +10,10 @@ import { openFileLimit } from "../lib/files/open-file-limit.ts";
 import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
 import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
 import { certificateWarnings } from "../server/tls/certificate-warnings.ts";
-import { exposedKeys } from "../tokens/keys/signing-keys.ts";
 import { clearTextWarnings } from "./clear-text-warnings.ts";
-import { identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
+import { assertsWithOwnKeys, identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
 import { usersFilesIn } from "./from-files.ts";
+import { exposedOwnKeys } from "./inspected-keys.ts";
 
 /** A condition that does not prevent the start but needs attention. */
 export interface StartupWarning {
@@ -64,8 +64,7 @@ function certificateWarningsOf({ written, files }: Snapshot, nowMs: number): Sta
 /** Checks private keys and the users' password hashes: who else can read or replace them? */
 function secretFileWarnings({ written, files }: Snapshot): StartupWarning[] {
   const secrets = namedFiles(written).filter(({ use }) => use.secret);
-  const { keys, algorithm } = written.tokens;
-  const exposed = keys === undefined ? [] : exposedKeys(files.directory(keys), algorithm);
+  const exposed = exposedOwnKeys(written, files);
   return [
     ...[...new Set(secrets.map(({ path }) => path))].flatMap((path) =>
       fileWarnings(files.content(path)),
@@ -112,6 +111,10 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
   if (tokens.keys === undefined) {
     const message = "each process generates its own signing key, and its tokens end with it";
     add(message, { hint: "set tokens.keys, see sallyport keys --help", loggedElsewhere: true });
+  }
+  if (tokens.assertion !== undefined && !assertsWithOwnKeys(tokens)) {
+    const message = "the keys of tokens sign assertions, too";
+    add(message, { hint: "set tokens.assertion.keys, see docs/assertion.md" });
   }
   const { logout, journal } = tokens.revocation;
   if (logout && journal === undefined && tokens.keys !== undefined) {

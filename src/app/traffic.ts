@@ -39,6 +39,7 @@ export interface TrafficOptions extends SharedLimits {
   readonly upstreams: readonly UpstreamOptions[];
   readonly version: string;
   readonly keys: OwnKeys;
+  readonly assertionKeys: OwnKeys;
   readonly logins: LoginService;
   /** What is revoked, as this thread knows it. */
   readonly revocations: RevocationList;

@@ -22,6 +22,7 @@ reads the files follows them.
   -d, --directory DIR   the directory (default: tokens.keys of the configuration)
       --algorithm NAME  signature algorithm (default: tokens.algorithm, else that of the newest key, else
                         ES256)
+      --assertion       the keys of assertions: tokens.assertion.keys and its lifetime and algorithm
 ${CONFIGURATION_HELP}
       --name NAME       generate, rotate: name of the new file, without .jwk
       --publish-for D   rotate: how long the new key is published before it signs (default: 10m); must be

@@ -73,6 +73,8 @@ export interface StatusCertificate {
 }
 
 export interface StatusKey {
+  /** What it signs. */
+  readonly signs: "tokens" | "assertions";
   readonly kid: string;
   readonly algorithm: string;
   readonly state: "published" | "signing" | "verifying" | "over";

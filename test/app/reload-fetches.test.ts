@@ -43,6 +43,7 @@ async function start(jwksUrl: string) {
     ...{ configuration, upstreams, version: "0.0.0", tls: undefined, port: 0 },
     ...{ shared: false, clock, log },
     keys: new ReplaceableKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
+    assertionKeys: new ReplaceableKeys([], clock),
     reloads: new ReloadStates(() => undefined),
     logins: { logIn: () => Promise.reject(new GateError("internal")) },
     revocations: new RevocationList(),

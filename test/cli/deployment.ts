@@ -31,6 +31,9 @@ export async function deployment(): Promise<Deployment> {
   await mkdir(join(directory, "keys"));
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   await write("keys/one.pem", privateKey.export({ format: "pem", type: "pkcs8" }));
+  await mkdir(join(directory, "assertion-keys"));
+  const own = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  await write("assertion-keys/one.pem", own.export({ format: "pem", type: "pkcs8" }));
   return {
     directory,
     // The shipped file has these at absolute paths.
@@ -39,6 +42,7 @@ export async function deployment(): Promise<Deployment> {
       ...["--set", "server.tls.certFile=tls.crt"],
       ...["--set", "server.tls.keyFile=tls.key"],
       ...["--set", "tokens.keys=keys"],
+      ...["--set", "tokens.assertion.keys=assertion-keys"],
     ],
     write,
   };

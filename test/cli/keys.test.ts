@@ -246,3 +246,27 @@ it.each([
   const { code, out } = await command(["keys", ...args]);
   expect({ code, out }).toEqual({ code: 2, out: "" });
 });
+
+describe("--assertion", () => {
+  it("has the commands manage tokens.assertion.keys, with its algorithm and lifetime", async () => {
+    const directory = await place();
+    const { flags } = await deployment();
+    const own = ["--set", `tokens.assertion.keys=${directory}`];
+    const named = [...flags, ...own, "--set", "tokens.assertion.algorithm=EdDSA", "--assertion"];
+    const made = await command(["keys", "generate", ...named, "--name", "one"]);
+    expect({ code: made.code, err: made.err }).toEqual({ code: 0, err: "" });
+    const rotated = await command(["keys", "rotate", ...named, "--name", "two"]);
+    expect(rotated.code).toBe(0);
+    const [one] = (await listed(directory)).filter(({ file }) => file.endsWith("one.jwk"));
+    const ends = Date.parse(one?.verifiesUntil ?? "") - Date.now();
+    // Ten minutes until the new key signs, the life of an assertion, and a minute for the clocks.
+    expect(one?.algorithm).toBe("EdDSA");
+    expect(ends).toBeGreaterThan(11.5 * 60_000);
+    expect(ends).toBeLessThan(12.5 * 60_000);
+    const { code, err } = await command(["keys", "list", ...named, "--algorithm", "ES256"]);
+    expect({ code, err }).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("tokens.assertion.algorithm is EdDSA"),
+    });
+  });
+});

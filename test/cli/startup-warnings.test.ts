@@ -12,6 +12,9 @@ import { command } from "./command.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const PRIVATE = privateKey.export({ format: "pem", type: "pkcs8" });
+const OWN = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({
+  ...{ format: "pem", type: "pkcs8" },
+});
 const PUBLIC = publicKey.export({ format: "pem", type: "spki" });
 const USERS = JSON.stringify({ users: { alice: { password: cheapHash("a") } } });
 
@@ -22,13 +25,15 @@ async function sound(more: Record<string, unknown> = {}): Promise<string> {
   const at = (name: string): string => join(temporary.path, name);
   await mkdir(at("keys"), { mode: 0o700 });
   await writeFile(at("keys/one.pem"), PRIVATE, { mode: 0o600 });
+  await mkdir(at("own"), { mode: 0o700 });
+  await writeFile(at("own/one.pem"), OWN, { mode: 0o600 });
   await writeFile(at("users.yaml"), USERS, { mode: 0o600 });
   const configuration = {
     // So many connections do not need more files than a test may open.
     server: { tls: "off", listen: "127.0.0.1:0", limits: { connections: 1000 } },
     admin: "off",
     users: [{ kind: "file", path: "users.yaml" }],
-    tokens: { keys: "keys" },
+    tokens: { keys: "keys", assertion: { audience: "backend", keys: "own" } },
     upstreams: { app: { targets: ["http://127.0.0.1:1"] } },
     ...more,
   };
@@ -75,11 +80,25 @@ describe("the same warnings", () => {
     expect(told).toEqual({ check: [], doctor: [], serve: [] });
   });
 
+  it("of assertions that have no keys of their own", async () => {
+    const tokens = { keys: "keys", assertion: { audience: "backend" } };
+    const { check, doctor, serve } = await warnings(await sound({ tokens }));
+    expect(check).toEqual(["the keys of tokens sign assertions, too"]);
+    expect(doctor).toEqual(check);
+    expect(serve).toEqual([expect.stringContaining("the keys of tokens sign assertions, too")]);
+  });
+
   it.each<[string, (at: (name: string) => string) => Promise<unknown>, string, RegExp]>([
     [
       "signing keys that others can read",
       (at) => chmod(at("keys/one.pem"), 0o644),
       "keys/one.pem",
+      /can be read by other users/,
+    ],
+    [
+      "keys of assertions that others can read",
+      (at) => chmod(at("own/one.pem"), 0o644),
+      "own/one.pem",
       /can be read by other users/,
     ],
     [
@@ -151,6 +170,21 @@ describe("refused by both", () => {
         await writeFile(at("keys/one.pem"), PUBLIC);
       },
       /keys: no key here can sign ES256[^]*add a private key, or leave out users/,
+    ],
+    [
+      "a directory with keys of assertions that every user can write to",
+      (at) => chmod(at("own"), 0o777),
+      /own: every user of this machine can add keys/,
+    ],
+    [
+      "one that has a key of tokens",
+      (at) => writeFile(at("own/two.pem"), PRIVATE, { mode: 0o600 }),
+      /own\/two\.pem: this key is in tokens\.keys, too: assertions need keys of their own/,
+    ],
+    [
+      "one without a key that can sign",
+      (at) => writeFile(at("own/one.pem"), PUBLIC),
+      /own: no key here can sign ES256[^]*add a private key/,
     ],
     [
       "an empty key directory",

@@ -15,6 +15,7 @@ export type Files = Readonly<Record<string, string | Uint8Array>>;
 export async function namedFiles(): Promise<Files> {
   const { server, ca } = await testCertificates();
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const { privateKey: ownKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const clusterKey = { ...publicKey.export({ format: "jwk" }), kid: "1", use: "sig", alg: "RS256" };
   return {
@@ -33,6 +34,7 @@ export async function namedFiles(): Promise<Files> {
     "users.db": usersDatabase(),
     "users.yaml": JSON.stringify({ users: { alice: { password: cheapHash("a") } } }),
     "keys/2026-11.pem": privateKey.export({ format: "pem", type: "pkcs8" }),
+    "assertion-keys/2026-11.pem": ownKey.export({ format: "pem", type: "pkcs8" }),
     "cluster-keys.json": JSON.stringify({ keys: [clusterKey] }),
   };
 }

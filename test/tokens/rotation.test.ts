@@ -141,25 +141,28 @@ describe("when the keys are others", () => {
   });
 });
 
+const NONE = { signing: undefined, verification: [] };
+
 describe("the published keys", () => {
   test("have those that sign later, and none that is over or a secret", async () => {
     const { clock, held } = await replica({
       a: { made: -100, ends: 20 },
       b: { made: 0, signs: 10 },
     });
-    const kids = (): unknown[] => publishedKeys(held.verification).map(({ kid }) => kid);
+    const kids = (): unknown[] =>
+      publishedKeys({ keys: held, assertionKeys: NONE }).map(({ kid }) => kid);
     const [b, a] = held.ring.map(({ kid }) => kid);
     expect(kids()).toEqual([b, a]);
     clock.advance(20_000);
     expect(kids()).toEqual([b]);
-    for (const key of publishedKeys(held.verification)) {
+    for (const key of publishedKeys({ keys: held, assertionKeys: NONE })) {
       expect(Object.keys(key).toSorted()).toEqual(["alg", "crv", "kid", "kty", "use", "x", "y"]);
     }
     const times = { madeAt: 0, signsFrom: 0, verifiesUntil: Infinity };
     const secret = { file: "s", key: makeKey("HS256"), algorithm: "HS256" as const, ...times };
     const shared = new ReplaceableKeys(await createKeyRing([secret], "HS256"), clock);
     expect(shared.signing?.algorithm).toBe("HS256");
-    expect(publishedKeys(shared.verification)).toEqual([]);
+    expect(publishedKeys({ keys: shared, assertionKeys: NONE })).toEqual([]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { Leased } from "../../lib/async/leased.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { Traffic } from "../traffic.ts";
-import { NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
+import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 
 /** A gate for dry runs only. It changes together with the gates in force. */
 export interface DryRunGate {
@@ -32,7 +32,7 @@ export function openDryRunGate(
     openGate(
       {
         ...{ configuration: withSmallCache(configuration), upstreams },
-        ...{ version, keys, trustedKeys, revocations, clock },
+        ...{ version, keys, assertionKeys: NO_KEYS, trustedKeys, revocations, clock },
         ...{ logins: NO_LOGINS, logOut: NO_LOGOUT, log: NOOP_LOG, observer: NOOP_OBSERVER },
       },
       before,

@@ -18,7 +18,7 @@ import { type GateOptions, openGate } from "../gate/open-gate.ts";
 import { explainBackend } from "./backend.ts";
 import { refusalDetail } from "./refusal-detail.ts";
 import { explainRoutes } from "./routes.ts";
-import { NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
+import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 import { explainToken } from "./explained-token.ts";
 
 export interface ExplainerOptions {
@@ -77,6 +77,7 @@ export async function withOwnGate<T>(
 ): Promise<T> {
   const opened = openGate({
     ...{ configuration, upstreams, keys, revocations, clock, version: "0.0.0" },
+    assertionKeys: NO_KEYS, // nothing is sent to a backend
     ...{ logins: NO_LOGINS, logOut: NO_LOGOUT, log: NOOP_LOG, observer: NOOP_OBSERVER },
   });
   try {

@@ -1,6 +1,7 @@
 import { GateError } from "../../core/request/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
+import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import type { Observer } from "../../core/observer.ts";
 
 const noop = (): void => undefined;
@@ -31,6 +32,9 @@ export const NOOP_OBSERVER: Observer = {
   webSocketOpened: noop,
   webSocketClosed: noop,
 };
+
+/** A dry run signs nothing. */
+export const NO_KEYS: SigningKeys = { signing: undefined, verification: [] };
 
 /** A dry run logs nobody out. */
 export const NO_LOGOUT = (): Promise<void> => Promise.resolve();

@@ -104,8 +104,14 @@ export function accessFieldsOf({ log }: Configuration): AccessFields | undefined
 
 /** What assertions for backends say; undefined if there are none. */
 export function assertionOf({ tokens }: Configuration): AssertionSettings | undefined {
-  const { issuer, assertion } = tokens;
-  return assertion && { issuer, ...assertion };
+  if (tokens.assertion === undefined) return undefined;
+  const { keys: _sign, algorithm: _signs, ...said } = tokens.assertion;
+  return { issuer: tokens.issuer, ...said };
+}
+
+/** Whether assertions have keys of their own: always, unless those of tokens are in files, which replicas share. */
+export function assertsWithOwnKeys({ keys, assertion }: Configuration["tokens"]): boolean {
+  return assertion !== undefined && (assertion.keys !== undefined || keys === undefined);
 }
 
 /** Creates the rate limit of a route, or reuses the existing one. */

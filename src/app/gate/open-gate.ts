@@ -38,6 +38,7 @@ import type { Upstream, UpstreamOptions } from "../../upstream/pool/upstreams.ts
 import {
   accessFieldsOf,
   assertionOf,
+  assertsWithOwnKeys,
   corsOf,
   identityHeadersOf,
   routesOf,
@@ -54,6 +55,8 @@ export interface GateOptions extends SharedLimits {
   /** Sallyport's own version, `<major>.<minor>.<patch>`. */
   readonly version: string;
   readonly keys: SigningKeys;
+  /** Those that sign assertions alone, if they have keys of their own. */
+  readonly assertionKeys: SigningKeys;
   /** Keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
   readonly trustedKeys?: TrustedKeys | undefined;
   readonly logins: LoginService;
@@ -126,7 +129,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     ...[verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()],
   ].map(({ value }) => value);
   const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
-  const keySet = keySetEndpoint(() => publishedKeys(options.keys.verification));
+  const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
   const logout = logoutEndpoint({ issuer, revoke: options.logOut });
   const gate: Gate = {
@@ -227,11 +230,12 @@ function connectionsFor(
   const identityHeaders = identityHeadersOf(configuration);
   const { bodyBytes } = configuration.server.limits;
   const assertion = assertionOf(configuration);
-  const forwarding = [options.upstreams, identityHeaders, bodyBytes, assertion];
+  const signing = assertsWithOwnKeys(configuration.tokens) ? "assertionKeys" : "keys";
+  const forwarding = [options.upstreams, identityHeaders, bodyBytes, assertion, signing];
   const forwarder = reuseOrCreate(before?.forwarder, forwarding, () =>
     createForwarder({
       upstreams: new Map([...upstreams].map(([name, { value }]) => [name, value.value])),
-      assertions: assertion && new Assertions(assertion, options.keys, clock),
+      assertions: assertion && new Assertions(assertion, options[signing], clock),
       ...{ identityHeaders, bodyBytes, buffered, reading, clock, observer, tracing },
     }),
   );

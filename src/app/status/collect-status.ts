@@ -27,7 +27,7 @@ export interface StatusSources {
 /** Asks all parts of the process, and all of its threads. Resolves within a second or two, whatever they do. */
 export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { service, explain, startedAt } = sources;
-  const { configuration, keys, certificate } = service;
+  const { configuration, keys, assertionKeys, certificate } = service;
   const now = service.options.clock.now();
   const [counted, threads, checks] = await Promise.all([
     countedBy(service),
@@ -57,7 +57,7 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     },
     routes: routesIn(configuration, counted),
     certificate: certificateIn(certificate),
-    keys: keysIn(keys.ring, now),
+    keys: [...keysIn(keys.ring, "tokens", now), ...keysIn(assertionKeys.ring, "assertions", now)],
     issuers: threads.issuers.map(({ issuer, usable, keys: known, readAt, fetches }) => {
       return { issuer, usable, keys: known, readAt, stale: fetches?.stale === true };
     }),

@@ -68,8 +68,9 @@ export function certificateIn(text: string | undefined): StatusCertificate | und
 }
 
 /** Shows the keys without their material. */
-export function keysIn(ring: KeyRing, now: number): StatusKey[] {
+export function keysIn(ring: KeyRing, signs: StatusKey["signs"], now: number): StatusKey[] {
   return ring.map((key) => ({
+    signs,
     kid: key.kid,
     algorithm: key.algorithm,
     state: stateOf(key, ring, now),

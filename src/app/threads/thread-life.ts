@@ -7,6 +7,7 @@ import { releaseThread, type SharedCounts } from "../../lib/async/shared-counts.
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
+import { onKeyChange, ringsOf } from "./keys-of-thread.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { createPulse, PulseWatch } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
@@ -60,7 +61,7 @@ export class ThreadLife {
     sink: LogSink,
     state: ReloadState,
   ) {
-    const { configuration, upstreams, version, keys, revocations, tls, log } = options;
+    const { configuration, upstreams, version, revocations, tls, log } = options;
     this.#options = options;
     this.#sink = sink;
     this.#backlog = new LogBacklog(placement.backlog, placement.index, MAX_WAITING);
@@ -68,14 +69,14 @@ export class ThreadLife {
     const pulse = createPulse();
     this.#watch = new PulseWatch(pulse);
     const { memory: weights } = options.buffered;
-    const held = { ring: keys.ring, revoked: revocations.news(), pulse, weights };
+    const held = { rings: ringsOf(options), revoked: revocations.news(), pulse, weights };
     const own = { configuration, upstreams, version, tls, ...held };
     const workerData: ThreadData = { ...own, ...placement };
     const worker = new Worker(workerFile("thread", import.meta.url), { workerData });
     this.#worker = worker;
     this.#calls = new RpcClient<ThreadApi>(worker, ERROR_CODEC, LIMITS);
     expose(worker, this.#mainApi(), ERROR_CODEC);
-    const forget = keys.onChange(() => this.#calls.notify("keys", keys.ring));
+    const forget = onKeyChange(options, (...change) => this.#calls.notify("keys", ...change));
     const unlisten = revocations.onChange((news) => this.#calls.notify("revoked", news));
     worker.on("error", (error) => {
       log.error("a traffic thread failed", { thread: placement.index, error });

@@ -19,13 +19,12 @@ import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
 import { createObserver } from "../../observe/create-observer.ts";
 import { RecentLog } from "../../observe/recent/recent-log.ts";
 import { attachSharedCounts } from "../../server/listener/connection-counts.ts";
-import type { KeyRing } from "../../tokens/keys/key-ring.ts";
-import { ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { startForgetting } from "../../tokens/revocation/revocation-service.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { openLedger } from "../byte-ledger.ts";
 import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
+import { type KeyRings, KeysOfThread } from "./keys-of-thread.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { postedSink } from "./posted-sink.ts";
 import { beat, type SharedPulse } from "./pulse.ts";
@@ -39,7 +38,7 @@ export interface ThreadData {
   readonly configuration: Configuration;
   readonly upstreams: readonly UpstreamOptions[];
   readonly version: string;
-  readonly ring: KeyRing;
+  readonly rings: KeyRings;
   /** What is revoked when it starts. */
   readonly revoked: readonly RevocationNews[];
   readonly tls: ServerTls;
@@ -132,7 +131,7 @@ interface ThreadParts {
   readonly metrics: Metrics;
   readonly recent: RecentLog;
   readonly sink: LogSink;
-  readonly keys: ReplaceableKeys;
+  readonly keys: KeysOfThread;
   readonly revocations: RevocationList;
   close(): void;
 }
@@ -143,7 +142,7 @@ function threadApi(parts: ThreadParts) {
     prepare: (changed: TrafficChange) => changes.prepare(changed),
     commit: () => changes.commit(),
     rollback: () => changes.rollback(),
-    keys: (ring: KeyRing) => keys.replace(ring),
+    keys: keys.replace,
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
     targets: async (): Promise<readonly TargetState[]> => (await traffic).targets(),
@@ -163,11 +162,11 @@ function threadApi(parts: ThreadParts) {
 }
 
 async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
-  const { upstreams, version, ring, tls, index, count, pulse, weights } = data;
+  const { upstreams, version, rings, tls, index, count, pulse, weights } = data;
   let { configuration } = data;
   beat(pulse);
   const clock = systemClock;
-  const keys = new ReplaceableKeys(ring, clock);
+  const keys = new KeysOfThread(rings, clock);
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
@@ -185,7 +184,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const buffered = openLedger({ configuration, shared, observer, clock, log });
   metrics.gauges.bufferedBytes = () => buffered.bytes;
   const starting = startTraffic({
-    ...{ configuration, upstreams, version, keys, tls, reloads },
+    ...{ configuration, upstreams, version, ...keys.all, tls, reloads },
     ...{ clock, log, observer, buffered },
     ...{ port: data.port, usage: { memory: data.usage, row: index } },
     logins: remoteLogins(main),

@@ -8,6 +8,7 @@ export const LOCATION_FLAGS = {
   ...CONFIGURATION_FLAGS,
   directory: { type: "string", short: "d" },
   algorithm: { type: "string" },
+  assertion: { type: "boolean" },
 } as const;
 
 interface LocationFlagValues {
@@ -15,6 +16,8 @@ interface LocationFlagValues {
   readonly set?: readonly string[] | undefined;
   readonly directory?: string | undefined;
   readonly algorithm?: string | undefined;
+  /** Whether the keys of assertions are meant, not those of tokens. */
+  readonly assertion?: boolean | undefined;
 }
 
 /** Where keys are, and what is known about their tokens. */
@@ -39,14 +42,21 @@ export function keyLocation(flags: LocationFlagValues, terminal: Terminal): KeyL
     return { directory: flags.directory, algorithm: named, lifetimeMs: undefined };
   }
   const { tokens } = loadConfiguration(configurationSources(flags, terminal)).configuration;
-  if (named !== undefined && named !== tokens.algorithm) {
-    throw new UsageError(`--algorithm is ${named}, but tokens.algorithm is ${tokens.algorithm}`);
+  const assertion = flags.assertion === true;
+  const section = assertion ? "tokens.assertion" : "tokens";
+  const {
+    algorithm = tokens.algorithm,
+    keys,
+    lifetime,
+  } = assertion ? (tokens.assertion ?? {}) : tokens;
+  if (named !== undefined && named !== algorithm) {
+    throw new UsageError(`--algorithm is ${named}, but ${section}.algorithm is ${algorithm}`);
   }
-  const directory = flags.directory ?? tokens.keys;
+  const directory = flags.directory ?? keys;
   if (directory === undefined) {
-    throw new UsageError("the configuration does not set tokens.keys; use --directory");
+    throw new UsageError(`the configuration does not set ${section}.keys; use --directory`);
   }
-  return { directory, algorithm: tokens.algorithm, lifetimeMs: tokens.lifetime };
+  return { directory, algorithm, lifetimeMs: lifetime };
 }
 
 function algorithmIn(name: string | undefined): SigningAlgorithm | undefined {

@@ -154,9 +154,9 @@ function keyRows({ keys, certificate, now }: Status): Cell[][] {
             { text: relative(certificate.notAfter, now) },
           ],
         ];
-  const rows = keys.map(({ kid, state, madeAt, verifiesUntil }): Cell[] => [
+  const rows = keys.map(({ kid, signs, state, madeAt, verifiesUntil }): Cell[] => [
     { text: kid },
-    { text: state },
+    { text: signs === "tokens" ? state : `${state}, ${signs}` },
     { text: relative(madeAt, now) },
     { text: verifiesUntil === undefined ? "never" : relative(verifiesUntil, now) },
   ]);

@@ -13,12 +13,30 @@ export function assertionProblems(tokens: unknown, routes: unknown): PathProblem
     const message = "is the audience of tokens, too: an assertion could be sent as a token";
     problems.push({ path: [...path, "audience"], message });
   }
-  if (textAt(written["algorithm"])?.startsWith("HS") === true) {
+  return [...problems, ...keyProblems(written, mappingAt(assertion), path)];
+}
+
+type Mapping = ReturnType<typeof mappingAt>;
+
+function keyProblems(tokens: Mapping, assertion: Mapping, path: string[]): PathProblem[] {
+  const algorithm = textAt(tokens["algorithm"]) ?? "ES256";
+  const own = textAt(assertion["algorithm"]);
+  const keys = textAt(assertion["keys"]);
+  const shared = keys === undefined && tokens["keys"] !== undefined;
+  if (shared && own !== undefined && own !== algorithm) {
+    const message = `needs tokens.assertion.keys: the keys of tokens.keys sign ${algorithm}`;
+    return [{ path: [...path, "algorithm"], message }];
+  }
+  if (keys !== undefined && keys === textAt(tokens["keys"])) {
+    const message = "is the directory of tokens.keys: assertions need keys of their own";
+    return [{ path: [...path, "keys"], message }];
+  }
+  if (own === undefined && algorithm.startsWith("HS")) {
     const message =
       "needs another algorithm: who verifies a signature by a secret can make it, too";
-    problems.push({ path, of: "key", message });
+    return [{ path, of: "key", message }];
   }
-  return problems;
+  return [];
 }
 
 function routeProblems(routes: unknown, configured: boolean): PathProblem[] {

@@ -21,6 +21,8 @@ export interface GaugeSources {
   workers: () => { readonly count: number; readonly alive: number };
   /** The key that signs; undefined if none does. Milliseconds since the epoch, Infinity if it does not expire. */
   signingKey: () => { readonly madeAt: number; readonly verifiesUntil: number } | undefined;
+  /** The key that signs assertions, if they have keys of their own. */
+  assertionKey: () => { readonly verifiesUntil: number } | undefined;
   upstreamLoad: (upstream: string) => UpstreamLoad;
   /** The trusted issuers and their keys. */
   issuers: () => readonly IssuerState[];
@@ -88,6 +90,12 @@ function showSources(show: Show, sources: GaugeSources): void {
     "When the signing key expires; +Inf if it does not expire, 0 if no key signs.",
     "max",
     () => (sources.signingKey()?.verifiesUntil ?? 0) / 1000,
+  );
+  show(
+    "assertion_key_verifies_until_timestamp_seconds",
+    "When the key that signs assertions expires; +Inf if it does not expire, 0 if they have no key of their own.",
+    "max",
+    () => (sources.assertionKey()?.verifiesUntil ?? 0) / 1000,
   );
   show(
     "revocation_journal_writable",

@@ -162,6 +162,7 @@ function unsetGauges(): GaugeSources {
     revocationsWritable: () => true,
     workers: () => ({ count: 0, alive: 0 }),
     signingKey: () => undefined,
+    assertionKey: () => undefined,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
     issuers: () => [],
     sharedState: () => undefined,

@@ -1,14 +1,22 @@
-import type { VerificationKey } from "./key-set.ts";
+import type { SigningKeys } from "./key-ring.ts";
 
 /** A public key as others read it (RFC 7517 §4). */
 export type PublishedKey = Readonly<Record<string, unknown>>;
 
+/** All keys of our own. */
+interface PublishingKeys {
+  readonly keys: SigningKeys;
+  readonly assertionKeys: SigningKeys;
+}
+
 /**
  * Returns the public halves of our keys as members of a JWK Set: keys that sign, will sign, or have signed. Never a
- * secret, which could also sign.
+ * secret, which could also sign. A key that is in both counts once.
  */
-export function publishedKeys(verification: readonly VerificationKey[]): readonly PublishedKey[] {
-  return verification
+export function publishedKeys({ keys, assertionKeys }: PublishingKeys): readonly PublishedKey[] {
+  const all = [...keys.verification, ...assertionKeys.verification];
+  return all
+    .filter(({ kid }, index) => all.findIndex((each) => each.kid === kid) === index)
     .filter(({ key }) => key.type === "public")
     .map(({ kid, algorithms: [alg], key }) => ({
       ...key.export({ format: "jwk" }),

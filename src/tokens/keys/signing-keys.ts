@@ -4,11 +4,14 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { SigningAlgorithm } from "./algorithms.ts";
 import { type KeyFiles, keysIn } from "./key-directory.ts";
 import { makeKey } from "./key-making.ts";
+import { keyLog, type KeyPurpose } from "./key-log.ts";
 import { type KeyRing, keysAt, createKeyRing, type SigningKeys } from "./key-ring.ts";
 
 export type { SigningKeys } from "./key-ring.ts";
 
 export interface SigningKeyOptions {
+  /** What they sign: tokens, unless it says otherwise. */
+  readonly purpose?: KeyPurpose | undefined;
   readonly algorithm: SigningAlgorithm;
   /** The content of the key directory; without it, an ephemeral key is generated. */
   readonly files?: KeyFiles | undefined;
@@ -36,13 +39,12 @@ export async function loadSigningKeys(options: SigningKeyOptions): Promise<Signi
 
 /** Generates a key that lives as long as the process, and returns a ring with it. */
 export async function ephemeralKey({
+  purpose,
   algorithm,
   log,
   clock = systemClock,
 }: SigningKeyOptions): Promise<KeyRing> {
-  log.warn(
-    "an ephemeral signing key was generated: its tokens end with this process, and other replicas refuse them",
-  );
+  keyLog(log, purpose).generated();
   const key = makeKey(algorithm, EPHEMERAL_RSA_BITS);
   const times = { madeAt: clock.now(), signsFrom: 0, verifiesUntil: Infinity };
   return createKeyRing([{ file: undefined, key, algorithm, ...times }], algorithm);
@@ -51,25 +53,30 @@ export async function ephemeralKey({
 /** Returns the keys of a directory and logs warnings about it. Throws `ConfigError` with all problems. */
 export async function loadKeyRing(
   files: KeyFiles,
-  { algorithm, issues = false, log, clock = systemClock }: SigningKeyOptions,
+  { purpose, algorithm, issues = false, log, clock = systemClock }: SigningKeyOptions,
 ): Promise<KeyRing> {
   const { directory } = files;
+  const say = keyLog(log, purpose);
   if (files.openToAll) throw openToAll(directory);
   const found = keysIn(files, algorithm);
   const ring = await createKeyRing(found, algorithm);
   const publicAlone = found.every(({ key }) => key.type === "public");
   if (!ring.some(({ canSign }) => canSign) && (issues || !publicAlone)) {
     const message = `no key here can sign ${algorithm}`;
-    const hint = publicAlone ? "add a private key, or leave out users" : undefined;
+    const hint = publicAlone
+      ? purpose === "assertions"
+        ? "add a private key"
+        : "add a private key, or leave out users"
+      : undefined;
     throw new ConfigError([{ file: directory, message, ...(hint === undefined ? {} : { hint }) }]);
   }
   const exposed = found.filter((each) => each.exposed).map((each) => each.file);
-  if (exposed.length > 0) log.warn("signing keys can be read by other users", { files: exposed });
+  if (exposed.length > 0) say.exposed({ files: exposed });
   const { signing, verification } = keysAt(ring, clock.now());
   if (publicAlone) {
     log.warn("there are only public keys: no tokens can be issued", { directory });
   }
-  log.info("the signing keys were loaded", { signing: signing?.kid, keys: verification.length });
+  say.loaded({ signing: signing?.kid, keys: verification.length });
   return ring;
 }
 

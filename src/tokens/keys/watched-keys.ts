@@ -3,17 +3,32 @@ import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
+import { departedKeys, verifyingOnly } from "./departed-keys.ts";
+import { keyLog } from "./key-log.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { ReplaceableKeys } from "./own-keys.ts";
 import { ephemeralKey, loadKeyRing, type SigningKeyOptions } from "./signing-keys.ts";
 
 interface OwnKeyOptions extends SigningKeyOptions {
+  /** Whether there is nothing to sign: then there are no keys. */
+  readonly unused?: boolean | undefined;
+  /**
+   * Maximum lifetime of what they sign, in milliseconds: keys from elsewhere that are replaced stay published as long. Left
+   * out, they are gone at once.
+   */
+  readonly lifetime?: number | undefined;
   /** Called whenever the directory has changed and was read again. */
   readonly reloaded?: (successful: boolean) => void;
 }
 
+/** What a configuration says of them. */
+export type OwnKeySettings = Pick<
+  OwnKeyOptions,
+  "purpose" | "algorithm" | "files" | "issues" | "unused" | "lifetime"
+>;
+
 /** The remembered options, without the files, which hold private keys. */
-interface WatchedKeyOptions extends Omit<OwnKeyOptions, "files"> {
+interface WatchedKeyOptions extends Omit<OwnKeyOptions, "files" | "lifetime"> {
   readonly directory: string | undefined;
 }
 
@@ -22,10 +37,10 @@ interface WatchedKeyOptions extends Omit<OwnKeyOptions, "files"> {
  * Throws `ConfigError` with all problems if the files cannot be used at start.
  */
 export async function openOwnKeys(options: OwnKeyOptions): Promise<WatchedKeys> {
-  return new WatchedKeys(await readingOf(options), optionsOf(options));
+  return new WatchedKeys(await readingOf(options), optionsOf(options), options.lifetime);
 }
 
-function optionsOf({ files, ...rest }: OwnKeyOptions): WatchedKeyOptions {
+function optionsOf({ files, lifetime: _changes, ...rest }: OwnKeyOptions): WatchedKeyOptions {
   return { ...rest, directory: files?.directory };
 }
 
@@ -38,6 +53,7 @@ interface Reading extends Pick<KeyFiles, "fingerprint" | "readAt"> {
 
 async function readingOf(options: OwnKeyOptions): Promise<Reading> {
   const { files } = options;
+  if (options.unused === true) return { ring: [], fingerprint: NO_FINGERPRINT, readAt: 0 };
   if (files === undefined) {
     return { ring: await ephemeralKey(options), fingerprint: NO_FINGERPRINT, readAt: 0 };
   }
@@ -51,10 +67,18 @@ export class WatchedKeys extends ReplaceableKeys {
   #readAt: number;
   #signer: string | undefined;
   #watch: { close(): void } | undefined;
+  #lifetime: number | undefined;
+  /** Keys from elsewhere that stay published for a while. */
+  #departed: KeyRing = [];
 
-  constructor({ ring, fingerprint, readAt }: Reading, options: WatchedKeyOptions) {
+  constructor(
+    { ring, fingerprint, readAt }: Reading,
+    options: WatchedKeyOptions,
+    lifetime: number | undefined,
+  ) {
     super(ring, options.clock ?? systemClock);
     this.#options = options;
+    this.#lifetime = lifetime;
     this.#seen = fingerprint;
     this.#readAt = readAt;
     this.#signer = this.signing?.kid;
@@ -66,22 +90,34 @@ export class WatchedKeys extends ReplaceableKeys {
    * Prepares to take the keys from other files or for another algorithm. Files of the same directory are taken as if
    * the watch had read them. Throws `ConfigError` if the keys cannot be used.
    */
-  async prepare(next: Pick<SigningKeyOptions, "algorithm" | "files" | "issues">): Promise<Change> {
-    const { algorithm, directory, issues } = this.#options;
-    const { files } = next;
+  async prepare(next: OwnKeySettings): Promise<Change> {
+    const { algorithm, directory, issues, unused } = this.#options;
+    const { files, lifetime } = next;
     const rollback = (): void => undefined;
     const same = next.algorithm === algorithm && files?.directory === directory;
-    if (same && next.issues === issues) return { commit: () => this.#takeAndLog(files), rollback };
+    if (same && next.issues === issues && next.unused === unused) {
+      const commit = (): Promise<void> => {
+        this.#lifetime = lifetime;
+        return this.#takeAndLog(files);
+      };
+      return { commit, rollback };
+    }
     const options = { ...this.#options, ...next };
     const reading = await readingOf(options);
-    return { commit: async () => this.#move(optionsOf(options), reading), rollback };
+    return { commit: async () => this.#move(optionsOf(options), reading, lifetime), rollback };
   }
 
-  #move(options: WatchedKeyOptions, { ring, fingerprint, readAt }: Reading): void {
+  #move(
+    options: WatchedKeyOptions,
+    { ring, fingerprint, readAt }: Reading,
+    lifetime: number | undefined,
+  ): void {
     this.#options = options;
     this.#seen = fingerprint;
     this.#readAt = readAt;
-    this.replace(ring);
+    this.#depart(ring, options);
+    this.#lifetime = lifetime;
+    this.replace([...ring, ...this.#departed]);
     options.reloaded?.(true);
     this.#logSigner();
     this.#begin();
@@ -89,6 +125,14 @@ export class WatchedKeys extends ReplaceableKeys {
 
   close(): void {
     this.#watch?.close();
+  }
+
+  /** Has the keys until now stay published while what they signed is valid. */
+  #depart(ring: KeyRing, { unused, clock = systemClock }: WatchedKeyOptions): void {
+    if (this.#lifetime === undefined) return;
+    const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
+    // Without other keys in their place they go on signing for whoever has not heard of the change yet.
+    this.#departed = unused === true ? departed : verifyingOnly(departed);
   }
 
   #begin(): void {
@@ -128,7 +172,8 @@ export class WatchedKeys extends ReplaceableKeys {
     try {
       const ring = await loadKeyRing(files, options);
       if (options !== this.#options) return; // they are taken from elsewhere by now
-      this.replace(ring);
+      const kids = new Set(ring.map(({ kid }) => kid));
+      this.replace([...ring, ...this.#departed.filter(({ kid }) => !kids.has(kid))]);
       options.reloaded?.(true);
     } catch (error) {
       if (options === this.#options) this.#reportUnusable(error);
@@ -137,12 +182,12 @@ export class WatchedKeys extends ReplaceableKeys {
 
   /** The message of an unexpected error may quote the file, so only its name is reported. */
   #reportUnusable(error: unknown): void {
-    const { log, directory = "", reloaded } = this.#options;
+    const { log, directory = "", reloaded, purpose } = this.#options;
     const problems =
       error instanceof ConfigError
         ? error.problems.map(describeProblem)
         : [`${directory}: ${error instanceof Error ? error.name : "unknown error"}`];
-    log.error("the signing keys cannot be used: the old keys stay in use", { directory, problems });
+    keyLog(log, purpose).unusable({ directory, problems });
     reloaded?.(false);
   }
 
@@ -151,13 +196,13 @@ export class WatchedKeys extends ReplaceableKeys {
     if (kid === this.#signer) return;
     this.#signer = kid;
     if (kid === undefined) this.#logNoSigner();
-    else this.#options.log.info("another key signs now", { signing: kid });
+    else keyLog(this.#options.log, this.#options.purpose).another({ signing: kid });
   }
 
   /** Logs nothing if there are public keys only: that was logged when they were read. */
   #logNoSigner(): void {
-    const { log, directory } = this.#options;
+    const { log, directory, purpose } = this.#options;
     if (!this.ring.some(({ canSign }) => canSign)) return;
-    log.error("no key signs at this time: nobody can log in", { directory });
+    keyLog(log, purpose).none({ directory });
   }
 }

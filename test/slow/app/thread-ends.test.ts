@@ -75,6 +75,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
         upstreams,
         version: "0.0.0",
         keys,
+        assertionKeys: new ReplaceableKeys([], clock),
         tls: undefined,
         port,
         shared: true,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ASSERTION_HEADER, isOwnRequestHeader } from "../../../upstream/headers/header-names.ts";
-import { claimName, duration, text } from "../fields.ts";
+import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
+import { claimName, duration, filePath, text } from "../fields.ts";
 
 /** The claims that an assertion has of its own, and those that would change how it is read. */
 const OWN = ["iss", "aud", "sub", "idp", "iat", "exp", "nbf", "jti", "cnf"];
@@ -9,11 +10,20 @@ const ONE_HOUR = 3_600_000;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** The part of `tokens` about what is signed for backends. */
-export function assertionSection() {
+export function assertionSection(directory: string) {
   return z
     .strictObject({
       issuer: text().exactOptional().describe("Its iss; default: tokens.issuer"),
       audience: text().describe("Its aud, which must not be that of tokens"),
+      keys: filePath(directory, { kind: "directory", readAgainBy: "reader" })
+        .exactOptional()
+        .describe(
+          "Directory of PEM or JWK files with its own keys; default: those of tokens.keys, or else a key of its own that is made at start",
+        ),
+      algorithm: z
+        .enum(ASYMMETRIC_ALGORITHMS)
+        .exactOptional()
+        .describe("Its signature algorithm; default: tokens.algorithm"),
       lifetime: duration({ min: 5_000, max: ONE_HOUR })
         .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
         .prefault("60s")

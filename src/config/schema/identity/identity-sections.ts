@@ -62,7 +62,7 @@ export function tokensSection(directory: string) {
         ),
       revocation: revocationSection(directory),
       streams: streamsSection(),
-      assertion: assertionSection(),
+      assertion: assertionSection(directory),
       trusted: z
         .array(trusted(directory))
         .default([])

@@ -17,7 +17,7 @@ export function keysSection({ keys, certificate, now }: Status): Html {
   return section(
     "keys",
     "Certificate and keys",
-    "what is served and what signs tokens",
+    "what is served, and what signs tokens and assertions",
     table(
       [
         { title: "What" },
@@ -49,10 +49,11 @@ const STATES = {
   over: { tone: "warn", text: "over" },
 } as const;
 
-function keyRow({ kid, algorithm, state, file, madeAt, verifiesUntil }: StatusKey, now: number) {
+function keyRow(key: StatusKey, now: number) {
+  const { kid, signs, algorithm, state, file, madeAt, verifiesUntil } = key;
   const { tone, text } = STATES[state];
   return [
-    `${algorithm} key`,
+    signs === "tokens" ? `${algorithm} key` : `${algorithm} key of ${signs}`,
     html`<code>${kid}</code>
       <span class="soft">${file ?? "made at start, lost with the process"}</span>`,
     badge(tone, text),

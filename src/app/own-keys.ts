@@ -1,0 +1,48 @@
+import type { Snapshot } from "../config/snapshot.ts";
+import type { Change } from "../core/change.ts";
+import type { Log } from "../core/log.ts";
+import type { Clock } from "../lib/clock.ts";
+import { openOwnKeys, type WatchedKeys } from "../tokens/keys/watched-keys.ts";
+import { assertionKeysOf, ownKeysOf } from "./own-key-settings.ts";
+import { prepareAll } from "./reload/two-phase-commit.ts";
+import type { ReloadStates } from "./reload/reload-states.ts";
+
+/** All keys of our own. */
+export interface AllKeys {
+  /** Those that sign and verify our tokens. */
+  readonly keys: WatchedKeys;
+  /** Those that sign assertions alone; none where the others do. */
+  readonly assertionKeys: WatchedKeys;
+}
+
+/** @throws ConfigError if the files of the snapshot cannot be used. */
+export async function openAllKeys(
+  { configuration, files }: Snapshot,
+  {
+    reloads,
+    ...outside
+  }: { readonly reloads: ReloadStates; readonly clock: Clock; readonly log: Log },
+): Promise<AllKeys> {
+  const { reloaded } = reloads.add();
+  const keys = await openOwnKeys({ ...ownKeysOf(configuration, files), reloaded, ...outside });
+  try {
+    const settings = assertionKeysOf(configuration, files);
+    const states = reloads.add();
+    const own = { ...settings, reloaded: states.reloaded, ...outside };
+    return { keys, assertionKeys: await openOwnKeys(own) };
+  } catch (error) {
+    keys.close();
+    throw error;
+  }
+}
+
+/** Prepares to take the keys from another snapshot. @throws ConfigError if they cannot be used. */
+export function prepareKeys(
+  { keys, assertionKeys }: AllKeys,
+  { configuration, files }: Snapshot,
+): Promise<Change> {
+  return prepareAll([
+    () => keys.prepare(ownKeysOf(configuration, files)),
+    () => assertionKeys.prepare(assertionKeysOf(configuration, files)),
+  ]);
+}

@@ -1,0 +1,42 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { type OwnKeys, ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
+
+type Name = "keys" | "assertionKeys";
+const NAMES: readonly Name[] = ["keys", "assertionKeys"];
+
+/** All keys of our own, as they are posted to a thread. */
+export type KeyRings = Readonly<Record<Name, KeyRing>>;
+
+export function ringsOf({ keys, assertionKeys }: Readonly<Record<Name, OwnKeys>>): KeyRings {
+  return { keys: keys.ring, assertionKeys: assertionKeys.ring };
+}
+
+/**
+ * Calls back with what is replaced.
+ *
+ * @returns a function that ends the subscription.
+ */
+export function onKeyChange(
+  all: Readonly<Record<Name, OwnKeys>>,
+  listener: (name: Name, ring: KeyRing) => void,
+): () => void {
+  const ends = NAMES.map((name) => all[name].onChange(() => listener(name, all[name].ring)));
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+/** The keys of our own in a thread that receives them. */
+export class KeysOfThread {
+  readonly all: Readonly<Record<Name, ReplaceableKeys>>;
+
+  constructor({ keys, assertionKeys }: KeyRings, clock: Clock) {
+    this.all = {
+      keys: new ReplaceableKeys(keys, clock),
+      assertionKeys: new ReplaceableKeys(assertionKeys, clock),
+    };
+  }
+
+  readonly replace = (name: Name, ring: KeyRing): void => this.all[name].replace(ring);
+}
