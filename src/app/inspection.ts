@@ -15,7 +15,7 @@ import {
   upstreamsOf,
   usersFilesIn,
 } from "./from-files.ts";
-import { keyUses } from "./inspected-keys.ts";
+import { keyUses } from "./keys/inspected-keys.ts";
 import { statePlaceOf } from "./sharing.ts";
 
 /**

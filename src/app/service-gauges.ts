@@ -2,7 +2,7 @@ import type { Metrics } from "../observe/metrics/metrics.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { workersOf } from "./gate/from-configuration.ts";
 import type { Logins } from "./gate/logins.ts";
-import type { AllKeys } from "./own-keys.ts";
+import type { AllKeys } from "./keys/all-keys.ts";
 import type { Sharing } from "./sharing.ts";
 import type { Service } from "./service.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";

@@ -19,7 +19,7 @@ import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
 import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
 import { nextTls, revocationFileIn, tlsOf, upstreamsOf } from "./from-files.ts";
 import { type Logins, openLogins } from "./gate/logins.ts";
-import { type AllKeys, openAllKeys, prepareKeys } from "./own-keys.ts";
+import { type AllKeys, openAllKeys, prepareKeys } from "./keys/all-keys.ts";
 import { prepareAll } from "./reload/two-phase-commit.ts";
 import { createProbing, type Probing } from "./readiness.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";

@@ -13,7 +13,7 @@ import { certificateWarnings } from "../server/tls/certificate-warnings.ts";
 import { clearTextWarnings } from "./clear-text-warnings.ts";
 import { assertsWithOwnKeys, identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
 import { usersFilesIn } from "./from-files.ts";
-import { exposedOwnKeys } from "./inspected-keys.ts";
+import { exposedOwnKeys } from "./keys/inspected-keys.ts";
 
 /** A condition that does not prevent the start but needs attention. */
 export interface StartupWarning {

@@ -2,7 +2,7 @@ import type { Snapshot } from "../../config/snapshot.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { upstreamsOf } from "../from-files.ts";
-import { ownKeysOf } from "../own-key-settings.ts";
+import { ownKeysOf } from "../keys/own-key-settings.ts";
 import { revokedBy } from "../revoking.ts";
 import type { ExplainerAloneOptions } from "./dry-run.ts";
 import { NOOP_LOG } from "./no-op.ts";

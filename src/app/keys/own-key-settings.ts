@@ -1,7 +1,7 @@
-import type { Configuration } from "../config/schema/configuration-schema.ts";
-import type { SnapshotFiles } from "../config/snapshot-files.ts";
-import type { OwnKeySettings } from "../tokens/keys/watched-keys.ts";
-import { assertsWithOwnKeys } from "./gate/from-configuration.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { SnapshotFiles } from "../../config/snapshot-files.ts";
+import type { OwnKeySettings } from "../../tokens/keys/watched-keys.ts";
+import { assertsWithOwnKeys } from "../gate/from-configuration.ts";
 
 /**
  * Returns the settings of the keys that sign our tokens.

@@ -1,10 +1,10 @@
-import type { Configuration } from "../config/schema/configuration-schema.ts";
-import type { SnapshotFiles } from "../config/snapshot-files.ts";
-import { ConfigError } from "../core/config-problem.ts";
-import { keysIn } from "../tokens/keys/key-directory.ts";
-import { createKeyRing, type KeyRing } from "../tokens/keys/key-ring.ts";
-import { exposedKeys, loadSigningKeys } from "../tokens/keys/signing-keys.ts";
-import { NOOP_LOG } from "./explanation/no-op.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { SnapshotFiles } from "../../config/snapshot-files.ts";
+import { ConfigError } from "../../core/config-problem.ts";
+import { keysIn } from "../../tokens/keys/key-directory.ts";
+import { createKeyRing, type KeyRing } from "../../tokens/keys/key-ring.ts";
+import { exposedKeys, loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { NOOP_LOG } from "../explanation/no-op.ts";
 import { assertionKeysOf, ownKeysOf } from "./own-key-settings.ts";
 
 /** The uses of the directories with our own keys. Each throws `ConfigError` if they cannot be used. */

@@ -1,11 +1,11 @@
-import type { Snapshot } from "../config/snapshot.ts";
-import type { Change } from "../core/change.ts";
-import type { Log } from "../core/log.ts";
-import type { Clock } from "../lib/clock.ts";
-import { openOwnKeys, type WatchedKeys } from "../tokens/keys/watched-keys.ts";
+import type { Snapshot } from "../../config/snapshot.ts";
+import type { Change } from "../../core/change.ts";
+import type { Log } from "../../core/log.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { openOwnKeys, type WatchedKeys } from "../../tokens/keys/watched-keys.ts";
 import { assertionKeysOf, ownKeysOf } from "./own-key-settings.ts";
-import { prepareAll } from "./reload/two-phase-commit.ts";
-import type { ReloadStates } from "./reload/reload-states.ts";
+import { prepareAll } from "../reload/two-phase-commit.ts";
+import type { ReloadStates } from "../reload/reload-states.ts";
 
 /** All keys of our own. */
 export interface AllKeys {
