@@ -131,16 +131,21 @@ function reachabilityFor(
 }
 
 function hasSeveral({ upstreams }: Probed): boolean {
-  return upstreams.some(({ targets }) => targets.length > 1);
+  return upstreams.some(({ targets, resolve }) => targets.length > 1 || resolve !== undefined);
 }
 
-/** Tells which upstreams have targets that are left out. Sallyport is ready nonetheless. */
+/** The most targets that are named for an upstream. */
+const MOST_NAMED = 8;
+
+/** Tells which targets of which upstreams are left out. Sallyport is ready nonetheless. */
 function targetsCheck(states: readonly TargetState[]): ReadinessCheck {
   const names = [...new Set(states.map(({ upstream }) => upstream))];
   const state = names.map((name) => {
     const all = states.filter(({ upstream }) => upstream === name);
-    const used = all.filter(({ state: each }) => each === "available").length;
-    return `${name} ${used} of ${all.length}`;
+    const out = all.filter(({ state: each }) => each !== "available");
+    const named = out.slice(0, MOST_NAMED).map(({ target, state: each }) => `${target} ${each}`);
+    const why = out.length === 0 ? "" : ` (${named.join("; ")})`;
+    return `${name} ${all.length - out.length} of ${all.length}${why}`;
   });
   return { name: "targets", passed: true, state: state.join(", ") };
 }

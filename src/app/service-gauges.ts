@@ -39,6 +39,7 @@ export function feedGauges(
   gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });
   gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   gauges.upstreamLoad = traffic.upstreamLoad;
+  gauges.targets = () => traffic.targets();
   // Otherwise each thread shows its own.
   if (count === 1) gauges.issuers = () => traffic.issuers();
 }

@@ -104,6 +104,8 @@ export interface ExplainedRequirement {
 export interface ExplainedBackend {
   readonly upstream: string;
   readonly targets: readonly string[];
+  /** As configured. */
+  readonly protocol: string;
   /** The rewritten path, without the query. */
   readonly path: string;
   readonly queryBytes: number;

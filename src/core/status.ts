@@ -59,7 +59,7 @@ export interface StatusUpstream {
   readonly waiting: number;
   readonly targets: readonly {
     readonly address: string;
-    /** Whether it accepts a connection now, and if not, why. */
+    /** Whether it accepts a connection now. `state` is `ok`, or why it does not, or why it is left out. */
     readonly reachable: boolean;
     readonly state: string;
   }[];

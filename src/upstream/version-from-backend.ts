@@ -4,7 +4,9 @@ import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
+import type { ConnectionPool } from "./http/connection.ts";
 import { askOnce } from "./http2/ask.ts";
+import { openPool } from "./pool/open-pool.ts";
 import { firstOriginOf } from "./pool/target-list.ts";
 import type { TargetOrigin } from "./pool/target-origin.ts";
 import type { UpstreamOptions } from "./pool/upstreams.ts";
@@ -33,13 +35,16 @@ export function openBackendVersion(
   const { upstream, path, field, clock } = options;
   const { timeouts, protocol = "http1" } = upstream;
   const origin = firstOriginOf(upstream);
-  let opening: ReturnType<typeof openPool> | undefined;
+  let opening: ReturnType<typeof openUndici> | undefined;
   const flights = new SingleFlight<string>();
   let cached = { version: "", until: Number.NEGATIVE_INFINITY };
 
   async function textOf(limit: AbortSignal): Promise<string | undefined> {
-    if (protocol !== "http1") return textByHttp2(origin, path, timeouts.connect, limit);
-    opening ??= openPool(origin, timeouts.connect);
+    if (protocol !== "http1") {
+      const pool = openPool(origin, { protocol, connectMs: timeouts.connect, connections: 1 });
+      return textBy(pool, origin, path, limit);
+    }
+    opening ??= openUndici(origin, timeouts.connect);
     return textByHttp1(origin, path, await opening, limit);
   }
 
@@ -92,20 +97,20 @@ async function textByHttp1(
 }
 
 /** @returns undefined for another status than 200. */
-async function textByHttp2(
+async function textBy(
+  pool: ConnectionPool,
   origin: TargetOrigin,
   path: string,
-  connectMs: number,
   limit: AbortSignal,
 ): Promise<string | undefined> {
   const headers = ["Host", origin.authority, "Accept", "application/json"];
   const question = { method: "GET", path, headers } as const;
-  const answer = await askOnce(origin, connectMs, question, limit, MAX_BYTES + 1);
+  const answer = await askOnce(pool, question, limit, MAX_BYTES + 1);
   if (answer.body.length > MAX_BYTES) throw malformed();
   return answer.status === 200 ? answer.body.toString("utf8") : undefined;
 }
 
-async function openPool(origin: TargetOrigin, connectMs: number) {
+async function openUndici(origin: TargetOrigin, connectMs: number) {
   const { createPool } = await import("./undici/undici-pool.ts");
   return createPool(origin, { connectMs, connections: 1 });
 }

@@ -9,6 +9,7 @@ import { signingPair, startKeySetServer } from "../support/foreign-keys.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { startPlainBackend } from "../support/plain-backend.ts";
 import { startSallyport } from "../support/sallyport.ts";
+import { startHttp2Backend } from "../support/http2-backend.ts";
 import { startTlsServer, TLS_NAME } from "../support/tls-server.ts";
 import { childCommand, command } from "./command.ts";
 import { type Deployment, deployment } from "./deployment.ts";
@@ -177,8 +178,13 @@ describe("upstreams", () => {
     expect(ofLost("upstreams").join()).toMatch(/^bad .*lost\.invalid does not resolve/);
   });
 
-  async function ofTarget(target: string, tls?: object, timeout?: string): Promise<string[]> {
-    const app = { targets: [target], ...(tls === undefined ? {} : { tls }) };
+  async function ofTarget(
+    target: string,
+    tls?: object,
+    timeout?: string,
+    protocol = "http1",
+  ): Promise<string[]> {
+    const app = { targets: [target], protocol, ...(tls === undefined ? {} : { tls }) };
     const { code, of } = await examine({ upstreams: { app } }, timeout);
     const found = of("upstreams").map((line) => line.replace(`app ${target}: `, ""));
     expect(code).toBe(found.some((line) => line.startsWith("bad")) ? 1 : 0);
@@ -228,6 +234,20 @@ describe("upstreams", () => {
         /^bad its certificate is not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)$/,
       ),
     ]);
+  });
+
+  it("tell what they choose by ALPN", async () => {
+    await using both = await startHttp2Backend(undefined, { tls: ["h2", "http/1.1"] });
+    await using one = await startHttp2Backend(undefined, { tls: ["h2"] });
+    const tls = { caFile: "ca.crt" };
+    const last = async (url: string, protocol: string) =>
+      (await ofTarget(url, tls, undefined, protocol)).at(-1);
+    expect(await last(both.url, "auto")).toBe("good speaks HTTP/2 (ALPN: h2)");
+    expect(await last(both.url, "http2")).toBe("good speaks HTTP/2 (ALPN: h2)");
+    expect(await last(both.url, "http1")).toMatch(/^good TLS is trusted/);
+    expect(await last(one.url, "http1")).toBe("bad takes none of http/1.1 by ALPN");
+    expect(await last(secure.url, "auto")).toBe("good speaks HTTP/1.1 (ALPN: http/1.1)");
+    expect(await last(secure.url, "http2")).toMatch(/^bad (?:takes none of h2 by|does not speak)/);
   });
 
   it("show a certificate that has ended, begins later, or ends soon", async () => {

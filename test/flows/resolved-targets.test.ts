@@ -38,7 +38,7 @@ const answering = (address: string) =>
 
 /** Backends on several addresses and one port. */
 async function backends(...addresses: string[]) {
-  const servers = new Map<string, Server>();
+  const servers = new Map<string, ReturnType<typeof answering>>();
   let port = 0;
   for (const address of addresses) {
     const server = answering(address);
@@ -87,7 +87,44 @@ describe("the addresses of a name", () => {
     expect(body.split(" ")[1]).toBe(`${NAME}:${port}`);
     const page = JSON.parse((await ask({ port: gate.adminPort }, "/-/upstreams")).body);
     expect(JSON.stringify(page)).toContain(`http://127.0.0.12:${port}`);
-    expect((await scrape(gate)).value('sallyport_upstream_targets{upstream="app"}')).toBe(3);
+    const scraped = await scrape(gate);
+    expect(scraped.value('sallyport_upstream_targets{upstream="app"}')).toBe(3);
+    const series = `{upstream="app",target="http://127.0.0.13:${port}",protocol="http1"}`;
+    expect(scraped.value(`sallyport_upstream_target_available${series}`)).toBe(1);
+  });
+
+  it("are told one by one when they are left out, though the system does not know the name", async () => {
+    const [one, two] = ["127.0.0.11", "127.0.0.12"];
+    const { port, servers } = await backends(one, two);
+    const dns = await names({ [NAME]: [one, two] });
+    const resolve = { servers: [dns.address] };
+    const gate = await start({ targets: [`http://${NAME}:${port}`], resolve });
+    expect(await reached(gate)).toEqual([one, two]);
+    const admin = { port: gate.adminPort };
+    const shown = async () => {
+      const { upstreams } = JSON.parse((await ask(admin, "/-/status")).body);
+      return upstreams[0].targets;
+    };
+    const [first, second] = [one, two].map((address) => `http://${address}:${port}`);
+    const ok = { reachable: true, state: "ok" };
+    expect(await shown()).toEqual([
+      { address: first, ...ok },
+      { address: second, ...ok },
+    ]);
+    servers.get(two)?.closeAllConnections();
+    servers.get(two)?.close();
+    expect(await reached(gate)).toEqual([one]);
+    expect((await ask(admin, "/readyz?verbose")).body).toContain(`app 1 of 2 (${second} ejected)`);
+    expect(await shown()).toEqual([
+      { address: first, ...ok },
+      { address: second, reachable: false, state: "ECONNREFUSED" },
+    ]);
+    const scraped = await scrape(gate);
+    const available = (target = "") =>
+      scraped.value(
+        `sallyport_upstream_target_available{upstream="app",target="${target}",protocol="http1"}`,
+      );
+    expect([available(first), available(second)]).toEqual([1, 0]);
   });
 
   it("come and go, and no request is lost", async () => {

@@ -1,4 +1,5 @@
 import * as grpc from "@grpc/grpc-js";
+import { testCertificates } from "./certificates.ts";
 
 /** A service of the four kinds of calls, whose messages are plain bytes. */
 
@@ -42,7 +43,12 @@ export interface GrpcBackend extends AsyncDisposable {
 }
 
 /** Behaves as the first message says: `fail`, `hang`, `die`; anything else is echoed. */
-export async function startGrpcBackend(): Promise<GrpcBackend> {
+export async function startGrpcBackend({ tls = false } = {}): Promise<GrpcBackend> {
+  const { server: pair } = await testCertificates();
+  const { key, cert } = { key: Buffer.from(pair.key), cert: Buffer.from(pair.cert) };
+  const credentials = tls
+    ? grpc.ServerCredentials.createSsl(null, [{ private_key: key, cert_chain: cert }])
+    : grpc.ServerCredentials.createInsecure();
   const server = new grpc.Server();
   const calls: grpc.Metadata[] = [];
   let cancelled = 0;
@@ -101,12 +107,12 @@ export async function startGrpcBackend(): Promise<GrpcBackend> {
     }) satisfies grpc.handleClientStreamingCall<Buffer, Buffer>,
   });
   const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
+    server.bindAsync("127.0.0.1:0", credentials, (error, bound) =>
       error === null ? resolve(bound) : reject(error),
     ),
   );
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `${tls ? "https" : "http"}://127.0.0.1:${port}`,
     calls,
     health,
     cancelled: () => cancelled,

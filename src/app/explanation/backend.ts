@@ -23,12 +23,13 @@ export function explainBackend(
   const { request, route } = permit;
   const upstream = configuration.upstreams[route.upstream];
   if (upstream === undefined) return undefined;
-  const { targets, connections, queue, timeouts } = upstream;
+  const { targets, protocol, connections, queue, timeouts } = upstream;
   const bodyBytes = bodyLimitOf(route, configuration.server.limits.bodyBytes);
   const { rateLimit, mirror } = route;
   return {
     upstream: route.upstream,
     targets,
+    protocol,
     path: rewritePath(route, request),
     queryBytes: forwardedQuery(permit).length,
     headers: headersOf(configuration, permit, upgrade),

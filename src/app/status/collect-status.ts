@@ -29,12 +29,13 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { service, explain, startedAt } = sources;
   const { configuration, keys, assertionKeys, certificate } = service;
   const now = service.options.clock.now();
-  const [counted, threads, checks] = await Promise.all([
+  const [counted, threads, checks, targets] = await Promise.all([
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
+    service.traffic.targets(),
   ]);
-  const upstreams = await upstreamsIn(configuration, counted);
+  const upstreams = await upstreamsIn(configuration, counted, targets);
   const count = workersOf(configuration);
   return {
     version: service.parts.options.version,

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { describeProblem } from "../../core/config-problem.ts";
+import type { TargetState } from "../../core/request/forwarder.ts";
 import type {
   StatusCertificate,
   StatusKey,
@@ -35,23 +36,45 @@ export function routesIn(configuration: Configuration, counted: Counted): Status
   }));
 }
 
-/** Asks each target whether it accepts a connection. */
+/** Asks each target whether it accepts a connection: of a name that is resolved, each address. */
 export function upstreamsIn(
   { upstreams }: Configuration,
   counted: Counted,
+  known: readonly TargetState[],
 ): Promise<StatusUpstream[]> {
   return Promise.all(
-    Object.entries(upstreams).map(async ([name, { targets }]) => ({
+    Object.entries(upstreams).map(async ([name, { targets, resolve }]) => ({
       name,
       inFlight: counted.sum("upstream_requests_in_flight", { upstream: name }),
       waiting: counted.sum("upstream_queue_length", { upstream: name }),
-      targets: await Promise.all(
-        targets.map(async (address) => {
-          const state = await reachState(address);
-          return { address, reachable: state === "ok", state };
-        }),
+      targets: await statesOf(
+        targets,
+        known.filter(({ upstream }) => upstream === name),
+        resolve !== undefined,
       ),
     })),
+  );
+}
+
+/** @param known what the threads know; nothing while no name has an address, or no thread answers. */
+async function statesOf(
+  configured: readonly string[],
+  known: readonly TargetState[],
+  areNames: boolean,
+): Promise<StatusUpstream["targets"]> {
+  if (known.length === 0 && areNames) {
+    return configured.map((address) => ({ address, reachable: false, state: "no address" }));
+  }
+  const all =
+    known.length > 0
+      ? known
+      : configured.map((target) => ({ target, state: "available" as const }));
+  return Promise.all(
+    all.map(async ({ target: address, state }) => {
+      const reached = await reachState(address);
+      const reachable = reached === "ok";
+      return { address, reachable, state: reachable && state !== "available" ? state : reached };
+    }),
   );
 }
 

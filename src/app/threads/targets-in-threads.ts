@@ -10,7 +10,8 @@ export function inAllThreads(
     const other = found.get(key);
     const inFlight = state.inFlight + (other?.inFlight ?? 0);
     const worse = other === undefined || other.state === "available" ? state : other;
-    found.set(key, { ...worse, inFlight });
+    const negotiated = worse.negotiated ?? state.negotiated ?? other?.negotiated;
+    found.set(key, { ...worse, negotiated, inFlight });
   }
   return [...found.values()];
 }

@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type Socket } from "node:net";
+import type { UpstreamProtocol } from "../../upstream/pool/open-pool.ts";
 import type { TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import { bad, codeOf, type Finding, good } from "./finding.ts";
 import { handshake, type TlsHints } from "./tls.ts";
@@ -14,6 +15,7 @@ export async function reach(
   origin: TargetOrigin,
   reaching: ReachOptions,
   hints: TlsHints,
+  protocol?: UpstreamProtocol,
 ): Promise<Finding[]> {
   const { hostname, socketPath } = origin;
   const findings: Finding[] = [];
@@ -31,7 +33,7 @@ export async function reach(
     await within(eventOf(socket, "connect"), reaching.timeoutMs);
     findings.push(good(`${label}: accepts connections`));
     if (origin.protocol === "http:") return findings;
-    return [...findings, ...(await handshake(label, origin, socket, reaching, hints))];
+    return [...findings, ...(await handshake(label, origin, socket, reaching, hints, protocol))];
   } catch (error) {
     const hint = "is the backend running, and does a firewall or NetworkPolicy let this through?";
     return [...findings, bad(`${label}: no connection (${codeOf(error)})`, hint)];

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { certificateWarnings } from "../../server/tls/certificate-warnings.ts";
+import type { UpstreamProtocol } from "../../upstream/pool/open-pool.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../../upstream/pool/target-origin.ts";
 import { bad, codeOf, type Finding, good, warning } from "./finding.ts";
 import { eventOf, type ReachOptions, within } from "./waiting.ts";
@@ -33,9 +34,12 @@ export async function handshake(
   socket: Socket,
   { timeoutMs, nowMs }: ReachOptions,
   hints: TlsHints,
+  protocol?: UpstreamProtocol,
 ): Promise<Finding[]> {
+  const offered = OFFERED[protocol ?? "http1"];
   const secure = connect({
     socket,
+    ...(protocol === undefined ? {} : { ALPNProtocols: [...offered] }),
     // Problems of the certificate are reported below.
     rejectUnauthorized: false,
     ...tlsOptionsOf(origin),
@@ -45,11 +49,14 @@ export async function handshake(
     await within(eventOf(secure, "secureConnect"), timeoutMs);
     const findings = certificateFindings(label, secure, nowMs, hints);
     const code = await refused;
-    if (code === undefined) return findings;
+    if (code === undefined) return [...findings, ...protocolFindings(label, secure, protocol)];
     const message = `${label}: ends the connection after the handshake (${code})`;
     return [...findings, bad(message, hints.client)];
   } catch (error) {
     const code = codeOf(error);
+    if (code.includes("NO_APPLICATION_PROTOCOL")) {
+      return [bad(`${label}: takes none of ${offered.join(", ")} by ALPN`, ALPN_HINT)];
+    }
     // An alert is part of TLS (RFC 8446 §6).
     const hint = code.includes("ALERT") ? hints.client : "does this port speak TLS?";
     return [bad(`${label}: no TLS (${code})`, hint)];
@@ -71,6 +78,30 @@ async function refusal(secure: TLSSocket): Promise<string | undefined> {
     void promise.then(() => clearTimeout(timer));
   });
   return promise;
+}
+
+const ALPN_HINT = "set protocol of the upstream to auto, which speaks what TLS negotiates";
+
+/** What each protocol of an upstream offers by ALPN. */
+const OFFERED = {
+  http1: ["http/1.1"],
+  http2: ["h2"],
+  h2c: [],
+  auto: ["h2", "http/1.1"],
+} as const satisfies Readonly<Record<UpstreamProtocol, readonly string[]>>;
+
+/** Tells what the backend has chosen by ALPN, where HTTP/2 was offered. */
+function protocolFindings(
+  label: string,
+  { alpnProtocol }: TLSSocket,
+  protocol: UpstreamProtocol | undefined,
+): Finding[] {
+  if (protocol !== "http2" && protocol !== "auto") return [];
+  const speaks = alpnProtocol === "h2" ? "HTTP/2" : "HTTP/1.1";
+  if (protocol === "auto" || alpnProtocol === "h2") {
+    return [good(`${label}: speaks ${speaks} (ALPN: ${alpnProtocol || "none"})`)];
+  }
+  return [bad(`${label}: does not speak HTTP/2 (ALPN: ${alpnProtocol || "none"})`, ALPN_HINT)];
 }
 
 function certificateFindings(

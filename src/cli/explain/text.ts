@@ -102,6 +102,13 @@ function wholeSeconds(milliseconds: number): string {
   return formatDuration(Math.max(0, Math.floor(milliseconds / 1000) * 1000));
 }
 
+const PROTOCOLS: Readonly<Record<string, string>> = {
+  http1: "HTTP/1.1",
+  http2: "HTTP/2",
+  h2c: "HTTP/2 without TLS (h2c)",
+  auto: "HTTP/2 or HTTP/1.1, as TLS negotiates",
+};
+
 function backendLines(backend: ExplainedBackend) {
   const { targets, path, queryBytes, headers, timeouts, limits } = backend;
   const { connect, response, idle, queue } = timeouts;
@@ -110,6 +117,7 @@ function backendLines(backend: ExplainedBackend) {
   return [
     "Backend",
     `  target    ${targets.join(", ")}${backend.balance === undefined ? "" : ` (${backend.balance})`}`,
+    `  protocol  ${PROTOCOLS[backend.protocol] ?? backend.protocol}`,
     `  path      ${path}${query}`,
     `  timeouts  connect ${formatDuration(connect)}, answer ${formatDuration(response)}, silence ${formatDuration(idle)}, queue ${formatDuration(queue)}`,
     `  limits    body ${bodyBytes === undefined ? "unlimited" : formatSize(bodyBytes)}, ${limits.connections} connections to each target, ${limits.queue} requests waiting`,

@@ -110,7 +110,7 @@ function upstreamRows({ upstreams }: Status): Cell[][] {
     targets.map(({ address, reachable, state }, index): Cell[] => [
       { text: index === 0 ? name : "" },
       { text: address },
-      { text: state, style: reachable ? "green" : "red" },
+      { text: state, style: !reachable ? "red" : state === "ok" ? "green" : "yellow" },
       { text: index === 0 ? amount(inFlight) : "" },
       { text: index === 0 ? amount(waiting) : "" },
     ]),

@@ -22,6 +22,8 @@ export interface TargetState {
   readonly target: string;
   /** As configured. */
   readonly protocol: string;
+  /** What TLS has negotiated, where that decides; undefined before a connection was open. */
+  readonly negotiated?: string | undefined;
   readonly state: "available" | "ejected" | "unhealthy";
   readonly weight: number;
   /** Requests in flight. */

@@ -1,9 +1,10 @@
 import { Gauge, type Aggregator } from "prom-client";
-import type { UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { DefineMetric } from "./counters.ts";
 import { showIssuers } from "./issuer-metrics.ts";
 import type { SharedStateGauge } from "./shared-state-metrics.ts";
+import { showTargets } from "./target-metrics.ts";
 import type { StoreState } from "./store-metrics.ts";
 
 /** Values that others keep, read on a scrape. The owner of each replaces its function. */
@@ -24,6 +25,8 @@ export interface GaugeSources {
   /** The key that signs assertions, if they have keys of their own. */
   assertionKey: () => { readonly verifiesUntil: number } | undefined;
   upstreamLoad: (upstream: string) => UpstreamLoad;
+  /** What is known of each target, by all threads. */
+  targets: () => Promise<readonly TargetState[]>;
   /** The trusted issuers and their keys. */
   issuers: () => readonly IssuerState[];
   storeState: (store: string) => StoreState;
@@ -64,6 +67,7 @@ export function registerGauges(define: DefineMetric, options: GaugeOptions): Gau
   show("http_requests_in_flight", "Requests in progress.", "sum", options.inFlight);
   showSources(show, options.sources);
   showIssuers(define, () => options.sources.issuers());
+  showTargets(define, () => options.sources.targets());
   const setters = showReloads(show, options.startedMs);
   showBuild(define, options.version);
   return setters;

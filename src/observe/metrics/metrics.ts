@@ -164,6 +164,7 @@ function unsetGauges(): GaugeSources {
     signingKey: () => undefined,
     assertionKey: () => undefined,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
+    targets: async () => [],
     issuers: () => [],
     sharedState: () => undefined,
     storeState: () => ({ connections: undefined, outdated: undefined }),

@@ -18,6 +18,8 @@ export interface ConnectionPool {
   dispatch(request: BackendRequest, handler: AnswerHandler): void;
   /** Forgets a request that waits for a connection, where that has to be said: its client has left. */
   withdraw?(handler: AnswerHandler): void;
+  /** What the backend chose, where TLS negotiates the protocol and a connection was open. */
+  readonly negotiated?: "http1" | "http2" | undefined;
   /** Closes all connections after the requests on them. */
   close(): Promise<void>;
 }

@@ -1,7 +1,8 @@
 import { connect as connectTcp, type OnReadOpts, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, TLSSocket } from "node:tls";
 import { BackendTimeout } from "../http/failures.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
+import { ChoseHttp2 } from "./faults.ts";
 
 /** When an idle connection is probed by TCP, in milliseconds. */
 const TCP_KEEP_ALIVE_MS = 60_000;
@@ -10,7 +11,9 @@ const TCP_KEEP_ALIVE_MS = 60_000;
 export interface Route {
   readonly origin: TargetOrigin;
   /** What is offered to the backend in TLS (ALPN). */
-  readonly protocols: readonly string[];
+  readonly protocols: readonly ("h2" | "http/1.1")[];
+  /** What the connections can carry. */
+  readonly speaks: "h2" | "http/1.1";
   /** The time limit for a connection, including TLS, in milliseconds. */
   readonly connectMs: number;
   /** The TLS session of an earlier connection, to be resumed. */
@@ -29,7 +32,7 @@ export function connectTo(
   onread: OnReadOpts | undefined,
   connected: () => void,
 ): Socket {
-  const { origin, connectMs } = route;
+  const { origin, connectMs, speaks } = route;
   const { hostname: host, port, socketPath: path, protocol, lookup } = origin;
   const resolving = lookup === undefined ? {} : { lookup };
   const where = path === undefined ? { host, port, ...resolving } : { path };
@@ -45,7 +48,9 @@ export function connectTo(
   });
   return socket.once(protocol === "https:" ? "secureConnect" : "connect", () => {
     clearTimeout(timer);
-    connected();
+    const isOther = socket instanceof TLSSocket && socket.alpnProtocol === "h2" && speaks !== "h2";
+    if (isOther) socket.destroy(new ChoseHttp2());
+    else connected();
   });
 }
 

@@ -32,3 +32,13 @@ export class UnexpectedStatus extends Error {
     this.name = "UnexpectedStatus";
   }
 }
+
+/** The backend chose HTTP/2 by ALPN on a connection for HTTP/1.1. */
+export class ChoseHttp2 extends Error {
+  readonly code = "ERR_HTTP2_ERROR";
+
+  constructor() {
+    super("the backend chose HTTP/2");
+    this.name = "ChoseHttp2";
+  }
+}

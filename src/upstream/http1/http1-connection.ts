@@ -18,7 +18,7 @@ const MAX_HEADER_BYTES = 64 * 1024;
 
 /** The pool that a connection belongs to. */
 interface Owner {
-  dispatch(request: BackendRequest, handler: AnswerHandler): void;
+  unwritten(assignment: Assignment, error: Error, wasUsed: boolean): void;
   released(connection: Http1Connection, hint: string | undefined): void;
   left(connection: Http1Connection): void;
 }
@@ -88,9 +88,8 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     // It may be parsing.
     setImmediate(() => this.#parser.close());
     if (current === undefined) return;
-    const { request, handler, isWritten } = current;
-    if (this.#used && !isWritten) this.#owner.dispatch(request, handler);
-    else handler.onResponseError(isWritten ? current : null, error);
+    if (current.isWritten) current.handler.onResponseError(current, error);
+    else this.#owner.unwritten(current, error, this.#used);
   }
 
   /** Ends an idle connection. */

@@ -3,7 +3,9 @@ import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
+import type { Assignment } from "./assignment.ts";
 import type { Route } from "./connect.ts";
+import { ChoseHttp2 } from "./faults.ts";
 import { Http1Connection } from "./http1-connection.ts";
 
 /** How long a connection stays open for the next request, in milliseconds: Node and many others close after five seconds. */
@@ -21,15 +23,33 @@ export class Http1Pool implements ConnectionPool {
   readonly #open = new Set<Http1Connection>();
   /** By milliseconds. */
   readonly #limits = new Map<number, TimeoutList>();
+  /** Takes the requests of connections whose backend chooses HTTP/2. */
+  readonly #otherwise: Pick<ConnectionPool, "dispatch"> | undefined;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  constructor(origin: TargetOrigin, connectMs: number, clock: Clock = systemClock) {
-    this.#route = { origin, connectMs, protocols: ["http/1.1"], session: undefined };
+  /** @param otherwise offers HTTP/2, too, and takes the requests of those who choose it. */
+  constructor(
+    origin: TargetOrigin,
+    connectMs: number,
+    clock: Clock = systemClock,
+    otherwise?: Pick<ConnectionPool, "dispatch">,
+  ) {
+    const speaks = "http/1.1";
+    const protocols = otherwise === undefined ? ([speaks] as const) : (["h2", speaks] as const);
+    this.#route = { origin, connectMs, protocols, speaks, session: undefined };
+    this.#otherwise = otherwise;
     this.#clock = clock;
   }
 
   dispatch(request: BackendRequest, handler: AnswerHandler): void {
     (this.#idle.pop() ?? this.#connect()).dispatch(request, handler);
+  }
+
+  /** A connection was lost before its request was written. @param wasUsed whether it had carried others: another may yet be open. */
+  unwritten({ request, handler }: Assignment, error: Error, wasUsed: boolean): void {
+    if (error instanceof ChoseHttp2) this.#otherwise?.dispatch(request, handler);
+    else if (wasUsed) this.dispatch(request, handler);
+    else handler.onResponseError(null, error);
   }
 
   close(): Promise<void> {

@@ -1,7 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { AnswerHandler, ConnectionPool, RequestControl } from "../http/connection.ts";
-import type { TargetOrigin } from "../pool/target-origin.ts";
-import { Http2Pool } from "./http2-pool.ts";
 
 /** A question of Sallyport's own to a backend. */
 export interface Question {
@@ -47,15 +45,13 @@ export function ask(
   return handler.answer;
 }
 
-/** The same over a connection of its own. @param connectMs the time limit for it, in milliseconds. */
+/** The same over connections that are closed then. */
 export async function askOnce(
-  origin: TargetOrigin,
-  connectMs: number,
+  pool: ConnectionPool,
   question: Question,
   limit: AbortSignal,
   maxBytes: number,
 ): Promise<ShortAnswer> {
-  const pool = new Http2Pool(origin, connectMs);
   try {
     return await ask(pool, question, limit, maxBytes);
   } finally {

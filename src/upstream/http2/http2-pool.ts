@@ -5,7 +5,7 @@ import type { Route } from "../http1/connect.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import { BackendSession } from "./backend-session.ts";
 import { type PingTimes, Silences } from "./liveness.ts";
-import { StreamReset } from "./http2-faults.ts";
+import { NoHttp2, StreamReset } from "./http2-faults.ts";
 
 /**
  * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier says what it has
@@ -28,19 +28,29 @@ export class Http2Pool implements ConnectionPool {
   readonly #silences: Silences;
   readonly #idle: TimeoutList;
   readonly #sessions: BackendSession[] = [];
+  /** Takes the requests of a backend that does not choose HTTP/2. */
+  readonly #otherwise: Pick<ConnectionPool, "dispatch"> | undefined;
   /** Oldest first. */
   #waiting: Waiting[] = [];
+  /** Whether a connection has been open. */
+  hasOpened = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
+  /** @param otherwise offers HTTP/1.1, too, and takes the requests of those who choose it. */
   constructor(
     origin: TargetOrigin,
     connectMs: number,
     clock: Clock = systemClock,
     pings?: PingTimes,
+    otherwise?: Pick<ConnectionPool, "dispatch">,
   ) {
     this.#clock = clock;
     this.#silences = new Silences(clock, pings);
-    this.#route = { origin, connectMs, protocols: ["h2"], session: undefined };
+    const speaks = "h2";
+    const protocols =
+      otherwise === undefined ? ([speaks] as const) : ([speaks, "http/1.1"] as const);
+    this.#route = { origin, connectMs, protocols, speaks, session: undefined };
+    this.#otherwise = otherwise;
     this.#idle = new TimeoutList(IDLE_MS, clock);
   }
 
@@ -68,6 +78,7 @@ export class Http2Pool implements ConnectionPool {
   }
 
   hasRoom(session: BackendSession): void {
+    this.hasOpened = true;
     while (session.room > 0) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
@@ -87,7 +98,11 @@ export class Http2Pool implements ConnectionPool {
     const waiting = error === undefined ? [] : this.#waiting;
     if (error !== undefined) this.#waiting = [];
     else if (this.#waiting.length > 0) this.#connect();
-    for (const { handler } of waiting) handler.onResponseError(null, error ?? new StreamReset());
+    for (const { request, handler } of waiting) {
+      if (error instanceof NoHttp2 && this.#otherwise !== undefined) {
+        this.#otherwise.dispatch(request, handler);
+      } else handler.onResponseError(null, error ?? new StreamReset());
+    }
     this.#settle();
   }
 

@@ -6,6 +6,7 @@ import { request as requestByHttp } from "../../lib/http/node-http.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { failureReason } from "../http/failures.ts";
 import { askOnce, type Question } from "../http2/ask.ts";
+import { openPool, type UpstreamProtocol } from "./open-pool.ts";
 import { type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
 import { firstOriginOf } from "./target-list.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
@@ -39,7 +40,7 @@ export function probePage(
 ): AdminPage {
   const origin = firstOriginOf(upstream);
   const { protocol = "http1" } = upstream;
-  const asking = protocol === "http1" ? readHttp1 : readHttp2;
+  const asking = protocol === "http1" ? readHttp1 : readBy(protocol);
   const flights = new SingleFlight<AdminResponse>();
   const answer = (): Promise<AdminResponse> =>
     flights.run(path, () => respondInTime(origin, target, limitMs, asking));
@@ -92,14 +93,13 @@ async function readHttp1(...question: Parameters<Asking>): ReturnType<Asking> {
   return { status, text: () => beginningOf(answer) };
 }
 
-async function readHttp2(
-  origin: TargetOrigin,
-  path: string,
-  limit: AbortSignal,
-): ReturnType<Asking> {
-  const question = probeQuestion(origin, path);
-  const { status, body } = await askOnce(origin, TIMEOUT_MS, question, limit, MAX_BYTES);
-  return { status, text: () => body.toString("utf8") };
+function readBy(protocol: UpstreamProtocol): Asking {
+  return async (origin, path, limit) => {
+    const pool = openPool(origin, { protocol, connectMs: TIMEOUT_MS, connections: 1 });
+    const question = probeQuestion(origin, path);
+    const { status, body } = await askOnce(pool, question, limit, MAX_BYTES);
+    return { status, text: () => body.toString("utf8") };
+  };
 }
 
 /** The question to a backend of HTTP/2 that `headOf` asks others. */

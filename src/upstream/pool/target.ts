@@ -1,12 +1,7 @@
+import type { TargetState } from "../../core/request/forwarder.ts";
 import type { ConnectionPool } from "../http/connection.ts";
-import { LateUndiciPool } from "../undici/late-undici-pool.ts";
-import { Http1Pool } from "../http1/http1-pool.ts";
-import { Http2Pool } from "../http2/http2-pool.ts";
-import { hasNodeParser } from "../http1/response-parser.ts";
+import { openPool, type UpstreamProtocol } from "./open-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
-
-/** What targets speak: HTTP/2 by TLS (ALPN) or by prior knowledge (`h2c`), or whatever TLS negotiates. */
-export type UpstreamProtocol = "http1" | "http2" | "h2c" | "auto";
 
 /** How to reach one backend address. Times are in milliseconds. */
 export interface TargetOptions {
@@ -74,12 +69,9 @@ export function createTarget(options: TargetOptions): Target {
   };
 }
 
-/** Creates the pool of connections to one origin: undici's where this Node's parser is not the one that is known. */
-function openPool(
-  origin: TargetOrigin,
-  options: Pick<TargetOptions, "connections" | "connectMs" | "protocol">,
-): ConnectionPool {
-  const { protocol = "http1", connectMs } = options;
-  if (protocol === "http2" || protocol === "h2c") return new Http2Pool(origin, connectMs);
-  return hasNodeParser() ? new Http1Pool(origin, connectMs) : new LateUndiciPool(origin, options);
+/** What is known of a target, for people and metrics. */
+export function stateOf(target: Target): Omit<TargetState, "upstream" | "protocol"> {
+  const { address, pool, weight, inFlight, healthy, ejected, failures } = target;
+  const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
+  return { target: address, negotiated: pool.negotiated, state, weight, inFlight, failures };
 }

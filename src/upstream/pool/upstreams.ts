@@ -5,7 +5,8 @@ import type { Clock } from "../../lib/clock.ts";
 import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
-import type { Target, UpstreamProtocol } from "./target.ts";
+import type { UpstreamProtocol } from "./open-pool.ts";
+import { stateOf, type Target } from "./target.ts";
 import type { UpstreamTls } from "./target-origin.ts";
 import type { Balance } from "./balance.ts";
 import { FairQueue, type QueueLimits } from "./fair-queue.ts";
@@ -228,12 +229,11 @@ export class Upstream {
 
   /** What is known of each target. */
   get targets(): TargetState[] {
-    const upstream = this.name;
     const { protocol = "http1" } = this.options;
-    return this.#group.targets.map(({ address, weight, inFlight, healthy, ejected, failures }) => {
-      const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
-      return { upstream, target: address, protocol, state, weight, inFlight, failures };
-    });
+    return this.#group.targets.map((target) => ({
+      ...{ upstream: this.name, protocol },
+      ...stateOf(target),
+    }));
   }
 
   /** Closes all connections once their requests have finished. */

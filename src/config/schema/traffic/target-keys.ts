@@ -123,10 +123,10 @@ function resolve() {
 export function targetKeys() {
   return {
     protocol: z
-      .enum(["http1", "http2", "h2c"])
+      .enum(["http1", "http2", "h2c", "auto"])
       .default("http1")
       .describe(
-        "What the targets speak. http2: HTTP/2 over TLS; h2c: HTTP/2 without TLS, by prior knowledge",
+        "What the targets speak. http2: HTTP/2 over TLS; h2c: HTTP/2 without TLS, by prior knowledge; auto: what TLS negotiates",
       ),
     resolve: resolve()
       .exactOptional()

@@ -75,12 +75,19 @@ function errors(count: number, tone: string): Html {
   return html`<span class="${count === 0 ? "soft" : tone}">${amount(count)}</span>`;
 }
 
+function healthBadge(reachable: boolean, state: string): Html {
+  if (!reachable) return badge("bad", state);
+  return state === "ok"
+    ? badge("good", "accepts connections")
+    : badge("warn", `left out: ${state}`);
+}
+
 export function upstreamsSection({ upstreams }: Status): Html {
   const rows = upstreams.flatMap(({ name, inFlight, waiting, targets }) =>
     targets.map(({ address, reachable, state }, index) => [
       index === 0 ? html`<b>${name}</b>` : "",
       html`<code>${address}</code>`,
-      reachable ? badge("good", "accepts connections") : badge("bad", state),
+      healthBadge(reachable, state),
       index === 0 ? amount(inFlight) : "",
       index === 0 ? amount(waiting) : "",
     ]),

@@ -1,0 +1,75 @@
+import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
+import { NoHttp2 } from "../http2/http2-faults.ts";
+import { Http2Pool } from "../http2/http2-pool.ts";
+import type { TargetOrigin } from "./target-origin.ts";
+
+/** Creates the pool of HTTP/1.1. @param otherwise takes the requests of connections whose backend has chosen HTTP/2. */
+export type OpenHttp1 = (otherwise: Pick<ConnectionPool, "dispatch">) => ConnectionPool;
+
+/** How often a request may meet the protocol that it was not sent by: a backend that chooses in turns would keep it for ever. */
+const MOST_TURNS = 3;
+
+/**
+ * The connections to a target whose protocol TLS negotiates (ALPN, RFC 7301). Each connection offers both; the first whose
+ * backend chooses the other protocol moves all requests that follow there. Nothing was sent on it, so nothing is sent twice.
+ */
+export class AlpnPool implements ConnectionPool {
+  readonly #openHttp1: () => ConnectionPool;
+  readonly #openHttp2: () => Http2Pool;
+  readonly #turns = new WeakMap<AnswerHandler, number>();
+  /** Pools of before, with requests that are under way. */
+  readonly #leaving = new Set<Promise<void>>();
+  #pool: ConnectionPool;
+
+  constructor(origin: TargetOrigin, connectMs: number, openHttp1: OpenHttp1) {
+    this.#openHttp1 = () => {
+      const pool = openHttp1({
+        dispatch: (request, handler) => this.#turn(pool, "http2", request, handler),
+      });
+      return pool;
+    };
+    this.#openHttp2 = () => {
+      const pool = new Http2Pool(origin, connectMs, undefined, undefined, {
+        dispatch: (request, handler) => this.#turn(pool, "http1", request, handler),
+      });
+      return pool;
+    };
+    this.#pool = this.#openHttp2();
+  }
+
+  /** What the backend chose; undefined before a connection is open. */
+  get negotiated(): "http1" | "http2" | undefined {
+    if (!(this.#pool instanceof Http2Pool)) return "http1";
+    return this.#pool.hasOpened ? "http2" : undefined;
+  }
+
+  dispatch(request: BackendRequest, handler: AnswerHandler): void {
+    this.#pool.dispatch(request, handler);
+  }
+
+  withdraw(handler: AnswerHandler): void {
+    this.#pool.withdraw?.(handler);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), ...this.#leaving]);
+  }
+
+  /** Sends a request by the other protocol, as all that follow. @param from the pool whose backend has chosen that. */
+  #turn(
+    from: ConnectionPool,
+    protocol: "http1" | "http2",
+    request: BackendRequest,
+    handler: AnswerHandler,
+  ): void {
+    if (this.#pool === from) {
+      this.#pool = protocol === "http1" ? this.#openHttp1() : this.#openHttp2();
+      const closed = from.close().finally(() => this.#leaving.delete(closed));
+      this.#leaving.add(closed);
+    }
+    const turns = (this.#turns.get(handler) ?? 0) + 1;
+    this.#turns.set(handler, turns);
+    if (turns > MOST_TURNS) handler.onResponseError(null, new NoHttp2());
+    else this.#pool.dispatch(request, handler);
+  }
+}

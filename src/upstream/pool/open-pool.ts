@@ -1,0 +1,30 @@
+import type { ConnectionPool } from "../http/connection.ts";
+import { Http1Pool } from "../http1/http1-pool.ts";
+import { hasNodeParser } from "../http1/response-parser.ts";
+import { Http2Pool } from "../http2/http2-pool.ts";
+import { LateUndiciPool } from "../undici/late-undici-pool.ts";
+import { AlpnPool, type OpenHttp1 } from "./alpn-pool.ts";
+import type { TargetOrigin } from "./target-origin.ts";
+
+/** What targets speak: HTTP/2 by TLS (ALPN) or by prior knowledge (`h2c`), or whatever TLS negotiates. */
+export type UpstreamProtocol = "http1" | "http2" | "h2c" | "auto";
+
+interface PoolOptions {
+  readonly protocol?: UpstreamProtocol | undefined;
+  /** The maximum number of requests in flight. */
+  readonly connections: number;
+  /** The time limit for a connection, in milliseconds. */
+  readonly connectMs: number;
+}
+
+/** Creates the pool of connections to one origin: undici's where this Node's parser is not the one that is known. */
+export function openPool(origin: TargetOrigin, options: PoolOptions): ConnectionPool {
+  const { protocol = "http1", connectMs } = options;
+  const openHttp1 = (otherwise?: Parameters<OpenHttp1>[0]): ConnectionPool =>
+    hasNodeParser()
+      ? new Http1Pool(origin, connectMs, undefined, otherwise)
+      : new LateUndiciPool(origin, options);
+  if (protocol === "http1") return openHttp1();
+  if (protocol === "auto") return new AlpnPool(origin, connectMs, openHttp1);
+  return new Http2Pool(origin, connectMs);
+}
