@@ -7,7 +7,7 @@ export default defineConfig({
   cwd: import.meta.dirname,
   // What each thread is started with. The threads look for theirs beside the chunk that starts them.
   input: {
-    main: "src/main.ts",
+    main: "src/entry.ts",
     thread: "src/app/threads/thread.ts",
     "hashing-worker": "src/credentials/hashing/hashing-worker.ts",
     "watchdog-thread": "src/cli/serving/watchdog-thread.ts",

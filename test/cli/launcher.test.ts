@@ -1,9 +1,11 @@
 /** `bin/sallyport` runs the source by a Node that can, and says in one line when there is none. */
 import { execFile } from "node:child_process";
-import { copyFile, mkdir, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
+import { unsupportedNode } from "../../src/lib/node-version.ts";
+import { SOURCES } from "../support/entry.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
@@ -25,20 +27,22 @@ function run(launcher: string, args: readonly string[], ...path: string[]): Prom
   return promise;
 }
 
-/** A checkout without node_modules, and a Node that answers as one of this version does. */
-async function checkout(version: string) {
+/** A checkout without node_modules, and a Node that cannot run TypeScript, like those before 22.18, in a directory of its own. */
+async function checkout() {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
-  await mkdir(join(directory.path, "bin"));
-  await copyFile(LAUNCHER, join(directory.path, "bin/sallyport"));
+  await cp(dirname(LAUNCHER), join(directory.path, "bin"), { recursive: true });
+  await mkdir(join(directory.path, "src"));
+  await symlink("../bin/main.ts", join(directory.path, "src/main.ts"));
+  await writeFile(join(directory.path, "package.json"), '{ "type": "module" }');
   await mkdir(join(directory.path, "path"));
-  const node = `#!/bin/sh\ncase $2 in *typescript*) echo none;; *) echo ${version};; esac\n`;
+  const node = `#!/bin/sh\nexec ${process.execPath} --no-strip-types "$@"\n`;
   await writeFile(join(directory.path, "path/node"), node, { mode: 0o755 });
-  return { launcher: join(directory.path, "bin/sallyport"), path: join(directory.path, "path") };
+  return { root: directory.path, path: join(directory.path, "path") };
 }
 
 it("runs by the Node that npm ci brought, whatever node is in PATH", async () => {
-  const { path } = await checkout("20.20.2");
+  const { path } = await checkout();
   const { code, out, err } = await run(LAUNCHER, ["version"], path);
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out).toMatch(/^\d+\.\d+\.\d+/m);
@@ -52,18 +56,43 @@ it("does so through a link, too", async () => {
 });
 
 it("runs by a Node in PATH that can read TypeScript, where npm ci was not run", async () => {
-  const { launcher } = await checkout("20.20.2");
-  await mkdir(join(dirname(launcher), "../src"));
-  await writeFile(join(dirname(launcher), "../src/main.ts"), "console.log(process.argv[2]);");
-  const { out } = await run(launcher, ["it ran"], dirname(process.execPath));
+  const { root } = await checkout();
+  await writeFile(join(root, "src/entry.ts"), "console.log(process.argv[2] as string);");
+  const { out } = await run(join(root, "bin/sallyport"), ["it ran"], dirname(process.execPath));
   expect(out).toBe("it ran\n");
 });
 
-it.each(["18.20.8", "20.20.2"])("refuses Node %s in one line", async (version) => {
-  const { launcher, path } = await checkout(version);
-  expect(await run(launcher, ["demo"], path)).toEqual({
+const REFUSED = {
+  code: 1,
+  out: "",
+  err: `${unsupportedNode("20.20.2")?.replace("20.20.2", process.versions.node)}; npm ci brings one\n`,
+};
+
+it("says in one line that a Node is too old", async () => {
+  const { root, path } = await checkout();
+  expect(await run(join(root, "bin/sallyport"), ["demo"], path)).toEqual(REFUSED);
+});
+
+it("does so if somebody runs the sources by that Node", async () => {
+  const { path } = await checkout();
+  expect(await run(join(path, "node"), [SOURCES, "demo"])).toEqual(REFUSED);
+});
+
+it("says in one line that there is no Node", async () => {
+  const { root } = await checkout();
+  // What the launcher needs beside Node, and nothing else.
+  const tools = join(root, "tools");
+  await mkdir(tools);
+  for (const tool of ["dirname", "readlink", "sh"]) {
+    await symlink(`/usr/bin/${tool}`, join(tools, tool));
+  }
+  const { promise, resolve } = Promise.withResolvers<Ended>();
+  execFile(join(root, "bin/sallyport"), { env: { PATH: tools } }, (error, out, err) => {
+    resolve({ code: Number(error?.code), out, err });
+  });
+  expect(await promise).toEqual({
     code: 1,
     out: "",
-    err: `sallyport: Node ${version} is not supported: it needs 24.18.1 or newer of the 24 line, or 26.5.1 or newer; npm ci brings one\n`,
+    err: "sallyport: there is no Node here: it needs 24.18.1 or newer of the 24 line, or 26.5.1 or newer; npm ci brings one\n",
   });
 });

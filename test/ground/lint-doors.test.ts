@@ -33,7 +33,7 @@ const above = [
   "app/app.ts",
   "selftest/check.ts",
   "cli/serving/serve.ts",
-  "main.ts",
+  "entry.ts",
 ];
 type Names = readonly string[];
 const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] = [
@@ -58,9 +58,9 @@ const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] 
   [
     "cli/a.ts",
     ["core/word.ts", ...features, "config/load.ts", "app/app.ts", "selftest/check.ts"],
-    ["main.ts"],
+    ["entry.ts"],
   ],
-  ["main.ts", ["cli/serving/serve.ts", "app/app.ts"], []],
+  ["entry.ts", ["cli/serving/serve.ts", "app/app.ts"], []],
   ["unplanned/a.ts", ["lib/b.ts", "core/word.ts"], [...features, ...above]],
 ];
 
@@ -105,12 +105,12 @@ const CASES: readonly Case[] = [
   ["policy/a.ts", 'await import("../tokens/part.ts");', "may not import tokens."],
   ...DOORS.flatMap(([library, inside, outside]): Case[] => [
     ...inside.map((at): Case => [at, `import "${library}";`, undefined]),
-    ...[outside, "core/a.ts", "main.ts"].flatMap((at): Case[] => [
+    ...[outside, "core/a.ts", "entry.ts"].flatMap((at): Case[] => [
       [at, `import "${library}";`, `door: ${library} `],
       [at, `export * from "${library}/deep";`, `door: ${library} `],
     ]),
   ]),
-  ...["server/a.ts", "lib/a.ts", "main.ts"].flatMap((at): Case[] => [
+  ...["server/a.ts", "lib/a.ts", "entry.ts"].flatMap((at): Case[] => [
     [at, 'import type { Server } from "node:http";', undefined],
     [at, 'import { type Agent, createServer } from "node:http";', "costly: of node:http "],
     [at, 'import * as http from "node:http";', "costly: of node:http "],
