@@ -59,6 +59,9 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   "entry.ts": ["lib", "core", ...FEATURES, "config", "app", "selftest", "cli"],
 };
 
+/** Reading YAML with positions, and what is wrong with its syntax. */
+const POSITIONED_YAML = ["lib/files/positioned-yaml.ts", "lib/files/yaml-mistakes.ts"];
+
 /** Manifests of others, and a file that is written for them. */
 const YAML_OF_OTHERS = ["cli/migrate/kube-rbac-proxy.ts", "cli/migrate/written-configuration.ts"];
 
@@ -72,7 +75,7 @@ const DOORS: Record<string, readonly string[]> = {
   pino: ["observe/"],
   "@opentelemetry": ["observe/"],
   zod: ["config/"],
-  yaml: ["config/", "lib/files/positioned-yaml.ts", ...YAML_OF_OTHERS],
+  yaml: ["config/", ...POSITIONED_YAML, ...YAML_OF_OTHERS],
   "smol-toml": ["cli/migrate/oauth2-settings.ts"],
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],

@@ -44,7 +44,7 @@ describe("refused, with the place", () => {
     ["YAML 1.1", "%YAML 1.1\n---\na: yes\n", "f.yaml:1:1"],
     ["an alias to nowhere", "a: *x\n", "f.yaml:1:4"],
     ["an alias to itself", "a: &a [*a]\n", "f.yaml:1:8"],
-    ["an open quote", 'a: "abc', "f.yaml:1:8"],
+    ["an open quote", 'a: "abc', "f.yaml:1:4"],
   ])("%s", (_what, text, place) => {
     expect(places(text)).toEqual([place]);
   });

@@ -1,5 +1,6 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
-import type { Document, Pair, YAMLError, YAMLMap } from "yaml";
+import type { Document, Pair, YAMLMap } from "yaml";
+import { yamlMistakes } from "./yaml-mistakes.ts";
 
 /** A position in a text. Line and column count from 1; `source` is the whole line. */
 interface YamlPosition {
@@ -27,22 +28,6 @@ export interface PositionedYaml {
   /** In the order of the text. */
   readonly problems: readonly YamlProblem[];
 }
-
-/** Replaces messages of the library that would quote the text, which may hold a secret. */
-const WORDS: Partial<Record<YAMLError["code"], string>> = {
-  BAD_ALIAS: "this anchor or alias is not valid; quote the value when it is meant as text",
-  BAD_COLLECTION_TYPE: "this tag does not fit its value",
-  BAD_DIRECTIVE: "this directive is not valid",
-  BAD_DQ_ESCAPE: "this is not an escape sequence; single quotes keep a backslash as it is",
-  BAD_PROP_ORDER: "an anchor or a tag is in the wrong place",
-  BAD_SCALAR_START: "a value cannot begin like this; put it in quotes",
-  IMPOSSIBLE: "this is not valid YAML",
-  MULTIPLE_DOCS: "a second document begins here; the file may hold only one",
-  NON_STRING_KEY: "a key must be plain text",
-  RESOURCE_EXHAUSTION: "this is nested too deeply",
-  TAG_RESOLVE_FAILED: "tags are not supported here",
-  UNEXPECTED_TOKEN: "this is unexpected here",
-};
 
 /** Limits alias expansion, which could otherwise fill the memory (a "billion laughs" document). */
 const MAX_ALIAS_COUNT = 100;
@@ -75,7 +60,7 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
     return { line: Math.max(line, 1), column: Math.max(col, 1), source: source.replace(/\r$/, "") };
   };
   const lineOf = (offset: number): number => positionAt(offset).line;
-  const faults = [...syntaxProblems(document), ...referenceProblems(document, lineOf)];
+  const faults = [...syntaxProblems(withoutMark, document), ...referenceProblems(document, lineOf)];
   const readable = faults.every((fault) => fault.readable);
   const { value, excess } = readable ? plainValue(document) : { value: undefined, excess: [] };
 
@@ -97,12 +82,8 @@ interface LocatedProblem {
   readonly readable: boolean;
 }
 
-function syntaxProblems(document: Document.Parsed): LocatedProblem[] {
-  const faults = [...document.errors, ...document.warnings].map((error) => ({
-    offset: error.pos[0],
-    message: WORDS[error.code] ?? error.message,
-    readable: false,
-  }));
+function syntaxProblems(text: string, document: Document.Parsed): LocatedProblem[] {
+  const faults = yamlMistakes(text, document).map((mistake) => ({ ...mistake, readable: false }));
   if (document.directives.yaml.version !== "1.2") {
     faults.push({ offset: 0, message: "only YAML 1.2 is supported", readable: false });
   }
