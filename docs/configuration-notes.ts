@@ -6,8 +6,8 @@
 export const NOTES: Readonly<Record<string, string>> = {
   server: `With \`server.http2: true\`, TLS clients may choose HTTP/2 (ALPN), and with \`tls: off\` clients may begin with it on the same
 port (prior knowledge). Its requests go the same way as those of HTTP/1.1: decisions, limits and time limits are the same, for each request where
-HTTP/1.1 has them for its connection. \`limits.streams\` bounds the requests at once on one connection. WebSockets over HTTP/2 (RFC 8441) are
-missing: browsers open them over HTTP/1.1 beside it. It is off by default until they are there.
+HTTP/1.1 has them for its connection. \`limits.streams\` bounds the requests at once on one connection. WebSockets may be
+opened over HTTP/2 (RFC 8441), as Chromium and Firefox do.
 After a reload to \`false\`, open HTTP/2 connections close once their requests are answered.
 
 With \`server.proxyProtocol: accept\`, every connection from \`server.trustedProxies\` must begin with a header of the PROXY protocol,

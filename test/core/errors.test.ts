@@ -22,6 +22,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   bad_request: 400,
   plain_http: 400,
   upgrade_unsupported: 400,
+  protocol_unsupported: 501,
   cross_site: 403,
   origin_not_allowed: 403,
   no_route: 404,

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { createServer as createSecureServer } from "node:https";
+import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
 import { listeningPort } from "./listening-port.ts";
 import type { Peer } from "./raw-client.ts";
@@ -98,17 +99,24 @@ export async function openWebSocket(
     headers,
     ...(peer.ca === undefined ? {} : { ca: peer.ca }),
   });
-  const arrived: string[] = [];
-  const waiting: ((text: string) => void)[] = [];
   const { promise: opened, resolve: open, reject: refuse } = Promise.withResolvers<void>();
-  const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<number>();
   socket.on("open", open);
   socket.on("error", refuse);
-  socket.on("close", resolveClosed);
   socket.on("unexpected-response", (_request, response) => {
     refuse(new UpgradeRefused(response));
     response.destroy();
   });
+  const client = clientOf(socket);
+  await opened;
+  return client;
+}
+
+/** What tests do with a WebSocket. */
+function clientOf(socket: WebSocket): WebSocketClient {
+  const arrived: string[] = [];
+  const waiting: ((text: string) => void)[] = [];
+  const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<number>();
+  socket.on("close", resolveClosed);
   socket.on("message", (message: Buffer) => {
     const next = waiting.shift();
     if (next === undefined) {
@@ -117,7 +125,6 @@ export async function openWebSocket(
       next(message.toString());
     }
   });
-  await opened;
   return {
     send: (text) => socket.send(text),
     message() {
@@ -130,4 +137,20 @@ export async function openWebSocket(
     close: (code) => socket.close(code),
     [Symbol.dispose]: () => socket.terminate(),
   };
+}
+
+/** The client's end of a WebSocket on a stream of HTTP/2 that is open: `ws` reads and writes the frames. */
+export function webSocketOn(stream: Duplex): WebSocketClient {
+  const options = { autoPong: true, closeTimeout: 30_000 };
+  const socket: WebSocket = Reflect.construct(WebSocket, [null, undefined, options]);
+  // Without an address `ws` takes itself for the server, which masks nothing.
+  Object.assign(socket, { _isServer: false });
+  socket.on("error", () => undefined);
+  const client = clientOf(socket);
+  Reflect.apply(Reflect.get(socket, "setSocket"), socket, [
+    stream,
+    Buffer.alloc(0),
+    { allowSynchronousEvents: true, maxPayload: 0, skipUTF8Validation: false },
+  ]);
+  return client;
 }

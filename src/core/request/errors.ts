@@ -57,6 +57,7 @@ export const ERRORS = {
     message: "Only WebSocket upgrades are supported",
     close: true,
   },
+  protocol_unsupported: { status: 501, message: "Only WebSockets can be opened here" },
   cross_site: { status: 403, message: "This request comes from another site" },
   origin_not_allowed: { status: 403, message: "This origin may not ask" },
   no_route: { status: 404, message: "There is nothing at this address" },

@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { IncomingRequest, OutgoingResponse } from "./http-message.ts";
 import type { StreamEnd } from "./outcome.ts";
 import type { Permit } from "./permit.ts";
@@ -42,10 +43,22 @@ export interface OpenStream {
   end(reason: StreamEnd): boolean;
 }
 
+/** A stream of HTTP/2 that a client wants to become a WebSocket (RFC 8441). */
+export interface TunnelStream {
+  /** The bytes of both directions. */
+  readonly duplex: Duplex;
+  /** Sends the head that opens the tunnel, and returns its status. @param fields names and values, alternating. */
+  open(fields: string[]): number;
+  /** Resets the stream. */
+  abort(): void;
+}
+
 /** A request to switch protocols. Its response is used if that is refused. */
 export interface UpgradeRequest {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: IncomingRequest;
+  readonly response: OutgoingResponse & { detachSocket?(socket: Socket): void };
+  /** Undefined over HTTP/1.1: there the connection itself becomes the WebSocket. */
+  readonly stream: TunnelStream | undefined;
   /** Data that arrived with the request. */
   readonly head: Buffer;
 }
@@ -67,8 +80,8 @@ export interface Forwarder {
   ): Promise<void>;
 
   /**
-   * Tunnels a WebSocket. Resolves when both sides are closed, with the status sent to the client: 101, or the status
-   * of the backend's refusal, which goes out through `response`.
+   * Tunnels a WebSocket. Resolves when both sides are closed, with the status sent to the client: 101, 200 over HTTP/2, or
+   * the status of the backend's refusal, which goes out through `response`.
    *
    * @throws GateError about the backend as long as nothing has been sent to the client.
    */

@@ -7,16 +7,17 @@ import type { Observer } from "../../core/observer.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
-import { headSize, readHttp2Head } from "./http2-head.ts";
+import { headSize, type Http2Head, readHttp2Head } from "./http2-head.ts";
 import { Http2Request } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
+import { asUpgrade, isTunnel, opensWebSocket } from "./http2-upgrade.ts";
 import { type Http2Settings, settingsFor, startHttp2 } from "./http2-session.ts";
 
 export interface Http2ConnectionOptions {
   readonly settings: () => Http2Settings;
-  readonly pipeline: Pick<Pipeline, "handle" | "refuse">;
+  readonly pipeline: Pick<Pipeline, "handle" | "handleUpgrade" | "refuse">;
   readonly buffered: BufferedBytes;
-  readonly reading: ClientReading;
+  readonly reading: ClientReading & { chargeUpgrade(connection: Socket): void };
   readonly observer: Pick<Observer, "requestRefused">;
   readonly realm: () => string;
 }
@@ -34,6 +35,9 @@ const CLOSING_MS = 1_000;
 const STREAM_BYTES = 6 * 1024;
 /** Streams of a connection that are not counted: HTTP/1.1 would count neither. */
 const FREE_STREAMS = 1;
+
+/** Behind the head of a stream everything is read from the stream. */
+const NOTHING = Buffer.alloc(0);
 
 function ignore(): void {}
 
@@ -57,6 +61,10 @@ export class Http2Connection implements BufferHolder {
     this.#options = options;
     const session = startHttp2(socket, settings().limits);
     this.#session = session;
+    // Nothing more comes from the client: answers may still go, but a WebSocket has two directions.
+    socket.once("end", () => {
+      for (const response of this.responses) if (response.req.isTunnel) response.abort();
+    });
     // Broken frames, or a broken connection: Node tells the client why, and closes it.
     session.on("error", ignore);
     session.on("stream", (stream, _headers, _flags, raw: string[]) => this.#onStream(stream, raw));
@@ -115,6 +123,8 @@ export class Http2Connection implements BufferHolder {
 
   #lookAt(response: Http2Response, now: number): void {
     const { settings, observer, realm } = this.#options;
+    // Its handshake and its WebSocket have time limits of their own.
+    if (response.req.isTunnel) return;
     const { request, stall } = settings().timeouts;
     const idle = response.transfer?.idleMs;
     const late =
@@ -140,15 +150,16 @@ export class Http2Connection implements BufferHolder {
   }
 
   #onStream(stream: ServerHttp2Stream, raw: readonly string[]): void {
-    const { pipeline, reading, buffered } = this.#options;
+    const { reading, buffered } = this.#options;
     reading.charge(this.socket);
     buffered.touch(this.socket);
     // The client has reset it in the same read.
     if (stream.closed || stream.destroyed) return;
     this.#begun = true;
-    const head = readHttp2Head(raw);
+    const sent = readHttp2Head(raw);
     const headBytes = headSize(raw);
-    const request = new Http2Request(stream, this.socket, head, this.#options);
+    const head = opensWebSocket(sent) ? asUpgrade(sent) : sent;
+    const request = new Http2Request(stream, this.socket, head, this.#options, isTunnel(sent));
     const response = new Http2Response(stream, request, headBytes);
     this.responses.add(response);
     response.once("close", () => {
@@ -156,16 +167,26 @@ export class Http2Connection implements BufferHolder {
       this.#useful += response.usefulBytes;
       this.#idleSince = performance.now();
     });
-    const refusal = head.refusal ?? this.#refusalOf(head.method, headBytes);
-    if (refusal === undefined) void pipeline.handle(request, response);
-    else pipeline.refuse(request, response, refusal);
+    this.#pass(head, request, response);
   }
 
-  #refusalOf(method: string, headBytes: number): GateError | undefined {
+  #pass(head: Http2Head, request: Http2Request, response: Http2Response): void {
+    const { pipeline, reading } = this.#options;
+    const refusal = head.refusal ?? this.#refusalOf(head, response.headBytes);
+    if (refusal !== undefined) pipeline.refuse(request, response, refusal);
+    else if (request.isTunnel) {
+      reading.chargeUpgrade(this.socket);
+      const stream = response.tunnel();
+      void pipeline.handleUpgrade(request, response, { stream, head: NOTHING });
+    } else void pipeline.handle(request, response);
+  }
+
+  #refusalOf({ method, protocol }: Http2Head, headBytes: number): GateError | undefined {
     if (headBytes > this.#options.settings().limits.headerBytes) {
       return new GateError("header_too_large");
     }
     if (method !== "CONNECT") return undefined;
+    if (protocol !== undefined) return new GateError("protocol_unsupported");
     return new GateError("method_not_allowed", { allow: SERVED_METHODS });
   }
 }

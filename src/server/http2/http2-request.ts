@@ -19,6 +19,8 @@ export class Http2Request implements IncomingRequest {
   readonly #stream: ServerHttp2Stream;
   /** Undefined if there is none. */
   readonly #body: Http2Body | undefined;
+  /** Whether it asks for a tunnel: what follows is no body. */
+  readonly isTunnel: boolean;
   #distinct: Record<string, string[]> | undefined;
 
   constructor(
@@ -26,12 +28,14 @@ export class Http2Request implements IncomingRequest {
     socket: Socket,
     { method, target, fields }: Http2Head,
     options: Http2BodyOptions,
+    isTunnel: boolean,
   ) {
     this.#stream = stream;
     this.socket = socket;
     this.method = method;
     this.url = target;
     this.rawHeaders = fields;
+    this.isTunnel = isTunnel;
     if (stream.endAfterHeaders) return;
     this.#body = new Http2Body(stream, socket, options);
     stream.on("trailers", (_trailers: unknown, _flags: unknown, raw: string[]) => {
@@ -40,7 +44,7 @@ export class Http2Request implements IncomingRequest {
   }
 
   get hasBody(): boolean {
-    return this.#body !== undefined;
+    return this.#body !== undefined && !this.isTunnel;
   }
 
   get headers(): IncomingHttpHeaders {

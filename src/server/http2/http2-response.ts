@@ -5,6 +5,7 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import type { Http2Request } from "./http2-request.ts";
 import { http2Fields } from "./http2-fields.ts";
+import { Http2Tunnel } from "./http2-tunnel.ts";
 
 /** Error codes (RFC 9113 §7). */
 const NO_ERROR = 0;
@@ -139,6 +140,15 @@ export class Http2Response
 
   flushHeaders(): void {
     if (this.#state === "prepared") this.#respond(false);
+  }
+
+  /** The stream as a tunnel, behind a head that opens it. */
+  tunnel(): Http2Tunnel {
+    return new Http2Tunnel(this.#stream, (status, fields) => {
+      this.writeHead(status, fields);
+      this.#state = "sent";
+      if (!this.destroyed) this.#stream.respond(this.#head);
+    });
   }
 
   writeContinue(): void {

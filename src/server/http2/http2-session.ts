@@ -65,6 +65,6 @@ export function settingsFor({ headerBytes, streams }: Http2Limits): {
     maxConcurrentStreams: streams,
     // Beyond it a stream is reset; up to it, a head that is too large gets 431. Each field counts 32 bytes more than it has.
     maxHeaderListSize: 2 * headerBytes + 32 * (MAX_HEADER_FIELDS + MORE_FIELDS),
-    enableConnectProtocol: false,
+    enableConnectProtocol: true,
   };
 }

@@ -45,6 +45,11 @@ function abandon(request: IncomingRequest): void {
 /** Discards the rest of a body, if any, in the background. Closes the connection, or the stream, if the rest is too large. */
 export function discardUnreadBody(request: IncomingRequest): void {
   if (request.complete || request.readableEnded || request.destroyed) return;
+  // What was to be a tunnel has no body.
+  if (request.hasBody === false) {
+    abandon(request);
+    return;
+  }
   void discardBody(request).then((whole) => {
     if (!whole) abandon(request);
   });

@@ -218,8 +218,9 @@ class HttpListener implements Listener {
 
   *requests(): Iterable<RequestUnderWay> {
     for (const response of this.#responses()) {
-      const { permit } = response;
-      if (permit !== undefined) yield { permit, response };
+      const { permit, transfer } = response;
+      // A WebSocket on a stream of HTTP/2 is one of `Forwarder.openWebSockets`.
+      if (permit !== undefined && transfer?.webSocket === undefined) yield { permit, response };
     }
   }
 

@@ -34,7 +34,8 @@ export function attachHandlers(server: Server, options: ListenOptions): void {
   server.on("upgrade", (request: IncomingMessage, _stream: Duplex, head: Buffer) => {
     reading.chargeUpgrade(request.socket);
     const response = detachedResponse(request);
-    if (response !== undefined) void pipeline.handleUpgrade(request, response, head);
+    if (response === undefined) return;
+    void pipeline.handleUpgrade(request, response, { head, stream: undefined });
   });
   server.on("connect", (request: IncomingMessage) => {
     const response = detachedResponse(request);

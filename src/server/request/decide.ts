@@ -1,9 +1,9 @@
-import type { IncomingMessage } from "node:http";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { Identity } from "../../core/request/identity.ts";
 import { type AuthReason, type AuthResult } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
@@ -23,7 +23,7 @@ import { isSameOrigin, needsSameOrigin } from "./same-origin.ts";
 export interface DecisionContext {
   readonly gate: Gate;
   /** The message, if it asks to switch protocols. */
-  readonly switching: IncomingMessage | undefined;
+  readonly switching: IncomingRequest | undefined;
   /** Whether the request counts against rate limits. A dry run does not. */
   readonly counted: boolean;
 }

@@ -1,14 +1,14 @@
-import type { IncomingMessage } from "node:http";
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
 
 /**
  * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
  * one key. Of two keys, the backend could answer one while its answer is checked against the other.
  */
-export function opensWebSocket(request: GateRequest, incoming: IncomingMessage): boolean {
+export function opensWebSocket(request: GateRequest, incoming: IncomingRequest): boolean {
   const wanted = incoming.headers.upgrade?.toLowerCase();
   const keys = incoming.headersDistinct["sec-websocket-key"];
   const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
   // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
-  return wanted === "websocket" && fits && incoming.httpVersion === "1.1";
+  return wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
 }

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Answer } from "../../core/request/answer.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
@@ -21,7 +20,6 @@ import { discardUnreadBody } from "../listener/discard-body.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, RequestContext } from "./request-context.ts";
 import type { StreamEnds } from "./stream-ends.ts";
-import type { TrackedResponse } from "./tracked-response.ts";
 
 export interface PipelineOptions {
   /** The gate in force. */
@@ -52,9 +50,15 @@ export class Pipeline {
     return this.#run(this.#begin(incoming, response, undefined));
   }
 
-  /** Answers one request to switch protocols. Never throws. `response` is attached to the request's socket. */
-  handleUpgrade(incoming: IncomingMessage, response: TrackedResponse, head: Buffer): Promise<void> {
-    return this.#run(this.#begin(incoming, response, { request: incoming, response, head }));
+  /** Answers one request to switch protocols. Never throws. Over HTTP/1.1, `response` is attached to the request's socket. */
+  handleUpgrade(
+    incoming: IncomingRequest,
+    response: TrackedOutgoing,
+    switching: Pick<UpgradeRequest, "head" | "stream">,
+  ): Promise<void> {
+    return this.#run(
+      this.#begin(incoming, response, { request: incoming, response, ...switching }),
+    );
   }
 
   /** Refuses a request that Node rejects. */
@@ -89,9 +93,9 @@ export class Pipeline {
       context.request = request;
       context.requestId = request.requestId;
       await this.#decide(request, context);
-      if (context.response.permit !== undefined && context.upgrade === undefined) {
-        discardUnreadBody(context.incoming);
-      }
+      const { incoming, response, upgrade } = context;
+      const mayHaveBody = upgrade === undefined || upgrade.stream !== undefined;
+      if (response.permit !== undefined && mayHaveBody) discardUnreadBody(incoming);
     } catch (error) {
       this.#answerError(error, context);
     } finally {

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Decision } from "../../core/request/decision.ts";
@@ -26,7 +25,7 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   readonly started: number;
   readonly incoming: IncomingRequest;
   readonly response: TrackedOutgoing;
-  readonly switching: IncomingMessage | undefined;
+  readonly switching: IncomingRequest | undefined;
   /** Undefined if the request does not ask to switch protocols. */
   readonly upgrade: UpgradeRequest | undefined;
   readonly counted = true;
@@ -39,7 +38,7 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   decision: Decision | undefined;
   /** The reason of the error that ended the request. */
   reason: Reason | undefined;
-  /** The status for the log where `response` does not have it: 101 or 499. */
+  /** The status for the log where `response` does not have it: 101, 200 of a WebSocket over HTTP/2, or 499. */
   status = 0;
 
   constructor({ id, started, gate, incoming, response, upgrade }: Arrival) {

@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import type { Socket } from "node:net";
+import type { ClientEnd } from "./client-end.ts";
 import type { BufferHolder } from "../../core/buffered-bytes.ts";
 import { GateError } from "../../core/request/errors.ts";
 
@@ -10,24 +10,24 @@ import { GateError } from "../../core/request/errors.ts";
 const MAX_EARLY_BYTES = 64 * 1024;
 
 /**
- * The client of a WebSocket until its handshake is answered. Its socket is always read, since a FIN is only seen
+ * The client of a WebSocket until its handshake is answered. It is always read, since a FIN is only seen
  * behind the data before it. Early data is kept for the backend, in order.
  *
  * Emits `close` once, when the client no longer waits: it has closed, or has sent too much.
  */
 export class HandshakeClient extends EventEmitter<{ close: [] }> implements BufferHolder {
-  readonly #socket: Socket;
+  readonly #end: ClientEnd;
   #early: Buffer[];
   #bytes: number;
   #refusal: GateError | undefined;
 
   /** @param head data that arrived with the request. */
-  constructor(socket: Socket, head: Buffer) {
+  constructor(end: ClientEnd, head: Buffer) {
     super();
-    this.#socket = socket;
+    this.#end = end;
     this.#early = head.length === 0 ? [] : [head];
     this.#bytes = head.length;
-    socket.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onClose);
+    end.duplex.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onClose);
   }
 
   /** The buffered early data, in bytes. */
@@ -40,19 +40,18 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
     return this.#refusal;
   }
 
-  /** Detaches from the socket; its next reader gets the early data first. */
+  /** Detaches from the client; its next reader gets the early data first. */
   handOver(): void {
     this.#detach();
-    if (this.#bytes > 0 && !this.#socket.destroyed) {
-      this.#socket.unshift(Buffer.concat(this.#early));
-    }
+    const { duplex } = this.#end;
+    if (this.#bytes > 0 && !duplex.destroyed) duplex.unshift(Buffer.concat(this.#early));
     this.#clear();
   }
 
   #detach(): void {
-    const socket = this.#socket;
-    socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
-    socket.pause();
+    const { duplex } = this.#end;
+    duplex.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
+    duplex.pause();
   }
 
   #clear(): void {
@@ -72,7 +71,7 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
     this.emit("close");
   };
 
-  readonly #onEnd = (): void => void this.#socket.destroy();
+  readonly #onEnd = (): void => this.#end.abort();
 
   readonly #onClose = (): void => {
     this.#detach();

@@ -1,12 +1,9 @@
 import { hash } from "node:crypto";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { Permit } from "../../core/request/permit.ts";
 import { BackendTimeout } from "../http/failures.ts";
 import type { HandshakeClient } from "./handshake-client.ts";
-import { clientFields } from "../headers/client-fields.ts";
 import { InvalidAnswer, isPassable } from "../headers/incoming-headers.ts";
-import type { TargetOrigin } from "../pool/target-origin.ts";
 
 /** The response to a handshake, with a socket if the backend switched protocols. */
 interface HandshakeResponse {
@@ -59,23 +56,6 @@ export function handshakeResponse(
     clearTimeout(timer);
     client.off("close", onClientGone);
   });
-}
-
-/** Creates the header section of the 101 for the client: as for any response, plus the upgrade itself. */
-export function switchingProtocolsHeaders(
-  { headers }: IncomingMessage,
-  permit: Permit,
-  origin: TargetOrigin,
-): Record<string, string[]> {
-  const passed: Record<string, string[]> = Object.create(null);
-  const fields = clientFields(headers, permit, 101, origin);
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? "";
-    // A 101 has no body whose length or trailers to announce (RFC 9110 §8.6).
-    if (name === "content-length" || name === "trailer") continue;
-    (passed[name] ??= []).push(fields[i + 1] ?? "");
-  }
-  return { ...passed, connection: ["Upgrade"], upgrade: ["websocket"] };
 }
 
 /** Whether the backend switched to WebSocket, and in response to this key (RFC 6455 §4.1). */

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
@@ -7,6 +8,7 @@ import type { StreamEnd } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import { closeFrame, maskedCloseFrame } from "../../lib/http/websocket-frames.ts";
+import type { ClientEnd } from "./client-end.ts";
 import { WebSocketDirection } from "./websocket-direction.ts";
 import type { YoungCollection } from "../http/minor-collections.ts";
 
@@ -48,10 +50,10 @@ interface WebSocketLimits {
   readonly reading: ClientReading;
 }
 
-/** Two sockets that http-proxy-3 pipes into each other: counted, limited in time, and closed together. */
+/** Two ends that are piped into each other: counted, limited in time, and closed together. */
 export class OpenWebSocket implements OpenStream, BufferHolder {
   permit: Permit;
-  readonly #client: Socket;
+  readonly #client: ClientEnd;
   readonly #backend: Socket;
   readonly #transfer: Transfer;
   readonly #limits: WebSocketLimits;
@@ -63,7 +65,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
 
   /** Create it in the same turn as the pipes, before any data has passed. */
   constructor(
-    client: Socket,
+    client: ClientEnd,
     backend: Socket,
     transfer: Transfer,
     permit: Permit,
@@ -74,44 +76,46 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
     this.#backend = backend;
     this.#transfer = transfer;
     this.#limits = limits;
-    this.#toClient = new WebSocketDirection(backend, client);
-    this.#toBackend = new WebSocketDirection(client, backend);
+    this.#toClient = new WebSocketDirection(backend, client.duplex);
+    this.#toBackend = new WebSocketDirection(client.duplex, backend);
     this.#idle = setTimeout(() => {
       transfer.abortReason = "idle_timeout";
       this.#destroy();
     }, limits.idleMs);
-    client.on("data", (chunk: Buffer) => {
+    const { duplex, connection } = client;
+    duplex.on("data", (chunk: Buffer) => {
       transfer.bytesIn += chunk.length;
       this.#idle.refresh();
       this.#toBackend.moved(chunk);
       limits.young.passed(chunk.length);
-      limits.reading.charge(client);
-      this.#bound(client, backend);
+      limits.reading.charge(connection);
+      this.#bound(duplex, backend);
     });
     backend.on("data", (chunk: Buffer) => {
       transfer.bytesOut += chunk.length;
       this.#idle.refresh();
       this.#toClient.moved(chunk);
       limits.young.passed(chunk.length);
-      limits.reading.charge(client, backend);
-      this.#bound(backend, client);
+      limits.reading.charge(connection, backend);
+      this.#bound(backend, duplex);
     });
-    client.once("close", () => {
+    duplex.once("close", () => {
       clearTimeout(this.#idle);
       limits.reading.release(backend);
       this.#closeBackend();
       this.#closed.resolve();
     });
-    client.once("error", () => this.#destroy());
+    duplex.once("error", () => this.#destroy());
     backend.once("error", () => this.#destroy());
-    limits.buffered.track(client, this);
-    if (client.destroyed) this.#destroy();
+    client.holds(this);
+    if (duplex.destroyed) this.#destroy();
   }
 
   /** The buffered data besides what Node is writing to the client. */
   get bufferedBytes(): number {
-    const fromClient = this.#backend.writableLength + unreadOf(this.#client);
-    const factor = this.#client instanceof TLSSocket ? TLS_FACTOR : 1;
+    const { duplex, connection } = this.#client;
+    const fromClient = this.#backend.writableLength + unreadOf(duplex);
+    const factor = connection instanceof TLSSocket ? TLS_FACTOR : 1;
     return fromClient * factor + unreadOf(this.#backend);
   }
 
@@ -129,14 +133,15 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
   }
 
   /** Counts unread data; if memory is scarce, pauses its sender until it was read. */
-  #bound(from: Socket, to: Socket): void {
+  #bound(from: Duplex, to: Duplex): void {
     const stopped = from.isPaused();
     const { buffered } = this.#limits;
+    const { connection } = this.#client;
     if (!stopped && to.writableLength <= UNCOUNTED_BYTES) {
-      buffered.touch(this.#client);
+      buffered.touch(connection);
       return;
     }
-    buffered.measure(this.#client);
+    buffered.measure(connection);
     if (stopped || !buffered.scarce || !to.writable) return;
     from.pause();
     to.write(NOTHING, () => from.resume());
@@ -148,7 +153,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
 
   /** Closes both sides with 1008; nothing more passes between them. */
   end(reason: StreamEnd): boolean {
-    if (this.#ending || this.#client.destroyed) return false;
+    if (this.#ending || this.#client.duplex.destroyed) return false;
     this.#ending = true;
     this.#transfer.abortReason = reason;
     this.#toClient.endWith(closeFrame(POLICY_VIOLATION, CLOSE_REASONS[reason]));
@@ -176,13 +181,13 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
 
   #destroy(): void {
     clearTimeout(this.#idle);
-    this.#client.destroy();
+    this.#client.abort();
     this.#backend.destroy();
     this.#closed.resolve();
   }
 }
 
-/** Returns what was read but not passed on: Node fills the buffer of a paused socket. */
-function unreadOf(socket: Socket): number {
-  return socket.isPaused() ? socket.readableHighWaterMark : socket.readableLength;
+/** Returns what was read but not passed on: Node fills the buffer of a paused one. */
+function unreadOf(end: Duplex): number {
+  return end.isPaused() ? end.readableHighWaterMark : end.readableLength;
 }

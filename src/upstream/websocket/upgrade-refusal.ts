@@ -18,7 +18,7 @@ export function forwardRefusal(
   backendIdle: () => void,
 ): Promise<number> {
   const { response, permit, transfer, upstream } = context;
-  const { statusCode: status = 502, statusMessage, headers } = message;
+  const { statusCode: status = 502, statusMessage = "", headers } = message;
   const { promise, resolve } = Promise.withResolvers<number>();
   const end = (): void => void response.destroy();
   const idle = setTimeout(() => {
@@ -31,16 +31,21 @@ export function forwardRefusal(
     ...clientFields(headers, permit, status, slot.origin, transfer.cors),
     ...["Connection", "close"],
   ]);
-  message.pipe(response);
-  // Runs after the pipe, whose write may be waiting for the client.
   message.on("data", (chunk: Buffer) => {
+    if (!response.write(chunk)) message.pause();
     transfer.bytesOut += chunk.length;
     idle.refresh();
     if (response.writableNeedDrain) slot.readStalled(transfer.bytesOut);
   });
   message.on("error", end).on("aborted", end);
-  message.on("end", () => slot.release());
-  response.on("drain", () => slot.readResumed());
+  message.on("end", () => {
+    slot.release();
+    response.end();
+  });
+  response.on("drain", () => {
+    slot.readResumed();
+    message.resume();
+  });
   response.once("close", () => {
     clearTimeout(idle);
     message.destroy();

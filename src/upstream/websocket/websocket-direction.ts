@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { FrameBoundary } from "../../lib/http/websocket-frames.ts";
 
 /** A close frame to send after the current frame. */
@@ -7,15 +7,15 @@ interface Ending {
   readonly sent: () => void;
 }
 
-/** One direction of a WebSocket that http-proxy-3 pipes. It knows where a frame may be inserted. */
+/** One direction of a WebSocket that is piped. It knows where a frame may be inserted. */
 export class WebSocketDirection {
-  readonly #from: Socket;
-  readonly #to: Socket;
+  readonly #from: Duplex;
+  readonly #to: Duplex;
   readonly #frames = new FrameBoundary();
   #ending: Ending | undefined;
   #ended = false;
 
-  constructor(from: Socket, to: Socket) {
+  constructor(from: Duplex, to: Duplex) {
     this.#from = from;
     this.#to = to;
   }

@@ -1,16 +1,19 @@
-import type { ClientRequest, IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
+import type { ClientRequest } from "node:http";
+import { Socket } from "node:net";
 import type { ProxyServer, ServerOptions } from "http-proxy-3";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { Permit } from "../../core/request/permit.ts";
+import { IncomingMessage } from "../../lib/http/node-http.ts";
 import { failure, failureReason } from "../http/failures.ts";
-import { handshakeResponse, switchingProtocolsHeaders } from "./handshake.ts";
+import { handshakeResponse } from "./handshake.ts";
 import { HandshakeClient } from "./handshake-client.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
 import type { ForwardingSettings, PermittedRequest } from "../http/permitted-request.ts";
+import { type Switched, switchProtocols } from "./switch-protocols.ts";
 import { forwardRefusal } from "./upgrade-refusal.ts";
+import { clientEndOf, type ClientEnd } from "./client-end.ts";
 import { backendHost } from "../headers/backend-host.ts";
 import { rewritePath } from "../headers/rewrite.ts";
 import { forwardedQuery } from "../headers/without-tokens.ts";
@@ -29,19 +32,7 @@ const NOTHING = Buffer.alloc(0);
 const NO_BODY = { isWhole: true };
 
 /** A handshake that was sent to the backend. */
-interface Handshake {
-  readonly sent: ClientRequest;
-  /** http-proxy-3's handler of a 101: it writes the head to the client, and pipes both sockets into each other. */
-  readonly switchOver: (message: IncomingMessage, backend: Socket, head: NonSharedBuffer) => void;
-}
-
-/** The backend has switched protocols. */
-interface Switched extends Pick<Handshake, "switchOver"> {
-  readonly origin: TargetOrigin;
-  readonly message: IncomingMessage;
-  readonly socket: Socket;
-  readonly head: NonSharedBuffer;
-}
+type Handshake = { readonly sent: ClientRequest } & Pick<Switched, "switchOver">;
 
 /**
  * Tunnels WebSockets through http-proxy-3's `ws`, after authorization. http-proxy-3 sends the handshake and pipes the
@@ -67,10 +58,11 @@ export class WebSockets {
 
   /** See `Forwarder.upgrade`. */
   async tunnel(context: UpgradeContext): Promise<number> {
-    const client = new HandshakeClient(context.request.socket, context.head);
-    this.#settings.buffered.track(context.request.socket, client);
+    const end = clientEndOf(context, context.transfer, this.#settings.buffered);
+    const client = new HandshakeClient(end, context.head);
+    end.holds(client);
     const answer = await this.#shakeHands(context, client).finally(() => client.handOver());
-    return typeof answer === "number" ? answer : this.#keepOpen(context, answer);
+    return typeof answer === "number" ? answer : this.#keepOpen(context, end, answer);
   }
 
   /** The number of open WebSockets. */
@@ -136,11 +128,9 @@ export class WebSockets {
     slot: Slot,
     target: Target,
   ): Promise<Switched | number> {
-    const { permit, upstream, request, transfer } = context;
+    const { upstream, transfer } = context;
     const { clock, observer } = this.#settings;
     const started = clock.monotonic();
-    request.headers = this.#handshakeHeaders(permit, target.origin);
-    request.url = pathOf(permit);
     const { sent, switchOver } = this.#begin(context, target.origin);
     const limitMs = upstream.options.websocket.handshake;
     const { message, socket, head } = await handshakeResponse(sent, client, limitMs);
@@ -156,17 +146,10 @@ export class WebSockets {
     return { message, socket, head, switchOver, origin: target.origin };
   }
 
-  async #keepOpen(
-    { permit, request, response, transfer, upstream }: UpgradeContext,
-    { message, socket: backend, head, switchOver, origin }: Switched,
-  ): Promise<number> {
-    const { socket } = request;
-    response.detachSocket(socket);
-    message.headers = switchingProtocolsHeaders(message, permit, origin);
-    // http-proxy-3 writes the head as a string in which each character is a byte.
-    socket.setDefaultEncoding("latin1");
-    switchOver(message, backend, head);
-    const webSocket = new OpenWebSocket(socket, backend, transfer, permit, {
+  async #keepOpen(context: UpgradeContext, end: ClientEnd, switched: Switched): Promise<number> {
+    const { permit, transfer, upstream } = context;
+    const status = switchProtocols(context, switched);
+    const webSocket = new OpenWebSocket(end, switched.socket, transfer, permit, {
       idleMs: upstream.options.websocket.idle,
       buffered: this.#settings.buffered,
       young: this.#settings.young,
@@ -178,20 +161,26 @@ export class WebSockets {
     await webSocket.closed;
     this.#open.delete(webSocket);
     this.#observer.webSocketClosed(permit.route.name);
-    return 101;
+    return status;
   }
 
   /** Makes http-proxy-3 send the handshake, and takes over its handling of errors and responses. */
-  #begin({ request }: UpgradeContext, origin: TargetOrigin): Handshake {
+  #begin({ permit, request, stream }: UpgradeContext, origin: TargetOrigin): Handshake {
     let sent: ClientRequest | undefined;
+    // A stream has no connection for itself.
+    const client = stream === undefined ? request.socket : new Socket();
+    const handshake = new IncomingMessage(client);
+    handshake.method = "GET";
+    handshake.url = pathOf(permit);
+    handshake.headers = this.#handshakeHeaders(permit, origin);
     const capture = (outgoing: ClientRequest): void => {
       sent = outgoing;
       // http-proxy-3 would parse and normalize the path as a URL.
-      outgoing.path = request.url ?? "/";
+      outgoing.path = handshake.url ?? "/";
     };
     this.#proxy.once("proxyReqWs", capture);
     try {
-      this.#proxy.ws(request, request.socket, NOTHING, optionsFor(origin));
+      this.#proxy.ws(handshake, client, NOTHING, optionsFor(origin));
     } finally {
       this.#proxy.off("proxyReqWs", capture);
     }

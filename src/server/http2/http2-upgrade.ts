@@ -1,0 +1,26 @@
+import { randomBytes } from "node:crypto";
+import type { Http2Head } from "./http2-head.ts";
+
+const KEY = "sec-websocket-key";
+const KEY_BYTES = 16;
+
+/** Whether the stream of a request is to become a tunnel, with or without a protocol (RFC 9113 §8.5, RFC 8441 §4). */
+export function isTunnel({ method }: Http2Head): boolean {
+  return method === "CONNECT";
+}
+
+/** Whether a request opens a WebSocket on its stream (RFC 8441 §5). */
+export function opensWebSocket({ method, protocol }: Http2Head): boolean {
+  return method === "CONNECT" && protocol?.toLowerCase() === "websocket";
+}
+
+/**
+ * The same request as HTTP/1.1 has it: a GET that asks for an upgrade. Its key is ours, since HTTP/2 has none; one that a client
+ * sends all the same means nothing.
+ */
+export function asUpgrade(head: Http2Head): Http2Head {
+  const fields = head.fields.filter((_, i, all) => all[i - (i % 2)] !== KEY);
+  const key = randomBytes(KEY_BYTES).toString("base64");
+  fields.push("connection", "Upgrade", "upgrade", "websocket", KEY, key);
+  return { ...head, method: "GET", fields };
+}
