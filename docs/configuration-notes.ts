@@ -102,7 +102,7 @@ body is larger than \`bodyBytes\` or takes longer than 10 seconds, if all \`conn
 already take an eighth of \`server.limits.bufferedBytes\`. \`timeouts.response\` is the time for its whole answer. Trailers of requests and
 WebSockets are not mirrored. The other upstream learns who is calling, so trust it as the first; what it does with a POST happens twice.
 
-\`routes[].rateLimit\` counts separately in each thread of each replica, unless \`shared\` adds them up. \`within\` is in whole seconds. Requests beyond the limit get 429.
+\`routes[].rateLimit\` counts in all threads of a replica together, and each replica for itself, unless \`shared\` adds them up. \`within\` is in whole seconds. Requests beyond the limit get 429.
 With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.
 
 A path is a plain path: \`path: /admin\` takes everything below it. Wildcards, parameters and regular expressions (\`/admin/*\`,

@@ -14,7 +14,7 @@ export interface Deployment {
   readonly active: number;
 }
 
-/** What a replica does, in milliseconds: the constants of `src/shared` and of `src/policy/rate-settling.ts`. */
+/** What a replica does, in milliseconds: the constants of `src/shared` and of `src/policy/rates/rate-settling.ts`. */
 export interface Pace {
   readonly restMs: number;
   readonly settleMs: number;

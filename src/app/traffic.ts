@@ -12,7 +12,6 @@ import type { SharedLimits } from "../core/shared-parts.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Tracing } from "../core/tracing.ts";
 import { openTracing } from "../observe/tracing/open-tracing.ts";
-import type { InFlight } from "../policy/concurrency/in-flight.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
 import type { ConnectionCounts } from "../server/listener/connection-counts.ts";
 import { drain } from "../server/listener/draining.ts";
@@ -52,9 +51,10 @@ export interface TrafficOptions extends SharedLimits {
   /** Whether other threads accept on the same port. */
   readonly shared: boolean;
   readonly nextId: () => number;
-  /** Count open connections, and requests in flight, together with those of other threads. */
+  /** Count open connections, requests in flight, and what rate limits count, together with other threads. */
   readonly connections: ConnectionCounts;
-  readonly inFlight: InFlight;
+  readonly inFlight: NonNullable<GateOptions["inFlight"]>;
+  readonly arrivalTimes?: GateOptions["arrivalTimes"];
   readonly usage?: FairReadingOptions["usage"];
   /** Takes the reload state of each file of trusted keys. */
   readonly reloads: ReloadStates;

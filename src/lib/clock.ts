@@ -8,6 +8,12 @@ export interface Clock {
   monotonic(): number;
 }
 
+/** Milliseconds of the monotonic clock, the same in all threads: `monotonic` begins with its thread. */
+export function timeOfAllThreads(): () => number {
+  const began = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+  return () => began + performance.now();
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

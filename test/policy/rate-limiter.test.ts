@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createRateLimit } from "../../src/policy/rate-limiter.ts";
+import { localArrivalTimes } from "../../src/policy/rates/arrival-times.ts";
+import { createRateLimit } from "../../src/policy/rates/rate-limiter.ts";
 import { heapInUse } from "../support/heap.ts";
 
 /** A limit at a clock that the test sets. */
@@ -8,7 +9,7 @@ function limit(requests: number, withinMs: number, burst: number) {
   let now = 1_000_000;
   const made = createRateLimit(
     { by: "subject", requests, withinMs, burst },
-    { monotonic: () => now },
+    localArrivalTimes({ monotonic: () => now }),
   );
   return { take: made.take, pass: (ms: number) => (now += ms) };
 }

@@ -15,7 +15,8 @@ import type { ListenOptions } from "../../server/listener/listen.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import { countInFlight } from "../../policy/concurrency/in-flight.ts";
 import { storeNames } from "../../credentials/stores/observed-store.ts";
-import { createRateLimit } from "../../policy/rate-limiter.ts";
+import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
+import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
 import {
@@ -126,7 +127,8 @@ type ConcurrencySource = (
 const newConcurrency: ConcurrencySource = (route, settings) =>
   createConcurrencyLimit(route, settings, countInFlight());
 
-const newRateLimit: RateLimitSource = (_route, settings) => createRateLimit(settings, systemClock);
+const newRateLimit: RateLimitSource = (_route, settings) =>
+  createRateLimit(settings, localArrivalTimes(systemClock));
 
 export function routesOf(
   { routes }: Configuration,

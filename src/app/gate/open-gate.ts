@@ -26,9 +26,10 @@ import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-end
 import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-endpoint.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import { countInFlight, type InFlight } from "../../policy/concurrency/in-flight.ts";
-import { createRateLimit } from "../../policy/rate-limiter.ts";
+import { type ArrivalTimes, localArrivalTimes } from "../../policy/rates/arrival-times.ts";
+import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
-import { settlingOf } from "../../policy/rate-settling.ts";
+import { limitName, settlingOf } from "../../policy/rates/rate-settling.ts";
 import { publishedKeys } from "../../tokens/keys/published-keys.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
@@ -71,8 +72,9 @@ export interface GateOptions extends SharedLimits {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
-  /** Counts requests in flight. Left out where there are no clients. */
+  /** Count requests in flight, and what callers of a rate limit have spent, by its name. Left out where there are no clients. */
   readonly inFlight?: InFlight | undefined;
+  readonly arrivalTimes?: ((limit: string) => ArrivalTimes) | undefined;
   /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined;
   /** Called when keys that verify tokens have changed. */
@@ -192,14 +194,15 @@ function routesFor(
   before: Pick<KeptParts, "rateLimits" | "concurrencies"> | undefined,
 ): { readonly routes: Route[] } & Pick<KeptParts, "rateLimits" | "concurrencies"> {
   const { configuration, clock, settleRates, settleConcurrency } = options;
-  const { inFlight = countInFlight() } = options;
+  const { inFlight = countInFlight(), arrivalTimes = () => localArrivalTimes(clock) } = options;
   const rateLimits = new Map<string, Reusable<RateLimit>>();
   const concurrencies = new Map<string, Reusable<ConcurrencyLimit>>();
   const routes = routesOf(
     configuration,
     (route, settings) => {
+      const limit = limitName(route, settings);
       const kept = reuseOrCreate(before?.rateLimits.get(route), settings, () =>
-        createRateLimit(settings, clock, settlingOf(route, settings, settleRates)),
+        createRateLimit(settings, arrivalTimes(limit), settlingOf(limit, settleRates)),
       );
       rateLimits.set(route, kept);
       return kept.value;

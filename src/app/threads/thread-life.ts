@@ -8,6 +8,7 @@ import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { onKeyChange, ringsOf } from "./keys-of-thread.ts";
+import type { SharedTimes } from "../../policy/rates/shared-arrival-times.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { createPulse, PulseWatch } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
@@ -29,6 +30,8 @@ export interface ThreadPlacement {
   readonly connections: SharedCounts;
   /** Where all threads count the requests in flight that routes limit. */
   readonly inFlight: SharedCounts;
+  /** Where all threads count what callers of rate limits have spent. */
+  readonly arrivalTimes: SharedTimes;
   /** Where all threads share what clients use of their time. */
   readonly usage: SharedArrayBuffer;
   /** Where all threads count the log lines that wait for the main thread. */

@@ -8,11 +8,12 @@ import type { LoginService } from "../../core/login.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
 import type { SettleConcurrency, SettleRates, SharedLimits } from "../../core/shared-parts.ts";
-import { systemClock } from "../../lib/clock.ts";
+import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
 import type { SharedCounts } from "../../lib/async/shared-counts.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/in-flight.ts";
+import { attachSharedTimes, type SharedTimes } from "../../policy/rates/shared-arrival-times.ts";
 import { createLog } from "../../observe/log/application-log.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
@@ -51,6 +52,8 @@ export interface ThreadData {
   readonly connections: SharedCounts;
   /** Where the threads count the requests in flight that routes limit. */
   readonly inFlight: SharedCounts;
+  /** Where the threads count what callers of rate limits have spent. */
+  readonly arrivalTimes: SharedTimes;
   /** Where the threads share what clients use of their time. */
   readonly usage: SharedArrayBuffer;
   /** Where the threads count the log lines that wait for the main thread. */
@@ -118,10 +121,11 @@ function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): S
 }
 
 /** What all threads count together. */
-function countsOf({ connections, inFlight, index }: ThreadData) {
+function countsOf({ connections, inFlight, arrivalTimes, index }: ThreadData) {
   return {
     connections: attachSharedCounts(connections, index),
     inFlight: attachInFlight(inFlight, index),
+    arrivalTimes: attachSharedTimes(arrivalTimes, timeOfAllThreads()),
   };
 }
 

@@ -5,6 +5,7 @@ import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { type MetricObjects, totalsOf } from "../../observe/metrics/summed-counts.ts";
 import { createSharedCounts } from "../../lib/async/shared-counts.ts";
 import { IN_FLIGHT_TABLE } from "../../policy/concurrency/in-flight.ts";
+import { createSharedTimes } from "../../policy/rates/shared-arrival-times.ts";
 import { CONNECTION_TABLE } from "../../server/listener/connection-counts.ts";
 import { usageMemory } from "../../server/listener/reading/shared-usage.ts";
 import { openDryRunGate } from "../explanation/dry-run-gate.ts";
@@ -90,6 +91,7 @@ function commonMemory(count: number) {
   return {
     connections: createSharedCounts(count, CONNECTION_TABLE),
     inFlight: createSharedCounts(count, IN_FLIGHT_TABLE),
+    arrivalTimes: createSharedTimes(),
     usage: usageMemory(count),
     backlog: logBacklogMemory(count),
   };

@@ -61,9 +61,7 @@ function route() {
         .default("strip")
         .describe("Whether the backend gets the Authorization header: strip removes it"),
       limits: routeLimits().exactOptional().describe("Overrides server.limits for this route"),
-      rateLimit: rateLimit()
-        .exactOptional()
-        .describe("Limits the requests of one caller (429); each thread counts separately"),
+      rateLimit: rateLimit().exactOptional().describe("Limits the requests of one caller (429)"),
       rewrite: rewrite().exactOptional().describe("Rewrites the path for the backend"),
       ...headerKeys(),
       timeouts: routeTimeouts(),

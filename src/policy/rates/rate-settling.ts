@@ -1,5 +1,5 @@
-import type { RateLimit } from "../core/route/rate-limit.ts";
-import type { SettleRates } from "../core/shared-parts.ts";
+import type { RateLimit } from "../../core/route/rate-limit.ts";
+import type { SettleRates } from "../../core/shared-parts.ts";
 
 /** How often what was spent is settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;
@@ -62,14 +62,20 @@ export class RateSettling {
   }
 }
 
-/** Settles one limit: other replicas count the same requests if their route has the same name and the same limit. */
-export function settlingOf(
+/** Threads and replicas count the same requests if their route has the same name and the same limit. */
+export function limitName(
   route: string,
   { by, requests, withinMs, burst }: Omit<RateLimit, "take">,
+): string {
+  return [route, by, requests, withinMs, burst].join("\0");
+}
+
+/** Settles one limit. */
+export function settlingOf(
+  limit: string,
   settle: SettleRates | undefined,
 ): SettleRates | undefined {
   if (settle === undefined) return undefined;
-  const limit = [route, by, requests, withinMs, burst].join("\0");
   return (spendings) =>
     settle(spendings.map(({ key, costMs }) => ({ key: `${limit}\0${key}`, costMs })));
 }

@@ -1,0 +1,130 @@
+import { hash, randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import { withLock } from "../../lib/async/shared-lock.ts";
+import { type ArrivalTimes, ROUNDING_MS } from "./arrival-times.ts";
+
+/**
+ * The arrival times of all rate limits, as all threads of a process see them: a table of buckets of eight entries, each
+ * with a digest of its key and its time. A digest is keyed, so nobody can choose whom to meet; two keys of a limit
+ * are taken for one if they share a bucket and 32 more bits.
+ *
+ * An entry whose time has come is as good as empty. If a bucket has none, that entry goes which owes least, of the limit that
+ * has most there: a crowd of callers of one limit makes none of another forgotten.
+ */
+export interface SharedTimes {
+  readonly memory: SharedArrayBuffer;
+  readonly secret: string;
+}
+
+/** In total 131,072 entries in 2 MiB, of which pages that are never used take none. */
+const BUCKETS = 2 ** 14;
+const WAYS = 8;
+const LOCK_BYTES = BUCKETS * Int32Array.BYTES_PER_ELEMENT;
+const TIME_BYTES = BUCKETS * WAYS * Float64Array.BYTES_PER_ELEMENT;
+const MARK_BYTES = BUCKETS * WAYS * 2 * Uint32Array.BYTES_PER_ELEMENT;
+/** Digests that a thread remembers for each limit. */
+const REMEMBERED = 10_000;
+
+/** Where a key is looked for, and by what it is known there. */
+interface Place {
+  readonly bucket: number;
+  readonly mark: number;
+}
+
+export function createSharedTimes(): SharedTimes {
+  const memory = new SharedArrayBuffer(LOCK_BYTES + TIME_BYTES + MARK_BYTES);
+  return { memory, secret: randomBytes(32).toString("hex") };
+}
+
+/**
+ * Attaches a thread.
+ *
+ * @param now milliseconds, the same in all threads.
+ * @returns the times of a limit, by its name.
+ */
+export function attachSharedTimes(
+  { memory, secret }: SharedTimes,
+  now: () => number,
+): (limit: string) => ArrivalTimes {
+  const table = new Table(memory);
+  const digestOf = (...names: string[]): Buffer =>
+    hash("sha256", [secret, ...names].join("\0\0"), "buffer");
+  return (limit) => {
+    const limitMark = digestOf(limit).readUInt32LE();
+    const places = new LRUCache<string, Place>({ max: REMEMBERED });
+    const placeOf = (key: string): Place => {
+      let place = places.get(key);
+      if (place === undefined) {
+        const digest = digestOf(limit, key);
+        place = { bucket: digest.readUInt32LE() % BUCKETS, mark: digest.readUInt32LE(4) };
+        places.set(key, place);
+      }
+      return place;
+    };
+    /** Moves the time of a key on, to where `next` says; undefined leaves it. */
+    const change = (key: string, next: (aheadMs: number) => number | undefined): number => {
+      const { bucket, mark } = placeOf(key);
+      return withLock(table.locks, bucket, () => {
+        const time = now();
+        const found = table.find(bucket, limitMark, mark);
+        const aheadMs = found === undefined ? 0 : Math.max(0, table.timeAt(found) - time);
+        const nextMs = next(aheadMs);
+        if (nextMs === undefined) return aheadMs;
+        table.set(found ?? table.leastMissed(bucket, time), limitMark, mark, time + nextMs);
+        return aheadMs;
+      });
+    };
+    return {
+      take: (key, costMs, mostMs) =>
+        change(key, (aheadMs) => (aheadMs > mostMs + ROUNDING_MS ? undefined : aheadMs + costMs)),
+      raise: (key, aheadMs) =>
+        void change(key, (before) => (aheadMs > before ? aheadMs : undefined)),
+    };
+  };
+}
+
+/** The entries. Whoever touches those of a bucket holds its lock. */
+class Table {
+  readonly locks: Int32Array<SharedArrayBuffer>;
+  readonly #times: Float64Array;
+  /** Of each entry the mark of its limit, and its own. */
+  readonly #marks: Uint32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.locks = new Int32Array(memory, 0, BUCKETS);
+    this.#times = new Float64Array(memory, LOCK_BYTES, BUCKETS * WAYS);
+    this.#marks = new Uint32Array(memory, LOCK_BYTES + TIME_BYTES, BUCKETS * WAYS * 2);
+  }
+
+  find(bucket: number, limit: number, mark: number): number | undefined {
+    const marks = this.#marks;
+    for (let entry = bucket * WAYS; entry < (bucket + 1) * WAYS; entry += 1) {
+      if (marks[2 * entry] === limit && marks[2 * entry + 1] === mark) return entry;
+    }
+    return undefined;
+  }
+
+  timeAt(entry: number): number {
+    return this.#times[entry] ?? 0;
+  }
+
+  set(entry: number, limit: number, mark: number, time: number): void {
+    this.#marks[2 * entry] = limit;
+    this.#marks[2 * entry + 1] = mark;
+    this.#times[entry] = time;
+  }
+
+  /** The entry of a bucket that is replaced. */
+  leastMissed(bucket: number, now: number): number {
+    const entries = Array.from({ length: WAYS }, (_, way) => bucket * WAYS + way);
+    const paid = entries.find((entry) => this.timeAt(entry) <= now);
+    if (paid !== undefined) return paid;
+    const limitOf = (entry: number): number => this.#marks[2 * entry] ?? 0;
+    const crowd = (entry: number): number =>
+      entries.filter((other) => limitOf(other) === limitOf(entry)).length;
+    return entries.reduce((least, entry) => {
+      const more = crowd(entry) - crowd(least);
+      return more > 0 || (more === 0 && this.timeAt(entry) < this.timeAt(least)) ? entry : least;
+    });
+  }
+}

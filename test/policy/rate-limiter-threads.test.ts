@@ -1,0 +1,120 @@
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { timeOfAllThreads } from "../../src/lib/clock.ts";
+import { localArrivalTimes } from "../../src/policy/rates/arrival-times.ts";
+import { createRateLimit } from "../../src/policy/rates/rate-limiter.ts";
+import {
+  attachSharedTimes,
+  createSharedTimes,
+} from "../../src/policy/rates/shared-arrival-times.ts";
+import type { Spent, SpendingThread } from "./spending-thread.ts";
+
+/** Threads that count together, at a clock that the test sets. */
+function start(threads: number) {
+  const shared = createSharedTimes();
+  let now = 5_000_000;
+  const attached = Array.from({ length: threads }, () => attachSharedTimes(shared, () => now));
+  return {
+    limits: (name: string, requests: number, withinMs: number, burst: number) =>
+      attached.map((timesOf) =>
+        createRateLimit({ by: "subject", requests, withinMs, burst }, timesOf(name)),
+      ),
+    clock: { monotonic: () => now },
+    pass: (ms: number) => (now += ms),
+  };
+}
+
+type Limit = ReturnType<typeof createRateLimit>;
+
+describe("a rate limit of several threads", () => {
+  test("is one limit, for each caller", () => {
+    const { limits, pass } = start(2);
+    const [one, other] = limits("orders", 10, 1_000, 3) as [Limit, Limit];
+    expect([one.take("a"), other.take("a"), one.take("a"), other.take("a")]).toEqual([
+      { allowed: true, remaining: 2, waitMs: 100 },
+      { allowed: true, remaining: 1, waitMs: 200 },
+      { allowed: true, remaining: 0, waitMs: 300 },
+      { allowed: false, remaining: 0, waitMs: 100 },
+    ]);
+    expect(other.take("b").allowed).toBe(true);
+    pass(100);
+    expect([one.take("a").allowed, other.take("a").allowed]).toEqual([true, false]);
+  });
+
+  test("is not that of another route", () => {
+    const { limits } = start(1);
+    const [orders] = limits("orders", 1, 1_000, 1) as [Limit];
+    const [invoices] = limits("invoices", 1, 1_000, 1) as [Limit];
+    expect([orders.take("a").allowed, invoices.take("a").allowed]).toEqual([true, true]);
+    expect([orders.take("a").allowed, invoices.take("a").allowed]).toEqual([false, false]);
+  });
+
+  test("however requests come, it is that of one thread", () => {
+    const step = fc.record({
+      thread: fc.nat(2),
+      key: fc.constantFrom("a", "b", "x".repeat(300)),
+      wait: fc.integer({ min: 0, max: 200 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), fc.nat(9), (steps, more) => {
+        const { limits, clock, pass } = start(3);
+        const settings = { requests: 10, withinMs: 1_000, burst: 1 + more };
+        const all = limits("orders", settings.requests, settings.withinMs, settings.burst);
+        const alone = createRateLimit({ by: "subject", ...settings }, localArrivalTimes(clock));
+        for (const { thread, key, wait } of steps) {
+          pass(wait);
+          expect(all[thread]?.take(key)).toEqual(alone.take(key));
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("a crowd of callers makes none of another limit forgotten", () => {
+    const { limits } = start(1);
+    const [quiet] = limits("quiet", 1, 3_600_000, 1) as [Limit];
+    const [crowded] = limits("crowded", 1, 3_600_000, 5) as [Limit];
+    const few = Array.from({ length: 200 }, (_, at) => `caller ${at}`);
+    for (const key of few) quiet.take(key);
+    for (let at = 0; at < 200_000; at += 1) crowded.take(`2001:db8:${at}::/64`);
+    expect(few.filter((key) => quiet.take(key).allowed)).toEqual([]);
+    // Of its own, those are forgotten who owe least.
+    for (let again = 0; again < 4; again += 1) crowded.take("busy");
+    for (let at = 0; at < 200_000; at += 1) crowded.take(`2001:db9:${at}::/64`);
+    expect([crowded.take("busy").allowed, crowded.take("busy").allowed]).toEqual([true, false]);
+  });
+
+  test("fifty thousand callers at a time are all remembered", () => {
+    const { limits } = start(1);
+    const [limit] = limits("orders", 1, 3_600_000, 1) as [Limit];
+    for (let at = 0; at < 50_000; at += 1) limit.take(`caller ${at}`);
+    let forgotten = 0;
+    for (let at = 0; at < 50_000; at += 1) if (limit.take(`caller ${at}`).allowed) forgotten += 1;
+    // Eight of 131,072 places each: more than eight of fifty thousand in one bucket are rare.
+    expect(forgotten).toBeLessThan(500);
+  });
+
+  test("lets exactly the burst through threads that run at the same time", async () => {
+    const data: SpendingThread = { shared: createSharedTimes(), burst: 20_000, takes: 20_000 };
+    const file = new URL("./spending-thread.ts", import.meta.url);
+    const threads = [1, 2, 3].map(() => new Worker(file, { workerData: data }));
+    const spent = await Promise.all(threads.map((each) => once(each, "message")));
+    const all: Spent[] = spent.map(([each]) => each);
+    expect(all.reduce((sum, { allowed }) => sum + allowed, 0)).toBe(data.burst);
+    await Promise.all(threads.map((each) => each.terminate()));
+    const [of] = [attachSharedTimes(data.shared, timeOfAllThreads())];
+    expect(of("orders").take("a", 0, 0)).toBeGreaterThan(0);
+  });
+
+  test("goes on when a thread ended while it held the lock", () => {
+    const shared = createSharedTimes();
+    new Int32Array(shared.memory, 0, 2 ** 14).fill(1);
+    const times = attachSharedTimes(shared, timeOfAllThreads())("orders");
+    const began = performance.now();
+    expect(times.take("a", 1_000, 0)).toBe(0);
+    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(times.take("a", 1_000, 0)).toBeGreaterThan(0);
+  });
+});

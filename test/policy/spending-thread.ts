@@ -1,0 +1,25 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { timeOfAllThreads } from "../../src/lib/clock.ts";
+import { createRateLimit } from "../../src/policy/rates/rate-limiter.ts";
+import {
+  attachSharedTimes,
+  type SharedTimes,
+} from "../../src/policy/rates/shared-arrival-times.ts";
+
+/** A thread that takes as fast as it can from a limit that pays nothing back meanwhile. */
+export interface SpendingThread {
+  readonly shared: SharedTimes;
+  readonly burst: number;
+  readonly takes: number;
+}
+
+export interface Spent {
+  readonly allowed: number;
+}
+
+const { shared, burst, takes }: SpendingThread = workerData;
+const times = attachSharedTimes(shared, timeOfAllThreads())("orders");
+const limit = createRateLimit({ by: "subject", requests: 1, withinMs: 86_400_000, burst }, times);
+let allowed = 0;
+for (let taken = 0; taken < takes; taken += 1) if (limit.take("a").allowed) allowed += 1;
+parentPort?.postMessage({ allowed } satisfies Spent);
