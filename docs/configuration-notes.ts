@@ -46,7 +46,7 @@ A token that is a JWT and names an issuer with keys is verified with them and sh
 tokens that are no JWT: those that are not active, that are bound to a key (\`cnf\`, \`token_type\` other than Bearer), or that name no
 \`sub\` (or \`claims.subject\`) are refused. \`tokenReview\` is asked about every token that nobody else claims. A yes is remembered for
 \`cache\`, but never longer than the token's \`exp\`; revocation holds at once. What a token without an \`exp\` has opened ends after an
-hour. If a server cannot be asked, the answer is 503, never 401. Each thread has at most 256 questions under way. One more is 503, too, so
+hour. If a server cannot be asked, the answer is 503, never 401. Each thread has at most 256 questions under way, 64 of them because of one client, and shares them fairly. One more is 503, too, so
 put a rate limit by address on routes where strangers can send garbage.`,
 
   version: `Give at most one of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\`. A version is \`<major>.<minor>.<patch>\`. An upstream's response

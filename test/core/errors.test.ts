@@ -41,6 +41,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   connect_timeout: 504,
   response_timeout: 504,
   upstream_busy: 503,
+  resource_exhausted: 503,
   loop_detected: 508,
   version_unavailable: 503,
   drain_timeout: 503,
@@ -59,10 +60,10 @@ describe("the table of errors", () => {
     ]);
   });
 
-  test("speaks of the backend with each 502 and 504 and with one 503, in words of RFC 9209", () => {
+  test("says in words of RFC 9209 why no backend answered: with each 502 and 504, and two 503", () => {
     const speaking = CODES.filter((code) => errorRow(code).proxyStatus !== undefined);
     const expected = CODES.filter((code) => [502, 504].includes(STATUS[code]));
-    expect(speaking).toEqual([...expected, "upstream_busy", "loop_detected"]);
+    expect(speaking).toEqual([...expected, "upstream_busy", "resource_exhausted", "loop_detected"]);
   });
 
   test("says the same words whatever is wrong with a token", () => {

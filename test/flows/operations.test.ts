@@ -46,7 +46,7 @@ const REASONS = {
   ],
   upstream: [
     ...["connect_refused", "connect_timeout", "response_timeout", "reset", "tls", "dns"],
-    ...["aborted", "invalid_response"],
+    ...["aborted", "invalid_response", "resource_exhausted"],
   ],
 };
 

@@ -177,9 +177,10 @@ describe("answers", () => {
       allows(requestWith({ matchPath: `/${n}` }), identityWith()),
     );
     // Before the first of them times out, and makes room for another.
-    await vi.waitUntil(() => server.asked.length >= 16);
+    await vi.waitUntil(() => server.asked.length >= 8);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(server.asked.length).toBe(16);
+    // Half of the connections, since all are about one caller.
+    expect(server.asked.length).toBe(8);
     const answers = await Promise.all([...same, ...others]);
     expect(new Set(answers)).toEqual(new Set(["authorization_unavailable"]));
     authorizer.close();

@@ -33,6 +33,11 @@ describe("the reason of a failure", () => {
     ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "tls"],
     ["ERR_TLS_CERT_ALTNAME_INVALID", "tls"],
     ["ERR_SSL_WRONG_VERSION_NUMBER", "tls"],
+    ["EMFILE", "resource_exhausted"],
+    ["ENFILE", "resource_exhausted"],
+    ["ENOBUFS", "resource_exhausted"],
+    ["ENOMEM", "resource_exhausted"],
+    ["EADDRNOTAVAIL", "resource_exhausted"],
     ["HPE_INVALID_CONSTANT", "invalid_response"],
     ["SOMETHING_NEW", "invalid_response"],
   ])("%s is %s", (code, reason) => {

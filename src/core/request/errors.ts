@@ -110,6 +110,11 @@ export const ERRORS = {
     message: "The service behind this address is too busy",
     proxyStatus: "connection_limit_reached",
   },
+  resource_exhausted: {
+    status: 503,
+    message: "The proxy has no connection left, try again",
+    proxyStatus: "proxy_internal_error",
+  },
   loop_detected: {
     status: 508,
     message: "This request has come back to the proxy",

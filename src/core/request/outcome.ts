@@ -38,6 +38,7 @@ export const UPSTREAM_ERROR_REASONS = [
   "dns",
   "aborted",
   "invalid_response",
+  "resource_exhausted",
 ] as const;
 export type UpstreamErrorReason = (typeof UPSTREAM_ERROR_REASONS)[number];
 export const isUpstreamErrorReason = oneOf(UPSTREAM_ERROR_REASONS);

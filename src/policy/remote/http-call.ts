@@ -16,13 +16,18 @@ const LARGEST_ANSWER = 65_536;
 
 /** Asks any HTTP server: 2xx allows, 4xx refuses, and everything else is no answer. */
 export class HttpCall implements AuthorizationKind {
+  readonly connections = CONNECTIONS;
   readonly #url: string;
   readonly #client: RemoteClient;
   readonly #token: RereadFile | undefined;
 
   constructor({ url, caFile, tokenFile }: HttpCallSettings) {
     this.#url = url;
-    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#client = new RemoteClient({
+      caFile,
+      connections: this.connections,
+      maxBytes: LARGEST_ANSWER,
+    });
     this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
   }
 

@@ -5,12 +5,15 @@ import type { Authorizer } from "../../core/route/authorizer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
+import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { RemoteError, remoteFailure } from "../../lib/http/remote-client.ts";
+import { remoteFailure } from "../../lib/http/remote-client.ts";
 
 /** What is specific to a kind. */
 export interface AuthorizationKind {
+  /** How many connections it has to the server. */
+  readonly connections: number;
   /**
    * Returns what has to be asked about a request, as the texts that are sent: all must be allowed. Undefined if the caller
    * is refused without a question.
@@ -37,8 +40,9 @@ export interface AuthorizerOptions {
 const MAX_ENTRIES = 10_000;
 /** A no is remembered for less long: somebody may just have been given a right. */
 const LONGEST_NO_MS = 5_000;
-/** Questions that may be under way. Behind a slow server, more of them would only fill memory. */
-const MAX_UNDER_WAY = 256;
+/** Questions that may be asked or wait, for all callers together and for one of them. */
+const MOST = 256;
+const MOST_OF_CALLER = 128;
 
 interface Remembered {
   readonly allowed: boolean;
@@ -46,15 +50,20 @@ interface Remembered {
   readonly until: number;
 }
 
-/** Asks another server, each question once at a time, and remembers its answers for a while. Whatever fails is no yes. */
+/**
+ * Asks another server, each question once at a time and fairly among callers, and remembers its answers for a while.
+ * Whatever fails is no yes.
+ */
 export class RemoteAuthorizer implements Authorizer {
   readonly #options: AuthorizerOptions;
   readonly #answers = new LRUCache<string, Remembered>({ max: MAX_ENTRIES });
   readonly #underWay = new SingleFlight<boolean>();
-  #asking = 0;
+  readonly #questions: FairQuestions;
 
   constructor(options: AuthorizerOptions) {
     this.#options = options;
+    const { connections: atOnce } = options.kind;
+    this.#questions = new FairQuestions({ atOnce, most: MOST, mostOfClient: MOST_OF_CALLER });
   }
 
   allows(request: GateRequest, identity: Identity): boolean | Promise<boolean> {
@@ -68,7 +77,7 @@ export class RemoteAuthorizer implements Authorizer {
       if (known === undefined || clock.monotonic() >= known.until) unknown.push([key, question]);
       else if (!known.allowed) return this.#cached(false);
     }
-    if (unknown.length > 0) return this.#askAll(unknown);
+    if (unknown.length > 0) return this.#askAll(unknown, identity);
     observer.cached();
     return true;
   }
@@ -84,21 +93,22 @@ export class RemoteAuthorizer implements Authorizer {
 
   async #askAll(
     questions: readonly (readonly [key: string, question: string])[],
+    { issuer, subject }: Identity,
   ): Promise<boolean> {
+    const caller = JSON.stringify([issuer, subject]);
     const answers = questions.map(([key, question]) =>
-      this.#underWay.run(key, () => this.#ask(key, question)),
+      this.#underWay.run(key, () => this.#ask(key, question, caller)),
     );
     return (await Promise.all(answers)).every(Boolean);
   }
 
-  async #ask(key: string, question: string): Promise<boolean> {
+  async #ask(key: string, question: string, caller: string): Promise<boolean> {
     const { kind, timeout, cache, clock, observer } = this.#options;
     const began = clock.monotonic();
     const seconds = (): number => (clock.monotonic() - began) / 1000;
-    this.#asking += 1;
+    const signal = AbortSignal.timeout(timeout);
     try {
-      if (this.#asking > MAX_UNDER_WAY) throw new RemoteError("too many questions at once");
-      const allowed = await kind.ask(question, AbortSignal.timeout(timeout));
+      const allowed = await this.#questions.ask(caller, signal, () => kind.ask(question, signal));
       observer.answered(allowed, seconds());
       const forMs = allowed ? cache : Math.min(cache, LONGEST_NO_MS);
       if (forMs > 0) this.#answers.set(key, { allowed, until: clock.monotonic() + forMs });
@@ -107,8 +117,6 @@ export class RemoteAuthorizer implements Authorizer {
       observer.failed(remoteFailure(error), seconds());
       if (this.#options.onError === "deny") return false;
       throw new GateError("authorization_unavailable", { retryAfter: 1 });
-    } finally {
-      this.#asking -= 1;
     }
   }
 }

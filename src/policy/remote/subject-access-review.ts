@@ -27,6 +27,7 @@ const VERBS: Readonly<Record<string, string>> = {
 
 /** Asks the API server of Kubernetes whether its RBAC (or whatever authorizes there) allows a request. */
 export class SubjectAccessReview implements AuthorizationKind {
+  readonly connections = CONNECTIONS;
   readonly #settings: SubjectAccessReviewSettings;
   readonly #client: RemoteClient;
   readonly #token: RereadFile | undefined;
@@ -35,7 +36,11 @@ export class SubjectAccessReview implements AuthorizationKind {
   constructor(settings: SubjectAccessReviewSettings) {
     const { caFile, tokenFile, resource } = settings;
     this.#settings = settings;
-    this.#client = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#client = new RemoteClient({
+      caFile,
+      connections: this.connections,
+      maxBytes: LARGEST_ANSWER,
+    });
     this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
     this.#resource = resource && new RequestTemplate(resource);
   }

@@ -1,6 +1,6 @@
 import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
-import { AT_ONCE } from "./fair-questions.ts";
+import { AT_ONCE } from "./question-bounds.ts";
 import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
 import type { IntrospectionSettings } from "./remote-issuer.ts";
 

@@ -7,10 +7,11 @@ import type {
   TokenRefusal,
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { remoteFailure } from "../../lib/http/remote-client.ts";
 import { readClaims } from "../verify/claims.ts";
-import { FairQuestions } from "./fair-questions.ts";
 import { Introspection } from "./introspection.ts";
+import { QUESTION_BOUNDS } from "./question-bounds.ts";
 import { RefusedTokens } from "./refused-tokens.ts";
 import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
 import type { ObserveCheck, RemoteIssuer } from "./remote-issuer.ts";
@@ -152,7 +153,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
     ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
     audiences: audience === undefined ? [ANY_AUDIENCE] : [audience].flat(),
     anyAudience: audience === undefined,
-    questions: new FairQuestions(),
+    questions: new FairQuestions(QUESTION_BOUNDS),
   };
   if (introspection !== undefined) {
     const { timeout, cache } = introspection;

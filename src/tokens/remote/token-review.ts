@@ -2,7 +2,7 @@ import { RereadFile } from "../../lib/files/reread-file.ts";
 import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
-import { AT_ONCE } from "./fair-questions.ts";
+import { AT_ONCE } from "./question-bounds.ts";
 import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
 import type { TokenReviewSettings } from "./remote-issuer.ts";
 

@@ -23,6 +23,12 @@ const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "invalid_response",
   UND_ERR_RES_EXCEEDED_MAX_SIZE: "invalid_response",
   UND_ERR_ABORTED: "aborted",
+  // What this process or its machine has no more of: open files, memory for sockets, local ports.
+  EMFILE: "resource_exhausted",
+  ENFILE: "resource_exhausted",
+  ENOBUFS: "resource_exhausted",
+  ENOMEM: "resource_exhausted",
+  EADDRNOTAVAIL: "resource_exhausted",
 };
 
 /** undici has one code for "other side closed" and "bad response". Only the second breaks the protocol. */
@@ -69,7 +75,8 @@ export function failureOf(error: unknown): GateError {
 /** The table's error for a reason. */
 export function failure(reason: UpstreamErrorReason, cause: unknown): GateError {
   const code = reason === "aborted" || reason === "idle_timeout" ? TOLD_AS[reason] : reason;
-  return new GateError(code, { reason, cause });
+  const retryAfter = reason === "resource_exhausted" ? { retryAfter: 1 } : {};
+  return new GateError(code, { reason, cause, ...retryAfter });
 }
 
 /** A timeout of the backend, with the code of undici's own timeouts. */

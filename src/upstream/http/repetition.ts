@@ -79,6 +79,8 @@ export class Attempts {
     }
     const { attempts, on } = permit.route.retry ?? USUAL_RETRY;
     if (reason === undefined || reason === "aborted") return undefined;
+    // No target would have been reached.
+    if (reason === "resource_exhausted") return undefined;
     if (this.retries >= attempts || !this.#body.isWhole) return undefined;
     if (unprocessed !== undefined && on.includes("stale")) {
       return unprocessed.refused ? "other" : "same";

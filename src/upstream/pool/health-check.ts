@@ -31,6 +31,9 @@ const MAX_BYTES = 1024;
 /** Spreads the checks of several targets and replicas, as a part of the interval. */
 const JITTER = 0.1;
 
+/** This process had no socket left to ask with. */
+const NOT_ASKED = "health check: resource_exhausted";
+
 /** Asks targets at intervals whether they can serve. */
 export class HealthCheck {
   readonly #options: HealthOptions;
@@ -54,7 +57,8 @@ export class HealthCheck {
       const fault = await this.faultOf(target);
       if (stopped) return;
       const passed = fault === undefined;
-      row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
+      // A check that could not be made says nothing of the target.
+      if (fault !== NOT_ASKED) row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
       if (row >= healthy) decided(true, "the health checks pass");
       if (row <= -unhealthy) decided(false, fault ?? "");
       const wait = interval * (1 + JITTER * (Math.random() - 0.5));

@@ -62,7 +62,8 @@ export class TargetStates {
 
   /** A request failed. @param sentAt when it was sent, in monotonic milliseconds. */
   failed(target: Target, reason: UpstreamErrorReason, sentAt: number): void {
-    if (reason === "aborted") return;
+    // Neither says anything of the target.
+    if (reason === "aborted" || reason === "resource_exhausted") return;
     const silent = target.answeredAt < sentAt;
     if (silent && GONE.has(reason)) this.#eject(target, reason);
     else this.#count(target, reason);

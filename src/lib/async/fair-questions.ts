@@ -1,24 +1,32 @@
-import { RemoteError } from "../../lib/http/remote-client.ts";
+import { RemoteError } from "../http/remote-client.ts";
 
-/** Questions that are asked at once: as many as there are connections to the server. */
-export const AT_ONCE = 16;
-/** And because of one client, so that a server that is slow about its tokens still answers about those of others. */
-const AT_ONCE_OF_CLIENT = 8;
-/** With those that wait. Behind a slow server, more of them would only fill memory. */
-const MOST = 256;
-const MOST_OF_CLIENT = 64;
+export interface QuestionBounds {
+  /**
+   * How many are asked at once: as many as there are connections to the server. Because of one client it is half of them,
+   * so that a server that is slow about that one still answers about others.
+   */
+  readonly atOnce: number;
+  /** With those that wait. Behind a slow server, more of them would only fill memory. */
+  readonly most: number;
+  readonly mostOfClient: number;
+}
 
 interface Client {
   asking: number;
   readonly waiting: Set<() => void>;
 }
 
-/** Shares the questions that may be asked at once fairly among the clients whose tokens they are about. */
+/** Shares the questions that may be asked of a server at once fairly among the clients because of whom they are asked. */
 export class FairQuestions {
+  readonly #bounds: QuestionBounds;
   /** Those that have questions, the one whose turn is next first. */
   readonly #clients = new Map<string, Client>();
   #asking = 0;
   #waiting = 0;
+
+  constructor(bounds: QuestionBounds) {
+    this.#bounds = bounds;
+  }
 
   /**
    * Asks as soon as it is this client's turn.
@@ -33,7 +41,8 @@ export class FairQuestions {
   ): Promise<Answer> {
     const client = this.#clients.get(name) ?? { asking: 0, waiting: new Set() };
     const own = client.asking + client.waiting.size;
-    if (this.#asking + this.#waiting >= MOST || own >= MOST_OF_CLIENT) {
+    const { most, mostOfClient } = this.#bounds;
+    if (this.#asking + this.#waiting >= most || own >= mostOfClient) {
       throw new RemoteError("too many questions at once");
     }
     this.#clients.set(name, client);
@@ -55,7 +64,8 @@ export class FairQuestions {
   }
 
   #mayAsk({ asking }: Client): boolean {
-    return this.#asking < AT_ONCE && asking < AT_ONCE_OF_CLIENT;
+    const { atOnce } = this.#bounds;
+    return this.#asking < atOnce && asking < atOnce / 2;
   }
 
   #begin(client: Client): void {
