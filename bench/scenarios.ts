@@ -63,7 +63,7 @@ export const SCENARIOS = {
     run: (bench) => measureTransfers(bench, "d", WITHOUT_TOKEN_KINDS),
   },
   e: {
-    title: "500 proxied requests per second among logins and refused tokens",
+    title: "500 proxied requests per second among logins, refused tokens and handshakes",
     run: (bench) => measureStorms(bench, "e"),
   },
   f: {

@@ -9,10 +9,11 @@ import type { Paced, PacedResult } from "../load/paced.ts";
 
 const paced: Paced = JSON.parse(process.argv[2] ?? "{}");
 const { port, ca, path, method, perSecond, seconds, tokens, body } = paced;
+const { newConnections = false } = paced;
 const pool = new Pool(`https://127.0.0.1:${port}`, {
   connections: 64,
   pipelining: 1,
-  connect: { ca },
+  connect: { ca, ...(newConnections && { maxCachedSessions: 0 }) },
 });
 const WARM_UP_SECONDS = 1;
 const statuses: Record<string, number> = {};
@@ -31,6 +32,7 @@ async function send(index: number): Promise<void> {
         ...(body !== undefined && { "content-type": "application/json" }),
       },
       body: body ?? null,
+      reset: newConnections,
     });
     await answer.body.dump();
     status = String(answer.statusCode);

@@ -9,6 +9,8 @@ export interface Paced {
   readonly body?: string;
   /** Sent in turn; none for requests without. */
   readonly tokens: readonly string[];
+  /** Whether each gets a connection of its own, with a full handshake. */
+  readonly newConnections?: boolean;
   readonly perSecond: number;
   readonly seconds: number;
 }

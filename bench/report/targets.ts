@@ -41,9 +41,9 @@ const workers = (variant: string): Target => ({
   of: "sallyport-2",
 });
 
-const download = (peer: PeerName, limit: number): Target => ({
-  what: `(d) TLS download, CPU s/GB to ${peer}`,
-  ...{ scenario: "d", variant: "TLS download", figure: "cpuPerGb" },
+const transfer = (variant: string, peer: PeerName, limit: number): Target => ({
+  what: `(d) ${variant}, CPU s/GB to ${peer}`,
+  ...{ scenario: "d", variant, figure: "cpuPerGb" },
   ...{ to: { peer }, limit },
 });
 
@@ -88,14 +88,19 @@ const TARGETS: readonly Target[] = [
   cpu("a", "TLS", "express", 0.1),
   cpu("a", "plain", "http-proxy-3", 0.1),
   cpu("a", "TLS", "http-proxy-3", 0.1),
+  absolute("a", "plain", "resident", 110, "resident MB"),
   absolute("a", "TLS, 10000 cached tokens", "resident", 125, "resident MB"),
   cpu("b", "plain", "haproxy-es256", 1.3),
   cpu("b", "TLS", "haproxy-es256", 1.3),
-  download("caddy", 0.95),
-  download("haproxy", 1.5),
+  transfer("plain download", "caddy", 1.2),
+  transfer("plain upload", "caddy", 1.1),
+  transfer("TLS download", "caddy", 0.95),
+  transfer("TLS upload", "caddy", 1.1),
+  transfer("TLS download", "haproxy", 1.5),
   among("20 logins/s"),
   among("2000 garbage tokens/s"),
   among("2000 forged signatures/s"),
+  among("500 handshakes/s"),
   absolute("f", "TLS keep-alive", "perConnection", 50, "KB"),
   absolute("f", "TLS WebSocket", "perConnection", 90, "KB"),
   absolute("g", "installed for production", "ready", 200, "ms to ready"),

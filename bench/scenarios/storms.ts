@@ -14,6 +14,7 @@ import { tokenFile } from "./token-files.ts";
 const PROBES = 500;
 const LOGINS = 20;
 const GARBAGE = 2_000;
+const HANDSHAKES = 500;
 
 /** What happens beside the requests that are looked at. */
 type Storm = (during: Pick<Paced, "port" | "ca" | "seconds">) => ReturnType<typeof startPaced>;
@@ -21,7 +22,7 @@ type Storm = (during: Pick<Paced, "port" | "ca" | "seconds">) => ReturnType<type
 /** What a storm lasts longer than the requests beside it: their program starts and warms up in the meantime. */
 const LONGER_SECONDS = 3;
 
-/** How long proxied requests take, over TLS at a fixed rate: alone, among logins, among tokens that are refused. */
+/** How long proxied requests take, over TLS at a fixed rate: alone, among logins, refused tokens, handshakes. */
 export async function measureStorms(bench: Bench, scenario: string): Promise<readonly Row[]> {
   if (!bench.peers.includes("sallyport")) return [];
   const { setting, rounds, seconds, say } = bench;
@@ -36,6 +37,7 @@ export async function measureStorms(bench: Bench, scenario: string): Promise<rea
     [`${LOGINS} logins/s`]: logins,
     [`${GARBAGE} garbage tokens/s`]: refused(() => garbage()),
     [`${GARBAGE} forged signatures/s`]: refused(() => forge(valid)),
+    [`${HANDSHAKES} handshakes/s`]: handshakes(valid),
   };
   const contenders = Object.entries(storms).map(([variant, storm]) => ({
     peer: "sallyport" as const,
@@ -59,6 +61,13 @@ const logins: Storm = (during) => {
   const path = "/api/authenticate";
   return startPaced({ ...during, method: "POST", path, body, tokens: [], perSecond: LOGINS }, 200);
 };
+
+/** A storm of clients that each open a connection for one request. */
+function handshakes(token: string): Storm {
+  const asked = { method: "GET", path: "/orders/4711", tokens: [token] } as const;
+  return (during) =>
+    startPaced({ ...during, ...asked, newConnections: true, perSecond: HANDSHAKES }, 200);
+}
 
 /** A storm of tokens that get a 401, none of them twice within a hundred. */
 function refused(token: () => string): Storm {
