@@ -3,7 +3,7 @@ import type { Snapshot } from "../config/snapshot.ts";
 import type { SnapshotFiles } from "../config/snapshot-files.ts";
 import { Identity } from "../core/request/identity.ts";
 import type { TokenVerifier } from "../core/request/token-verifier.ts";
-import type { PublishRevocations, Revocation } from "../core/revocation.ts";
+import { type PublishRevocations, type Revocation, REVOCATION_FORMS } from "../core/revocation.ts";
 import type { Log } from "../core/log.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
@@ -15,7 +15,12 @@ import {
 } from "../tokens/revocation/revocation-service.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
 import { RevocationList } from "../tokens/revocation/revocation-list.ts";
-import { longestEnd, subjectUntilNow, tokenOf } from "../tokens/revocation/revocation-of.ts";
+import {
+  longestEnd,
+  revocationNaming,
+  subjectUntilNow,
+  tokenOf,
+} from "../tokens/revocation/revocation-of.ts";
 import { revocationFileIn } from "./from-files.ts";
 import { verifyToken } from "./explanation/explained-token.ts";
 
@@ -94,35 +99,37 @@ export async function revokeNamed(
   return { revoked: named, kept: await publish(named) };
 }
 
+/** What can be named besides a token: `a jti`, `a subject`. */
+const NAMEABLE = Object.values(REVOCATION_FORMS).flatMap(({ names }) =>
+  names === undefined ? [] : [`a ${names}`],
+);
+
 /** @returns what to revoke, or what is wrong. */
 async function revocationsIn(
-  { jti, subject, issuer, before: written, token }: RevocationQuery,
+  { named, issuer, before: written, token }: RevocationQuery,
   tokens: TokenVerifier,
   list: RevocationList,
   nowMs: number,
 ): Promise<readonly Revocation[] | string> {
   const before = timeFrom(written);
   if (written !== undefined && before === undefined) return `before ${TIME_EXPECTED}`;
-  const ways = [token !== undefined, jti.length > 0, subject !== undefined].filter(Boolean).length;
-  if (ways > 1) return "name a token, a jti or a subject, and only one of them";
-  if (issuer !== undefined && subject === undefined) return "issuer goes with subject alone";
-  if (before !== undefined && (token !== undefined || jti.length > 0)) {
+  if (named.size + (token === undefined ? 0 : 1) > 1) {
+    return `name a token, ${NAMEABLE.join(" or ")}, and only one of them`;
+  }
+  const [[kind, names] = [undefined, []]] = named;
+  const dated = kind !== undefined && REVOCATION_FORMS[kind].dated;
+  if (issuer !== undefined && !dated) return "issuer goes with subject alone";
+  if (before !== undefined && !dated && (token !== undefined || kind !== undefined)) {
     return "before goes with subject, or stands by itself";
   }
   if (token !== undefined) return revocationOf(token, tokens, list, nowMs);
-  if (jti.length > 0) {
-    if (!jti.every(isName)) return "a jti must be text without control characters";
-    const until = longestEnd(nowMs, nowMs);
-    return jti.map((name) => ({ kind: "token", name, until }));
+  if (kind !== undefined) {
+    if (!names.every(isName)) {
+      return `a ${REVOCATION_FORMS[kind].names} must be text without control characters`;
+    }
+    return names.map((name) => revocationNaming(kind, name, { issuer, before, nowMs }));
   }
-  if (subject !== undefined) {
-    if (!isName(subject)) return "a subject must be text without control characters";
-    const untilNow = subjectUntilNow(subject, issuer, nowMs);
-    return [
-      before === undefined ? untilNow : { ...untilNow, before, until: longestEnd(before, nowMs) },
-    ];
-  }
-  if (before === undefined) return "name a token, a jti, a subject, or a time with before";
+  if (before === undefined) return `name a token, ${NAMEABLE.join(", ")}, or a time with before`;
   return [{ kind: "everything", name: "", before, until: longestEnd(before, nowMs) }];
 }
 

@@ -4,14 +4,28 @@ import type { IdentityClaims } from "./request/identity.ts";
 export const REVOCATION_KINDS = ["token", "subject", "everything"] as const;
 export type RevocationKindName = (typeof REVOCATION_KINDS)[number];
 
+/** What the revocations of one kind say. */
+interface RevocationForm {
+  /** How an operator calls what they name; undefined if they name nothing. */
+  readonly names: string | undefined;
+  /** Whether they end only tokens that were issued before a time. */
+  readonly dated: boolean;
+}
+
+export const REVOCATION_FORMS: Readonly<Record<RevocationKindName, RevocationForm>> = {
+  token: { names: "jti", dated: false },
+  subject: { names: "subject", dated: true },
+  everything: { names: undefined, dated: true },
+};
+
 /** Ends tokens before their time. Plain data: it is posted to other threads and written to the journal. */
 export interface Revocation {
   readonly kind: RevocationKindName;
-  /** The `jti` of the token, or the subject; empty for everything. */
+  /** The `jti` of the token, or the subject; empty for a kind that names nothing. */
   readonly name: string;
   /** Whose tokens; left out, those of every issuer. */
   readonly issuer?: string;
-  /** Tokens issued before this end, milliseconds since the epoch; left out where `name` is a `jti`. */
+  /** Tokens issued before this end, milliseconds since the epoch; left out for a kind that is not dated. */
   readonly before?: number;
   /** When the last token that it ends has ended by itself, milliseconds since the epoch. */
   readonly until: number;

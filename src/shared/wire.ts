@@ -1,14 +1,14 @@
-import { REVOCATION_KINDS, type Revocation } from "../core/revocation.ts";
+import { REVOCATION_FORMS, REVOCATION_KINDS, type Revocation } from "../core/revocation.ts";
 import type { AttemptEnd } from "../core/shared-parts.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 
 /** What replicas write for each other. What they read may come from anybody who can write to the server. */
 
-/** A text of ours is shorter: a name of a thousand characters fits. */
+/** The maximum length of an event; a name of a thousand characters fits. */
 const LONGEST = 16 * 1024;
 const DIGEST = /^[\w-]{43}$/;
 const CONTROL = /\p{Cc}/u;
-/** The longest that a token lives, and so the longest that a revocation is of use. */
+/** The longest that a token lives, and so the longest useful life of a revocation. */
 const LONGEST_LIFE_MS = 2 * 366 * 24 * 3_600_000;
 
 export type SharedEvent = { readonly attempt: AttemptEnd } | { readonly revocation: Revocation };
@@ -59,10 +59,12 @@ function revocationIn(value: unknown, nowMs: number): Revocation | undefined {
   if (!isJsonObject(value)) return undefined;
   const { name, issuer, before, until } = value;
   const kind = REVOCATION_KINDS.find((known) => known === value["kind"]);
-  if (kind === undefined || !isText(name) || (name === "") !== (kind === "everything")) return;
+  if (kind === undefined || !isText(name)) return undefined;
+  const { names, dated } = REVOCATION_FORMS[kind];
+  if ((name !== "") !== (names !== undefined)) return undefined;
   if (typeof until !== "number" || !(until > nowMs && until < nowMs + LONGEST_LIFE_MS)) return;
   if (issuer !== undefined && !isText(issuer)) return undefined;
-  if (kind !== "token" && !(typeof before === "number" && Number.isFinite(before))) return;
+  if (dated && !(typeof before === "number" && Number.isFinite(before))) return;
   return {
     ...{ kind, name, until },
     ...(issuer !== undefined && { issuer }),

@@ -243,11 +243,32 @@ describe("an operator", () => {
 
   it("is told what cannot be revoked, and then nothing is", async () => {
     const token = tokenOf();
-    const bad = ["", "?jti=", "?jti=a&subject=b", "?before=yesterday", "?issuer=x", "?all=yes"];
-    for (const query of bad) expect((await revoke(gate, query)).status, query).toBe(400);
+    const bad = {
+      "": "name a token, a jti, a subject, or a time with before",
+      "?jti=": "a jti must be text without control characters",
+      "?subject=a&subject=": "a subject must be text without control characters",
+      "?jti=a&subject=b": "name a token, a jti or a subject, and only one of them",
+      "?before=yesterday": "before must be a time with its zone, such as 2026-11-22T10:00:00Z",
+      "?jti=a&before=2026-11-22T10:00:00Z": "before goes with subject, or stands by itself",
+      "?issuer=x": "issuer goes with subject alone",
+      "?jti=a&issuer=x": "issuer goes with subject alone",
+      "?all=yes": "the query may hold jti, subject, issuer, before and nothing else",
+    };
+    for (const [query, why] of Object.entries(bad)) {
+      const { status, body } = await revoke(gate, query);
+      const message = `Nothing was revoked: ${why}`;
+      expect([status, JSON.parse(body).message], query).toEqual([400, message]);
+    }
     const forged = compact(header(), claims({ jti: "x" }), byKey(stranger.privateKey));
     expect((await revoke(gate, "", { authorization: `Bearer ${forged}` })).status).toBe(400);
     expect(await statusOf(gate, token)).toBe(200);
+  }, 30_000);
+
+  it("may name several subjects, and all of them are revoked", async () => {
+    const tokens = ["erin", "frank"].map((sub) => tokenOf({ sub }));
+    for (const token of tokens) expect(await statusOf(gate, token)).toBe(200);
+    expect((await revoke(gate, "?subject=erin&subject=frank")).status).toBe(200);
+    for (const token of tokens) await until(() => refusedEverywhere(gate, token), 1_000);
   }, 30_000);
 
   it("uses the command line", async () => {

@@ -1,10 +1,15 @@
 import type { AdminResponse, AdminPage } from "../../core/admin-page.ts";
-import type { Revocation } from "../../core/revocation.ts";
+import {
+  type Revocation,
+  REVOCATION_FORMS,
+  REVOCATION_KINDS,
+  type RevocationKindName,
+} from "../../core/revocation.ts";
 
 /** What an operator wants to be revoked; texts as they came. */
 export interface RevocationQuery {
-  readonly jti: readonly string[];
-  readonly subject: string | undefined;
+  /** The kinds that name something, and what. */
+  readonly named: ReadonlyMap<RevocationKindName, readonly string[]>;
   /** Whose tokens of the subject; left out, every issuer's. */
   readonly issuer: string | undefined;
   /** Issued before this time; left out with a subject, until now. */
@@ -18,7 +23,12 @@ export type RevocationResult =
   | { readonly refused: string }
   | { readonly revoked: readonly Revocation[]; readonly kept: boolean };
 
-const PARAMETERS = new Set(["jti", "subject", "issuer", "before"]);
+/** The kinds with a parameter of their own. */
+const NAMED = REVOCATION_KINDS.flatMap((kind) => {
+  const { names: parameter } = REVOCATION_FORMS[kind];
+  return parameter === undefined ? [] : [{ kind, parameter }];
+});
+const PARAMETERS = new Set([...NAMED.map(({ parameter }) => parameter), "issuer", "before"]);
 const BEARER = /^Bearer +(\S+)$/i;
 
 /**
@@ -38,9 +48,11 @@ export function revokePage(
         return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
       }
       const one = (name: string): string | undefined => query.get(name) ?? undefined;
+      const given = NAMED.filter(({ parameter }) => query.has(parameter));
       const result = await revoke({
-        ...{ jti: query.getAll("jti"), subject: one("subject"), issuer: one("issuer") },
-        ...{ before: one("before"), token: BEARER.exec(headers.authorization ?? "")?.[1] },
+        named: new Map(given.map(({ kind, parameter }) => [kind, query.getAll(parameter)])),
+        ...{ issuer: one("issuer"), before: one("before") },
+        token: BEARER.exec(headers.authorization ?? "")?.[1],
       });
       return "refused" in result ? refusal(result.refused) : done(result.kept);
     },

@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, fstatSync, openSync, readFileSync } f
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../core/config-problem.ts";
-import { REVOCATION_KINDS, type Revocation } from "../../core/revocation.ts";
+import { REVOCATION_FORMS, REVOCATION_KINDS, type Revocation } from "../../core/revocation.ts";
 import { readFailure } from "../../lib/files/regular-file.ts";
 import { formatSize } from "../../lib/text/size.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
@@ -91,8 +91,9 @@ function revocationIn(line: string): Revocation | undefined {
   const { kind: written, name, issuer, before, until } = value;
   const kind = REVOCATION_KINDS.find((each) => each === written);
   if (kind === undefined || typeof name !== "string" || typeof until !== "number") return undefined;
-  if (kind !== "everything" && !isName(name)) return undefined;
-  if (kind !== "token" && typeof before !== "number") return undefined;
+  const form = REVOCATION_FORMS[kind];
+  if (form.names !== undefined && !isName(name)) return undefined;
+  if (form.dated && typeof before !== "number") return undefined;
   return {
     ...{ kind, name, until },
     ...(typeof issuer === "string" ? { issuer } : {}),
