@@ -79,8 +79,9 @@ export async function startThreads(
     },
     metricsText: async (own) => own.textWith(await countedIn(threads)),
     metricObjects: async (own) => totalsOf([await own.json(), ...(await countedIn(threads))]),
-    targets: async () => inAllThreads(await Promise.all(threads.map((each) => each.targets()))),
-    recent: () => Promise.all(threads.map((thread) => thread.recent())),
+    targets: async () =>
+      inAllThreads(await Promise.all(threads.map((each) => each.ask("targets")))),
+    recent: () => Promise.all(threads.map((thread) => thread.ask("recent"))),
     alive: () => threads.filter(({ alive }) => alive).length,
     failures: () => threads.flatMap(({ failure }) => failure ?? []),
   };

@@ -1,11 +1,10 @@
-import type { TargetState } from "../../core/request/forwarder.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import { type MetricObjects, summedCounts } from "../../observe/metrics/summed-counts.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
-import type { ThreadApi, ThreadRecent } from "./thread.ts";
+import type { ThreadApi } from "./thread.ts";
 import { HUNG_CHECKS, ThreadHealth } from "./thread-health.ts";
 import { type ThreadPlacement, ThreadLife } from "./thread-life.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
@@ -131,14 +130,12 @@ export class TrafficThread {
     return [await before, counted];
   }
 
-  /** Returns what it knows of the targets; undefined if it does not answer in time. */
-  targets(): Promise<readonly TargetState[] | undefined> {
-    return withTimeout(this.call("targets"), SCRAPE_MS, undefined);
-  }
-
-  /** Returns what it saw lately; undefined if it does not answer in time. */
-  recent(): Promise<ThreadRecent | undefined> {
-    return withTimeout(this.call("recent"), SCRAPE_MS, undefined);
+  /** Asks the thread something; resolves with undefined if it does not answer in time. */
+  ask<Name extends keyof ThreadApi>(
+    name: Name,
+    ...args: Parameters<ThreadApi[Name]>
+  ): Promise<Awaited<ReturnType<ThreadApi[Name]>> | undefined> {
+    return withTimeout(this.call(name, ...args), SCRAPE_MS, undefined);
   }
 
   /** Calls a function of the thread; resolves with undefined if it does not serve, or terminates meanwhile. */
