@@ -3,7 +3,7 @@ import type { AttemptEnd } from "../core/shared-parts.ts";
 import { StateUnavailable } from "./state-connection.ts";
 import { readEvent } from "./wire.ts";
 
-/** What a replica does with what others tell. */
+/** What a replica does with the events of others. */
 export interface SharedListeners {
   /** @param agoMs how long ago it ended. */
   readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
@@ -21,7 +21,7 @@ export function isAfter(id: string, other: string): boolean {
 }
 
 /**
- * Hands the events of a stream on, but our own.
+ * Passes on the events of a stream, except our own.
  *
  * @param nowMs the server's time; left out for events that came just now.
  * @returns the id of the last, or `after` if there is none. @throws StateUnavailable for anything but events.

@@ -4,21 +4,21 @@ import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connecti
 import type { StatePlace } from "./state-server.ts";
 import { keysFor } from "./state-keys.ts";
 
-/** What the doctor finds out about a state server. */
+/** What `doctor` reports about a state server. */
 export interface StateServerReport {
   /** Why it cannot be used, in words for an operator; undefined if it can. */
   readonly problem?: string;
   /** How long an answer takes, in milliseconds. */
   readonly answerMs?: number;
-  /** Where sentinels or a cluster said that it is. */
+  /** The address that sentinels or a cluster gave. */
   readonly address?: string;
-  /** As the server names itself, and its version. */
+  /** The product and the version that the server reports. */
   readonly version?: string;
-  /** Which keys it deletes when its memory is full; `noeviction` for none. */
+  /** Which keys the server evicts when its memory is full; `noeviction` for none. */
   readonly eviction?: string;
 }
 
-/** Connects as a replica does, and does what one does. Never rejects. */
+/** Connects and runs what a replica runs. Never rejects. */
 export async function examineStateServer(
   place: StatePlace,
   prefix: string,
@@ -35,7 +35,7 @@ export async function examineStateServer(
     const began = performance.now();
     await connection.run(GREET, keys, ["doctor"]);
     const answerMs = performance.now() - began;
-    // The rights of a replica do not need to include it.
+    // A replica does not need this permission.
     const said = await connection.call("INFO").catch(() => "");
     const address = `${server.host}:${server.port}`;
     const found = server === place.server ? {} : { address };

@@ -2,7 +2,7 @@ import { listOf } from "./event-reader.ts";
 import { StateConnection, StateUnavailable } from "./state-connection.ts";
 import { type Address, addressIn, type StatePlace, type StateServer } from "./state-server.ts";
 
-/** Nodes of a cluster may send on to each other while it changes. */
+/** How many redirects are followed: nodes of a cluster redirect to each other while it changes. */
 const MOST_HOPS = 3;
 const MOVED = /^MOVED \d{1,5} (\S{1,300})/;
 

@@ -5,13 +5,13 @@ import type { StateConnection } from "./state-connection.ts";
 import type { StateKeys } from "./state-keys.ts";
 import { endOf, writeAttempt, writeRevocation } from "./wire.ts";
 
-/** How long the server keeps events for replicas that come later, in milliseconds after the last. */
+/** How long the server keeps events for replicas that start later, in milliseconds after the last event. */
 const KEPT_MS = 24 * 3_600_000;
 /** How many it keeps, roughly: 3 MB. */
 export const KEPT_EVENTS = 10_000;
 /** How many are sent at once. */
 const AT_ONCE = 200;
-/** How many wait for a server that cannot be used. */
+/** How many wait while the server is unavailable. */
 const MOST_ATTEMPTS = 1_000;
 const MOST_REVOCATIONS = 250_000;
 
@@ -34,13 +34,13 @@ export class Outbox {
   #sending: Promise<void> | undefined;
   #lost = 0;
 
-  /** @param own how the events of this replica are marked. */
+  /** @param own the mark of this replica's own events. */
   constructor(keys: StateKeys, own: string) {
     this.#keys = keys;
     this.#limits = [String(KEPT_MS), String(KEPT_EVENTS), own];
   }
 
-  /** How many login attempts were not told. */
+  /** How many login attempts were dropped. */
   get lost(): number {
     return this.#lost;
   }
@@ -53,7 +53,7 @@ export class Outbox {
     this.#attempts.push(writeAttempt(end));
   }
 
-  /** @returns what resolves with true when all are stored. */
+  /** Resolves with true when all are stored. */
   async addRevocations(revocations: readonly Revocation[]): Promise<true> {
     const stored = revocations.map((revocation) => {
       const { promise, resolve } = Promise.withResolvers<void>();

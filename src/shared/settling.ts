@@ -14,7 +14,7 @@ const AT_ONCE = 200;
 
 export interface SettlingOptions {
   readonly keys: StateKeys;
-  /** How the counts of this replica are marked. */
+  /** The mark of this replica's own counts. */
   readonly own: string;
   readonly digest: (text: string) => string;
   /** Undefined while there is no server. */
@@ -53,7 +53,7 @@ export class Settling {
     return commands.run(SETTLE_CONCURRENCY, names, [own, ...requests]);
   };
 
-  /** @returns a number for each, in their order; undefined if the server cannot say. */
+  /** @returns a number for each, in the same order; undefined if the server gives no valid answer. */
   async #inPieces<Item>(
     items: readonly Item[],
     ask: Ask<Item>,
@@ -69,7 +69,7 @@ export class Settling {
       } catch {
         return undefined;
       }
-      // Too few or too many would be those of others.
+      // With too few or too many numbers, some would belong to other keys.
       if (numbers.length !== start + some.length) return undefined;
     }
     return numbers;

@@ -79,7 +79,7 @@ export class SharedState {
     return this.#commands !== undefined;
   }
 
-  /** How many login attempts other replicas were not told of. */
+  /** How many login attempts were not published to other replicas. */
   get lost(): number {
     return this.#outbox.lost;
   }
@@ -92,7 +92,7 @@ export class SharedState {
     await withTimeout(first.promise, START_MS, undefined);
   }
 
-  /** A digest that is the same in all replicas, and means nothing to who does not know the server's password. */
+  /** A digest that is the same in all replicas, and meaningless to anyone who does not know the server's password. */
   readonly digest = (text: string): string =>
     createHmac("sha256", this.#secret).update(text).digest("base64url");
 
@@ -108,7 +108,7 @@ export class SharedState {
   };
 
   async close(): Promise<void> {
-    // What was told last is still told.
+    // Publishes what is still in the outbox.
     if (this.#commands !== undefined) await withTimeout(this.#send(), DEADLINE_MS, undefined);
     this.#closing.abort();
     this.#commands?.close();

@@ -14,11 +14,11 @@ export class StateUnavailable extends Error {
   }
 }
 
-/** A server without an answer for so long hangs, in milliseconds. No request waits so long: see `shared.timeout`. */
+/** A server that does not answer for this time hangs, in milliseconds. No request waits this long: see `shared.timeout`. */
 export const DEADLINE_MS = 2_000;
 /** The largest answer to one question, in bytes; the largest that we ask for takes less than a tenth. */
 const LARGEST_ANSWER = 8 * 1024 ** 2;
-/** How long the server may take to end a connection that we end. */
+/** How long the server may take to close a connection that we close. */
 const DISCONNECT_MS = 100;
 const LATE = Symbol("late");
 /** The first word of an error reply. */
@@ -34,13 +34,13 @@ export function script(lua: string): Script {
   return { lua, sha1: hash("sha1", lua, "hex") };
 }
 
-/** One connection to the state server. It is never opened again, and any fault closes it. */
+/** One connection to the state server. Any fault closes it, and it never reconnects. */
 export class StateConnection {
   readonly #redis: Redis;
   readonly #deadlineMs: number;
   /** Why the connection ended, where it did not end by itself: wrong credentials, say. */
   #fault: unknown;
-  /** Bytes since the last whole answer. */
+  /** Bytes received since the last complete answer. */
   #received = 0;
 
   private constructor(redis: Redis, deadlineMs: number) {

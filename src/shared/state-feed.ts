@@ -17,12 +17,12 @@ import { EVENTS_AFTER, GREET } from "./scripts.ts";
 import { DEADLINE_MS, type StateConnection } from "./state-connection.ts";
 import type { StateKeys } from "./state-keys.ts";
 
-/** What is revoked here and not at its end: what a server that was emptied has to get again. */
+/** Everything that is revoked here and has not ended: what a server that was emptied must be sent again. */
 export type KnownRevocations = () => readonly Revocation[];
 
 export interface StateFeedOptions {
   readonly keys: StateKeys;
-  /** How the events of this replica are marked. */
+  /** The mark of this replica's own events. */
   readonly own: string;
   readonly clock: Clock;
   /** Measures a question; `wait` is one that waits for news. */
@@ -34,7 +34,7 @@ export interface StateFeedOptions {
   readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
 }
 
-/** How long the server holds a question for events back when there are none. */
+/** How long the server may wait for events before it answers that there are none. */
 const BLOCK_MS = 2_000;
 /**
  * The rest between two answers with events: at most 10 a second, however many events there are. With 20 ms, a thousand
@@ -43,7 +43,7 @@ const BLOCK_MS = 2_000;
 const REST_MS = 100;
 /** How often to look whether the server was emptied. */
 const GREET_MS = 5_000;
-/** How long a replica has for filling an emptied server before another one does. */
+/** How long a replica may take to refill an emptied server before another one does. */
 const FILL_MS = 10_000;
 /** Events in one answer. */
 const PAGE = 500;
@@ -63,7 +63,7 @@ export class StateFeed {
     this.#options = options;
   }
 
-  /** Who takes what comes. */
+  /** Receives the events. */
   begin(listeners: SharedListeners, known: KnownRevocations): void {
     this.#listeners = listeners;
     this.#known = known;
@@ -89,7 +89,7 @@ export class StateFeed {
     }
   }
 
-  /** Takes what comes, until the signal. @throws StateUnavailable */
+  /** Reads events until the signal. @throws StateUnavailable */
   async follow(
     commands: StateConnection,
     reading: StateConnection,
@@ -136,7 +136,7 @@ export class StateFeed {
     if (isFilled || fills) this.#mark = found;
   }
 
-  /** Servers copy from each other without waiting: this one may lack what the one before has passed on last. */
+  /** Servers replicate asynchronously: this one may lack what its predecessor accepted last. */
   async #rejoin(commands: StateConnection): Promise<void> {
     const { keys, measured, missing } = this.#options;
     const newest = await measured("read", () =>
@@ -150,7 +150,7 @@ export class StateFeed {
     if (lacking.length > 0) void missing(lacking);
   }
 
-  /** One of all replicas fills a server that was emptied: a thousand would tell it the same. */
+  /** Only one replica refills a server that was emptied: a thousand would send it the same. */
   async #mayFill(commands: StateConnection): Promise<boolean> {
     const claim = [this.#options.own, "NX", "PX", String(FILL_MS)];
     return (await commands.call("SET", this.#options.keys.filling, ...claim)) !== null;

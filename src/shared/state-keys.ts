@@ -4,9 +4,9 @@ export interface StateKeys {
   readonly probe: string;
   /** Differs once the server was emptied. */
   readonly mark: string;
-  /** The mark for which all that is revoked has been told. */
+  /** The mark up to which the server has been refilled with revocations. */
   readonly filled: string;
-  /** Who tells it. */
+  /** The replica that is refilling it. */
   readonly filling: string;
   /** A stream of what replicas tell each other. */
   readonly events: string;

@@ -1,7 +1,7 @@
 import type { Log } from "../core/log.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** A server that comes and goes cannot fill the log. */
+/** Keeps a server that comes and goes from flooding the log. */
 const QUIET_MS = 10_000;
 
 /** Whether the state server can be used. The log is told when it cannot, and when it can again. */
@@ -26,7 +26,7 @@ export class StateOutage {
     this.#log.warn("the state server cannot be used, each replica counts for itself", { reason });
   }
 
-  /** @param lost how many login attempts other replicas were not told of. */
+  /** @param lost how many login attempts were not published to other replicas. */
   answered(lost: number): void {
     if (this.#tells) {
       const seconds = Math.round((this.#clock.monotonic() - (this.#since ?? 0)) / 1000);

@@ -1,4 +1,4 @@
-/** A server, and how one gets in. Plain values. */
+/** A server and its credentials. Plain values. */
 export interface StateServer {
   readonly host: string;
   readonly port: number;

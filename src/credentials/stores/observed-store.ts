@@ -24,7 +24,7 @@ export interface StoreObservation {
   readonly observer: Pick<Observer, "storeAnswered" | "outdatedHashUsed">;
 }
 
-/** Measures a store, and tells once of each user whose hash should be made anew. */
+/** Measures a store, and logs once for each user whose hash should be renewed. */
 export function observedStore(
   store: UserStore,
   name: string,

@@ -43,7 +43,7 @@ class PipelinedRequests implements BufferHolder {
     return this.#headBytes + (this.#last?.readableLength ?? 0);
   }
 
-  /** Adds a request and redeferred the memory of its head, to pass to `remove`. */
+  /** Adds a request and returns the memory of its head, to pass to `remove`. */
   add(request: IncomingMessage): number {
     const bytes = headBytesOf(request);
     this.requests += 1;
@@ -70,7 +70,7 @@ class PipelinedRequests implements BufferHolder {
  * number of requests in one read is bounded.
  *
  * A few pipelined requests start per turn of the event loop, over all connections, first in, first out: Node accepts
- * one connection per turn, so long deferred would keep out new clients.
+ * one connection per turn, so long turns would keep out new clients.
  *
  * A request that is queued alone starts at once. Over TLS, clients that do not pipeline send such requests, too: they
  * read a response before Node learns that it was written.

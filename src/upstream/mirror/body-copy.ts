@@ -2,7 +2,7 @@ import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import type { MirrorResult } from "../../core/route/mirror.ts";
 import { TimeoutEntry, type TimeoutList } from "../../lib/async/timeout-list.ts";
 
-/** Told once how a copy ended. */
+/** Called once, when a copy has ended. */
 interface CopyEvents {
   /** The request is complete. @param reserved bytes to be freed when the copy is no longer needed. */
   copied(body: Buffer | undefined, reserved: number): void;

@@ -9,7 +9,7 @@ import { ClientGone } from "../http/request-body.ts";
 import type { Target } from "../pool/target.ts";
 import type { Upstream } from "../pool/upstreams.ts";
 
-/** Longer answers are cut off, in bytes: nobody reads them. */
+/** The answer is cut off after this many bytes: nobody reads it. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
 /** The copy of a request on its way to another upstream. Its answer is read, so that the connection can be used again, and ignored. */

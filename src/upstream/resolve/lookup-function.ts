@@ -1,7 +1,7 @@
 import { isIP, type LookupFunction } from "node:net";
 import { lookupFor, type ResolveOptions } from "./lookup.ts";
 
-/** Makes Node's connections ask the DNS servers of an upstream; undefined where the system is asked. */
+/** Returns a `lookup` function that queries the DNS servers of an upstream; undefined if the system resolves its names. */
 export function lookupFunction(options: ResolveOptions | undefined): LookupFunction | undefined {
   if (options?.servers === undefined) return undefined;
   const lookup = lookupFor(options);

@@ -16,7 +16,7 @@ export interface HttpAnswer {
 type Credentials = { readonly username: string; readonly password: string };
 
 /**
- * Shows a name and a password to another login. Redirects are not followed: they could lead a password elsewhere.
+ * Submits a name and a password to another login. Redirects are not followed: they could lead a password elsewhere.
  *
  * @param wanted whether the body of an answer with this status is wanted.
  * @throws StoreUnavailable or the system's error.
@@ -34,7 +34,7 @@ export async function askLogin(
   try {
     return await exchange(settings.url, { ...options, headers }, body, wanted);
   } catch (error) {
-    // The server has closed an idle connection in the moment when it was used again.
+    // The server closed an idle connection at the very moment it was reused.
     if (!(error instanceof StaleConnection)) throw error;
     return exchange(settings.url, { ...options, headers }, body, wanted);
   }

@@ -18,5 +18,5 @@ export function pointedAt(value: unknown, pointer: string): unknown {
   return at;
 }
 
-/** What a JSON Pointer is written like. */
+/** The syntax of a JSON Pointer. */
 export const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/;

@@ -26,7 +26,7 @@ export function policyFields(
   };
 }
 
-/** Whether a user whose password is right may do nothing but change it. */
+/** Whether a user with the right password may do nothing but change it. */
 export function forbids(word: PolicyWord | undefined): boolean {
   return word?.error !== undefined && ERRORS[word.error] === "change_after_reset";
 }

@@ -2,8 +2,8 @@ const LONGEST_BYTES = 1024;
 const CONTROL = /\p{Cc}/u;
 
 /**
- * Whether a name is one that a user of a store elsewhere can have. Others are not asked for: control characters and halves of
- * characters are errors to some servers, and read as something else by others.
+ * Whether a name is one that a user of a store elsewhere can have. No store is asked about other names: control characters and
+ * lone surrogates are errors to some servers, and misread by others.
  */
 export function isAskable(username: string): boolean {
   return (

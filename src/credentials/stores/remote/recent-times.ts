@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { UserStore } from "../user-store.ts";
 
 const REMEMBERED = 32;
-/** How many users a store is taken to have that nobody can count. */
+/** The assumed number of users of a store that cannot count them. */
 const ASSUMED_USERS = 1_000;
 
 /**
@@ -18,7 +18,7 @@ export class RecentTimes {
     this.#at = (this.#at + 1) % REMEMBERED;
   }
 
-  /** Takes as long as one of them, drawn by lot; no time before there is any. */
+  /** Waits as long as one of them, picked at random; not at all before there is one. */
   async spend(): Promise<void> {
     const ms = this.#ms[Math.floor(Math.random() * this.#ms.length)];
     if (ms !== undefined) await sleep(ms);

@@ -3,7 +3,7 @@ import type { Clock } from "../../../lib/clock.ts";
 
 /** How long an outage lasts before it is logged again. */
 const REMIND_MS = 600_000;
-/** A client that can make a store fail, with a name that is there twice, cannot fill the log. */
+/** Keeps a client that can make a store fail (by a name that occurs twice, say) from flooding the log. */
 const QUIET_MS = 10_000;
 
 /** Failures in a row of one store. The log is told when they begin, every ten minutes, and when they end. */

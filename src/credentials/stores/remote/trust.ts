@@ -28,7 +28,7 @@ export function authoritiesIn(
   throw new ConfigError([{ file: caFile, message: "holds no certificate" }]);
 }
 
-/** Authorities that a reload may bring anew. A file that is broken by then leaves the old ones in force. */
+/** Authorities that a reload may replace. A file that is broken by then leaves the old ones in force. */
 export class Trust {
   readonly #caFile: string | undefined;
   #authorities: string | undefined;

@@ -54,7 +54,7 @@ export class SqliteThread {
     call: (calls: SqliteCalls) => Promise<Result>,
   ): Promise<Result> {
     if (this.#closed) throw new StoreUnavailable("the store is closed");
-    // So that a disk that hangs holds one thread, and not one more for each login.
+    // A disk that hangs must hold up one thread, not one more for each login.
     if (this.#hanging) throw new StoreUnavailable("an earlier query has not ended");
     this.#running ??= this.#start(leftMs);
     try {
