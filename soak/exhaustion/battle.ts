@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Attack, Battlefield } from "./attacks/attack.ts";
 import { type Counts, startCrowd, together } from "./crowd.ts";
 import { type Demands, type Evidence, judge, type Judged } from "./verdict.ts";
+import { kernelLosses, lossesBetween } from "./victim/kernel-losses.ts";
 import { watchMemory } from "./victim/memory.ts";
 import { shippedSettings } from "./victim/shipped-settings.ts";
 import { largeTokens, tokenFor } from "./victim/tokens.ts";
@@ -48,6 +49,7 @@ export async function battle(attack: Attack, options: BattleOptions): Promise<Ju
   });
 
   const end = new AbortController();
+  const lostBefore = kernelLosses();
   const watched = watchMemory(pid, end.signal);
   await using crowds = new AsyncDisposableStack();
   const attackers = orders.map((order) => crowds.use(startCrowd(order)));
@@ -66,6 +68,7 @@ export async function battle(attack: Attack, options: BattleOptions): Promise<Ju
     fills: attack.fills ?? false,
     bit: attack.bites(counts, field),
     ended: victim.ended(),
+    losses: lossesBetween(lostBefore, kernelLosses()),
   };
   return judge(evidence, options);
 }

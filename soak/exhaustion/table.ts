@@ -1,3 +1,4 @@
+import { lossesLine } from "./victim/kernel-losses.ts";
 import type { Judged } from "./verdict.ts";
 import { MIB } from "./verdict.ts";
 
@@ -25,7 +26,7 @@ export function heading(): string {
     .trimEnd();
 }
 
-/** One line for an attack, and one for each of its faults. */
+/** One line for an attack, one for each of its faults, and one for what the kernel lost. */
 export function row(judged: Judged): string {
   const { name, tls, workers, memory, testimony, counts, faults } = judged;
   const { kept, fresh, livez, calm } = testimony;
@@ -46,5 +47,6 @@ export function row(judged: Judged): string {
     faults.length === 0 ? "PASS" : "FAIL",
   ];
   const line = cells.map((cell, index) => cell.padEnd(COLUMNS[index]?.[1] ?? 0)).join("");
-  return [line.trimEnd(), ...faults.map((fault) => `    ${fault}`)].join("\n");
+  const notes = [...faults, lossesLine(judged.losses) ?? []].flat();
+  return [line.trimEnd(), ...notes.map((note) => `    ${note}`)].join("\n");
 }

@@ -1,4 +1,5 @@
 import type { Counts } from "./crowd.ts";
+import type { KernelLosses } from "./victim/kernel-losses.ts";
 import type { Memory } from "./victim/memory.ts";
 import type { Seen, Testimony } from "./witness/witness.ts";
 
@@ -16,6 +17,8 @@ export interface Evidence {
   readonly fills: boolean;
   /** How the process ended by itself. */
   readonly ended: string | undefined;
+  /** A connection whose SYN was lost waits a second, whatever is attacked. */
+  readonly losses: KernelLosses;
 }
 
 export interface Judged extends Evidence {

@@ -158,6 +158,40 @@ it("resumes clients that are known to be light before a crowd of newcomers", asy
   expect(reads.findIndex(({ client }) => client === "known")).toBeLessThan(30);
 });
 
+it("reads from clients that were served before a crowd that has used less", async () => {
+  const { open, pass, reads, reading, sockets } = await start();
+  const crowd: Socket[] = [];
+  for (let i = 0; i < 60; i += 1) crowd.push(...(await open(`stranger ${i}`)));
+  const [served] = await open("served");
+  const theirs = sockets()[60];
+  if (served === undefined || theirs === undefined) throw new Error("not open");
+  for (const socket of [...sockets(), theirs]) {
+    for (let i = 0; i < 1_000; i += 1) reading.charge(socket);
+  }
+  reading.served(theirs);
+  await turnsPass(2);
+  pass(1);
+  await sendAtOnce([...crowd, served]);
+  await until(() => reads.length === 61);
+  expect(reads.findIndex(({ client }) => client === "served")).toBeLessThan(30);
+});
+
+it("begins new connections of clients that were served although many others begin", async () => {
+  const { open, reading, sockets } = await start();
+  const [kept] = await open("served");
+  await open("stranger", 41);
+  const [theirs, next, ...strangers] = sockets();
+  if (kept === undefined || theirs === undefined || next === undefined) throw new Error("not open");
+  reading.served(theirs);
+  const begun: string[] = [];
+  for (const [i, socket] of strangers.entries()) {
+    reading.accept(socket, `stranger ${i}`, () => void begun.push("stranger"));
+  }
+  reading.accept(next, "served", () => void begun.push("served"));
+  expect(begun).toEqual([...Array<string>(4).fill("stranger"), "served"]);
+  await until(() => begun.length === 41);
+});
+
 it("forgets connections that close while they wait", async () => {
   const { open, pass, reading, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 60);

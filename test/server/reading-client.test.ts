@@ -3,6 +3,10 @@ import { Socket } from "node:net";
 import { expect, it } from "vitest";
 import { ReadingClient } from "../../src/server/listener/reading/reading-client.ts";
 import { ReadingClients } from "../../src/server/listener/reading/reading-clients.ts";
+import { SharedUsage, usageMemory } from "../../src/server/listener/reading/shared-usage.ts";
+
+const clientsOfOneThread = (now = () => 0) =>
+  new ReadingClients(new SharedUsage({ memory: usageMemory(1), row: 0 }, now));
 
 it("resumes connections that were open before new ones, and each once", () => {
   const client = new ReadingClient();
@@ -29,16 +33,42 @@ it("counts what was used for half after 32 ms, whenever it is asked", () => {
 });
 
 it("calls clients heavy from half of the usage-weighted mean, and nobody who used little", () => {
-  const clients = new ReadingClients();
+  const clients = clientsOfOneThread();
   for (const name of ["a", "b"]) clients.of(name).charge(100, 0);
   clients.of("c").charge(2, 0);
-  expect(clients.heavyFrom(0)).toBeGreaterThan(40);
-  expect(clients.heavyFrom(0)).toBeLessThan(51);
-  expect(clients.heavyFrom(320)).toBe(16);
+  expect(clients.heavyFrom(0).others).toBeGreaterThan(40);
+  expect(clients.heavyFrom(0).others).toBeLessThan(51);
+  expect(clients.heavyFrom(320).others).toBe(16);
+});
+
+it("calls clients that were served heavy when they take much of the time, and among themselves", () => {
+  const clients = clientsOfOneThread();
+  const served = clients.of("served");
+  clients.served(served);
+  for (let i = 0; i < 8; i += 1) clients.of(`stranger ${i}`).charge(100, 0);
+  served.charge(200, 0);
+  const isHeavy = (name: string) => clients.isHeavy(clients.of(name), 0, clients.heavyFrom(0));
+  expect([isHeavy("served"), isHeavy("stranger 0")]).toEqual([false, true]);
+  const flooder = clients.of("served, too");
+  clients.served(flooder);
+  flooder.charge(2_000, 0);
+  expect([isHeavy("served"), isHeavy("served, too")]).toEqual([false, true]);
+});
+
+it("counts a client as served for ten minutes", () => {
+  let now = 0;
+  const clients = clientsOfOneThread(() => now);
+  const client = clients.of("a");
+  expect(clients.wasServed(client)).toBe(false);
+  clients.served(client);
+  now = 600_000;
+  expect([clients.wasServed(client), clients.wasServed(clients.of("b"))]).toEqual([true, false]);
+  now += 1;
+  expect(clients.wasServed(client)).toBe(false);
 });
 
 it("remembers a heavy client that has closed its connections, and no light one", () => {
-  const clients = new ReadingClients();
+  const clients = clientsOfOneThread();
   clients.of("heavy").charge(100, 0);
   clients.of("light").charge(2, 0);
   for (const name of ["heavy", "light"]) clients.forget(name, 0);

@@ -1,6 +1,6 @@
 /** A forwarder to one backend, without the rest of Sallyport, for what only its own interface shows. */
 import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { UNMETERED } from "../../src/core/request/client-reading.ts";
+import { type ClientReading, UNMETERED } from "../../src/core/request/client-reading.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createForwarder } from "../../src/upstream/forward.ts";
 import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
@@ -8,9 +8,10 @@ import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 
 /**
  * @param target the URL of the backend
+ * @param reading hears of the clients; left out for nobody
  * @returns the upstream, named `app`, which has one connection and must be closed, and the forwarder to it
  */
-export function forwarderTo(target: string) {
+export function forwarderTo(target: string, reading: Partial<ClientReading> = {}) {
   const upstream = new Upstream(
     {
       ...{ name: "app", targets: [target], connections: 1 },
@@ -25,7 +26,7 @@ export function forwarderTo(target: string) {
     identityHeaders: IDENTITY_PRESETS.sallyport,
     bodyBytes: Infinity,
     buffered: UNLIMITED,
-    reading: UNMETERED,
+    reading: { ...UNMETERED, ...reading },
     clock: systemClock,
     observer: {
       upstreamAnswered: () => undefined,

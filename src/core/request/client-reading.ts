@@ -11,6 +11,8 @@ export interface ClientReading {
   charge(connection: Socket, backend?: Socket): void;
   /** Charges a client for what a login costs beyond another request. */
   chargeLogin(connection: Socket): void;
+  /** A client got the whole answer to a request with a valid token: it goes before strangers for some minutes. */
+  served(connection: Socket): void;
   /** Detaches the backend's connection from the client. */
   release(backend: Socket): void;
 }
@@ -19,5 +21,6 @@ export interface ClientReading {
 export const UNMETERED: ClientReading = {
   charge: () => undefined,
   chargeLogin: () => undefined,
+  served: () => undefined,
   release: () => undefined,
 };

@@ -126,6 +126,14 @@ export class ClientAnswer implements TurnTask {
     this.#response.end();
   }
 
+  /** Whether the client has taken a complete answer, or the kernel has for it. Called once, when the response closes. */
+  delivered(): boolean {
+    const { permit, request } = this.#permitted;
+    const isDelivered = this.#response.writableFinished;
+    if (isDelivered && permit.identity !== undefined) this.#settings.reading.served(request.socket);
+    return isDelivered;
+  }
+
   /** Sends what has arrived by the end of the turn: a small answer with its head, or the head alone. */
   runAtEndOfTurn(): void {
     this.#sendsSoon = false;

@@ -210,7 +210,7 @@ export class Exchange implements AnswerHandler, BufferHolder {
   readonly #onClose = (): void => {
     const whole = this.#state === "answered";
     const { target } = this.#slot;
-    this.#end(whole && this.#permitted.response.writableFinished ? undefined : "aborted");
+    this.#end(whole && this.#answer.delivered() ? undefined : "aborted");
     if (whole) return;
     target?.pool.withdraw?.(this);
     this.#control?.abort(new ClientGone());

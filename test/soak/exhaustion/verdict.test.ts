@@ -10,6 +10,7 @@ const good: Evidence = {
   memory: { first: 100 * MIB, peak: 256 * MIB, last: 120 * MIB, peakAfterMs: 900 },
   testimony: { kept: seen, fresh: seen, livez: seen, calm: seen },
   counts: { opened: 1, refused: 0, open: 1, finished: 1, sent: 1, received: 0 },
+  losses: { overflows: 0, synsAgain: 0, packets: 0 },
 };
 const DEMANDS = { slowestMs: 1_000, memoryOnly: false };
 const refused = { ...seen, answers: 1, failed: 3, failures: ["read ECONNRESET"] };

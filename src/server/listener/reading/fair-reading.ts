@@ -1,14 +1,14 @@
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { ClientReading } from "../../../core/request/client-reading.ts";
 import type { Postponed } from "../../../core/observer.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { startReading, stopReading } from "../../../lib/http/socket-reading.ts";
 import type { ReadingClient } from "./reading-client.ts";
-import { ReadingClients } from "./reading-clients.ts";
+import { type Heaviness, ReadingClients } from "./reading-clients.ts";
 import { ReadingTime } from "./reading-time.ts";
 import { ResumeRate } from "./resume-rate.ts";
-import type { SharedUsage } from "./shared-usage.ts";
+import { SharedUsage, usageMemory } from "./shared-usage.ts";
 import { UNITS } from "./units.ts";
 
 /** The maximum length of a turn of the event loop, in milliseconds. Beyond it, the heaviest clients are no longer read. */
@@ -20,6 +20,10 @@ const ACCEPTING_MS = 4;
  * be accepted; so more of them start in later turns, those of the lightest clients first.
  */
 const STARTS_PER_TURN = 4;
+/** Connections of clients that were served which start or resume in a turn in any case. */
+const SERVED_PER_TURN = 4;
+/** How long a client counts as served before that is noted again, in milliseconds. */
+const NOTE_SERVED_MS = 1_000;
 /** Units that pass before the time is checked, since detecting the end of a turn costs a turn of its own. */
 const UNTIMED_UNITS = 16;
 
@@ -29,7 +33,7 @@ const UNTIMED_UNITS = 16;
  * accepted or answered. So, when a turn takes too long, the heaviest clients are no longer read, not even what this
  * poll has reported. Their connections resume in later turns, a few per turn, one per client in rotation: a client
  * with one connection never waits behind one with a hundred. New connections of heavy clients start in the same
- * order.
+ * order. Clients that were served go before strangers: a crowd of many addresses is as light as they are.
  */
 export class FairReading implements ClientReading {
   readonly #time: ReadingTime;
@@ -46,18 +50,18 @@ export class FairReading implements ClientReading {
   /** Connections that started in the turn that accepted them. */
   #started = 0;
   /** A client that has used this many units is heavy, while the loop is busy. */
-  #heavy = Infinity;
+  #heavy: Heaviness = { served: Infinity, others: Infinity };
   readonly #resumeRate = new ResumeRate(TURN_MS);
   readonly #onPostponed: (what: Postponed, client: string, connections: number) => void;
 
   /**
    * @param onPostponed called with a client whose connections have to wait, and their number.
-   * @param shared what clients use in other threads; left out if there are none.
+   * @param shared what clients use in other threads; left out for none.
    */
   constructor(
     clock: Clock,
     onPostponed: (what: Postponed, client: string, connections: number) => void,
-    shared?: SharedUsage,
+    shared: SharedUsage = new SharedUsage({ memory: usageMemory(1), row: 0 }, () => clock.now()),
   ) {
     this.#time = new ReadingTime(clock);
     this.#clients = new ReadingClients(shared);
@@ -75,6 +79,7 @@ export class FairReading implements ClientReading {
   accept(socket: Socket, name: string, begin: () => void): void {
     const client = this.#clients.of(name);
     client.open += 1;
+    this.#owners.set(socket, client);
     socket.once("close", () => {
       this.#remove(client, socket);
       client.open -= 1;
@@ -87,23 +92,28 @@ export class FairReading implements ClientReading {
     const start = (): void => {
       this.#charge(client, UNITS.start);
       begin();
+      if (!socket.destroyed) client.reading.add(socket);
     };
-    const isLight = !this.#time.isBusy || this.#used(client) < this.#heavy;
-    if (client.accepted.size === 0 && isLight && this.#started < STARTS_PER_TURN) {
+    const isLight = !this.#time.isBusy || !this.#isHeavy(client);
+    const most = STARTS_PER_TURN + (this.#clients.wasServed(client) ? SERVED_PER_TURN : 0);
+    if (client.accepted.size === 0 && isLight && this.#started < most) {
       this.#started += 1;
       return start();
     }
     stopReading(socket);
     if (!isLight) this.#onPostponed("accept", name, 1);
-    this.#wait(client, client.accepted, socket, () => {
+    client.accepted.set(socket, () => {
       startReading(socket);
       start();
     });
+    this.#wait(client);
   }
 
   /** Tracks a connection that carries requests. */
   track(socket: Socket, name: string): void {
     const client = this.#clients.of(name);
+    const below: unknown = "_parent" in socket ? socket._parent : undefined;
+    if (below instanceof Socket && this.#owners.get(below)?.leave(below)) startReading(below);
     client.reading.add(socket);
     this.#owners.set(socket, client);
     socket.once("close", () => void this.#remove(client, socket));
@@ -136,6 +146,13 @@ export class FairReading implements ClientReading {
     this.#charge(client, UNITS.request);
   }
 
+  served(connection: Socket): void {
+    const client = this.#owners.get(connection);
+    if (client === undefined || this.#time.now < client.servedUntil) return;
+    client.servedUntil = this.#time.now + NOTE_SERVED_MS;
+    this.#clients.served(client);
+  }
+
   release(backend: Socket): void {
     const client = this.#owners.get(backend);
     if (client === undefined) return;
@@ -143,8 +160,8 @@ export class FairReading implements ClientReading {
     if (this.#remove(client, backend)) startReading(backend);
   }
 
-  #used(client: ReadingClient): number {
-    return this.#clients.used(client, this.#time.age);
+  #isHeavy(client: ReadingClient): boolean {
+    return this.#clients.isHeavy(client, this.#time.age, this.#heavy);
   }
 
   #charge(client: ReadingClient, units: number): void {
@@ -176,9 +193,10 @@ export class FairReading implements ClientReading {
     this.#heavy = this.#clients.heavyFrom(this.#time.age);
     for (const [name, client] of this.#clients) {
       if (client.reading.size === 0) continue;
-      const isHeavy = this.#used(client) >= this.#heavy;
-      if (!isHeavy && (!this.#over || this.#clients.isKnown(client))) continue;
-      const paused = this.#pause(client);
+      const isHeavy = this.#isHeavy(client);
+      if (!isHeavy && (!this.#over || this.#isEstablished(client))) continue;
+      const paused = client.pause();
+      if (paused > 0) this.#wait(client);
       if (paused > 0 && isHeavy) this.#onPostponed("read", name, paused);
     }
     this.#over = true;
@@ -186,28 +204,11 @@ export class FairReading implements ClientReading {
     this.#time.turnedBusy();
   }
 
-  /** Returns how many connections it has paused. */
-  #pause(client: ReadingClient): number {
-    const before = client.paused.size;
-    for (const socket of client.reading) {
-      // Something else has paused it: no data arrives.
-      if (!stopReading(socket)) continue;
-      client.reading.delete(socket);
-      this.#wait(client, client.paused, socket, () => {
-        client.reading.add(socket);
-        startReading(socket);
-      });
-    }
-    return client.paused.size - before;
+  #isEstablished(client: ReadingClient): boolean {
+    return this.#clients.isKnown(client) || this.#clients.wasServed(client);
   }
 
-  #wait(
-    client: ReadingClient,
-    line: Map<Socket, () => void>,
-    socket: Socket,
-    resume: () => void,
-  ): void {
-    line.set(socket, resume);
+  #wait(client: ReadingClient): void {
     this.#paused.add(client);
     this.#turn();
   }
@@ -234,9 +235,9 @@ export class FairReading implements ClientReading {
 
   /** Resumes one connection of each client, the lightest client first; then another of each. */
   #resume(most: number): void {
-    if (most === 0) return;
-    let left = most;
-    const clients = this.#clients.lightestFirst(this.#paused, this.#time.age, this.#heavy);
+    const { age } = this.#time;
+    const { clients, preferred } = this.#clients.lightestFirst(this.#paused, age, this.#heavy);
+    let left = Math.max(most, Math.min(preferred, SERVED_PER_TURN));
     while (left > 0 && this.#paused.size > 0) {
       for (const client of clients.slice(0, left)) {
         left -= 1;

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { startReading, stopReading } from "../../../lib/http/socket-reading.ts";
 
 /** The half-life of a client's usage, in milliseconds; it decays in steps. */
 const HALF_LIFE_MS = 32;
@@ -14,7 +15,9 @@ export class ReadingClient {
   open = 0;
   /** Whether something was read from it. */
   known = false;
-  /** Connections that are being read. */
+  /** When the note that it was served becomes too old, in milliseconds. */
+  servedUntil = -Infinity;
+  /** Connections that are being read; over TLS, during their handshake the one below. */
   readonly reading = new Set<Socket>();
   /** Connections that are paused, in the order in which they resume. */
   readonly paused = new Map<Socket, () => void>();
@@ -35,6 +38,21 @@ export class ReadingClient {
   /** The number of connections that wait for their turn. */
   get waiting(): number {
     return this.paused.size + this.accepted.size;
+  }
+
+  /** Stops reading from its connections. @returns how many were being read, and wait now. */
+  pause(): number {
+    const before = this.paused.size;
+    for (const socket of this.reading) {
+      // Something else has paused it: no data arrives.
+      if (!stopReading(socket)) continue;
+      this.reading.delete(socket);
+      this.paused.set(socket, () => {
+        this.reading.add(socket);
+        startReading(socket);
+      });
+    }
+    return this.paused.size - before;
   }
 
   /** Resumes the connection whose turn it is. */

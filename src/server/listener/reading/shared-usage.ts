@@ -1,10 +1,12 @@
 import { randomInt } from "node:crypto";
 
 /** Cells of a thread: when it wrote last, then one for each bucket. */
-const BUCKETS = 1024;
+const BUCKETS = 4_096;
 const CELLS = 1 + BUCKETS;
 /** What a thread wrote longer ago does not count, in milliseconds: a busy thread writes at the end of each turn. */
 const FRESH_MS = 250;
+/** How long a client counts as served, in milliseconds. */
+const SERVED_MS = 600_000;
 
 /** Where the threads of a process write what each client has used, and which row is this thread's. */
 export interface UsageRow {
@@ -12,20 +14,25 @@ export interface UsageRow {
   readonly row: number;
 }
 
-/** Allocates the memory for a number of threads. The rows are followed by a salt. */
+/** Allocates the memory for a number of threads. The rows are followed by when each bucket was served last, and a salt. */
 export function usageMemory(threads: number): SharedArrayBuffer {
-  const memory = new SharedArrayBuffer((CELLS * threads + 1) * Float64Array.BYTES_PER_ELEMENT);
-  new Float64Array(memory)[CELLS * threads] = randomInt(2 ** 32);
+  const cells = CELLS * threads + BUCKETS + 1;
+  const memory = new SharedArrayBuffer(cells * Float64Array.BYTES_PER_ELEMENT);
+  const all = new Float64Array(memory);
+  all.fill(-Infinity, CELLS * threads);
+  all[cells - 1] = randomInt(2 ** 32);
   return memory;
 }
 
 /**
- * What clients have used in the other threads. A crowd that is dealt out to four threads would be new to each of them, and
- * go before others four times. Each thread writes its own row and reads the others, without locks or messages.
+ * What clients have used in the other threads, and which were served in any. A crowd that is dealt out to four threads would
+ * be new to each of them, and go before others four times. Each thread writes its own row and reads the others, without
+ * locks or messages.
  */
 export class SharedUsage {
   readonly #cells: Float64Array<SharedArrayBuffer>;
   readonly #begins: number;
+  /** Where the rows end, and the times begin. */
   readonly #end: number;
   readonly #now: () => number;
 
@@ -33,7 +40,7 @@ export class SharedUsage {
   constructor({ memory, row }: UsageRow, now: () => number) {
     this.#cells = new Float64Array(memory);
     this.#begins = row * CELLS;
-    this.#end = this.#cells.length - 1;
+    this.#end = this.#cells.length - BUCKETS - 1;
     this.#now = now;
   }
 
@@ -47,7 +54,7 @@ export class SharedUsage {
    * choosing whose.
    */
   bucketOf(client: string): number {
-    let hash = this.#cells[this.#end] ?? 0;
+    let hash = this.#cells.at(-1) ?? 0;
     for (let i = 0; i < client.length; i += 1) {
       hash = Math.imul(hash ^ client.charCodeAt(i), 0x01000193);
     }
@@ -63,6 +70,16 @@ export class SharedUsage {
       this.#cells[cell] = (this.#cells[cell] ?? 0) + units;
     }
     this.#cells[begins] = this.#now();
+  }
+
+  /** Notes that clients of a bucket were served a moment ago. */
+  served(bucket: number): void {
+    this.#cells[this.#end + bucket] = this.#now();
+  }
+
+  /** Whether a client of a bucket was served, in any thread. */
+  wasServed(bucket: number): boolean {
+    return this.#now() - (this.#cells[this.#end + bucket] ?? 0) <= SERVED_MS;
   }
 
   /** Returns the units of a bucket in all other threads that are busy. */

@@ -1,0 +1,45 @@
+/** Who is told to the sharing of the event loop as a client that was served: it goes before strangers. */
+import { createServer } from "node:http";
+import type { Socket } from "node:net";
+import { expect, test } from "vitest";
+import type { Identity } from "../../src/core/request/identity.ts";
+import { mintPermit } from "../../src/core/request/permit.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
+import { forwarderTo } from "../support/forwarder.ts";
+import { listening } from "../support/listening.ts";
+import { identityWith, requestWith, routeWith } from "../support/permit.ts";
+import { startRawBackend } from "../support/raw-backend.ts";
+import { until } from "../support/until.ts";
+
+const WHOLE = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const HALF = "HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\nok";
+
+/** How many connections were told after one answer. */
+async function toldAfter(write: string, identity: Identity | undefined): Promise<number> {
+  await using backend = await startRawBackend(() => ({ write, then: "close" }));
+  const told: Socket[] = [];
+  const served = (socket: Socket): void => void told.push(socket);
+  const { upstream, forwarder } = forwarderTo(backend.url, { served });
+  const route = routeWith({ auth: identity === undefined ? "none" : "required" });
+  const permit = mintPermit({ request: requestWith(), route, identity });
+  let over = false;
+  const server = createServer((request, response) => {
+    const forwarded = forwarder.forward(permit, request, response, new Transfer());
+    void Promise.resolve(forwarded).finally(() => (over = true));
+  });
+  await using front = await listening(server);
+  await fetch(`http://127.0.0.1:${front.port}/`)
+    .then((answer) => answer.text())
+    .catch(() => undefined);
+  await until(() => over);
+  await upstream.close();
+  return told.length;
+}
+
+test.each([
+  ["a whole answer to a caller with a token", WHOLE, identityWith(), 1],
+  ["a whole answer to anybody", WHOLE, undefined, 0],
+  ["an answer that broke off", HALF, identityWith(), 0],
+])("%s", async (_name, write, identity, count) => {
+  expect(await toldAfter(write, identity)).toBe(count);
+});
