@@ -131,7 +131,7 @@ describe("refusals to start", () => {
     "src/credentials/hashing/{argon2id,bcrypt,scrypt,password-hash,refused-hashes}.ts",
     "src/credentials/stores/{problem-collector,htpasswd,users-file,users-reading}.ts",
     "src/credentials/stores/{remote/trust,sql/sqlite-store,ldap/ldap-store}.ts",
-    "src/lib/files/positioned-yaml.ts",
+    "src/lib/files/{positioned-yaml,yaml-mistakes}.ts",
     "src/server/tls/{certificate,ticket-key}.ts",
     "src/tokens/keys/{key-directory,signing-keys}.ts",
     "src/tokens/revocation/{journal,journal-file,revocation-file,revocation-kind}.ts",

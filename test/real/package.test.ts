@@ -3,10 +3,25 @@ import { execFile } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { expect, it, onTestFinished } from "vitest";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
+/** Tells what clients of a package would stumble over. */
+const PUBLINT = "publint@0.3.25";
+
+let packed: TemporaryDirectory;
+let archive: string;
+
+beforeAll(async () => {
+  packed = await temporaryDirectory();
+  await output(ROOT, "npm", "pack", "--silent", "--pack-destination", packed.path);
+  const [name = ""] = await readdir(packed.path);
+  expect(name).toMatch(/^sallyport-\d+\.\d+\.\d+\.tgz$/);
+  archive = join(packed.path, name);
+}, 120_000);
+
+afterAll(() => packed?.close());
 
 /** Runs a program with the Node of this test first in PATH. */
 async function output(cwd: string, program: string, ...args: readonly string[]): Promise<string> {
@@ -18,15 +33,17 @@ async function output(cwd: string, program: string, ...args: readonly string[]):
 it("runs the commands from an empty directory", { timeout: 120_000 }, async () => {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
-  await output(ROOT, "npm", "pack", "--silent", "--pack-destination", directory.path);
-  const [archive = ""] = await readdir(directory.path);
-  expect(archive).toMatch(/^sallyport-\d+\.\d+\.\d+\.tgz$/);
   await output(directory.path, "npm", "init", "--yes");
-  await output(directory.path, "npm", "install", "--prefer-offline", "--no-audit", `./${archive}`);
+  await output(directory.path, "npm", "install", "--prefer-offline", "--no-audit", archive);
   expect(await output(directory.path, "npx", "sallyport", "version")).toMatch(/^\d+\.\d+\.\d+\n$/);
   const created = await output(directory.path, "npx", "sallyport", "init");
   expect(created).toContain("npx sallyport serve --config deployment/config.yaml");
   const config = join("deployment", "config.yaml");
   const checked = await output(directory.path, "npx", "sallyport", "check", "--config", config);
   expect(checked).toContain("is valid");
+});
+
+it("publint finds nothing to say", { timeout: 120_000 }, async () => {
+  const words = await output(packed.path, "npm", "exec", "--yes", PUBLINT, "--", "run", archive);
+  expect(words).toContain("All good!");
 });

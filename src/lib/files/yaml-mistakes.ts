@@ -120,7 +120,7 @@ function missing(error: YAMLError, lines: Lines, document: Document.Parsed): Adv
   if (error.message.includes("quote")) {
     return { offset: openQuote(document, offset), message: "this quote is not closed" };
   }
-  return error.message.startsWith("Implicit map keys")
+  return error.message.startsWith("Implicit ")
     ? { message: keyWords(lines.text(lines.at(offset))) }
     : { message: "a comma is missing here" };
 }
