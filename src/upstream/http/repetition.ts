@@ -82,12 +82,13 @@ export class Attempts {
     // No target would have been reached.
     if (reason === "resource_exhausted") return undefined;
     if (this.retries >= attempts || !this.#body.isWhole) return undefined;
-    if (unprocessed !== undefined && on.includes("stale")) {
-      return unprocessed.refused ? "other" : "same";
-    }
     const idempotent = isIdempotent(permit.request);
-    // This costs the backend nothing, so it needs no budget.
-    if (stale && reason === "reset" && idempotent && on.includes("stale")) return "same";
+    // This costs the backend nothing, so it needs no budget. A target that closes its connections may be about to go.
+    if (on.includes("stale")) {
+      const where = upstream.isAlone ? "same" : "other";
+      if (unprocessed !== undefined) return unprocessed.refused ? "other" : where;
+      if (stale && reason === "reset" && idempotent) return where;
+    }
     const again =
       (!upstream.isAlone && on.includes("connect") && UNSENT.has(reason)) ||
       (!upstream.isAlone && on.includes("stale") && reason === "reset" && idempotent) ||
