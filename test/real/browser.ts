@@ -47,9 +47,10 @@ const BRIGHTNESS = `async (data) => {
   return sum / (pixels.length / 4) / 3;
 }`;
 
-export async function startBrowser(): Promise<Browser> {
+/** @param more flags of Chromium. */
+export async function startBrowser(...more: string[]): Promise<Browser> {
   const profile = await temporaryDirectory();
-  const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"];
+  const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", ...more];
   const child = spawn(
     CHROMIUM,
     [...flags, `--user-data-dir=${profile.path}`, "--remote-debugging-port=0", "about:blank"],

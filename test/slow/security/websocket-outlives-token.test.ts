@@ -10,6 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { signingPair, signToken } from "../../support/foreign-keys.ts";
 import { listeningPort } from "../../support/listening-port.ts";
+import { connectHttp2 } from "../../support/http2-client.ts";
+import { openOverHttp2 } from "../../support/http2-websocket.ts";
 import { logLine } from "../../support/log-line.ts";
 import { openSocket, request, type Peer } from "../../support/raw-client.ts";
 import { startSallyport, type Sallyport } from "../../support/sallyport.ts";
@@ -115,6 +117,7 @@ describe("Sallyport", () => {
       target: backend.url,
       files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
       config: {
+        server: { http2: true },
         tokens: {
           trusted: [
             { ...trust, issuer: EXACT, clockSkew: "0s" },
@@ -133,6 +136,20 @@ describe("Sallyport", () => {
     stack.use(gate);
   });
   afterAll(() => stack.disposeAsync());
+
+  it.concurrent("closes it with 1008 over HTTP/2, too, and other streams go on", async () => {
+    const exp = soon();
+    await using client = await connectHttp2(gate);
+    using open = await openOverHttp2(client, "/public/http2");
+    using socket = await openOverHttp2(client, "/chat/http2", await bearer(exp));
+    expect(await socket.closed).toBe(1008);
+    expect(Date.now()).toBeGreaterThanOrEqual(exp * 1000);
+    expect(await logLine(gate, { path: "/chat/http2", status: 200 })).toMatchObject({
+      ...{ auth: "allowed", subject: "zoe", reason: "token_expired", protocol: "websocket" },
+    });
+    open.send("still here");
+    expect(await open.message()).toBe("still here");
+  });
 
   it.concurrent("closes it with 1008 on both sides when its token ends, and not before", async () => {
     const exp = soon();

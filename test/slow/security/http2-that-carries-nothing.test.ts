@@ -1,0 +1,102 @@
+/** HTTP/2 connections that carry nothing, or nothing that anybody reads: they end, say why, and leave nothing behind for their neighbours. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask } from "../../support/ask.ts";
+import { connectHttp2 } from "../../support/http2-client.ts";
+import { FRAME, frame, FrameClient, GET } from "../../support/http2-frames.ts";
+import { connectTunnel, openOverHttp2 } from "../../support/http2-websocket.ts";
+import { useSallyport } from "../../support/pair.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { until } from "../../support/until.ts";
+import { startWebSocketBackend, type WebSocketBackend } from "../../support/websocket.ts";
+
+const BIG = 1024 * 1024;
+/** A frame of a type that nobody knows, which must be ignored (RFC 9113 §5.5). */
+const UNKNOWN = frame(0xbe, 0, 0, Buffer.alloc(16_000));
+/** SETTINGS_INITIAL_WINDOW_SIZE: 0 */
+const NO_WINDOW = Buffer.from([0, 4, 0, 0, 0, 0]);
+
+async function refused(gate: Sallyport, reason: string): Promise<number> {
+  return (await scrape(gate)).sum("sallyport_requests_rejected_total", `"${reason}"`);
+}
+
+describe("an HTTP/2 connection", () => {
+  const standing = useSallyport(
+    () => ({ write: `HTTP/1.1 200 OK\r\nContent-Length: ${BIG}\r\n\r\n${"x".repeat(BIG)}` }),
+    {
+      config: {
+        server: { http2: true, tls: "off", timeouts: { request: "1s" } },
+        upstreams: {
+          app: {
+            timeouts: { connect: "1s", response: "1s", idle: "1s" },
+            websocket: { handshake: "1s", idle: "1s" },
+          },
+        },
+      },
+    },
+  );
+
+  it("full of frames that carry nothing ends past 8 MiB", async () => {
+    const { gate } = standing();
+    await using client = await FrameClient.connect(gate);
+    let sent = 0;
+    const more = (): void => {
+      sent += 1;
+      if (!client.closed && sent < 2_000) client.socket.write(UNKNOWN, () => setImmediate(more));
+    };
+    more();
+    await until(() => client.closed, 60_000);
+    expect(sent).toBeGreaterThan(500);
+    expect(await refused(gate, "http2_flood")).toBe(1);
+    expect((await ask({ port: gate.port }, "/public/x")).status).toBe(200);
+  }, 90_000);
+
+  it("whose client opens no window loses the stream, and can ask again", async () => {
+    const { gate } = standing();
+    await using client = await FrameClient.connect(gate);
+    client.send(frame(FRAME.settings, 0, 0, NO_WINDOW));
+    client.get(1);
+    await until(() => client.of(FRAME.reset).length > 0, 60_000);
+    expect(client.of(FRAME.data)).toEqual([]);
+    expect(await refused(gate, "stalled")).toBe(1);
+    client.get(3, [...GET.slice(0, 3), [":path", "/secret"]]);
+    await until(() => client.of(FRAME.headers).some(({ stream }) => stream === 3));
+    expect(client.closed).toBe(false);
+  }, 90_000);
+});
+
+describe("WebSockets over HTTP/2", () => {
+  const stack = new AsyncDisposableStack();
+  let backend: WebSocketBackend;
+  let gate: Sallyport;
+  beforeAll(async () => {
+    backend = stack.use(await startWebSocketBackend());
+    const server = { http2: true, limits: { bufferedBytes: "2MiB" } };
+    const upstreams = { app: { targets: [backend.url], connections: 1_000 } };
+    gate = stack.use(await startSallyport({ target: "", config: { server, upstreams } }));
+  });
+  afterAll(() => stack.disposeAsync());
+
+  it("with frames that their client does not read end with its connection, and others go on", async () => {
+    await using neighbour = await connectHttp2(gate);
+    using quiet = await openOverHttp2(neighbour, "/public/quiet");
+    await using greedy = await connectHttp2(gate);
+    const tunnels = await Promise.all(
+      Array.from({ length: 90 }, (_, n) => connectTunnel(greedy, `/public/${n}`)),
+    );
+    let ended = false;
+    greedy.session.on("close", () => (ended = true));
+    // A masked binary message of 60,000 bytes, which comes back and is not read.
+    const head = Buffer.from([0x82, 0xfe, 60_000 >> 8, 60_000 & 255, 0, 0, 0, 0]);
+    const message = Buffer.concat([head, Buffer.alloc(60_000)]);
+    for (const { stream } of tunnels) stream.pause().write(Buffer.concat([message, message]));
+    await until(() => ended, 30_000);
+    expect(await refused(gate, "buffered_bytes")).toBeGreaterThan(0);
+    quiet.send("still here");
+    expect(await quiet.message()).toBe("still here");
+    await until(() => backend.open() === 1);
+    await until(
+      async () => ((await scrape(gate)).value("sallyport_buffered_bytes") ?? 0) < BIG / 4,
+    );
+  }, 60_000);
+});
