@@ -97,6 +97,11 @@ export class Http2Connection implements BufferHolder {
     this.#session.goaway(NO_ERROR, LAST_STREAM);
   }
 
+  /** Tells the client which streams were seen. */
+  sayGoodbye(): void {
+    if (!this.#session.destroyed) this.#session.goaway(NO_ERROR);
+  }
+
   /** Takes no more requests, and closes the connection when those under way are answered. */
   close(): void {
     if (!this.#session.closed) this.#session.close();

@@ -30,7 +30,7 @@ export class Http2Connections {
     if (socket.destroyed) return;
     const connection = new Http2Connection(socket, this.#options);
     this.#open.add(connection);
-    trackMultiplexed(socket, connection.responses);
+    trackMultiplexed(socket, connection);
     this.#options.buffered.track(socket, connection);
     socket.once("close", () => {
       this.#open.delete(connection);

@@ -1,5 +1,5 @@
 import { type Server, Socket } from "node:net";
-import { responsesOn } from "../request/current-responses.ts";
+import { responsesOn, sayGoodbye } from "../request/current-responses.ts";
 
 /** The open connections by client, oldest first. */
 export class ConnectionSlots {
@@ -45,7 +45,9 @@ export class ConnectionSlots {
     }
     if (heaviest === undefined || idle === undefined) return false;
     this.#remove(heaviest, idle);
-    idle.destroy();
+    const ended = idle;
+    if (sayGoodbye(this.#secured.get(ended) ?? ended)) setImmediate(() => void ended.destroy());
+    else ended.destroy();
     return true;
   }
 

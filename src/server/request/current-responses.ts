@@ -2,8 +2,15 @@ import type { Duplex } from "node:stream";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import { TrackedResponse } from "./tracked-response.ts";
 
-/** The responses under way on connections that carry several at once. */
-const multiplexed = new WeakMap<Duplex, Iterable<TrackedOutgoing>>();
+/** A connection that carries several requests at once. */
+interface Multiplexed {
+  /** Those under way. */
+  readonly responses: Iterable<TrackedOutgoing>;
+  /** Tells the client that the connection ends at once, and which requests were seen. */
+  sayGoodbye(): void;
+}
+
+const multiplexed = new WeakMap<Duplex, Multiplexed>();
 
 const NONE: readonly TrackedOutgoing[] = [];
 
@@ -13,13 +20,24 @@ export function currentResponse(socket: Duplex): TrackedResponse | undefined {
   return response instanceof TrackedResponse ? response : undefined;
 }
 
-/** Makes the responses of an HTTP/2 connection known. */
-export function trackMultiplexed(socket: Duplex, responses: Iterable<TrackedOutgoing>): void {
-  multiplexed.set(socket, responses);
+/** Makes an HTTP/2 connection known. */
+export function trackMultiplexed(socket: Duplex, connection: Multiplexed): void {
+  multiplexed.set(socket, connection);
+}
+
+/**
+ * Sends GOAWAY on a connection that is about to be closed, if it is one of HTTP/2: what its client sends meanwhile it may send again.
+ *
+ * @returns whether it did; the frame is written by the next turn of the event loop.
+ */
+export function sayGoodbye(socket: Duplex): boolean {
+  const connection = multiplexed.get(socket);
+  connection?.sayGoodbye();
+  return connection !== undefined;
 }
 
 /** Returns the responses under way on a connection of either version. */
 export function responsesOn(socket: Duplex): Iterable<TrackedOutgoing> {
   const response = currentResponse(socket);
-  return response === undefined ? (multiplexed.get(socket) ?? NONE) : [response];
+  return response === undefined ? (multiplexed.get(socket)?.responses ?? NONE) : [response];
 }
