@@ -80,6 +80,7 @@ const DOORS: Record<string, readonly string[]> = {
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
   pg: ["credentials/"],
+  "pg-protocol": ["credentials/"],
   ioredis: ["shared/"],
   selfsigned: ["server/tls/development-certificate.ts"],
 };

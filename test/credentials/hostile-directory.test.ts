@@ -45,6 +45,20 @@ function fixedLength(length: number): Buffer {
   return bytes;
 }
 
+/** The same message again and again. */
+function endless(message: Buffer) {
+  return (socket: Socket): void => {
+    const pieces = Buffer.concat(
+      Array.from({ length: Math.ceil(65_536 / message.length) }, () => message),
+    );
+    const more = (): void => {
+      while (!socket.destroyed && socket.write(pieces));
+    };
+    socket.on("drain", more);
+    more();
+  };
+}
+
 function flood(socket: Socket): void {
   const piece = Buffer.alloc(64 * 1024, 0x30);
   socket.write(Buffer.from([0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]));
@@ -72,6 +86,16 @@ const ANSWERS: Record<string, Buffer | ((socket: Socket) => void)> = {
   "an inner length beyond the outer": Buffer.from([0x30, 0x05, 0x02, 0x7f, 0x01, 0x61, 0x00]),
   "an unknown operation": ber(0x30, id(FIRST), ber(0x7f, Buffer.from([1]))),
   "the answer to another question": ber(0x30, id(99), result(0x65, 0)),
+  "entries without end": (socket) => endless(ENTRY(ber(0x30)))(socket),
+  "large entries without end": (socket) => {
+    const values = ber(0x31, ...Array.from({ length: 1_000 }, () => text(0x04, "x".repeat(50))));
+    endless(ENTRY(ber(0x30, ber(0x30, text(0x04, "uid"), values))))(socket);
+  },
+  "referrals without end": (socket) =>
+    endless(ber(0x30, id(FIRST), ber(0x73, text(0x04, "ldap://127.0.0.1:1/dc=elsewhere"))))(socket),
+  "a referral instead of a result": ber(0x30, id(FIRST), result(0x65, 10)),
+  "intermediate answers without end": (socket) =>
+    endless(ber(0x30, id(FIRST), ber(0x79, text(0x80, "1.2.3"))))(socket),
   "many answers to other questions": Buffer.concat(
     Array.from({ length: 20_000 }, () => ber(0x30, id(99), result(0x65, 0))),
   ),

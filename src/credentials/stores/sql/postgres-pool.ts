@@ -1,5 +1,6 @@
 import type { Pool, PoolClient, PoolConfig } from "pg";
 import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import { begin, guardedClients } from "./postgres-client.ts";
 import type { PostgresSettings } from "./postgres-store.ts";
 import type { Row } from "./sql-users.ts";
 
@@ -67,6 +68,7 @@ export class PostgresPool {
     if (this.#closed) throw new StoreUnavailable("the store is closed");
     this.#pool ??= this.#open();
     const client = await (await this.#pool).connect();
+    begin(client);
     try {
       const { rows, fields } = await client.query<Row>({
         ...{ text, values: [...values], query_timeout: leftMs },
@@ -82,7 +84,10 @@ export class PostgresPool {
 
   async #open(): Promise<Pool> {
     const { default: pg } = await import("pg");
-    const pool = new pg.Pool(configOf(this.#settings, this.#authorities()));
+    const pool = new pg.Pool({
+      ...configOf(this.#settings, this.#authorities()),
+      Client: await guardedClients(pg),
+    });
     pool.on("connect", () => (this.#connections += 1));
     pool.on("remove", () => (this.#connections -= 1));
     // An idle connection that the server closes: the pool has forgotten it already.

@@ -1,6 +1,7 @@
+import { withTimeout } from "../../../lib/async/with-timeout.ts";
 import { hashStore } from "../hash-store.ts";
 import { StoreAccess } from "../remote/store-access.ts";
-import { reasonOf } from "../remote/store-unavailable.ts";
+import { LATE, reasonOf } from "../remote/store-unavailable.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type { StoreKind } from "../user-store.ts";
 import { PostgresPool } from "./postgres-pool.ts";
@@ -36,7 +37,8 @@ export const postgres: StoreKind<PostgresSettings> = {
       connections: () => pool.connections,
       async examine(timeoutMs) {
         try {
-          return columnsFault(await pool.columns(timeoutMs));
+          const columns = await withTimeout(pool.columns(timeoutMs), timeoutMs, undefined);
+          return columns === undefined ? LATE : columnsFault(columns);
         } catch (error) {
           return reasonOf(error);
         }

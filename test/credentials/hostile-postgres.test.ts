@@ -1,0 +1,195 @@
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
+import { openUserStore } from "../../src/credentials/stores/store-kinds.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { listeningPort } from "../support/listening-port.ts";
+import { recordedLog } from "../support/recorded-log.ts";
+import { cheapHash, contentOf, STRANGER } from "./fixture.ts";
+
+/** A message of the protocol: a letter, the length that follows, a content. */
+function message(letter: string, ...content: readonly (string | Buffer)[]): Buffer {
+  const inside = Buffer.concat(content.map((each) => Buffer.from(each)));
+  return Buffer.concat([Buffer.from(letter), number(4 + inside.length), inside]);
+}
+
+function number(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+const short = (value: number): Buffer => number(value).subarray(2);
+const authentication = (kind: number, ...rest: readonly (string | Buffer)[]): Buffer =>
+  message("R", number(kind), ...rest);
+const READY = message("Z", "I");
+const LET_IN = Buffer.concat([authentication(0), READY]);
+const DESCRIPTION = message(
+  ...(["T", short(1), "password_hash\0", number(0), short(0), number(25)] as const),
+  ...([short(-1), number(-1), short(0)] as const),
+);
+const row = (value: string): Buffer =>
+  message("D", short(1), number(Buffer.byteLength(value)), value);
+const OPENED = Buffer.concat([message("1"), message("2"), DESCRIPTION]);
+const DONE = Buffer.concat([message("C", "SELECT 1\0"), READY]);
+
+function endless(piece: Buffer) {
+  return (socket: Socket): void => {
+    const pieces = Buffer.concat(
+      Array.from({ length: Math.ceil(65_536 / piece.length) }, () => piece),
+    );
+    const more = (): void => {
+      while (!socket.destroyed && socket.write(pieces));
+    };
+    socket.on("drain", more);
+    more();
+  };
+}
+
+type Answer = Buffer | ((socket: Socket) => void);
+
+/** What a server says when somebody connects, and instead of the answer to the query. */
+const SERVERS: Record<string, { readonly greeting: Answer; readonly answer?: Answer }> = {
+  "a message of 2 GB": { greeting: Buffer.concat([Buffer.from("R"), number(2 ** 31 - 1)]) },
+  "a message that goes on and on": { greeting: endless(Buffer.alloc(1_024, "R")) },
+  "a negative length": { greeting: Buffer.concat([Buffer.from("R"), number(-5)]) },
+  "a length of nothing": { greeting: Buffer.concat([Buffer.from("R"), number(0), LET_IN]) },
+  "an authentication that nobody knows": { greeting: authentication(9_999) },
+  Kerberos: { greeting: authentication(2) },
+  "no mechanism of SASL": { greeting: authentication(10, "\0") },
+  "mechanisms without end": {
+    greeting: endless(authentication(10, "SCRAM-SHA-256\0".repeat(70), "\0")),
+  },
+  "a SCRAM of a billion rounds": {
+    greeting: (socket) => {
+      socket.write(authentication(10, "SCRAM-SHA-256\0\0"));
+      socket.once("data", (said: Buffer) => {
+        const nonce = /r=([^,]+)/.exec(said.toString("latin1"))?.[1] ?? "";
+        socket.write(authentication(11, `r=${nonce}more,s=c2FsdA==,i=1000000000`));
+      });
+    },
+  },
+  "a SCRAM that ends before it began": { greeting: authentication(12, "v=AAAA") },
+  "notices without end": {
+    greeting: endless(message("N", "SNOTICE\0", "C00000\0", "Mmore\0", "\0")),
+  },
+  "parameters without end": {
+    greeting: Buffer.concat([authentication(0)]),
+    answer: Buffer.alloc(0),
+  },
+  "an error": { greeting: message("E", "SFATAL\0", "C53300\0", "Mof-the-test apple\0", "\0") },
+  "an error without fields": { greeting: message("E") },
+  "a letter that nobody knows": { greeting: message("\u0001", "noise") },
+  "another protocol": { greeting: Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n") },
+  noise: {
+    greeting: Buffer.from(Array.from({ length: 5_000 }, (_, place) => (place * 7_919) % 256)),
+  },
+  nothing: { greeting: Buffer.alloc(0) },
+  "rows without end": {
+    greeting: LET_IN,
+    answer: (socket) => {
+      socket.write(OPENED);
+      endless(row("x".repeat(1_000)))(socket);
+    },
+  },
+  "a row of 100 MB": {
+    greeting: LET_IN,
+    answer: (socket) => {
+      socket.write(Buffer.concat([OPENED, Buffer.from("D"), number(100 * 1024 ** 2)]));
+      endless(Buffer.alloc(65_536, "x"))(socket);
+    },
+  },
+  "a row that is longer than its message": {
+    greeting: LET_IN,
+    answer: Buffer.concat([OPENED, message("D", short(1), number(1_000_000), "x"), DONE]),
+  },
+  "a row of 30,000 columns that are not there": {
+    greeting: LET_IN,
+    answer: Buffer.concat([OPENED, message("D", short(30_000)), DONE]),
+  },
+  "rows that nobody described": {
+    greeting: LET_IN,
+    answer: Buffer.concat([message("1"), message("2"), row("x"), DONE]),
+  },
+  "three rows where two were asked for": {
+    greeting: LET_IN,
+    answer: Buffer.concat([OPENED, row("x"), row("y"), row("z"), DONE]),
+  },
+  "a wish to copy": { greeting: LET_IN, answer: message("G", "\0", short(0)) },
+};
+
+async function openHostile(greeting: Answer, answer: Answer = Buffer.alloc(0)) {
+  const sockets = new Set<Socket>();
+  const heard: Buffer[] = [];
+  const say = (socket: Socket, what: Answer): void =>
+    void (typeof what === "function" ? what(socket) : socket.write(what));
+  const server = createServer((socket) => {
+    let said = 0;
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("data", (data: Buffer) => {
+      heard.push(data);
+      said += 1;
+      if (said === 1) say(socket, greeting);
+      else if (data.includes("SELECT")) say(socket, answer);
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const log = recordedLog();
+  const verifier = new HashingPool({ concurrency: 1, queue: 10 });
+  onTestFinished(() => verifier.close());
+  const url = `postgres://sallyport:of-the-test@127.0.0.1:${listeningPort(server)}/shop`;
+  const query = "SELECT password_hash FROM users WHERE name = $1";
+  const store = await openUserStore(
+    { kind: "postgres", url, query, tls: false, connections: 2, timeout: 300 },
+    { contentOf, log, verifier, clock: systemClock, queue: 10 },
+  );
+  onTestFinished(() => store.close());
+  return { store, log, heard, sockets };
+}
+
+test.each(Object.entries(SERVERS))(
+  "%s makes the store unavailable in time, and nothing else",
+  async (_, { greeting, answer }) => {
+    const { store, log } = await openHostile(greeting, answer);
+    const before = process.memoryUsage().rss;
+    const began = performance.now();
+    const attempts = [1, 2].map(() => store.verify("alice", "apple", STRANGER));
+    for (const verdict of await Promise.all(attempts)) {
+      expect(verdict).toEqual({ result: "unavailable" });
+    }
+    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 ** 2);
+    if (greeting !== LET_IN) expect(await store.examine?.(300)).toEqual(expect.any(String));
+    expect(JSON.stringify(log.lines)).not.toMatch(/apple|of-the-test/);
+  },
+);
+
+test("without TLS no server gets the password in clear text", async () => {
+  const { store, log, heard } = await openHostile(authentication(3));
+  expect(await store.verify("alice", "apple", STRANGER)).toEqual({ result: "unavailable" });
+  expect(await store.examine?.(300)).toBe(
+    "the server asks for the password in clear text: use TLS",
+  );
+  expect(Buffer.concat(heard).toString("latin1")).not.toMatch(/of-the-test|apple/);
+  expect(JSON.stringify(log.lines)).toContain("in clear text");
+});
+
+test("an answer in the same form that is sound is understood", async () => {
+  const { store } = await openHostile(
+    LET_IN,
+    Buffer.concat([OPENED, row(cheapHash("apple")), DONE]),
+  );
+  const user = { name: "alice", groups: [] };
+  let verdict = await store.verify("alice", "apple", STRANGER);
+  // A busy machine takes longer than the time that the store has.
+  for (let again = 0; again < 10 && verdict.result === "unavailable"; again += 1) {
+    verdict = await store.verify("alice", "apple", STRANGER);
+  }
+  expect(verdict).toMatchObject({ result: "found", user });
+});
