@@ -1,6 +1,7 @@
 import { statePlaceOf } from "../../app/sharing.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import { examineStateServer } from "../../shared/examine.ts";
+import { storeHint } from "./store-hints.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
 
 /** Does at the server of `shared` what a replica does: reachable, TLS, credentials, rights, latency. No group without one. */
@@ -15,7 +16,7 @@ export async function checkStateServer(
   const where = address === undefined ? version : `${version} at ${address}`;
   const findings: Finding[] = [];
   if (problem !== undefined) {
-    findings.push(bad(`redis: cannot be used: ${problem}`, "see docs/scale.md"));
+    findings.push(bad(`redis: cannot be used: ${problem}`, storeHint("redis", problem)));
   } else if (answerMs > shared.timeout) {
     const message = `redis: ${where} takes ${Math.round(answerMs)} ms for an answer`;
     findings.push(warning(message, "shared.timeout is shorter: a logout does not wait for it"));

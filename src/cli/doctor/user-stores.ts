@@ -3,8 +3,10 @@ import { NOOP_LOG } from "../../app/explanation/no-op.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import { HashingPool } from "../../credentials/hashing/hashing-pool.ts";
 import { openUserStore, type StoreSettings } from "../../credentials/stores/store-kinds.ts";
+import type { OpenUserStore } from "../../credentials/stores/user-store.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { bad, type Finding, type FindingGroup, good } from "./finding.ts";
+import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
+import { storeHint } from "./store-hints.ts";
 
 /** Asks each store that is somewhere else for a name: reachable, TLS, credentials, query. No group without such stores. */
 export async function checkUserStores(
@@ -17,13 +19,7 @@ export async function checkUserStores(
     const context = { contentOf: usersFilesIn(files), log: NOOP_LOG, verifier };
     const store = await openUserStore(settings, { ...context, clock: systemClock, queue: 1 });
     try {
-      if (store.examine === undefined) return [];
-      const began = performance.now();
-      const problem = await store.examine(timeoutMs);
-      const took = Math.round(performance.now() - began);
-      return problem === undefined
-        ? [good(`${settings.kind}: answers in ${took} ms`)]
-        : [bad(`${settings.kind}: cannot be asked: ${problem}`, "see docs/users.md")];
+      return await findingsOf(settings, store, timeoutMs);
     } finally {
       await store.close();
     }
@@ -34,4 +30,32 @@ export async function checkUserStores(
   } finally {
     await verifier.close();
   }
+}
+
+async function findingsOf(
+  settings: StoreSettings,
+  { examine, doubts }: OpenUserStore,
+  timeoutMs: number,
+): Promise<readonly Finding[]> {
+  if (examine === undefined) return [];
+  const { kind } = settings;
+  const began = performance.now();
+  const problem = await examine(timeoutMs);
+  const tookMs = Math.round(performance.now() - began);
+  if (problem !== undefined) {
+    return [bad(`${kind}: cannot be asked: ${problem}`, storeHint(kind, problem))];
+  }
+  const doubtful = (await doubts?.(timeoutMs)) ?? [];
+  return [
+    answersIn(settings, tookMs),
+    ...doubtful.map(({ doubt, hint }) => warning(`${kind}: ${doubt}`, hint)),
+  ];
+}
+
+/** A login asks a store elsewhere two or three times, on connections that are open: the first answer is the slowest. */
+function answersIn(settings: StoreSettings, tookMs: number): Finding {
+  const answers = `${settings.kind}: answers in ${tookMs} ms`;
+  if (!("timeout" in settings) || tookMs < settings.timeout / 2) return good(answers);
+  const hint = `logins get 503 when \`timeout\` is over, after ${settings.timeout} ms: raise it, or find out why the store is slow`;
+  return warning(answers, hint);
 }

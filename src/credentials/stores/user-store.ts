@@ -56,8 +56,17 @@ export interface OpenUserStore extends UserStore {
    * @returns the problem in words for an operator, or undefined if there is none. Never rejects.
    */
   readonly examine?: (timeoutMs: number) => Promise<string | undefined>;
+  /** What an operator should look at, though the store can be asked: for the doctor. Never rejects. */
+  readonly doubts?: (timeoutMs: number) => Promise<readonly StoreDoubt[]>;
   /** Releases everything. Called after the last `verify`. */
   close(): Promise<void>;
+}
+
+/** What may be wrong with the settings or the content of a store. */
+export interface StoreDoubt {
+  readonly doubt: string;
+  /** What to do about it. */
+  readonly hint: string;
 }
 
 /** What every kind of store receives. */

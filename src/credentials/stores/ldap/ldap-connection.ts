@@ -123,7 +123,23 @@ export class LdapConnection {
       });
       return found.searchEntries;
     } catch (error) {
+      if (error instanceof this.#library.NoSuchObjectError) {
+        throw new StoreUnavailable(`there is no ${base}, or it is hidden`, error);
+      }
       throw this.#told(error);
+    }
+  }
+
+  /** @returns whether there is something below `base` that fits the filter, as far as we may see. */
+  async has(base: string, filter: string): Promise<boolean> {
+    try {
+      const options = { filter, attributes: ["1.1"], sizeLimit: 1 };
+      return (await this.search(base, options)).length > 0;
+    } catch (error) {
+      const { SizeLimitExceededError } = this.#library;
+      if (error instanceof StoreUnavailable && error.cause instanceof SizeLimitExceededError)
+        return true;
+      throw error;
     }
   }
 

@@ -12,11 +12,13 @@ import type {
   FileReader,
   OpenUserStore,
   StoreContext,
+  StoreDoubt,
   StoreKind,
   VerifyResult,
 } from "../user-store.ts";
 import { BindRefused, LdapConnection, type PolicyWord } from "./ldap-connection.ts";
 import { LdapConnections } from "./ldap-connections.ts";
+import { doubtsAbout } from "./ldap-doubts.ts";
 import { filledFilter, nameAttributes } from "./ldap-filter.ts";
 import { forbids, policyFields } from "./password-policy.ts";
 
@@ -103,6 +105,11 @@ class LdapStore implements OpenUserStore {
       return reasonOf(error);
     }
   };
+
+  readonly doubts = (timeoutMs: number): Promise<readonly StoreDoubt[]> =>
+    this.#searching.use(performance.now() + timeoutMs, (connection) =>
+      doubtsAbout(connection, this.#settings),
+    );
 
   async reload(contentOf: FileReader): Promise<void> {
     if (!this.#trust.follow(contentOf, STORE, this.#context.log)) return;

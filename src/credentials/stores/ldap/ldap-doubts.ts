@@ -1,0 +1,44 @@
+import { reasonOf } from "../remote/store-unavailable.ts";
+import type { StoreDoubt } from "../user-store.ts";
+import type { LdapConnection } from "./ldap-connection.ts";
+import { nameAttributes } from "./ldap-filter.ts";
+import type { LdapSettings } from "./ldap-store.ts";
+
+const HIDDEN = "or the directory does not let `bind` see it";
+
+/**
+ * A directory answers a search for an attribute that it does not know like one for a name that nobody has. So each attribute is
+ * looked for in any entry. Never rejects.
+ *
+ * @param connection bound to search.
+ */
+export async function doubtsAbout(
+  connection: Pick<LdapConnection, "has">,
+  { search, groups }: Pick<LdapSettings, "search" | "groups">,
+): Promise<readonly StoreDoubt[]> {
+  const doubts: StoreDoubt[] = [];
+  const look = async (where: "search" | "groups", base: string, attributes: readonly string[]) => {
+    for (const attribute of attributes) {
+      if (await connection.has(base, `(${attribute}=*)`)) continue;
+      const doubt = `no entry below ${where}.base has the attribute ${attribute}`;
+      doubts.push({ doubt, hint: `nobody is there, the attribute is called otherwise, ${HIDDEN}` });
+    }
+  };
+  try {
+    await look("search", search.base, nameAttributes(search.filter));
+    if (groups !== undefined) {
+      const { base, attribute, filter } = groups;
+      await look("groups", base, [...new Set([attribute, ...comparedAttributes(filter)])]);
+    }
+  } catch (error) {
+    doubts.push({ doubt: reasonOf(error), hint: "look at `search.base` and `groups.base`" });
+  }
+  return doubts;
+}
+
+/** The attributes that a filter compares with the user. A matching rule, as in `member:1.2.3:=`, is not part of the name. */
+function comparedAttributes(filter: string): string[] {
+  return [...filter.matchAll(/\(([A-Za-z][\w.;-]*)(?::[\w.]+:)?=\{(?:username|dn)\}/g)].map(
+    ([, attribute = ""]) => attribute,
+  );
+}
