@@ -1,0 +1,149 @@
+/** A disk that is full: a file system of our own, of a few pages, with nothing left in it. */
+import { execFileSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { cheapHash } from "../credentials/fixture.ts";
+import { ask, askLogin } from "../support/ask.ts";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { signingPair, signToken, startKeySetServer } from "../support/foreign-keys.ts";
+import { startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { until } from "../support/until.ts";
+
+const SIZE = 256 * 1024;
+
+/** Only root may, and not in every container. */
+function mounted(directory: string): boolean {
+  try {
+    const options = ["-t", "tmpfs", "-o", `size=${SIZE}`, "tmpfs", directory];
+    execFileSync("mount", options, { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function smallDisk() {
+  const directory = await temporaryDirectory();
+  const { path } = directory;
+  if (!mounted(path)) return undefined;
+  const ballast = join(path, "ballast");
+  return {
+    path,
+    fill() {
+      const page = Buffer.alloc(4_096);
+      try {
+        for (;;) writeFileSync(ballast, page, { flag: "a" });
+      } catch (error) {
+        expect(error).toMatchObject({ code: "ENOSPC" });
+      }
+    },
+    free: () => rmSync(ballast),
+    async [Symbol.asyncDispose](): Promise<void> {
+      execFileSync("umount", ["-l", path]);
+      await directory.close();
+    },
+  };
+}
+
+const possible = await smallDisk();
+await possible?.[Symbol.asyncDispose]();
+
+describe.skipIf(possible === undefined)("on a full disk", () => {
+  const startDisk = async () => {
+    const disk = await smallDisk();
+    if (disk === undefined) throw new Error("no disk");
+    onTestFinished(() => disk[Symbol.asyncDispose]());
+    return disk;
+  };
+  const said = (gate: { log(): readonly object[] }, message: string): boolean =>
+    JSON.stringify(gate.log()).includes(message);
+
+  test("revocations hold, are told as not kept, and are written when there is room", async () => {
+    const disk = await startDisk();
+    await using backend = await startEchoBackend();
+    const journal = join(disk.path, "revoked.journal");
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: { tokens: { revocation: { journal, logout: true } } },
+    });
+    const revoke = (jti: string) =>
+      ask({ port: gate.adminPort }, `/-/revoke?jti=${jti}`, { method: "POST" });
+    expect((await revoke("first")).status).toBe(200);
+    disk.fill();
+    // A line fits into the page that the first began.
+    const many = Array.from({ length: 200 }, (_, at) => `${"x".repeat(60)}-${at}`);
+    for (const jti of many) expect((await revoke(jti)).status).toBe(200);
+    await until(() => said(gate, "revocations cannot be written"));
+    expect(said(gate, '"reason":"ENOSPC"')).toBe(true);
+    expect((await scrape(gate)).value("sallyport_revocation_journal_writable")).toBe(0);
+    const { token } = gate;
+    expect((await ask(gate, "/api/logout", { token, method: "POST" })).status).toBe(200);
+    expect((await ask(gate, "/x", { token })).status).toBe(401);
+    const fresh = await gate.login("alice", "correct horse battery staple");
+    expect((await ask(gate, "/x", { token: fresh })).status).toBe(200);
+    disk.free();
+    await until(async () => {
+      const text = readFileSync(journal, "utf8");
+      return ["first", ...many].every((jti) => text.includes(jti));
+    }, 20_000);
+    expect((await scrape(gate)).value("sallyport_revocation_journal_writable")).toBe(1);
+  });
+
+  test("keys of a trusted issuer are used, and their copy is told as not written", async () => {
+    const disk = await startDisk();
+    disk.fill();
+    await using backend = await startEchoBackend();
+    const pair = signingPair("known");
+    await using provider = await startKeySetServer(() => [pair.jwk]);
+    const issuer = "https://id.example.com";
+    const jwks = { url: provider.url, cacheFile: join(disk.path, "keys.json") };
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: {
+        tokens: { trusted: [{ issuer, audience: "orders", algorithms: ["ES256"], jwks }] },
+      },
+    });
+    await until(() => said(gate, "the copy of the keys of a trusted issuer cannot be written"));
+    expect(said(gate, '"reason":"ENOSPC"')).toBe(true);
+    const exp = Math.floor(Date.now() / 1000) + 600;
+    const claims = { iss: issuer, aud: "orders", sub: "zoe", jti: "1", exp };
+    expect((await ask(gate, "/x", { token: await signToken(pair, claims) })).status).toBe(200);
+  });
+
+  test("users of SQLite log in, as nothing is written", async () => {
+    const disk = await startDisk();
+    await using backend = await startEchoBackend();
+    const path = join(disk.path, "users.db");
+    const database = new DatabaseSync(path);
+    database.exec("CREATE TABLE users (name TEXT PRIMARY KEY, password_hash)");
+    database.prepare("INSERT INTO users VALUES (?, ?)").run("alice", cheapHash("apple"));
+    database.close();
+    disk.fill();
+    const query = "SELECT password_hash FROM users WHERE name = $1";
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: {
+        users: [
+          { kind: "file", path: "users.yaml" },
+          { kind: "sqlite", path, query: query.replace("name =", "'q' || name =") },
+        ],
+      },
+      files: {
+        "users.yaml": JSON.stringify({
+          users: { alice: { password: cheapHash("correct horse battery staple") } },
+        }),
+      },
+    });
+    expect(await askLogin(gate, { username: "qalice", password: "apple" })).toMatchObject({
+      status: 200,
+    });
+    expect(await askLogin(gate, { username: "qalice", password: "wrong" })).toMatchObject({
+      status: 401,
+    });
+    expect(gate.log().filter((line) => line["level"] === "error")).toEqual([]);
+  });
+});
