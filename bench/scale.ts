@@ -1,6 +1,7 @@
 /** `npm run bench:scale`: what many replicas and users cost the state server. Needs redis-server or valkey-server. */
 import { parseArgs } from "node:util";
 import { type Cost, measureConstants } from "./scale/constants.ts";
+import { measureKeySetFetches } from "./scale/key-sets.ts";
 import { type Deployment, herd, type Load, simulate } from "./scale/simulation.ts";
 
 const HELP = `Usage: npm run bench:scale -- [options]
@@ -9,6 +10,7 @@ Measures what one event, one replica and one revocation cost, and computes a dep
 
       --replicas N     (1000)
       --users N        (1000000)
+      --key-sets       only how often the keys of a trusted issuer are fetched
   -h, --help           this text
 `;
 
@@ -20,10 +22,16 @@ async function main(args: readonly string[]): Promise<void> {
     options: {
       replicas: { type: "string", default: "1000" },
       users: { type: "string", default: "1000000" },
+      "key-sets": { type: "boolean", default: false },
       help: { type: "boolean", short: "h", default: false },
     },
   });
   if (values.help) return void process.stdout.write(HELP);
+  const { perLife, ...parts } = await measureKeySetFetches();
+  process.stdout.write(
+    `key sets: ${perLife.toFixed(2)} fetches of a replica in the life of its keys, ${JSON.stringify(parts)}\n`,
+  );
+  if (values["key-sets"]) return;
   const constants = await measureConstants();
   for (const [name, value] of Object.entries(constants)) {
     process.stdout.write(

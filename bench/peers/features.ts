@@ -10,7 +10,10 @@ export interface Described extends Mapping {
 
 type Change = (described: Described) => Described;
 
-/** Parts of the life of a token that may be switched on, each as it would be used: they let the measured request pass. */
+/** Where nobody answers. */
+const DEAD = (scheme: string, user = ""): string => `${scheme}://${user}127.0.0.1:9`;
+
+/** What may be switched on, each as it would be used: they let the measured request pass. */
 const CHANGES = {
   tokenFrom: onRoutes({
     tokenFrom: [
@@ -41,6 +44,33 @@ const CHANGES = {
       ...described.tokens,
       assertion: { audience: "backend", claims: ["groups", "email"] },
     },
+  }),
+  rateLimit: onRoutes({ rateLimit: { requests: 1_000_000, within: "1s" } }),
+  concurrency: onRoutes({ concurrency: { requests: 1_000, by: "subject" } }),
+  // Remote stores behind the file: what they cost whoever does not log in.
+  stores: (described: Described) => ({
+    ...described,
+    users: [
+      ...[described["users"]].flat(),
+      {
+        kind: "postgres",
+        url: `${DEAD("postgres", "u:p@")}/shop`,
+        query: "SELECT $1 AS password_hash",
+        tls: false,
+      },
+      {
+        kind: "ldap",
+        url: DEAD("ldap"),
+        startTls: false,
+        search: { base: "o=x", filter: "(uid={username})" },
+      },
+      { kind: "http", url: DEAD("http") },
+    ],
+  }),
+  // At the server that the environment names.
+  shared: (described: Described) => ({
+    ...described,
+    shared: { kind: "redis", url: process.env["BENCH_STATE_SERVER"] ?? DEAD("redis") },
   }),
   revocation: (described: Described) => ({
     ...described,

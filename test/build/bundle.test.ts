@@ -6,7 +6,7 @@ import { ask } from "../support/ask.ts";
 import { buildInto } from "../support/build.ts";
 import { startChild } from "../support/child.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
-import { ALICE, cheapHash, startSallyport } from "../support/sallyport.ts";
+import { ALICE, cheapHash, type ConfigParts, startSallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
 const REPOSITORY = resolve(import.meta.dirname, "../..");
@@ -55,6 +55,41 @@ it("loads nothing in a worker that reads configurations, makes certificates or s
   expect(modules.filter((name = "") => unwanted.test(name))).toEqual([]);
 });
 
+it("loads the library of a user store, or of shared state, only where it is configured", async () => {
+  const entries = [
+    "main.js",
+    "thread.js",
+    "hashing-worker.js",
+    "watchdog-thread.js",
+    "users-worker.js",
+  ];
+  const modules = await Promise.all(
+    entries.map(async (entry) => [...(await loadedAtOnce(entry)).values()].join("\n")),
+  );
+  expect(modules.join("\n")).not.toMatch(LAZY);
+  // They are in the bundle, nevertheless.
+  const names = (await readdir(dist)).filter((name) => name.endsWith(".js"));
+  const all = await Promise.all(names.map((name) => readFile(join(dist, name), "utf8")));
+  const found = new Set(
+    [...all.join("\n").matchAll(new RegExp(LAZY, "gm"))].map(([, name]) => name),
+  );
+  expect(found).toEqual(new Set(["ioredis", "ldapts", "pg"]));
+});
+
+it("loads none of these at run time while it serves users from a file", async () => {
+  expect(await loadedBy({})).toEqual([]);
+  const postgres = {
+    kind: "postgres",
+    url: "postgres://u:p@127.0.0.1:9/d",
+    query: "SELECT $1",
+    tls: false,
+  };
+  const file = { kind: "file", path: "users.yaml" };
+  // Nor before the first login, and then those that are asked.
+  expect(await loadedBy({ users: [file, postgres] }, false)).toEqual([]);
+  expect(await loadedBy({ users: [file, postgres] }, true)).toEqual(["pg"]);
+});
+
 it("knows its version", async () => {
   const about = await readFile(join(REPOSITORY, "package.json"), "utf8");
   const { version } = JSON.parse(about) as { version: string };
@@ -91,6 +126,27 @@ it("does without Node's own fetch and WebSocket, which take 16 MB", async () => 
   onTestFinished(() => void vi.unstubAllEnvs());
   expect(await complaintsOfDemo()).toBe("loaded: []\n");
 });
+
+/** A part of the bundle that is from one of these libraries. */
+const LAZY = /^\/\/ node_modules\/(ioredis|ldapts|pg)\//m;
+
+/** Which of these libraries a process has loaded after alice has logged in, and after somebody has whom no file knows. */
+async function loadedBy(config: ConfigParts, strangerLogsIn = true): Promise<string[]> {
+  const hook = `import { registerHooks } from "node:module";
+registerHooks({ load(url, context, next) { console.error("loaded " + url); return next(url, context); } });`;
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+  vi.stubEnv("SALLYPORT_ENTRY", main);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await using gate = await startSallyport({ target: "http://127.0.0.1:9", config, env });
+  if (strangerLogsIn) await gate.login("mallory", "apple").catch(() => undefined);
+  await gate.stop();
+  const files = [...gate.stderr().matchAll(/^loaded file:\/\/(\S+)$/gm)].map(
+    ([, file = ""]) => file,
+  );
+  expect(files).toContain(main);
+  const texts = await Promise.all(files.map((file) => readFile(file, "utf8")));
+  return texts.flatMap((text) => LAZY.exec(text)?.[1] ?? []);
+}
 
 /** What the demo writes to standard error until it is up and has been ended. */
 async function complaintsOfDemo(): Promise<string> {
