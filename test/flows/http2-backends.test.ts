@@ -1,9 +1,11 @@
+import { once } from "node:events";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { ask } from "../support/ask.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
+import { connectHttp2 } from "../support/http2-client.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";
 import { chunked, exchange, openSocket, request } from "../support/raw-client.ts";
 import * as h2 from "../support/raw-http2-backend.ts";
@@ -143,6 +145,58 @@ test.each(UNPROCESSED)("what was not processed is sent again: %s", async (_how, 
   expect(await endedOnce("GET", undefined, ending)).toEqual({ status: 200, requests: 3 });
   expect(await endedOnce("POST", "body", ending)).toEqual({ status: 200, requests: 3 });
 });
+
+test.each(UNPROCESSED)(
+  "so is a body without a length, up to 16 KiB of it: %s",
+  async (_how, ending) => {
+    const attempts = new Map<string, Buffer[]>();
+    const refused = new Set<string>();
+    let isLater = false;
+    const again: string[] = [];
+    await using backend = await h2.startRawHttp2Backend(
+      ({ type, flags, stream, payload }, socket) => {
+        if (type === h2.HEADERS && (flags & h2.END_STREAM) !== 0) socket.write(h2.answer(stream));
+        const attempt = `${socket.remotePort} ${stream}`;
+        if (type !== h2.DATA || refused.has(attempt)) return;
+        const parts = [...(attempts.get(attempt) ?? []), payload];
+        attempts.set(attempt, parts);
+        const text = String(Buffer.concat(parts));
+        const isRefused = !isLater && text.endsWith("refuse me");
+        if (isRefused) {
+          isLater = true;
+          refused.add(attempt);
+          ending(stream, socket);
+        } else if ((flags & h2.END_STREAM) !== 0 && isLater) {
+          again.push(text);
+          socket.write(h2.answer(stream));
+        }
+      },
+    );
+    await using gate = await inFrontOf(backend.url, {}, { config: { server: { http2: true } } });
+    await using client = await connectHttp2(gate);
+    // So that a goodbye has something before it.
+    expect((await client.ask({ ":path": "/public/first" })).status).toBe(200);
+    const headers = {
+      ...{ ":method": "POST", ":path": "/public/call", te: "trailers" },
+      "content-type": "application/grpc",
+    };
+    expect((await client.ask(headers, "refuse me")).status).toBe(200);
+    expect(again).toEqual(["refuse me"]);
+    isLater = false;
+    const stream = client.open(headers, { endStream: false });
+    const answered = once(stream, "response");
+    stream.resume().write("one, refuse me");
+    await until(() => isLater, 5_000);
+    stream.end(", and more");
+    const [answer] = await answered;
+    expect(answer[":status"]).toBe(200);
+    expect(again[1]).toBe("one, refuse me, and more");
+    isLater = false;
+    const large = await client.ask(headers, `${"x".repeat(16 * 1024)}refuse me`);
+    expect(large.headers["grpc-status"]).toBe("14");
+    expect(again).toHaveLength(2);
+  },
+);
 
 test.each(PERHAPS)(
   "what may have been processed is sent again only if it is idempotent: %s",

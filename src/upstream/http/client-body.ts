@@ -1,6 +1,7 @@
 import { GateError } from "../../core/request/errors.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+import { KeptBody } from "./kept-body.ts";
 import { type BodyEvents, RequestBody } from "./request-body.ts";
 import type { Slot } from "../pool/slot.ts";
 import type { Permit } from "../../core/request/permit.ts";
@@ -20,6 +21,7 @@ export class ClientBody implements BodyEvents {
   #content: Buffer | RequestBody | undefined;
   /** The bytes of a small body received so far. */
   #gathered = 0;
+  #kept: KeptBody | undefined;
 
   constructor(settings: ForwardingSettings, permitted: PermittedRequest, slot: Slot) {
     this.#settings = settings;
@@ -38,18 +40,25 @@ export class ClientBody implements BodyEvents {
     return content instanceof RequestBody ? content.readableLength : this.#gathered;
   }
 
+  /** The bytes that are kept besides, to be sent again. */
+  get keptBytes(): number {
+    return this.#kept?.bytes ?? 0;
+  }
+
   /** Whether the whole body can be sent again. */
   get isWhole(): boolean {
-    return !(this.#content instanceof RequestBody) || this.#content.untouched;
+    return !(this.#content instanceof RequestBody) || this.#content.isWhole;
   }
 
   /** Calls `ready` when the body can be sent, or never if the client leaves. @throws GateError `body_too_large`. */
   prepare(ready: () => void): void {
-    const { permit, copy } = this.#permitted;
+    const { permit, upstream, copy } = this.#permitted;
     const { bodyLength, expectsContinue } = permit.request;
     refuseLargeBody(permit, this.#settings.bodyBytes);
     if (bodyLength > 0 && bodyLength <= SMALL_BODY_BYTES && !expectsContinue) this.#gather(ready);
     else {
+      // A backend of HTTP/2 says what it has not processed. Calls of gRPC have no length.
+      if (bodyLength < 0 && upstream.speaksHttp2) this.#kept = new KeptBody();
       if (bodyLength === 0) copy?.end();
       else this.#stream();
       ready();
@@ -65,6 +74,11 @@ export class ClientBody implements BodyEvents {
   /** Prepares the body to be sent again; see `isWhole`. */
   renew(): void {
     if (this.#content instanceof RequestBody) this.#stream();
+  }
+
+  /** The request will not be sent again: an answer has begun. */
+  settle(): void {
+    this.#kept?.drop();
   }
 
   /** Ends the request to the backend with this error if the body is a stream. @returns whether it is. */
@@ -97,7 +111,7 @@ export class ClientBody implements BodyEvents {
   #stream(): void {
     const { permit, request } = this.#permitted;
     const limit = bodyLimitOf(permit.route, this.#settings.bodyBytes);
-    this.#content = new RequestBody(request, limit, this);
+    this.#content = new RequestBody(request, limit, this, this.#kept);
   }
 
   #gather(ready: () => void): void {

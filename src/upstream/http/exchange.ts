@@ -61,8 +61,8 @@ export class Exchange implements AnswerHandler, BufferHolder {
 
   /** The bytes held besides those in the client's socket. */
   get bufferedBytes(): number {
-    const { bufferedBytes } = this.#body;
-    return bufferedBytes + this.#slot.bufferedBytes(bufferedBytes);
+    const { bufferedBytes, keptBytes } = this.#body;
+    return bufferedBytes + keptBytes + this.#slot.bufferedBytes(bufferedBytes);
   }
 
   /** @param avoid a target that has failed this request. */

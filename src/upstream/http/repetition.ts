@@ -26,7 +26,7 @@ export class Attempts {
   readonly #settings: Pick<ForwardingSettings, "observer">;
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
-  readonly #body: Pick<ClientBody, "isWhole">;
+  readonly #body: Pick<ClientBody, "isWhole" | "settle">;
   /** How often the request was sent again. */
   retries = 0;
 
@@ -34,7 +34,7 @@ export class Attempts {
     settings: Pick<ForwardingSettings, "observer">,
     permitted: PermittedRequest,
     slot: Slot,
-    body: Pick<ClientBody, "isWhole">,
+    body: Pick<ClientBody, "isWhole" | "settle">,
   ) {
     this.#settings = settings;
     this.#permitted = permitted;
@@ -50,14 +50,20 @@ export class Attempts {
 
   /** The head of an answer has arrived. @throws Repeated if it is not used. */
   answered(status: number): void {
-    const { permit, upstream } = this.#permitted;
+    const { upstream } = this.#permitted;
     const { target } = this.#slot;
     if (target !== undefined) upstream.states?.answered(target, status);
+    if (this.#isUnwanted(status)) throw new Repeated();
+    this.#body.settle();
+  }
+
+  #isUnwanted(status: number): boolean {
+    const { permit, upstream } = this.#permitted;
     const { retry } = permit.route;
-    if (retry === undefined || status < 502 || status > 504) return;
-    if (this.retries >= retry.attempts || !this.#body.isWhole) return;
+    if (retry === undefined || status < 502 || status > 504) return false;
+    if (this.retries >= retry.attempts || !this.#body.isWhole) return false;
     const wanted = retry.on.some((cause) => cause === String(status));
-    if (wanted && isIdempotent(permit.request) && upstream.takeRetry()) throw new Repeated();
+    return wanted && isIdempotent(permit.request) && upstream.takeRetry();
   }
 
   /**

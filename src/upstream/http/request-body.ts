@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
+import type { KeptBody } from "./kept-body.ts";
 
 /** Called while a body is transferred. */
 export interface BodyEvents {
@@ -27,6 +28,7 @@ export class RequestBody extends Readable {
   readonly #source: IncomingRequest;
   readonly #limit: number;
   readonly #events: BodyEvents;
+  readonly #kept: KeptBody | undefined;
   #begun = false;
   #awaited = false;
   /** Bytes received since the last call of `awaited`. */
@@ -36,17 +38,21 @@ export class RequestBody extends Readable {
   /** Chunks received since the buffer was last empty. */
   #chunks = 0;
 
-  /** @param limit maximum size in bytes, for a body without a length. */
-  constructor(source: IncomingRequest, limit: number, events: BodyEvents) {
+  /**
+   * @param limit maximum size in bytes, for a body without a length.
+   * @param kept what attempts before this one have passed on: it goes first.
+   */
+  constructor(source: IncomingRequest, limit: number, events: BodyEvents, kept?: KeptBody) {
     super({ highWaterMark: 64 * 1024 });
+    this.#kept = kept;
     this.#source = source;
     this.#limit = limit;
     this.#events = events;
   }
 
-  /** Whether nothing of the body has been read yet. */
-  get untouched(): boolean {
-    return this.#bytes === 0 && !this.#ended;
+  /** Whether another attempt can have all of it: nothing has been read yet, or what was is kept. */
+  get isWhole(): boolean {
+    return (this.#bytes === 0 && !this.#ended) || this.#kept?.isWhole === true;
   }
 
   /** What the client sent behind the body, once it has ended: names and values, alternating. */
@@ -58,6 +64,7 @@ export class RequestBody extends Readable {
     if (!this.#awaited) this.#await();
     if (!this.#begun) {
       this.#begun = true;
+      if (this.#kept !== undefined && this.#repeat(this.#kept)) return;
       this.#source.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onClose);
     }
     this.#source.resume();
@@ -70,8 +77,17 @@ export class RequestBody extends Readable {
     done(error);
   }
 
+  /** Passes on what is kept. @returns whether that is all. */
+  #repeat(kept: KeptBody): boolean {
+    this.#bytes = kept.bytes;
+    for (const chunk of kept.chunks) this.push(chunk);
+    if (kept.hasEnded) this.#finish();
+    return kept.hasEnded;
+  }
+
   readonly #onData = (chunk: Buffer): void => {
     this.#bytes += chunk.length;
+    this.#kept?.add(chunk);
     this.#events.received(chunk);
     if (this.#bytes > this.#limit) {
       this.#source.pause();
@@ -86,11 +102,16 @@ export class RequestBody extends Readable {
   };
 
   readonly #onEnd = (): void => {
-    this.#ended = true;
+    if (this.#kept !== undefined) this.#kept.hasEnded = true;
     this.#events.ended();
+    this.#finish();
+  };
+
+  #finish(): void {
+    this.#ended = true;
     this.#supplied();
     this.push(null);
-  };
+  }
 
   readonly #onClose = (): void => {
     if (!this.#source.complete) this.destroy(new ClientGone());

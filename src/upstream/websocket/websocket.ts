@@ -29,7 +29,7 @@ export type UpgradeContext = Omit<PermittedRequest, keyof UpgradeRequest> & Upgr
 const NOTHING = Buffer.alloc(0);
 
 /** A handshake has none, so it can be sent again. */
-const NO_BODY = { isWhole: true };
+const NO_BODY = { isWhole: true, settle: (): void => undefined };
 
 /** A handshake that was sent to the backend. */
 type Handshake = { readonly sent: ClientRequest } & Pick<Switched, "switchOver">;
