@@ -1,8 +1,10 @@
 /** Sallyport in front of the servers that people have: identity, redirects, cookies, ranges, conditional requests, errors. */
 import { chmod } from "node:fs/promises";
+import { createServer } from "node:http";
 import { basename } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
+import { listening } from "../support/listening.ts";
 import { missing } from "../support/program.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
@@ -79,4 +81,44 @@ describe.each(Object.entries(WEB_SERVERS))("in front of %s", (name, server) => {
     expect([status, headers["proxy-status"]]).toEqual([404, undefined]);
     expect(body).not.toContain('"success"');
   });
+});
+
+/** What Spring and other servlet containers do: absolute redirects with their own port, and the session in a matrix parameter. */
+describe("in front of a servlet container", () => {
+  const stack = new AsyncDisposableStack();
+  let gate: Sallyport;
+  beforeAll(async () => {
+    const container = createServer((request, response) => {
+      const { host = "", "x-forwarded-host": asked = host } = request.headers;
+      const [path = ""] = (request.url ?? "").split("?");
+      if (path === "/login") {
+        const session = "JSESSIONID=1A2B; Path=/; HttpOnly";
+        const location = `http://${host}/welcome;jsessionid=1A2B?from=${String(asked)}`;
+        response.writeHead(302, { Location: location, "Set-Cookie": session }).end();
+      } else response.end(request.url);
+    });
+    const { url: target } = stack.use(await listening(container));
+    const rewrite = { stripPrefix: "/shop" };
+    const row = { path: "/shop", upstream: "app", rewrite, paths: "asSent" };
+    const routes = [
+      { ...row, name: "own", hosts: ["own.test"], hostHeader: "target" },
+      { ...row, name: "client" },
+    ];
+    gate = stack.use(await startSallyport({ target, config: { routes } }));
+  });
+  afterAll(() => stack.disposeAsync());
+
+  it.each(["own.test", "shop.test", "shop.test:8443"])(
+    "its absolute redirects are followed as %s, with the session in the path",
+    async (host) => {
+      const get = (path: string) => ask(gate, path, { token: gate.token, headers: { host } });
+      const { status, headers } = await get("/shop/login");
+      expect(status).toBe(302);
+      expect(headers["set-cookie"]?.join()).toMatch(/^JSESSIONID=1A2B; Path=\/shop\/?; HttpOnly$/i);
+      const location = new URL(headers.location ?? "", `https://${host}`);
+      expect(location.host).toBe(host);
+      expect(location.pathname).toBe("/shop/welcome;jsessionid=1A2B");
+      expect((await get(location.pathname)).body).toBe("/welcome;jsessionid=1A2B");
+    },
+  );
 });
