@@ -165,6 +165,25 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
     },
   );
 
+  it.skipIf(missing("qemu-aarch64-static") !== undefined)(
+    "runs on arm64, as far as an emulated processor can tell",
+    async () => {
+      const root = await unpacked("arm64");
+      const [node = "", ...flags] = (await finalStage()).entrypoint;
+      const main = join(root, flags.pop() ?? "");
+      const inside = ["-L", root, join(root, node), ...flags, main];
+      const { stdout } = await run("qemu-aarch64-static", [...inside, "version"], { env: {} });
+      expect(stdout).toBe(`${version}\n`);
+      // Threads, the C++ of Node's cryptography, and files.
+      const deployment = join(directory.path, "emulated");
+      const init = ["init", "--yes", "--backend", "http://127.0.0.1:1", "--directory", deployment];
+      await run("qemu-aarch64-static", [...inside, ...init], { env: {} });
+      const check = ["check", "--config", join(deployment, "config.yaml")];
+      const checked = await run("qemu-aarch64-static", [...inside, ...check], { env: {} });
+      expect(checked.stdout).toContain("is valid");
+    },
+  );
+
   it("comes with a bill of materials and with what it was made of", async () => {
     const read = async (kind: string): Promise<Record<string, unknown>> =>
       JSON.parse(
