@@ -109,6 +109,15 @@ describe("the admin listener", () => {
     expect(own.received()[0]).toMatch(/^HTTP\/1\.1 200 /);
   });
 
+  it("answers two pipelined requests once, and a flood of them not at all", async () => {
+    const admin = await adminPort();
+    const two = held(admin, 1, neighbour(0), asking("/livez").repeat(2));
+    const flood = held(admin, 1, neighbour(1), asking("/livez").repeat(1_000));
+    await until(() => two.closed() + flood.closed() === 2);
+    expect(two.received()[0]?.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
+    expect(flood.received()[0] ?? "").toBe("");
+  });
+
   it("answers who is allowed more when neighbours have taken everything else", async () => {
     const admin = await adminPort();
     const crowds = Array.from({ length: OTHERS / SHARE }, (_none, index) =>

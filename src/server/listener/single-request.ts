@@ -7,7 +7,8 @@ const MAX_DISCARDED_BYTES = 64 * 1024;
 /**
  * Limits a connection to one request. The HTTP parser sees nothing before the head is complete, and nothing after it:
  * half a head costs no parser, and pipelined requests beyond the first are discarded. Data longer than a head may be
- * is passed on as it is: the parser knows why it is invalid.
+ * is passed on as it is: the parser knows why it is invalid. A connection that has sent more behind its head than a
+ * head may be is destroyed without an answer: nobody reads it, and a flood of such connections must cost little.
  *
  * @param headBytes the maximum size of a head, in bytes.
  * @param accept starts HTTP on the connection, where it can read the head.
@@ -26,6 +27,7 @@ export function acceptSingleRequest(
     const end = arrived.indexOf(END_OF_HEAD);
     if (end === -1 && arrived.length <= headBytes) return;
     const head = end === -1 ? arrived : arrived.subarray(0, end + END_OF_HEAD.length);
+    if (arrived.length - head.length > headBytes) return abandon();
     arrived = Buffer.alloc(0);
     socket.off("data", collect).off("end", abandon);
     socket.pause();
