@@ -173,9 +173,9 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
   beforeAll(async () => {
     server = await startPostgres();
     await server.hold([ALICE]);
-    // As it answers when its disk is full.
+    // As it answers when its disk is full. It is called when the query is planned: doctor asks for no row.
     await server.query(
-      "CREATE FUNCTION full_disk(text) RETURNS text STABLE LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$",
+      "CREATE FUNCTION full_disk(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$",
     );
   }, 60_000);
   afterAll(() => server[Symbol.asyncDispose]());
@@ -224,6 +224,10 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
       "no SQL": {
         change: query("SELEKT $1"),
         ...{ says: /42601/, hint: /psql/ },
+      },
+      "a full disk": {
+        change: query("SELECT full_disk('') AS password_hash FROM users WHERE name = $1"),
+        ...{ says: /53100/, hint: /full disk/ },
       },
       "a server that is not there": {
         change: { url: `postgres://u:hunter22@127.0.0.1:${await closedPort()}/d` },

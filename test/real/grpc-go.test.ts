@@ -1,42 +1,26 @@
 /** gRPC of Go on both ends: google.golang.org/grpc, as the Go module proxy has it. Its sources are in go-grpc/. */
-import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
-import { installed, missing, runProgram, startProgram } from "../support/program.ts";
+import { buildGo, GO_BUILD_MS } from "../support/go-program.ts";
+import { runProgram, startProgram } from "../support/program.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 const SOURCES = join(import.meta.dirname, "go-grpc");
-const BUILD_MS = 280_000;
 
 const stack = new AsyncDisposableStack();
 let directory: TemporaryDirectory;
 let program = "";
 /** Why nothing can be tested. */
-let reason = missing("go");
+let reason: string | undefined;
 
 beforeAll(async () => {
-  if (reason !== undefined) return;
   directory = stack.use(await temporaryDirectory());
-  for (const name of ["main.go", "go.mod", "go.sum"]) {
-    await copyFile(join(SOURCES, name), join(directory.path, name));
-  }
-  const fetched = await runProgram("go", ["-C", directory.path, "mod", "download"], "", 90_000);
-  if (fetched.code !== 0) {
-    reason = `the modules of Go cannot be fetched: ${fetched.err.slice(0, 200)}`;
-    return;
-  }
+  reason = await buildGo(SOURCES, directory.path);
   program = join(directory.path, "program");
-  const built = await runProgram(
-    installed("go") ?? "go",
-    ["-C", directory.path, "build", "-mod=readonly", "-o", program, "."],
-    "",
-    BUILD_MS - 100_000,
-  );
-  expect(built.err).toBe("");
-}, BUILD_MS);
+}, GO_BUILD_MS);
 afterAll(() => stack.disposeAsync());
 
 it("all kinds of calls, ends by either side, and a thousand streams over one connection", async ({

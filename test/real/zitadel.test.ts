@@ -4,20 +4,20 @@
  * both. Its sources are in go-oidc/.
  */
 import { generateKeyPairSync } from "node:crypto";
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
-import { missing, runProgram, type RunningProgram, startProgram } from "../support/program.ts";
+import { buildGo, GO_BUILD_MS } from "../support/go-program.ts";
+import { type RunningProgram, startProgram } from "../support/program.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 const SOURCES = join(import.meta.dirname, "go-oidc");
-const BUILD_MS = 280_000;
 const CALLBACK = "http://localhost:9999/auth/callback";
 const SECRET = "verysecret";
 
@@ -26,30 +26,17 @@ let backend: EchoBackend;
 let provider: RunningProgram | undefined;
 let issuer = "";
 /** Why nothing can be tested. */
-let reason = missing("go");
+let reason: string | undefined;
 
 beforeAll(async () => {
   directory = await temporaryDirectory();
   backend = await startEchoBackend();
+  reason = await buildGo(SOURCES, directory.path);
   if (reason !== undefined) return;
-  for (const name of ["main.go", "go.mod", "go.sum"]) {
-    await copyFile(join(SOURCES, name), join(directory.path, name));
-  }
-  const fetched = await runProgram("go", ["-C", directory.path, "mod", "download"], "", 90_000);
-  if (fetched.code !== 0) {
-    reason = `the modules of Go cannot be fetched: ${fetched.err.slice(0, 200)}`;
-    return;
-  }
-  const build = ["-C", directory.path, "build", "-mod=readonly", "-o", "program", "."];
-  const built = await runProgram("go", build, "", BUILD_MS - 100_000);
-  expect({ code: built.code, err: built.code === 0 ? "" : built.err }).toEqual({
-    code: 0,
-    err: "",
-  });
   await mkdir(join(directory.path, "keys"));
   await addKey("1");
   await startProvider("127.0.0.1:0");
-}, BUILD_MS);
+}, GO_BUILD_MS);
 afterAll(async () => {
   await provider?.[Symbol.asyncDispose]();
   await Promise.all([backend.close(), directory.close()]);

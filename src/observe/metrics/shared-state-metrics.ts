@@ -7,7 +7,7 @@ import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 /** The state server as this process sees it. */
 export interface SharedStateGauge {
   readonly up: boolean;
-  /** Login attempts that other replicas were not told of. */
+  /** Login attempts that other replicas did not learn about. */
   readonly lost: number;
 }
 

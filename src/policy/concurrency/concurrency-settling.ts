@@ -1,4 +1,5 @@
 import type { SettleConcurrency } from "../../core/shared-parts.ts";
+import { PacedTask } from "../../lib/async/paced-task.ts";
 import type { InFlight } from "./in-flight.ts";
 
 /** How often what has changed is settled with other replicas, in milliseconds. */
@@ -25,8 +26,7 @@ export class ConcurrencySettling {
   readonly #settled = new Map<string, Settled>();
   #changed = new Set<string>();
   #round = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #running = false;
+  readonly #runs = new PacedTask(SETTLE_EVERY_MS, () => this.#run());
 
   constructor(settle: SettleConcurrency, inFlight: Pick<InFlight, "count">) {
     this.#settle = settle;
@@ -43,25 +43,16 @@ export class ConcurrencySettling {
     const names = this.#changed.size + this.#settled.size;
     if (names >= MOST_NAMES && !this.#settled.has(name)) return;
     this.#changed.add(name);
-    this.#startTimer();
+    this.#runs.request();
   }
 
-  #startTimer(): void {
-    if (this.#timer !== undefined || this.#running) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      void this.#run();
-    }, SETTLE_EVERY_MS).unref();
-  }
-
-  async #run(): Promise<void> {
-    this.#running = true;
+  /** Returns whether there is something to settle. */
+  async #run(): Promise<boolean> {
     this.#round += 1;
     const changed = this.#changed;
     this.#changed = new Set();
     await this.#tell(changed);
-    this.#running = false;
-    if (this.#changed.size > 0 || this.#settled.size > 0) this.#startTimer();
+    return this.#changed.size > 0 || this.#settled.size > 0;
   }
 
   async #tell(changed: ReadonlySet<string>): Promise<void> {

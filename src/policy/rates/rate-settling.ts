@@ -1,5 +1,6 @@
 import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { SettleRates } from "../../core/shared-parts.ts";
+import { PacedTask } from "../../lib/async/paced-task.ts";
 
 /** How often what was spent is settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;
@@ -13,8 +14,7 @@ export class RateSettling {
   readonly #settled: (key: string, behindMs: number) => void;
   /** Requests since the last settlement, by key. */
   #spent = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
-  #running = false;
+  readonly #runs = new PacedTask(SETTLE_EVERY_MS, () => this.#run());
 
   /**
    * @param costMs of one request.
@@ -34,19 +34,11 @@ export class RateSettling {
     const spent = this.#spent.get(key);
     if (spent === undefined && this.#spent.size >= MOST_KEYS) return;
     this.#spent.set(key, (spent ?? 0) + 1);
-    this.#startTimer();
+    this.#runs.request();
   }
 
-  #startTimer(): void {
-    if (this.#timer !== undefined || this.#running) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      void this.#run();
-    }, SETTLE_EVERY_MS).unref();
-  }
-
-  async #run(): Promise<void> {
-    this.#running = true;
+  /** Returns whether more was spent meanwhile. */
+  async #run(): Promise<boolean> {
     const spent = [...this.#spent];
     this.#spent = new Map();
     const spendings = spent.map(([key, requests]) => ({ key, costMs: requests * this.#costMs }));
@@ -57,8 +49,7 @@ export class RateSettling {
       if (behindMs === undefined || !(behindMs >= 0)) continue;
       this.#settled(key, behindMs + (this.#spent.get(key) ?? 0) * this.#costMs);
     }
-    this.#running = false;
-    if (this.#spent.size > 0) this.#startTimer();
+    return this.#spent.size > 0;
   }
 }
 

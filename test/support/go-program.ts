@@ -1,0 +1,31 @@
+import { copyFile } from "node:fs/promises";
+import { join } from "node:path";
+import { installed, missing, runProgram } from "./program.ts";
+
+const FETCH_MS = 90_000;
+const BUILD_MS = 180_000;
+/** How long `buildGo` takes at most, with something to spare, in milliseconds. */
+export const GO_BUILD_MS = FETCH_MS + BUILD_MS + 10_000;
+
+/**
+ * Builds the Go program of a folder with `main.go`, `go.mod` and `go.sum` as `program` in another directory.
+ *
+ * @returns why it cannot be built here: there is no Go, or its modules cannot be fetched. Undefined if it was built.
+ * @throws Error with what the compiler says.
+ */
+export async function buildGo(sources: string, directory: string): Promise<string | undefined> {
+  const reason = missing("go");
+  if (reason !== undefined) return reason;
+  for (const name of ["main.go", "go.mod", "go.sum"]) {
+    await copyFile(join(sources, name), join(directory, name));
+  }
+  const go = installed("go") ?? "go";
+  const fetched = await runProgram(go, ["-C", directory, "mod", "download"], "", FETCH_MS);
+  if (fetched.code !== 0) {
+    return `the modules of Go cannot be fetched: ${fetched.err.slice(0, 200)}`;
+  }
+  const build = ["-C", directory, "build", "-mod=readonly", "-o", "program", "."];
+  const built = await runProgram(go, build, "", BUILD_MS);
+  if (built.code !== 0) throw new Error(`the Go program of ${sources}: ${built.err}`);
+  return undefined;
+}
