@@ -25,6 +25,10 @@ const MARK_BYTES = BUCKETS * WAYS * 2 * Uint32Array.BYTES_PER_ELEMENT;
 /** Digests that a thread remembers for each limit. */
 const REMEMBERED = 10_000;
 
+/** A time, and its bits. */
+const TIME = new Float64Array(1);
+const BITS = new BigInt64Array(TIME.buffer);
+
 /** Where a key is looked for, and by what it is known there. */
 interface Place {
   readonly bucket: number;
@@ -65,13 +69,19 @@ export function attachSharedTimes(
     const change = (key: string, next: (aheadMs: number) => number | undefined): number => {
       const { bucket, mark } = placeOf(key);
       return withLock(table.locks, bucket, () => {
-        const time = now();
-        const found = table.find(bucket, limitMark, mark);
-        const aheadMs = found === undefined ? 0 : Math.max(0, table.timeAt(found) - time);
-        const nextMs = next(aheadMs);
-        if (nextMs === undefined) return aheadMs;
-        table.set(found ?? table.leastMissed(bucket, time), limitMark, mark, time + nextMs);
-        return aheadMs;
+        for (;;) {
+          const time = now();
+          const found = table.find(bucket, limitMark, mark);
+          const entry = found ?? table.leastMissed(bucket, time);
+          const before = table.read(entry);
+          const aheadMs = found === undefined ? 0 : Math.max(0, before.time - time);
+          const nextMs = next(aheadMs);
+          if (nextMs === undefined) return aheadMs;
+          // It fails if the lock was taken over, since this thread was interrupted for long: then it counts anew.
+          if (!table.replace(entry, before.bits, time + nextMs)) continue;
+          if (found === undefined) table.name(entry, limitMark, mark);
+          return aheadMs;
+        }
       });
     };
     return {
@@ -87,12 +97,15 @@ export function attachSharedTimes(
 class Table {
   readonly locks: Int32Array<SharedArrayBuffer>;
   readonly #times: Float64Array;
+  /** The same as integers, which can be compared and exchanged. */
+  readonly #bits: BigInt64Array;
   /** Of each entry the mark of its limit, and its own. */
   readonly #marks: Uint32Array;
 
   constructor(memory: SharedArrayBuffer) {
     this.locks = new Int32Array(memory, 0, BUCKETS);
     this.#times = new Float64Array(memory, LOCK_BYTES, BUCKETS * WAYS);
+    this.#bits = new BigInt64Array(memory, LOCK_BYTES, BUCKETS * WAYS);
     this.#marks = new Uint32Array(memory, LOCK_BYTES + TIME_BYTES, BUCKETS * WAYS * 2);
   }
 
@@ -108,10 +121,22 @@ class Table {
     return this.#times[entry] ?? 0;
   }
 
-  set(entry: number, limit: number, mark: number, time: number): void {
+  /** The time of an entry, with what `replace` compares. */
+  read(entry: number): { readonly bits: bigint; readonly time: number } {
+    const bits = Atomics.load(this.#bits, entry);
+    BITS[0] = bits;
+    return { bits, time: TIME[0] ?? 0 };
+  }
+
+  /** Replaces the time of an entry, unless it is another one by now. @returns whether it did. */
+  replace(entry: number, before: bigint, time: number): boolean {
+    TIME[0] = time;
+    return Atomics.compareExchange(this.#bits, entry, before, BITS[0] ?? 0n) === before;
+  }
+
+  name(entry: number, limit: number, mark: number): void {
     this.#marks[2 * entry] = limit;
     this.#marks[2 * entry + 1] = mark;
-    this.#times[entry] = time;
   }
 
   /** The entry of a bucket that is replaced. */
