@@ -153,7 +153,7 @@ left out, too. If none remains, all are used. Each thread checks by itself. \`we
 in \`first\` (the first in the list that is used).
 
 A request that was not sent goes to another target. So does one whose connection broke before the answer, if its method is idempotent. That holds for the
-handshakes of WebSockets, too. \`routes[].retry\` changes that; at most 20 % of the requests are sent again, after a first ten. A name with several addresses is one
+handshakes of WebSockets, too. \`routes[].retry\` changes that; at most 20 % of the requests are sent again, after a first ten, besides those that a target has when it is left out. A name with several addresses is one
 target: each new connection resolves it anew, and takes the first address that answers.
 
 With \`resolve\`, each address of a name is a target of its own, for balance, health checks and ejection, such as each pod of a headless

@@ -99,7 +99,7 @@ export class Attempts {
       (!upstream.isAlone && on.includes("connect") && UNSENT.has(reason)) ||
       (!upstream.isAlone && on.includes("stale") && reason === "reset" && idempotent) ||
       (idempotent && on.some((cause) => cause === String(errorRow(failure.code).status)));
-    return again && upstream.takeRetry() ? "other" : undefined;
+    return again && upstream.takeRetry(target) ? "other" : undefined;
   }
 }
 

@@ -111,9 +111,9 @@ export class Upstream {
     this.#group.start();
   }
 
-  /** Takes a retry from the budget, if there is one. */
-  takeRetry(): boolean {
-    return this.#retries.take();
+  /** Takes a retry from the budget, if there is one. What a target had that is left out needs none, however much it is. */
+  takeRetry(from?: Target): boolean {
+    return (from !== undefined && !this.#group.isUsed(from)) || this.#retries.take();
   }
 
   /** The timeouts for answers on a route: its own, or those of the upstream. */

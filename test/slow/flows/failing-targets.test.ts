@@ -26,9 +26,9 @@ afterEach(async () => {
   await used.disposeAsync();
 });
 
-/** A backend that takes a few milliseconds for a request, until it dies or hangs. */
+/** A backend that takes a few milliseconds for a request, until it dies or hangs: it dies between two answers. */
 async function startBackend(protocol: string) {
-  const state = { served: 0, isHanging: false };
+  const state = { served: 0, isHanging: false, answering: 0 };
   const sessions = new Set<ServerHttp2Session>();
   const handle = (
     request: IncomingMessage | Http2ServerRequest,
@@ -36,7 +36,12 @@ async function startBackend(protocol: string) {
   ): void => {
     state.served += 1;
     request.resume();
-    if (!state.isHanging) setTimeout(() => void response.end("ok"), 5);
+    if (!state.isHanging) setTimeout(() => answer(response), 5);
+  };
+  const answer = (response: ServerResponse | Http2ServerResponse): void => {
+    if (state.isHanging) return;
+    state.answering += 1;
+    response.on("close", () => (state.answering -= 1)).end("ok");
   };
   const http1 = createServer(handle);
   const http2 = createHttp2Server(handle).on("session", (session) => void sessions.add(session));
@@ -49,7 +54,14 @@ async function startBackend(protocol: string) {
     for (const session of sessions) session.destroy();
   };
   stack.defer(die);
-  return Object.assign(state, { url: `http://127.0.0.1:${listeningPort(server)}`, die });
+  // An answer that has begun cannot be repeated.
+  const dieBetweenAnswers = async (): Promise<void> => {
+    state.isHanging = true;
+    await until(() => state.answering === 0);
+    die();
+  };
+  const url = `http://127.0.0.1:${listeningPort(server)}`;
+  return Object.assign(state, { url, die: dieBetweenAnswers });
 }
 
 interface Load {
@@ -117,7 +129,7 @@ describe.each(["http1", "h2c"])("targets of %s", (protocol) => {
 
   it("one that dies costs no request that may be repeated, and of the others those under way", async () => {
     const { gate, load, bad } = await start();
-    bad.die();
+    await bad.die();
     await logLine(gate, { msg: "a target is left out", target: bad.url });
     const [reads, writes] = [load.reads.length, load.writes.length];
     await until(() => load.reads.length > reads + 500 && load.writes.length > writes + 100, 20_000);
