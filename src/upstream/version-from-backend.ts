@@ -1,4 +1,3 @@
-import type { Dispatcher } from "undici";
 import { GateError } from "../core/request/errors.ts";
 import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -35,22 +34,15 @@ export function openBackendVersion(
   const { upstream, path, field, clock } = options;
   const { timeouts, protocol = "http1" } = upstream;
   const origin = firstOriginOf(upstream);
-  let opening: ReturnType<typeof openUndici> | undefined;
+  const closing = new AbortController();
   const flights = new SingleFlight<string>();
   let cached = { version: "", until: Number.NEGATIVE_INFINITY };
 
-  async function textOf(limit: AbortSignal): Promise<string | undefined> {
-    if (protocol !== "http1") {
-      const pool = openPool(origin, { protocol, connectMs: timeouts.connect, connections: 1 });
-      return textBy(pool, origin, path, limit);
-    }
-    opening ??= openUndici(origin, timeouts.connect);
-    return textByHttp1(origin, path, await opening, limit);
-  }
-
   async function query(): Promise<string> {
     const until = clock.monotonic() + CACHE_MS;
-    const text = await textOf(AbortSignal.timeout(timeouts.response));
+    const limit = AbortSignal.any([closing.signal, AbortSignal.timeout(timeouts.response)]);
+    const pool = openPool(origin, { protocol, connectMs: timeouts.connect, connections: 1 });
+    const text = await textBy(pool, origin, path, limit);
     const value: unknown = text === undefined ? undefined : parseStrictJson(text);
     const version = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;
     if (typeof version !== "string" || !VERSION_FORM.test(version)) throw malformed();
@@ -72,28 +64,9 @@ export function openBackendVersion(
     },
     // Does not wait for a silent backend, which would exceed the time limit of a stop.
     async close() {
-      await (await opening)?.destroy();
+      closing.abort();
     },
   };
-}
-
-/** @returns undefined for another status than 200. */
-async function textByHttp1(
-  { protocol, hostname, port }: TargetOrigin,
-  path: string,
-  dispatcher: Dispatcher,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const host = hostname.includes(":") ? `[${hostname}]` : hostname;
-  // Imported on demand: nothing else needs the index of undici, which loads much more than this.
-  const { request } = await import("undici");
-  const answer = await request(`${protocol}//${host}:${port}${path}`, {
-    dispatcher,
-    headers: { accept: "application/json" },
-    signal,
-  });
-  const text = await limitedText(answer.body);
-  return answer.statusCode === 200 ? text : undefined;
 }
 
 /** @returns undefined for another status than 200. */
@@ -108,22 +81,6 @@ async function textBy(
   const answer = await askOnce(pool, question, limit, MAX_BYTES + 1);
   if (answer.body.length > MAX_BYTES) throw malformed();
   return answer.status === 200 ? answer.body.toString("utf8") : undefined;
-}
-
-async function openUndici(origin: TargetOrigin, connectMs: number) {
-  const { createPool } = await import("./undici/undici-pool.ts");
-  return createPool(origin, { connectMs, connections: 1 });
-}
-
-async function limitedText(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw malformed();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function malformed(): GateError {

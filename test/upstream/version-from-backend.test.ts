@@ -1,9 +1,14 @@
 /** The version that a backend tells: how often it is asked, and what a stop does not wait for. */
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openBackendVersion } from "../../src/upstream/version-from-backend.ts";
+import type { UpstreamOptions } from "../../src/upstream/pool/upstreams.ts";
+import { listeningPort } from "../support/listening-port.ts";
 import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
+import { startTlsServer, TLS_NAME } from "../support/tls-server.ts";
 import { until } from "../support/until.ts";
 
 const LONG_MS = 60_000;
@@ -11,21 +16,25 @@ const LONG_MS = 60_000;
 async function start(script: RawScript) {
   const backend = await startRawBackend(script);
   onTestFinished(() => backend.close());
+  return { backend, source: open({ targets: [backend.url] }) };
+}
+
+function open(upstream: Pick<UpstreamOptions, "targets" | "tls">, responseMs = LONG_MS) {
   const source = openBackendVersion({
     upstream: {
       name: "app",
-      targets: [backend.url],
       connections: 1,
       queue: { length: 1, timeout: LONG_MS },
-      timeouts: { connect: LONG_MS, response: LONG_MS, idle: LONG_MS },
+      timeouts: { connect: LONG_MS, response: responseMs, idle: LONG_MS },
       websocket: { handshake: LONG_MS, idle: LONG_MS },
+      ...upstream,
     },
     path: "/about",
     field: "version",
     clock: systemClock,
   });
   onTestFinished(() => source.close());
-  return { backend, source };
+  return source;
 }
 
 const told = (text: string): string =>
@@ -53,4 +62,23 @@ it("does not keep a stop waiting for a silent backend", async () => {
   await until(() => backend.requests().length === 1);
   const refused = expect(asked).rejects.toMatchObject({ reason: "version_unreachable" });
   await Promise.all([refused, source.close()]);
+});
+
+it("gives up a connection whose handshake ends after the time limit", async () => {
+  await using server = await startTlsServer();
+  const port = Number(new URL(server.url).port);
+  const arrived: Socket[] = [];
+  const slow = createServer((socket) => arrived.push(socket)).listen(0, "127.0.0.1");
+  onTestFinished(() => void slow.close());
+  await once(slow, "listening");
+  const target = `https://127.0.0.1:${listeningPort(slow)}`;
+  const source = open({ targets: [target], tls: { ca: server.ca, serverName: TLS_NAME } }, 50);
+  await expect(source.current()).rejects.toMatchObject({ reason: "version_unreachable" });
+  const [client] = arrived;
+  if (client === undefined) throw new Error("nobody has connected");
+  const backend = connect(port, "127.0.0.1");
+  const closed = once(client, "close");
+  client.pipe(backend).pipe(client);
+  client.on("error", () => backend.destroy());
+  await closed;
 });

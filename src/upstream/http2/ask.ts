@@ -24,12 +24,13 @@ export interface ShortAnswer {
  * @param maxBytes of the body; the rest is not read.
  * @throws the error of the connection, or an AbortError.
  */
-export function ask(
+export async function ask(
   pool: ConnectionPool,
   question: Question,
   limit: AbortSignal,
   maxBytes: number,
 ): Promise<ShortAnswer> {
+  limit.throwIfAborted();
   const handler = new Reader(maxBytes);
   limit.addEventListener(
     "abort",
@@ -66,6 +67,7 @@ class Reader implements AnswerHandler {
   readonly #parts: Buffer[] = [];
   #bytes = 0;
   #control: RequestControl | undefined;
+  #ended: Error | undefined;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
 
@@ -79,6 +81,7 @@ class Reader implements AnswerHandler {
 
   /** Ends the question without an answer. */
   end(error: Error): void {
+    this.#ended = error;
     this.#answer.reject(error);
     this.#control?.abort(error);
   }
@@ -89,6 +92,8 @@ class Reader implements AnswerHandler {
 
   onRequestStart(control: RequestControl): void {
     this.#control = control;
+    // The connection was not there before the limit.
+    if (this.#ended !== undefined) control.abort(this.#ended);
   }
 
   onBodySent(): void {}
