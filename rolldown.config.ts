@@ -1,5 +1,7 @@
 /** `npm run build`: everything that runs, the libraries too, goes into dist/, which then needs nothing but Node. */
 import { defineConfig } from "rolldown";
+import { compact } from "./build/compact.ts";
+import { leftOut } from "./build/left-out.ts";
 import { licences } from "./build/licences.ts";
 import { moduleType } from "./build/module-type.ts";
 
@@ -16,10 +18,29 @@ export default defineConfig({
   },
   platform: "node",
   tsconfig: false,
-  transform: { target: "node24" },
+  transform: {
+    target: "node24",
+    // undici's own word for a bundle without its second parser, milo, which is never used here.
+    define: { esbuildDetection: "true" },
+  },
   // `debug`, a dependency of http-proxy-3, takes it when it is there; nothing may be looked up outside.
   resolve: { alias: { "supports-color": false } },
-  plugins: [licences("THIRD-PARTY-LICENSES.txt"), moduleType()],
+  plugins: [
+    leftOut([
+      // undici: HTTP/2, and bodies that are forms. We ask for HTTP/1.1 and send bytes.
+      "undici/lib/dispatcher/client-h2.js",
+      "undici/lib/web/fetch/body.js",
+      "undici/lib/web/fetch/formdata.js",
+      "undici/lib/web/webidl/index.js",
+      // http-proxy-3: requests other than WebSockets, with `followRedirects`.
+      "follow-redirects/index.js",
+      // pg: its other half, in C.
+      "pg/lib/native/index.js",
+    ]),
+    licences("THIRD-PARTY-LICENSES.txt"),
+    moduleType(),
+    compact(),
+  ],
   onLog(level, log, report) {
     report(log.code === "UNRESOLVED_IMPORT" ? "error" : level, log);
   },

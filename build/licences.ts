@@ -84,10 +84,14 @@ function licenceTexts(directory: string): string[] {
   return texts(/^readme/i).flatMap((text) => LICENCE_SECTION.exec(text)?.[1]?.trim() ?? []);
 }
 
+/** Packages with the same texts stand above them together. */
 function render(packages: readonly Bundled[]): string {
-  const sections = packages
-    .map(({ title, licence, texts }) => [`${title} (${licence})`, ...texts].join("\n\n"))
-    .toSorted();
-  const all = new Set(["Code of these packages is part of the bundle.", ...sections]);
-  return `${[...all].join(`\n\n${"-".repeat(80)}\n\n`)}\n`;
+  const sorted = packages.toSorted((one, other) => (one.title < other.title ? -1 : 1));
+  const together = Map.groupBy(sorted, ({ texts }) => texts.join("\n\n"));
+  const sections = [...together].map(([texts, of]) => {
+    const titles = new Set(of.map(({ title, licence }) => `${title} (${licence})`));
+    return `${[...titles].join("\n")}\n\n${texts}`;
+  });
+  const all = ["Code of these packages is part of the bundle.", ...sections];
+  return `${all.join(`\n\n${"-".repeat(80)}\n\n`)}\n`;
 }

@@ -1,5 +1,5 @@
 /** What `npm run build` makes, put where no package is near: nothing of it may be looked up anywhere else. */
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -28,11 +28,18 @@ afterAll(() => directory?.close());
 
 it("comes with the licences of what the source imports, of what that brings along, and of the bundler", async () => {
   const text = await readFile(join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
-  const told = [...text.matchAll(/^-+\n\n(\S+) \d\S* \([\w.-]+\)\n\n./gm)].map(([, name]) => name);
+  const heads = text.matchAll(/^-+\n\n((?:\S+ \d\S* \([\w.-]+\)\n)+)\n./gm);
+  const told = [...heads].flatMap(([, titles = ""]) => titles.match(/^\S+/gm) ?? []);
   const imported = await packagesImported(join(REPOSITORY, "src"));
   expect(imported.length).toBeGreaterThan(5);
   expect(told).toEqual(expect.arrayContaining([...imported, "@peculiar/x509", "rolldown"]));
   expect(told).not.toContain("vitest");
+});
+
+it("takes less room than before there were stores of users elsewhere", async () => {
+  const sizes = (await readdir(dist)).map(async (name) => (await stat(join(dist, name))).size);
+  const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size);
+  expect(bytes).toBeLessThan(3_500_000);
 });
 
 it("loads no library before it has looked at the version of Node", async () => {

@@ -1,5 +1,5 @@
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { rolldown } from "rolldown";
 import { expect, it, onTestFinished } from "vitest";
 import { licences } from "../../build/licences.ts";
@@ -12,7 +12,6 @@ async function bundleWith(about: object, files: Readonly<Record<string, string>>
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   const folder = join(directory.path, "node_modules/@far/away");
-  await mkdir(join(folder, "inner"), { recursive: true });
   const all = {
     "package.json": JSON.stringify({ ...ABOUT, ...about }),
     "index.js": 'export { far } from "./inner/far.js";',
@@ -20,7 +19,10 @@ async function bundleWith(about: object, files: Readonly<Record<string, string>>
     "inner/far.js": "export const far = Math.random();",
     ...files,
   };
-  for (const [name, text] of Object.entries(all)) await writeFile(join(folder, name), text);
+  for (const [name, text] of Object.entries(all)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), text);
+  }
   const input = await directory.write(
     "main.js",
     'import { far } from "@far/away"; console.log(far);',
@@ -36,6 +38,22 @@ it("tells the package, its licence, and every file that speaks of it", async () 
   const told = await bundleWith({ license: "Apache-2.0" }, files);
   expect(told).toContain("\n@far/away 1.2.3 (Apache-2.0)\n\nYou may.\n\nMade far away.\n");
   expect(told).not.toContain("Hello.");
+});
+
+it("tells a text once that several packages have", async () => {
+  const about = JSON.stringify({ name: "near", version: "2.0.0", license: "MIT" });
+  const told = await bundleWith(
+    { license: "ISC" },
+    {
+      LICENSE: "You may.",
+      "inner/far.js": 'export { far } from "near";',
+      "node_modules/near/package.json": about,
+      "node_modules/near/index.js": "exports.far = Math.random();",
+      "node_modules/near/LICENSE": "You may.",
+    },
+  );
+  expect(told).toContain("\n@far/away 1.2.3 (ISC)\nnear 2.0.0 (MIT)\n\nYou may.\n");
+  expect(told.match(/You may/g)).toHaveLength(1);
 });
 
 it.each([
