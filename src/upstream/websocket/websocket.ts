@@ -4,6 +4,7 @@ import type { ProxyServer, ServerOptions } from "http-proxy-3";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
+import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { IncomingMessage } from "../../lib/http/node-http.ts";
 import { failure, failureReason } from "../http/failures.ts";
@@ -106,9 +107,13 @@ export class WebSockets {
       } catch (error) {
         if (client.refusal !== undefined) throw client.refusal;
         const reason = failureReason(error);
-        const failed = failure(reason, error);
-        // Of an answer that has begun, nothing is repeated.
-        const where = response.headersSent ? undefined : attempts.failed(failed, false, started);
+        const isOther = upstream.speaksHttp2 && isOtherProtocol(reason);
+        const failed = isOther ? noHttp1(reason, error) : failure(reason, error);
+        // Of an answer that has begun, nothing is repeated. What speaks HTTP/2 alone is no less fit for other requests.
+        const where =
+          response.headersSent || (isOther && reason === "invalid_response")
+            ? undefined
+            : attempts.failed(failed, isOther, started);
         if (where === undefined) {
           this.#settings.observer.upstreamFailed(upstream.name, reason);
           throw failed;
@@ -205,6 +210,16 @@ export class WebSockets {
     headers["upgrade"] = "websocket";
     return headers;
   }
+}
+
+/** How a backend that speaks HTTP/2 alone meets the handshake of HTTP/1.1. */
+function isOtherProtocol(reason: UpstreamErrorReason): reason is "reset" | "invalid_response" {
+  return reason === "reset" || reason === "invalid_response";
+}
+
+function noHttp1(reason: "reset" | "invalid_response", cause: unknown): GateError {
+  const message = "The service behind this address takes no WebSockets over HTTP/1.1";
+  return new GateError(reason, { reason, cause, message });
 }
 
 function pathOf(permit: Permit): string {
