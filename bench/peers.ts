@@ -31,6 +31,12 @@ export const PEERS = {
     "http-proxy-3",
     "jose",
   ]),
+  "node-http2-hello": nodeStack("http2-hello.mjs", "Node: `node:http2` says hello", [], {
+    checks: undefined,
+  }),
+  "node-http2-proxy": nodeStack("http2-proxy.mjs", "Node: a bare `node:http2` proxy", [], {
+    checks: undefined,
+  }),
 } as const satisfies Record<string, Peer>;
 
 export type PeerName = keyof typeof PEERS;

@@ -2,7 +2,9 @@ import type { PeerName } from "./peers.ts";
 import { measureAtRest } from "./scenarios/at-rest.ts";
 import { measureFullCache } from "./scenarios/full-cache.ts";
 import { measureHandshakes } from "./scenarios/handshakes.ts";
+import { measureHttp2Requests } from "./scenarios/http2-requests.ts";
 import { measureIdle } from "./scenarios/idle.ts";
+import { measureIdleStreams } from "./scenarios/idle-streams.ts";
 import { measureOpenLoop } from "./scenarios/open-loop.ts";
 import { measureRequests } from "./scenarios/requests.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
@@ -32,6 +34,8 @@ const CHECK_ES256: readonly PeerName[] = [
 ];
 const WITHOUT_TOKEN_KINDS = ONE_THREAD.filter((peer) => !/^(?:haproxy|envoy)-/.test(peer));
 const NATIVE: readonly PeerName[] = ["sallyport", "haproxy", "haproxy-es256", "nginx", "caddy"];
+const HTTP2: readonly PeerName[] = ["sallyport", "haproxy", "envoy", "envoy-es256", "caddy"];
+const BARE_NODE: readonly PeerName[] = ["node-http2-hello", "node-http2-proxy"];
 
 /** Twice what Sallyport remembers: sent in turn, none of them is remembered when it comes again. */
 const MORE_TOKENS_THAN_REMEMBERED = 20_000;
@@ -95,6 +99,24 @@ export const SCENARIOS = {
   k: {
     title: "a process that nobody asks",
     run: (bench) => measureAtRest(bench, "k"),
+  },
+  l: {
+    title: "small GET over HTTP/2, HTTP/1.1 to the backend",
+    run: (bench) =>
+      measureHttp2Requests(bench, {
+        scenario: "l",
+        peers: [...HTTP2, ...BARE_NODE],
+        grpc: false,
+      }),
+  },
+  m: {
+    title: "unary call of gRPC, HTTP/2 on both sides",
+    run: (bench) =>
+      measureHttp2Requests(bench, { scenario: "m", peers: [...HTTP2, ...BARE_NODE], grpc: true }),
+  },
+  n: {
+    title: "10,000 idle streams over HTTP/2: memory that each adds",
+    run: (bench) => measureIdleStreams(bench, "n", HTTP2),
   },
 } as const satisfies Record<string, Scenario>;
 

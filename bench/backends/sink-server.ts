@@ -1,6 +1,6 @@
 /**
- * A backend without Debian's packages: it answers a GET with a small JSON, tells how many bytes a body had, and accepts
- * WebSockets (RFC 6455 §4.2.2), on which it says nothing. Prints its port.
+ * A backend without Debian's packages: it answers a GET with a small JSON, begins an answer to one of /held that it never ends,
+ * tells how many bytes a body had, and accepts WebSockets (RFC 6455 §4.2.2), on which it says nothing. Prints its port.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -9,6 +9,10 @@ const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const SMALL = JSON.stringify({ order: 4711, text: "x".repeat(100) });
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.url === "/held") {
+    response.writeHead(200, { "content-type": "text/plain" }).flushHeaders();
+    return;
+  }
   let bytes = 0;
   for await (const chunk of request) bytes += Buffer.byteLength(chunk);
   const body = bytes === 0 ? SMALL : JSON.stringify({ bytes });

@@ -3,8 +3,17 @@ import type { Running } from "../peers/peer.ts";
 import { running } from "../peers/running.ts";
 
 /** Starts the backend that takes large bodies and WebSockets, in a thread of execution of its own. */
-export async function startSink(): Promise<Running> {
-  const child = startChild(process.execPath, [`${import.meta.dirname}/sink-server.ts`]);
+export function startSink(): Promise<Running> {
+  return startServer("sink-server.ts");
+}
+
+/** Starts the backend of gRPC. @param holds whether it answers calls, but ends none before its client does. */
+export function startGrpc({ holds }: { readonly holds: boolean }): Promise<Running> {
+  return startServer("grpc-server.ts", ...(holds ? ["hold"] : []));
+}
+
+async function startServer(script: string, ...args: string[]): Promise<Running> {
+  const child = startChild(process.execPath, [`${import.meta.dirname}/${script}`, ...args]);
   const listening = child.read((output) => {
     const found = /^listening (\d+)$/m.exec(output);
     return found === null ? undefined : { port: Number(found[1]) };

@@ -55,6 +55,7 @@ const VERSION_FLAGS = {
   curl: "--version",
   envoy: "--version",
   oha: "--version",
+  h2load: "--version",
 } as const;
 
 export async function describeMachine(): Promise<Machine> {

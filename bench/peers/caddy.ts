@@ -10,7 +10,7 @@ export const caddy: Peer = {
   title: "Caddy, no authentication",
   checks: undefined,
   missing: () => missingPrograms("caddy"),
-  async start(setting, { backend, tls, cores }) {
+  async start(setting, { backend, tls, cores, http2 }) {
     const port = await freePort();
     const { certFile, keyFile } = setting.certificate;
     const file = await setting.write(
@@ -20,7 +20,7 @@ export const caddy: Peer = {
 	auto_https disable_redirects
 	default_sni localhost
 	servers {
-		protocols h1
+		protocols ${http2 === undefined ? "h1" : tls ? "h1 h2" : "h1 h2c"}
 	}
 	log {
 		level ERROR
@@ -30,7 +30,7 @@ export const caddy: Peer = {
 ${tls ? "https" : "http"}://:${port} {
 	bind 127.0.0.1
 	${tls ? `tls ${certFile} ${keyFile} {\n\t\tprotocols tls1.3\n\t}` : ""}
-	reverse_proxy 127.0.0.1:${backend}
+	reverse_proxy ${http2 === "both" ? "h2c://" : ""}127.0.0.1:${backend}
 }
 `,
     );

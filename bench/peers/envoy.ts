@@ -6,7 +6,7 @@ import { accepting, freePort } from "../machine/ports.ts";
 import { missingPrograms, needProgram } from "../machine/programs.ts";
 import type { Setting } from "../setting/setting.ts";
 import { type Algorithm, AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
-import type { Peer, Place } from "./peer.ts";
+import { MOST_AT_ONCE, type Peer, type Place } from "./peer.ts";
 import { running } from "./running.ts";
 
 /** As many tokens as Sallyport remembers. */
@@ -35,9 +35,21 @@ export function envoy(checks: Algorithm | undefined): Peer {
 const EXTENSIONS = "type.googleapis.com/envoy.extensions";
 const address = (port: number) => ({ socket_address: { address: "127.0.0.1", port_value: port } });
 
+const NO_BREAKERS = {
+  max_connections: MOST_AT_ONCE,
+  max_pending_requests: MOST_AT_ONCE,
+  max_requests: MOST_AT_ONCE,
+};
+const HTTP2_TO_BACKENDS = {
+  "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+    "@type": `${EXTENSIONS}.upstreams.http.v3.HttpProtocolOptions`,
+    explicit_http_config: { http2_protocol_options: {} },
+  },
+};
+
 async function configure(
   setting: Setting,
-  { backend, tls }: Place,
+  { backend, tls, http2 }: Place,
   port: number,
   checks: Algorithm | undefined,
 ) {
@@ -52,7 +64,7 @@ async function configure(
   const manager = {
     "@type": `${EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager`,
     stat_prefix: "measured",
-    codec_type: "HTTP1",
+    codec_type: http2 === undefined ? "HTTP1" : "HTTP2",
     route_config: {
       virtual_hosts: [
         {
@@ -73,6 +85,7 @@ async function configure(
         tls_certificates: [
           { certificate_chain: { filename: certFile }, private_key: { filename: keyFile } },
         ],
+        ...(http2 !== undefined && { alpn_protocols: ["h2"] }),
       },
     },
   };
@@ -92,6 +105,8 @@ async function configure(
     type: "STATIC",
     connect_timeout: "5s",
     load_assignment: { cluster_name: "app", endpoints: [{ lb_endpoints: [endpoint] }] },
+    ...(http2 !== undefined && { circuit_breakers: { thresholds: [NO_BREAKERS] } }),
+    ...(http2 === "both" && { typed_extension_protocol_options: HTTP2_TO_BACKENDS }),
   };
   return { static_resources: { listeners: [listener], clusters: [app] } };
 }

@@ -12,9 +12,12 @@ export function haproxy(checks: Algorithm | undefined): Peer {
     title: checks === undefined ? "HAProxy, no authentication" : `HAProxy, jwt_verify ${checks}`,
     checks,
     missing: () => missingPrograms("haproxy"),
-    async start(setting, { backend, tls, cores }) {
+    async start(setting, { backend, tls, cores, http2 }) {
       const port = await freePort();
-      const front = tls ? ` ssl crt ${setting.certificate.bothFile} ssl-min-ver TLSv1.3` : "";
+      const alpn = http2 === undefined ? "" : " alpn h2";
+      const front = tls
+        ? ` ssl crt ${setting.certificate.bothFile} ssl-min-ver TLSv1.3${alpn}`
+        : alpn.replace("alpn", "proto");
       const file = await setting.write(
         `haproxy-${port}.cfg`,
         `global
@@ -35,7 +38,7 @@ ${checks === undefined ? "" : rules(setting, checks)}
   default_backend app
 
 backend app
-  server app 127.0.0.1:${backend}
+  server app 127.0.0.1:${backend}${http2 === "both" ? " proto h2" : ""}
 `,
       );
       const child = startProxy(cores, needProgram("haproxy"), ["-q", "-db", "-f", file]);

@@ -7,16 +7,21 @@ import type { Peer } from "./peer.ts";
 import { running } from "./running.ts";
 
 /** The stacks that people build on Node, each a script of its own with its packages in the bench's own tree. */
-export function nodeStack(script: string, title: string, packages: readonly string[]): Peer {
+export function nodeStack(
+  script: string,
+  title: string,
+  packages: readonly string[],
+  { checks }: Pick<Peer, "checks"> = { checks: "ES256" },
+): Peer {
   return {
     title,
-    checks: "ES256",
+    checks,
     missing() {
       const missing = packages.filter((name) => !hasPackage(name));
       if (missing.length === 0) return undefined;
       return `not installed: ${missing.join(", ")} (npm ci --prefix bench)`;
     },
-    async start({ certificate, keys }, { backend, tls, cores }) {
+    async start({ certificate, keys }, { backend, tls, cores, http2 }) {
       const { certFile, keyFile } = certificate;
       const given = {
         backend: `http://127.0.0.1:${backend}`,
@@ -24,6 +29,7 @@ export function nodeStack(script: string, title: string, packages: readonly stri
         issuer: ISSUER,
         audience: AUDIENCE,
         algorithm: "ES256",
+        http2,
         tls: tls ? { certFile, keyFile } : undefined,
       };
       const file = join(import.meta.dirname, "../stacks", script);

@@ -9,7 +9,12 @@ export interface Place {
   /** TLS 1.3 in front, or nothing. */
   readonly tls: boolean;
   readonly cores: Cores;
+  /** HTTP/2 towards clients, or on both sides; HTTP/1.1 alone when left out. */
+  readonly http2?: "front" | "both";
 }
+
+/** Requests at a time that a proxy with HTTP/2 must let through to its backend. */
+export const MOST_AT_ONCE = 16_000;
 
 /** A proxy that runs. Disposing ends it. */
 export interface Running extends AsyncDisposable {

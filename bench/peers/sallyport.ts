@@ -4,7 +4,7 @@ import { startProxy } from "../machine/cores.ts";
 import { HEAP_SOCKET } from "../quick/heap-socket.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
-import type { Peer, Place, Running } from "./peer.ts";
+import { MOST_AT_ONCE, type Peer, type Place, type Running } from "./peer.ts";
 import { type Feature, withFeatures } from "./features.ts";
 import { running } from "./running.ts";
 
@@ -71,7 +71,7 @@ export async function startSallyport(
 
 function describe(
   { certificate, keys }: Setting,
-  { backend, tls }: Place,
+  { backend, tls, http2 }: Place,
   workers: number,
   adminPort: number,
 ) {
@@ -83,7 +83,11 @@ function describe(
       workers,
       // Still a limit that is kept, above the largest body that is sent.
       // All clients come from one address.
-      limits: { bodyBytes: "1GiB", connectionsPerAddress: 10_000 },
+      limits: {
+        ...{ bodyBytes: "1GiB", connectionsPerAddress: 10_000 },
+        ...(http2 !== undefined && { bufferedBytes: "1GiB" }),
+      },
+      ...(http2 !== undefined && { http2: true }),
       timeouts: { keepAlive: "10m" },
       drain: { delay: "0s", timeout: "1s" },
     },
@@ -99,7 +103,13 @@ function describe(
     routes: [
       { name: "measured", path: "/", require: { groups: { any: [GROUP] } }, upstream: "app" },
     ],
-    upstreams: { app: { targets: [`http://127.0.0.1:${backend}`] } },
+    upstreams: {
+      app: {
+        targets: [`http://127.0.0.1:${backend}`],
+        ...(http2 !== undefined && { connections: MOST_AT_ONCE }),
+        ...(http2 === "both" && { protocol: "h2c" }),
+      },
+    },
     log: { level: "info", format: "json" },
   };
 }

@@ -9,6 +9,7 @@ export const FIGURES = {
   megabytesPerSecond: { title: "MB/s", digits: 0 },
   resident: { title: "resident MB", digits: 1 },
   perConnection: { title: "KB/connection", digits: 1 },
+  perStream: { title: "KB/stream", digits: 1 },
   idle: { title: "CPU ms/s", digits: 2 },
   ready: { title: "ready ms", digits: 0 },
   installed: { title: "installed MB", digits: 1 },

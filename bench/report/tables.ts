@@ -42,7 +42,7 @@ function renderMachine({
   const { processor, cores, memoryGb, kernel, versions } = machine;
   const told = Object.entries({ ...versions, ...packages }).map((pair) => pair.join(" "));
   return `${date.slice(0, 10)}, revision ${revision}: ${processor}, ${cores} cores, ${memoryGb} GB, Linux ${kernel}; ${told.join(", ")}.
-${divided ? "In (a) to (d) and (f) the proxy has a core of its own, and load and backend have the other ones" : "Proxy, load and backend share all cores"}.
+${divided ? "In (a) to (d), (f) and (l) to (n) the proxy has a core of its own, and load and backend have the other ones" : "Proxy, load and backend share all cores"}.
 Medians of ${rounds} rounds of ${seconds} s with the lowest and the highest; × is Sallyport's value divided by this one, in the same round.`;
 }
 

@@ -1,13 +1,17 @@
+import { GRPC_ANSWER } from "../backends/grpc-answer.ts";
 import { SMALL_BODY } from "../backends/nginx.ts";
 import type { Peer, Running } from "../peers/peer.ts";
 import type { Setting } from "../setting/setting.ts";
 import { forge, garbage, type TokenKey } from "../setting/tokens.ts";
-import { ask, type Question } from "./ask.ts";
+import { ask, type Question, type Reply } from "./ask.ts";
+import { askHttp2 } from "./ask-http2.ts";
 
 interface Kind {
   readonly tls: boolean;
   /** Whether 4 KiB are posted; a GET when left out. */
   readonly post?: boolean;
+  /** A GET by HTTP/2, or a unary call of gRPC; HTTP/1.1 when left out. */
+  readonly http2?: "get" | "grpc";
 }
 
 /**
@@ -22,9 +26,10 @@ export async function checkCorrectness(
 ): Promise<void> {
   const key = setting.keys[peer.checks ?? "ES256"];
   const question = questionTo(setting, running, kind);
-  const valid = await ask({ ...question, token: await key.sign() });
+  const valid = await send({ ...question, token: await key.sign() }, kind);
   if (valid.status !== 200) throw new Error(`answers ${valid.status} to a valid token`);
-  if (valid.body !== SMALL_BODY) throw new Error("gives another body than the backend's");
+  const body = kind.http2 === "grpc" ? GRPC_ANSWER.toString("latin1") : SMALL_BODY;
+  if (valid.body !== body) throw new Error("gives another body than the backend's");
   await checkRefusals(setting, peer, running, kind);
 }
 
@@ -39,10 +44,14 @@ export async function checkRefusals(
   const key = setting.keys[peer.checks];
   const question = questionTo(setting, running, kind);
   for (const [what, token] of Object.entries(await wrongTokens(key))) {
-    const { status } = await ask({ ...question, ...(token !== undefined && { token }) });
+    const { status } = await send({ ...question, ...(token !== undefined && { token }) }, kind);
     // Envoy answers 403 to a token for another audience.
     if (status !== 401 && status !== 403) throw new Error(`answers ${status} to ${what}, not 401`);
   }
+}
+
+function send(question: Question, { http2 }: Kind): Promise<Reply> {
+  return http2 === undefined ? ask(question) : askHttp2(question, http2 === "grpc");
 }
 
 function questionTo(

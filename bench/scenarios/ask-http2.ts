@@ -1,0 +1,41 @@
+import { connect } from "node:http2";
+import { buffer } from "node:stream/consumers";
+import { GRPC_QUESTION } from "../backends/grpc-answer.ts";
+import { GRPC_PATH } from "../load/h2load.ts";
+import type { Question, Reply } from "./ask.ts";
+
+/** What a refused call says, as HTTP has it. */
+const STATUS: Readonly<Record<string, number>> = { "0": 200, "7": 403, "16": 401 };
+
+/**
+ * One request by HTTP/2 on a connection of its own, or one unary call of gRPC, whose status is then that of HTTP that means the
+ * same. Rejects when there is no answer within ten seconds.
+ */
+export async function askHttp2(question: Question, grpc: boolean): Promise<Reply> {
+  const { port, ca, path, token } = question;
+  const session = connect(`${ca === undefined ? "http" : "https"}://127.0.0.1:${port}`, { ca });
+  const failed = Promise.withResolvers<never>();
+  session.once("error", failed.reject);
+  try {
+    const stream = session.request(
+      {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(grpc
+          ? { ":method": "POST", ":path": GRPC_PATH, te: "trailers" }
+          : { ":method": "GET", ":path": path }),
+        ...(grpc && { "content-type": "application/grpc" }),
+      },
+      { signal: AbortSignal.timeout(10_000) },
+    );
+    let told: Readonly<Record<string, unknown>> = {};
+    for (const event of ["response", "trailers"]) {
+      stream.on(event, (fields: object) => (told = { ...told, ...fields }));
+    }
+    stream.end(grpc ? GRPC_QUESTION : undefined);
+    const body = (await Promise.race([buffer(stream), failed.promise])).toString("latin1");
+    const status = grpc ? STATUS[String(told["grpc-status"])] : Number(told[":status"]);
+    return { status: status ?? 0, body };
+  } finally {
+    session.destroy();
+  }
+}
