@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished } from "vitest";
 import { run } from "../../src/cli/run.ts";
-import { entry } from "../support/entry.ts";
+import { compiled, entry } from "../support/entry.ts";
 
 export interface Ended {
   readonly code: number;
@@ -42,7 +42,7 @@ export async function childCommand(
   options: { input?: string | Buffer; env?: Record<string, string>; cwd?: string } = {},
 ): Promise<Ended> {
   const child = spawn(process.execPath, [entry(), ...args], {
-    env: { ...process.env, SALLYPORT_ENTRY: undefined, ...options.env },
+    env: { ...process.env, ...compiled(), SALLYPORT_ENTRY: undefined, ...options.env },
     cwd: options.cwd,
     stdio: "pipe",
   });

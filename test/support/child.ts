@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { compiled } from "./entry.ts";
 
 export interface Child {
   readonly pid: number;
@@ -35,7 +36,7 @@ export function startChild(
   flags: readonly string[] = [],
 ): Child {
   const child = spawn(process.execPath, [...flags, script, ...args], {
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...compiled(), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const lines: string[] = [];

@@ -1,13 +1,14 @@
 /**
- * What all test files of a run share, made once before the first: the bundle of Sallyport and the certificates. vitest runs
- * it. Where it has not run, in `soak` for example, everybody makes their own.
+ * What all test files of a run share, made once before the first: the bundle of Sallyport, what V8 has compiled of it, and
+ * the certificates. vitest runs it. Where it has not run, in `soak` for example, everybody makes their own.
  */
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildInto } from "./build.ts";
 import { CERTIFICATES, makeCertificates } from "./certificates.ts";
-import { BUILT } from "./entry.ts";
+import { BUILT, COMPILED } from "./entry.ts";
+import { startSallyport } from "./sallyport.ts";
 
 export default async function makeOnce(): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), "sallyport-run-"));
@@ -17,6 +18,7 @@ export default async function makeOnce(): Promise<() => Promise<void>> {
     build(join(directory, "dist")),
     certify(join(directory, "certificates.json")),
   ]);
+  await compileInto(join(directory, "compiled"));
   return () => rm(directory, { recursive: true, force: true });
 }
 
@@ -24,6 +26,17 @@ async function build(directory: string): Promise<void> {
   if (process.env["SALLYPORT_ENTRY"] !== undefined) return;
   await buildInto(directory);
   process.env[BUILT] = join(directory, "main.js");
+}
+
+/**
+ * Has V8 compile the bundle once for all starts, which makes each a tenth cheaper. Node writes what was compiled when a
+ * process ends by itself; most of those that tests start are killed.
+ */
+async function compileInto(directory: string): Promise<void> {
+  process.env[COMPILED] = directory;
+  const sallyport = await startSallyport({ target: "http://127.0.0.1:9" });
+  await sallyport.stop();
+  await sallyport.close();
 }
 
 async function certify(file: string): Promise<void> {
