@@ -14,12 +14,9 @@ export interface NamedFile {
   readonly use: FileUse;
 }
 
-let schema: z.core.$ZodType | undefined;
-
 /** Returns all files that a configuration names in `filePath` fields, in the order of the schema. */
 export function namedFiles(configuration: Configuration): NamedFile[] {
-  schema ??= configurationSchema("/");
-  return namedBelow(schema, configuration, []);
+  return namedBelow(configurationSchema(), configuration, []);
 }
 
 /** Walks a part of the schema in parallel with its value. */

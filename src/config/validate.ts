@@ -4,6 +4,7 @@ import type { PathProblem } from "./path-problem.ts";
 import { bypassProblems } from "./rules/bypass-rules.ts";
 import { ownListenerProblems } from "./rules/own-listener-rules.ts";
 import { ruleProblems } from "./rules/rules.ts";
+import { withPathsFrom } from "./schema/fields.ts";
 import { configurationSchema } from "./schema/configuration-schema.ts";
 import type { Configuration } from "./schema/configuration-schema.ts";
 import { issueMessage, flattenIssues, schemaProblems, valueAt } from "./schema/schema-problems.ts";
@@ -22,8 +23,10 @@ export function validate(
   texts: readonly YamlPath[],
   context: InterpolationContext,
 ): Validation {
-  const schema = configurationSchema(context.directory);
-  const parse = (value: unknown) => schema.safeParse(value, { error: issueMessage });
+  const parse = (value: unknown) =>
+    withPathsFrom(context.directory, () =>
+      configurationSchema().safeParse(value, { error: issueMessage }),
+    );
   const asWritten = written === null ? {} : written;
 
   const first = parse(asWritten);

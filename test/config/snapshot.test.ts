@@ -81,6 +81,17 @@ const WITH_FILES = {
   },
 };
 
+test.each([
+  ["1.5 MiB", 1.5, true],
+  ["more than 8 MiB", 8.1, false],
+])("a users file may hold 8 MiB: %s", async (_size, mebibytes, read) => {
+  const { sources, at } = await place({ ...WITH_FILES, users: ALL.users });
+  await writeFile(at("users.yaml"), `${"#".repeat(mebibytes * 1024 ** 2)}\nusers: {}\n`);
+  const { configuration, files } = await takeSnapshot(sources);
+  const named = namedFiles(configuration).filter(({ path }) => path === at("users.yaml"));
+  expect(named.map((each) => files.has(each))).toEqual([read]);
+});
+
 test("whoever uses a snapshot sees what it has read, whatever has become of the files", async () => {
   const { sources, at, certificates } = await place(WITH_FILES);
   const { configuration, files, followed } = await takeSnapshot(sources);

@@ -11,34 +11,39 @@ import { routesSection, upstreamsSection } from "./traffic/traffic-sections.ts";
 import { usersSection } from "./users/users-section.ts";
 
 /** The schema of the whole file. Its output types are those that the rest of Sallyport uses. */
-function fileSchema(directory: string) {
+function fileSchema() {
   return z.strictObject({
-    server: serverSection(directory),
+    server: serverSection(),
     admin: adminSection(),
     login: loginSection(),
-    users: usersSection(directory),
-    tokens: tokensSection(directory),
-    shared: sharedSection(directory).exactOptional(),
-    version: versionSection(directory).exactOptional(),
+    users: usersSection(),
+    tokens: tokensSection(),
+    shared: sharedSection().exactOptional(),
+    version: versionSection().exactOptional(),
     identity: identitySection(),
     cors: corsSection()
       .exactOptional()
       .describe("Requests of scripts from other origins; default: none"),
     networks: networksSection(),
-    authorization: authorizationSection(directory),
+    authorization: authorizationSection(),
     routes: routesSection(),
-    upstreams: upstreamsSection(directory),
+    upstreams: upstreamsSection(),
     log: logSection(),
   });
 }
 
+let built: ReturnType<typeof buildSchema> | undefined;
+
 /**
- * @param directory the base of relative paths.
- * @returns the schema of a configuration: durations become milliseconds, sizes bytes, paths absolute, and defaults are
- * filled in. Rules that involve several keys are in `rules.ts`.
+ * @returns the schema of a configuration, which is built once: durations become milliseconds, sizes bytes, paths absolute
+ * (see `withPathsFrom`), and defaults are filled in. Rules that involve several keys are in `rules.ts`.
  */
-export function configurationSchema(directory: string) {
-  return fileSchema(directory).transform(({ routes, ...rest }) => ({
+export function configurationSchema() {
+  return (built ??= buildSchema());
+}
+
+function buildSchema() {
+  return fileSchema().transform(({ routes, ...rest }) => ({
     ...rest,
     routes: routes?.map((route) => withNetworks(route, rest.networks)) ?? [
       everythingTo(Object.keys(rest.upstreams)[0] ?? ""),

@@ -72,6 +72,25 @@ export function text() {
     .refine((value) => !/\p{Cc}/u.test(value), "must not hold control characters");
 }
 
+/** Where relative paths start, in the parse that is running. */
+let base = "/";
+
+/** Runs `parse`, which must be synchronous, with `directory` as the start of relative paths. */
+export function withPathsFrom<T>(directory: string, parse: () => T): T {
+  const outer = base;
+  base = directory;
+  try {
+    return parse();
+  } finally {
+    base = outer;
+  }
+}
+
+/** @returns the absolute path that a written one means, in the parse that is running. */
+export function absolute(path: string): string {
+  return resolve(base, path);
+}
+
 /** How Sallyport uses a file that a key names. */
 export interface FileUse {
   readonly kind: "file" | "directory";
@@ -90,11 +109,11 @@ export interface FileUse {
 export const FILE_USES = z.registry<FileUse>();
 
 /**
- * @returns a field for the path of a file, parsed to an absolute path; relative ones start at `directory`. The field is
- * all that a file needs to be read, checked and followed: `namedFiles` finds it.
+ * @returns a field for the path of a file, parsed to an absolute path. The field is all that a file needs to be read,
+ * checked and followed: `namedFiles` finds it.
  */
-export function filePath(directory: string, use: Partial<FileUse> = {}) {
-  const field = text().transform((path) => resolve(directory, path));
+export function filePath(use: Partial<FileUse> = {}) {
+  const field = text().transform(absolute);
   FILE_USES.add(field, { kind: "file", readAgainBy: "reload", secret: false, ...use });
   return field;
 }

@@ -9,7 +9,7 @@ let made: JsonSchema | undefined;
 export function jsonSchema(): JsonSchema {
   made ??= {
     title: "Sallyport configuration",
-    ...z.toJSONSchema(configurationSchema("/"), { io: "input", override: allowReference }),
+    ...z.toJSONSchema(configurationSchema(), { io: "input", override: allowReference }),
   };
   return made;
 }

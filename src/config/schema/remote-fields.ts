@@ -15,12 +15,12 @@ export function remoteUrl() {
 }
 
 /** What is needed to ask a server, besides its address. */
-export function remoteAccess(directory: string) {
+export function remoteAccess() {
   return {
-    caFile: filePath(directory, { readAgainBy: "reader" })
+    caFile: filePath({ readAgainBy: "reader" })
       .exactOptional()
       .describe("Authorities that its certificate may come from, instead of Node's; PEM"),
-    tokenFile: filePath(directory, { readAgainBy: "request" })
+    tokenFile: filePath({ readAgainBy: "request" })
       .exactOptional()
       .describe("Bearer token to show to it; read again when it changes"),
   };

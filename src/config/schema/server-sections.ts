@@ -30,14 +30,14 @@ function drain() {
     .describe("How Sallyport stops");
 }
 
-export function serverSection(directory: string) {
+export function serverSection() {
   return z
     .strictObject(
       {
         listen: listen()
           .prefault("0.0.0.0:8443")
           .describe("Address and port for clients; port 0 means any free port"),
-        tls: serverTls(directory).describe(
+        tls: serverTls().describe(
           "Certificate and key, or { selfSigned: true } for development, or off behind a mesh that does TLS",
         ),
         workers: z

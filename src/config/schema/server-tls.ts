@@ -22,7 +22,7 @@ type ServerTls =
   | { readonly mode: "selfSigned"; readonly clientCertificates?: ClientCertificates }
   | { readonly mode: "off" };
 
-function clientCertificates(directory: string) {
+function clientCertificates() {
   return z
     .strictObject({
       mode: z
@@ -30,7 +30,7 @@ function clientCertificates(directory: string) {
         .describe(
           "required refuses clients without a certificate; an invalid certificate is always refused",
         ),
-      caFile: filePath(directory).describe(
+      caFile: filePath().describe(
         "Authorities of the clients' certificates, PEM; reloaded when it changes",
       ),
     })
@@ -38,20 +38,20 @@ function clientCertificates(directory: string) {
 }
 
 /** `server.tls`: certificate and key, what clients show, and how their sessions are resumed. */
-export function serverTls(directory: string) {
+export function serverTls() {
   const mapping = z
     .strictObject({
-      certFile: filePath(directory)
+      certFile: filePath()
         .exactOptional()
         .describe("Certificate chain, PEM; reloaded when it changes"),
-      keyFile: filePath(directory, { secret: true })
+      keyFile: filePath({ secret: true })
         .exactOptional()
         .describe("Private key, PEM; reloaded together with the certificate"),
       minVersion: z
         .enum(["TLSv1.2", "TLSv1.3"])
         .exactOptional()
         .describe("Oldest accepted TLS version; default: TLSv1.2"),
-      ticketKeyFile: filePath(directory, { secret: true })
+      ticketKeyFile: filePath({ secret: true })
         .exactOptional()
         .describe(
           "Key of session tickets, 48 random bytes in base64, so that replicas resume each other's sessions; reloaded when it changes",
@@ -60,7 +60,7 @@ export function serverTls(directory: string) {
         .boolean()
         .exactOptional()
         .describe("Makes a certificate at start, for development only"),
-      clientCertificates: clientCertificates(directory).exactOptional(),
+      clientCertificates: clientCertificates().exactOptional(),
     })
     .transform(chosen);
   // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.

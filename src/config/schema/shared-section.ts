@@ -4,7 +4,7 @@ import { duration, text } from "./fields.ts";
 import { caFile } from "./users/store-fields.ts";
 
 /** The section `shared`: what replicas share, and through which server. */
-export function sharedSection(directory: string) {
+export function sharedSection() {
   return z
     .strictObject({
       kind: z.literal("redis").describe("The kind of server: Redis from 7.0, or Valkey"),
@@ -20,7 +20,7 @@ export function sharedSection(directory: string) {
         .meta({ writeOnly: true })
         .exactOptional()
         .describe("Password, instead of one in the URL"),
-      caFile: caFile(directory),
+      caFile: caFile(),
       ...servers(),
       prefix: keyPrefix(),
       timeout: duration({ min: 1, max: 5_000 })

@@ -10,12 +10,12 @@ const ONE_HOUR = 3_600_000;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** The part of `tokens` about what is signed for backends. */
-export function assertionSection(directory: string) {
+export function assertionSection() {
   return z
     .strictObject({
       issuer: text().exactOptional().describe("Its iss; default: tokens.issuer"),
       audience: text().describe("Its aud, which must not be that of tokens"),
-      keys: filePath(directory, { kind: "directory", readAgainBy: "reader" })
+      keys: filePath({ kind: "directory", readAgainBy: "reader" })
         .exactOptional()
         .describe(
           "Directory of PEM or JWK files with its own keys; default: those of tokens.keys, or else a key of its own that is made at start",

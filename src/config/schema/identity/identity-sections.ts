@@ -30,7 +30,7 @@ function tokenCache() {
     .describe("Cache of verified tokens");
 }
 
-export function tokensSection(directory: string) {
+export function tokensSection() {
   return z
     .strictObject({
       issuer: text().default("sallyport").describe("iss of the tokens that Sallyport signs"),
@@ -43,7 +43,7 @@ export function tokensSection(directory: string) {
         .enum(SIGNING_ALGORITHMS)
         .default("ES256")
         .describe("Signature algorithm of issued tokens"),
-      keys: filePath(directory, { kind: "directory", readAgainBy: "reader" })
+      keys: filePath({ kind: "directory", readAgainBy: "reader" })
         .exactOptional()
         .describe(
           "Directory of PEM or JWK files; without it, Sallyport makes a key at start and warns",
@@ -60,13 +60,10 @@ export function tokensSection(directory: string) {
         .describe(
           "The public keys at /.well-known/jwks.json; the admin listener always serves them",
         ),
-      revocation: revocationSection(directory),
+      revocation: revocationSection(),
       streams: streamsSection(),
-      assertion: assertionSection(directory),
-      trusted: z
-        .array(trusted(directory))
-        .default([])
-        .describe("Other issuers whose tokens are accepted"),
+      assertion: assertionSection(),
+      trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
       maxBytes: size({ min: 256, max: 1024 ** 2 })
         .prefault("8KiB")
         .describe("Longest accepted token"),
@@ -85,7 +82,7 @@ type VersionSource =
   | { readonly file: string }
   | { readonly upstream: string; readonly path: string; readonly field: string };
 
-export function versionSection(directory: string) {
+export function versionSection() {
   return z
     .strictObject({
       text: z
@@ -94,7 +91,7 @@ export function versionSection(directory: string) {
         .exactOptional()
         .describe("The version itself"),
       env: text().exactOptional().describe("Name of an environment variable with the version"),
-      file: filePath(directory, { readAgainBy: "request" })
+      file: filePath({ readAgainBy: "request" })
         .exactOptional()
         .describe("File with the version, read for every request"),
       upstream: text().exactOptional().describe("Name of the upstream that provides it"),

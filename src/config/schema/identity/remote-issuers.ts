@@ -4,8 +4,8 @@ import { apiServer, remoteAccess, remoteTimes, remoteUrl } from "../remote-field
 
 /** Issuers in `tokens.trusted` whose tokens another server is asked about. */
 
-export function introspection(directory: string) {
-  const { caFile } = remoteAccess(directory);
+export function introspection() {
+  const { caFile } = remoteAccess();
   return z
     .strictObject({
       url: remoteUrl().describe("Address of the introspection endpoint"),
@@ -18,11 +18,11 @@ export function introspection(directory: string) {
     .describe("Asks about tokens that are no JWT (RFC 7662)");
 }
 
-export function tokenReview(directory: string) {
+export function tokenReview() {
   return z
     .strictObject({
       apiServer: apiServer(),
-      ...remoteAccess(directory),
+      ...remoteAccess(),
       audiences: z
         .array(text())
         .default([])

@@ -1,17 +1,16 @@
-import { resolve } from "node:path";
 import { z } from "zod";
-import { duration, filePath, text } from "../fields.ts";
+import { absolute, duration, filePath, text } from "../fields.ts";
 
 /** The parts of `tokens` about the end of a token before its time, and of what it has opened. */
 
-export function revocationSection(directory: string) {
+export function revocationSection() {
   return z
     .strictObject({
-      file: filePath(directory, { readAgainBy: "reader" })
+      file: filePath({ readAgainBy: "reader" })
         .exactOptional()
         .describe("File with what is revoked: jti, subjects, before"),
       journal: text()
-        .transform((path) => resolve(directory, path))
+        .transform(absolute)
         .exactOptional()
         .describe(
           "File that keeps logouts and other revocations for the next start; its directory must be writable",

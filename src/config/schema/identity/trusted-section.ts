@@ -1,10 +1,9 @@
-import { resolve } from "node:path";
 import { z } from "zod";
 import { isSafeRemoteUrl } from "../../../lib/http/safe-remote-url.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
 import type { KeySetAddress, TrustedIssuer } from "../../../tokens/trusted/trusted-issuer.ts";
 import { audience, claimsOfIssuer } from "./claims-of-issuer.ts";
-import { duration, filePath, text } from "../fields.ts";
+import { absolute, duration, filePath, text } from "../fields.ts";
 import { remoteAccess, remoteUrl } from "../remote-fields.ts";
 import { introspection, tokenReview } from "./remote-issuers.ts";
 
@@ -12,20 +11,18 @@ import { introspection, tokenReview } from "./remote-issuers.ts";
 
 const ONE_WEEK = 7 * 24 * 3_600_000;
 
-function jwks(directory: string) {
+function jwks() {
   const source = z.strictObject({
     url: remoteUrl().exactOptional().describe("Address of the key set"),
-    file: filePath(directory, { readAgainBy: "reader" })
-      .exactOptional()
-      .describe("File with the key set"),
-    ...remoteAccess(directory),
+    file: filePath({ readAgainBy: "reader" }).exactOptional().describe("File with the key set"),
+    ...remoteAccess(),
     staleFor: duration({ min: 0, max: ONE_WEEK })
       .exactOptional()
       .describe(
         "How long the last keys stay in use after their life while fetches fail; default: 24h",
       ),
     cacheFile: text()
-      .transform((path) => resolve(directory, path))
+      .transform(absolute)
       .exactOptional()
       .describe("Keeps the fetched keys for the next start; its directory must be writable"),
   });
@@ -37,11 +34,11 @@ function jwks(directory: string) {
 }
 
 /** An issuer other than Sallyport whose tokens are accepted. */
-export function trusted(directory: string) {
-  return writtenIssuer(directory).transform(issuerOf);
+export function trusted() {
+  return writtenIssuer().transform(issuerOf);
 }
 
-function writtenIssuer(directory: string) {
+function writtenIssuer() {
   return z.strictObject({
     issuer: text().describe(
       "Expected iss of the tokens, exactly; with introspection and tokenReview, a name for their issuer",
@@ -51,7 +48,7 @@ function writtenIssuer(directory: string) {
       .boolean()
       .default(false)
       .describe("Whether its key set is found by /.well-known/openid-configuration of the issuer"),
-    jwks: jwks(directory)
+    jwks: jwks()
       .exactOptional()
       .describe("Their key set: a URL, { url } or { file }; with discovery, without either"),
     algorithms: z
@@ -59,8 +56,8 @@ function writtenIssuer(directory: string) {
       .min(1)
       .exactOptional()
       .describe("Accepted signature algorithms; none with a shared secret"),
-    introspection: introspection(directory),
-    tokenReview: tokenReview(directory),
+    introspection: introspection(),
+    tokenReview: tokenReview(),
     clockSkew: duration({ min: 0, max: 600_000 })
       .prefault("60s")
       .describe("Tolerated difference of the issuer's clock"),

@@ -33,11 +33,11 @@ function resource() {
 }
 
 /** Who else is asked whether a caller may. */
-export function authorizationSection(directory: string) {
+export function authorizationSection() {
   const subjectAccessReview = z.strictObject({
     kind: z.literal("subjectAccessReview").describe("Asks RBAC of Kubernetes"),
     apiServer: apiServer(),
-    ...remoteAccess(directory),
+    ...remoteAccess(),
     issuers: z
       .array(text())
       .min(1)
@@ -50,7 +50,7 @@ export function authorizationSection(directory: string) {
   const http = z.strictObject({
     kind: z.literal("http").describe("Asks an HTTP server, such as Open Policy Agent"),
     url: remoteUrl().describe("Address that is sent { method, path, host, subject, groups, … }"),
-    ...remoteAccess(directory),
+    ...remoteAccess(),
     ...remoteTimes({ timeout: "500ms", cache: "0s", of: "another" }),
     onError: onError(),
   });

@@ -163,13 +163,11 @@ function withWeights<Rest extends { readonly targets: readonly WrittenTarget[] }
 
 type WrittenTarget = string | { readonly url: string; readonly weight: number };
 
-function upstreamTls(directory: string) {
+function upstreamTls() {
   return z.strictObject({
-    caFile: filePath(directory)
-      .exactOptional()
-      .describe("Trusted authorities, instead of the system's"),
-    certFile: filePath(directory).exactOptional().describe("Client certificate, PEM"),
-    keyFile: filePath(directory, { secret: true }).exactOptional().describe("Its private key, PEM"),
+    caFile: filePath().exactOptional().describe("Trusted authorities, instead of the system's"),
+    certFile: filePath().exactOptional().describe("Client certificate, PEM"),
+    keyFile: filePath({ secret: true }).exactOptional().describe("Its private key, PEM"),
     serverName: z
       .string()
       .refine(isHost, "must be a host name")
@@ -178,7 +176,7 @@ function upstreamTls(directory: string) {
   });
 }
 
-export function upstreamsSection(directory: string) {
+export function upstreamsSection() {
   const upstream = z.strictObject({
     targets: z
       .array(
@@ -198,7 +196,7 @@ export function upstreamsSection(directory: string) {
       .min(1)
       .describe("http://host:port, https://host:port or unix:/path/of/socket, used in turn"),
     ...targetKeys(),
-    tls: upstreamTls(directory).exactOptional().describe("TLS for https targets"),
+    tls: upstreamTls().exactOptional().describe("TLS for https targets"),
     connections: z
       .int()
       .min(1)

@@ -4,9 +4,9 @@ import { asking, caFile, query, store, timeout } from "./store-fields.ts";
 
 /** Entries of `users` that look hashes up in a database. */
 
-export function sqliteStore(directory: string) {
+export function sqliteStore() {
   return store("sqlite", {
-    path: filePath(directory, { readAgainBy: "request" }).describe(
+    path: filePath({ readAgainBy: "request" }).describe(
       "The database file, opened for reading for each login",
     ),
     query: query(),
@@ -17,7 +17,7 @@ export function sqliteStore(directory: string) {
 const URL_MESSAGE =
   "must be a URL such as postgres://user:password@host:5432/database, without a query";
 
-export function postgresStore(directory: string) {
+export function postgresStore() {
   return store("postgres", {
     url: text()
       .refine(isDatabaseUrl, URL_MESSAGE)
@@ -29,7 +29,7 @@ export function postgresStore(directory: string) {
       .describe(
         "Whether the connection is TLS with a certificate that is verified; false: clear text",
       ),
-    caFile: caFile(directory),
+    caFile: caFile(),
     ...asking(),
   });
 }

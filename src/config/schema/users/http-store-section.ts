@@ -6,7 +6,7 @@ import { asking, caFile, store } from "./store-fields.ts";
 const URL_MESSAGE = "must be an http or https URL without credentials and fragment";
 
 /** An entry of `users` of the kind `http`. */
-export function httpStore(directory: string) {
+export function httpStore() {
   return store("http", {
     url: text()
       .refine(isLoginUrl, URL_MESSAGE)
@@ -39,7 +39,7 @@ export function httpStore(directory: string) {
       "JSON Pointer to the user's name in the answer; without it there, the name that was typed",
     ),
     groups: pointer("/groups").describe("JSON Pointer to the list of groups in the answer"),
-    caFile: caFile(directory),
+    caFile: caFile(),
     ...asking(),
   });
 }

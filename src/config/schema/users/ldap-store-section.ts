@@ -3,7 +3,7 @@ import { text } from "../fields.ts";
 import { asking, caFile, store } from "./store-fields.ts";
 
 /** An entry of `users` of the kind `ldap`. */
-export function ldapStore(directory: string) {
+export function ldapStore() {
   return store("ldap", {
     url: text()
       .refine(isDirectoryUrl, "must be ldap://HOST or ldaps://HOST, with a port if need be")
@@ -14,7 +14,7 @@ export function ldapStore(directory: string) {
       .describe(
         "For ldap://, required: whether TLS begins by StartTLS; false sends passwords in clear text",
       ),
-    caFile: caFile(directory),
+    caFile: caFile(),
     bind: z
       .strictObject({
         dn: text().describe("Distinguished name"),

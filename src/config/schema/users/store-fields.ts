@@ -30,8 +30,8 @@ export function timeout() {
     .describe("Longest time for an answer, the wait for a connection included; then 503");
 }
 
-export function caFile(directory: string) {
-  return filePath(directory)
+export function caFile() {
+  return filePath()
     .exactOptional()
     .describe("PEM file of the authorities that its certificate may come from; default: Node's");
 }

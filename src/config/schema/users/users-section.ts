@@ -7,23 +7,18 @@ import { ldapStore } from "./ldap-store-section.ts";
 import { store } from "./store-fields.ts";
 
 /** The section `users`: the settings of each kind of user store. */
-export function usersSection(directory: string) {
+export function usersSection() {
   const file = store("file", {
-    path: usersPath(directory).describe(
+    path: usersPath().describe(
       "The users file. Reloaded when it changes; if it is broken, the old users stay",
     ),
   });
   const htpasswd = store("htpasswd", {
-    path: usersPath(directory).describe(
+    path: usersPath().describe(
       "A file of `htpasswd -B`, with bcrypt of a cost from 4 to 16. Reloaded like a users file",
     ),
   });
-  const elsewhere = [
-    ldapStore(directory),
-    postgresStore(directory),
-    sqliteStore(directory),
-    httpStore(directory),
-  ] as const;
+  const elsewhere = [ldapStore(), postgresStore(), sqliteStore(), httpStore()] as const;
   return z
     .array(z.discriminatedUnion("kind", [file, htpasswd, ...elsewhere]))
     .default([])
@@ -31,8 +26,8 @@ export function usersSection(directory: string) {
 }
 
 /** A file of users and their hashes, which its store follows. */
-function usersPath(directory: string) {
-  return filePath(directory, {
-    ...{ readAgainBy: "reader", secret: true, largest: LARGEST_USERS_FILE },
+function usersPath() {
+  return filePath({
+    ...{ readAgainBy: "reader", secret: true, maxBytes: LARGEST_USERS_FILE },
   });
 }
