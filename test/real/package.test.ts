@@ -43,6 +43,29 @@ it("runs the commands from an empty directory", { timeout: 120_000 }, async () =
   expect(checked).toContain("is valid");
 });
 
+it(
+  "is one package as it is published, and installs without a registry",
+  { timeout: 120_000 },
+  async () => {
+    const directory = await temporaryDirectory();
+    onTestFinished(() => directory.close());
+    await output(directory.path, "tar", "-xzf", archive);
+    const content = join(directory.path, "package");
+    // As `.github/workflows/release.yaml` does.
+    await output(content, "npm", "pkg", "delete", "private", "dependencies");
+    await output(content, "npm", "pack", "--silent", "--ignore-scripts");
+    const [name = ""] = (await readdir(content)).filter((file) => file.endsWith(".tgz"));
+    const empty = join(directory.path, "empty");
+    await output(directory.path, "mkdir", empty);
+    await output(empty, "npm", "init", "--yes");
+    const offline = ["--offline", "--no-audit", "--cache", join(directory.path, "cache")];
+    await output(empty, "npm", "install", ...offline, join(content, name));
+    const installed = await readdir(join(empty, "node_modules"));
+    expect(installed.filter((file) => !file.startsWith("."))).toEqual(["sallyport"]);
+    expect(await output(empty, "npx", "sallyport", "version")).toMatch(/^\d+\.\d+\.\d+\n$/);
+  },
+);
+
 it("publint finds nothing to say", { timeout: 120_000 }, async () => {
   const words = await output(packed.path, "npm", "exec", "--yes", PUBLINT, "--", "run", archive);
   expect(words).toContain("All good!");
