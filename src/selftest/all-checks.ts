@@ -2,8 +2,11 @@ import type { Check, Result } from "./check-result.ts";
 import type { Peer } from "./raw-exchange.ts";
 import { skip } from "./expectations.ts";
 import { tokenParts } from "./forgeries.ts";
+import { http2Checks } from "./http2/http2-checks.ts";
+import { offersHttp2 } from "./http2/http2-exchange.ts";
 import { framingChecks } from "./framing-checks.ts";
-import { headerChecks, PRESET_NAMES } from "./header-checks.ts";
+import { PRESET_NAMES } from "./forged-fields.ts";
+import { headerChecks } from "./header-checks.ts";
 import { brokenAuthority, pathChecks } from "./path-checks.ts";
 import { named, Run } from "./run-checks.ts";
 import type { Target } from "./deployment.ts";
@@ -34,7 +37,7 @@ export async function runAllChecks(
   const target: Target = { ...first, identityNames: [...PRESET_NAMES, ...unknown], seenIdentity };
 
   let why = result.verdict === "FAIL" ? "a valid request gets no good answer" : undefined;
-  for (const check of allChecks(target)) {
+  for (const check of allChecks(target, await http2Of(peer))) {
     if (why === undefined) {
       report(await run.check(target, check));
       if (!run.serves) why = `the deployment does not serve any more since ${check.name}`;
@@ -44,12 +47,20 @@ export async function runAllChecks(
   }
 }
 
-function allChecks(target: Target): Check[] {
+type Http2 = "by ALPN" | "by prior knowledge" | "not offered";
+
+async function http2Of(peer: Peer): Promise<Http2> {
+  if (!(await offersHttp2(peer))) return "not offered";
+  return peer.tls === undefined ? "by prior knowledge" : "by ALPN";
+}
+
+function allChecks(target: Target, http2: Http2): Check[] {
   return [
-    ...framingChecks(target),
+    ...framingChecks(target, http2 === "by prior knowledge"),
     ...pathChecks(target),
     ...headerChecks(target),
     ...tokenChecks(target),
+    ...http2Checks(target, http2 !== "not offered"),
     brokenAuthority(target),
   ];
 }

@@ -31,6 +31,8 @@ export interface Observed {
   readonly answers: readonly Answer[];
   /** `open` if the deployment had not closed the connection. */
   readonly end: "closed" | "open" | "unreachable";
+  /** Over HTTP/2, whether the deployment has reset a stream. */
+  readonly reset?: boolean;
   /** All received bytes, as latin1. */
   readonly raw: string;
   /** Why the deployment could not be reached. */
@@ -51,12 +53,14 @@ export interface Expectation {
 export interface Attempt {
   readonly what: string;
   bytes(mark: string): string;
-  /** The methods of the requests that a strict reader finds in these bytes; by default one GET. */
+  /** The methods of the requests that a strict reader finds in these bytes, those of the streams 1, 3, 5…; by default one GET. */
   readonly methods?: readonly string[];
 }
 
 export interface Check {
   readonly name: string;
+  /** HTTP/1.1 if left out. The bytes of HTTP/2 are the frames behind those that begin a connection. */
+  readonly protocol?: "http2";
   readonly tries: readonly Attempt[];
   readonly expectation: Expectation;
   /** Why the check cannot run here. */

@@ -1,4 +1,5 @@
 import type { Arrival, Expectation, Observed, Judgement } from "./check-result.ts";
+import type { Target } from "./deployment.ts";
 
 /** Statuses that refuse the request itself, as opposed to a missing token or a path that the backend does not have. */
 const REFUSALS = new Set([400, 405, 408, 411, 413, 414, 417, 421, 426, 431, 501, 505]);
@@ -35,6 +36,12 @@ export const refused: Expectation = {
   },
 };
 
+/** The same over HTTP/2, where the stream may be reset, and the connection goes on. */
+export const refusedStream: Expectation = {
+  close: false,
+  judge: (observed) => judgeAbsence(observed, REFUSALS),
+};
+
 /** Nothing arrives, and the response refuses the request or the caller. */
 export const refusedOrUnauthorized: Expectation = {
   close: false,
@@ -45,9 +52,7 @@ function judgeAbsence(observed: Observed, statuses: ReadonlySet<number>): Judgem
   const [reached] = observed.arrived ?? [];
   if (reached !== undefined) return fail(`it reached the backend as ${describeArrival(reached)}`);
   const [first] = observed.answers;
-  if (first === undefined) {
-    return observed.end === "closed" ? pass("no answer, closed") : fail("no answer in time");
-  }
+  if (first === undefined) return judgeSilence(observed);
   if (statuses.has(first.status)) return pass(responseWords(observed));
   if (first.status === NOT_FOUND && statuses === REFUSED_OR_UNAUTHORIZED) {
     return observed.arrived === undefined
@@ -55,6 +60,12 @@ function judgeAbsence(observed: Observed, statuses: ReadonlySet<number>): Judgem
       : pass(responseWords(observed));
   }
   return fail(responseWords(observed));
+}
+
+/** A connection or a stream that ends without a response is refused. */
+function judgeSilence({ end, reset = false }: Observed): Judgement {
+  if (reset) return pass("the stream was reset");
+  return end === "closed" ? pass("no answer, closed") : fail("no answer in time");
 }
 
 /** Arrives once with its own method and body, or is refused; nothing else arrives but the request that follows. */
@@ -118,12 +129,34 @@ export function arrives(judge: (arrival: Arrival, mark: string) => Judgement): E
   };
 }
 
+/** Arrives without the caller's token. */
+export function withoutToken({ token }: Pick<Target, "token">): Expectation {
+  return arrives(({ fields }) => {
+    const names = fields.filter(([, value]) => value.includes(token)).map(([name]) => name);
+    return names.length === 0
+      ? pass("arrived without the token")
+      : fail(`the backend got the token in ${names.join(", ")}; does the route say keep?`);
+  });
+}
+
+/** All of three cookies arrive. */
+export const allCookies: Expectation = arrives(({ fields }, mark) => {
+  const values = fields
+    .filter(([name]) => name.toLowerCase() === "cookie")
+    .map(([, value]) => value);
+  const pairs = values.join(";").split(/[;,] */);
+  return pairs.join(";") === `a=${mark};b=1;c=${mark}`
+    ? pass("arrived whole")
+    : fail(`the backend got ${pairs.length} of 3 cookies`);
+});
+
 /** Judges the one arrival of the attack; without one, the deployment must have refused it. */
 function judgeArrival(observed: Observed, judge: (arrival: Arrival) => Judgement): Judgement {
   const attacks = (observed.arrived ?? []).filter(({ url }) => !url.endsWith("/following"));
   const [first, ...more] = attacks;
   if (more.length > 0) return fail(`it arrived ${attacks.length} times`);
   if (first !== undefined) return judge(first);
+  if (observed.reset === true) return pass("the stream was reset, nothing arrived");
   const { status = 0 } = observed.answers[0] ?? {};
   if (isRefusal(status)) return pass(`${status}, nothing arrived`);
   return fail(`${responseWords(observed)}, and it did not arrive`);

@@ -57,8 +57,12 @@ const MANY = Array.from({ length: 1100 }, (_, index) => `a${index}: `);
 
 type Bytes = (mark: string) => string;
 
-/** Request smuggling (RFC 9112 §11): each attack is followed by a request that must not be taken for part of it. */
-export function framingChecks(target: Target): Check[] {
+/**
+ * Request smuggling (RFC 9112 §11): each attack is followed by a request that must not be taken for part of it.
+ *
+ * @param priorKnowledge whether a connection may begin with HTTP/2.
+ */
+export function framingChecks(target: Target, priorKnowledge: boolean): Check[] {
   const inChunks = (mark: string): string => chunked(smuggled(target, mark));
   const withLength = (mark: string): string => `Content-Length: ${smuggled(target, mark).length}`;
   const head = (mark: string, headers: readonly string[], line?: Line) =>
@@ -77,7 +81,10 @@ export function framingChecks(target: Target): Check[] {
     ),
     ...BODIES.map(([name, body]) => refuse(name, (mark) => request(head(mark, [CHUNKED]), body))),
     refuse("version-9.9", (mark) => request(head(mark, [], ["GET", "9.9"]))),
-    refuse("http2-preface", () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    {
+      ...refuse("http2-preface", () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+      skip: priorKnowledge ? "the deployment speaks HTTP/2 by prior knowledge" : undefined,
+    },
     refuse("no-http", () => "hello\r\n\r\n"),
     ...METHODS.map((method) =>
       keep(`body-in-chunks-${method}`, method, (mark) =>

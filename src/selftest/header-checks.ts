@@ -1,23 +1,20 @@
-import { IDENTITY_PRESETS } from "../upstream/headers/identity-headers.ts";
 import type { Check, Expectation, Attempt } from "./check-result.ts";
 import {
+  allCookies,
   arrives,
   fail,
-  FORGED_ADDRESS,
   forgery,
   intact,
   pass,
   refused,
   skip,
   withoutForgery,
+  withoutToken,
 } from "./expectations.ts";
+import { forgedIdentities, forwarded, shadows } from "./forged-fields.ts";
 import { ANSWER_WITH_HOPS } from "./recording-backend.ts";
 import { authorization, chunked, protectedPath, request, type Target } from "./deployment.ts";
-
-/** Headers that Sallyport can be configured to set. */
-export const PRESET_NAMES: readonly string[] = Object.values(IDENTITY_PRESETS).flatMap((preset) =>
-  Object.values(preset),
-);
+import { HTTP1, type RequestWriter } from "./attack-writer.ts";
 
 const UPGRADE = [
   "Connection: Upgrade",
@@ -39,20 +36,6 @@ const HOSTS: readonly (readonly [name: string, hosts: (host: string) => readonly
   ["path", (host) => [`Host: ${host}/x`]],
 ];
 
-/** Spellings that some readers take for one name: CGI, WSGI and PHP fold `_` and `.` into `-`. */
-function aliases(name: string): string[] {
-  const spellings = [
-    name,
-    name.toLowerCase(),
-    name.toUpperCase(),
-    name.replaceAll("-", "_"),
-    name.replace("-", "_"),
-    name.replaceAll("-", "."),
-  ];
-  // The last one occurs twice, for readers that take the first or the last.
-  return [...new Set(spellings), name];
-}
-
 /** Clients must not choose their identity, their address or the properties of their connection. */
 export function headerChecks(target: Target): Check[] {
   return [...forgeryChecks(target), ...passageChecks(target), ...hostChecks(target)];
@@ -73,8 +56,7 @@ function check(name: string, expectation: Expectation, bytes: Attempt["bytes"]):
 
 /** Headers that only Sallyport may write, sent by the client in every way. */
 function forgeryChecks(target: Target): Check[] {
-  const forged = (mark: string): string[] =>
-    target.identityNames.flatMap(aliases).map((name) => `${name}: ${forgery(mark)}`);
+  const forged = (mark: string): string[] => forgedIdentities(target, mark);
   const forging = (name: string, bytes: Attempt["bytes"]) => check(name, withoutForgery, bytes);
   const plain = (name: string, headers: (mark: string) => string[]): Check =>
     forging(name, (mark) => request(get(target, mark, headers(mark))));
@@ -121,9 +103,9 @@ function passageChecks(target: Target): Check[] {
         { what: "upgrade", bytes: (mark) => send(mark, UPGRADE) },
         { what: "Expect", bytes: (mark) => request(get(target, mark, EXPECT, "POST"), "body") },
       ],
-      expectation: tokenStays(target),
+      expectation: withoutToken(target),
     },
-    check("two-cookies", cookies, (mark) =>
+    check("two-cookies", allCookies, (mark) =>
       send(mark, ["Connection: close", `Cookie: a=${mark}; b=1`, `Cookie: c=${mark}`]),
     ),
     check(
@@ -150,26 +132,6 @@ function hostChecks(target: Target): Check[] {
       request(get(target, mark, ["Expect: miracles", "Content-Length: 0"], "POST")),
     ),
   ];
-}
-
-function forwarded(mark: string): string[] {
-  const host = `${forgery(mark)}.example`;
-  return [
-    `X-Forwarded-For: ${FORGED_ADDRESS}`,
-    `x-forwarded-for: ${FORGED_ADDRESS}`,
-    `X-Forwarded-Host: ${host}`,
-    `X-Forwarded-Proto: ${forgery(mark)}`,
-    `X-Forwarded-Port: ${forgery(mark)}`,
-    `X-Real-IP: ${FORGED_ADDRESS}`,
-    `Forwarded: for=${FORGED_ADDRESS};host=${host};proto=http`,
-  ];
-}
-
-function shadows(mark: string): string[] {
-  const names = ["X_Forwarded_For", "X-Forwarded_Host", "X.Forwarded.Proto", "X_Real_IP"];
-  return [...names, "X_Request_Id", "Content_Length", "Transfer_Encoding"].map(
-    (name) => `${name}: ${forgery(mark)}`,
-  );
 }
 
 /** Headers for the next hop only (RFC 9110 §7.6.1). */
@@ -200,51 +162,31 @@ function identityKept({ seenIdentity }: Target, bytes: Attempt["bytes"]): Check 
   };
 }
 
-function tokenStays({ token }: Target): Expectation {
-  return arrives(({ fields }) => {
-    const names = fields.filter(([, value]) => value.includes(token)).map(([name]) => name);
-    return names.length === 0
-      ? pass("arrived without the token")
-      : fail(`the backend got the token in ${names.join(", ")}; does the route say keep?`);
-  });
-}
-
-const cookies: Expectation = arrives(({ fields }, mark) => {
-  const values = fields
-    .filter(([name]) => name.toLowerCase() === "cookie")
-    .map(([, value]) => value);
-  const pairs = values.join(";").split(/[;,] */);
-  return pairs.join(";") === `a=${mark};b=1;c=${mark}`
-    ? pass("arrived whole")
-    : fail(`the backend got ${pairs.length} of 3 cookies`);
-});
-
 /** Hop-by-hop headers of a backend must not reach the client. */
-function hopsInAnswer(target: Target): Check {
-  const told = /^(?:x-selftest-hop|proxy-authenticate|keep-alive: timeout=4711)/gim;
+const hopsStayBehind: Expectation = {
+  close: false,
+  judge({ answers: [first], raw }) {
+    if (first === undefined) return fail("no answer");
+    if (first.status !== 200) return skip(`${first.status}, not the backend's answer`);
+    const told = /^(?:x-selftest-hop|proxy-authenticate|keep-alive: timeout=4711)/gim;
+    const leaked = raw.match(told) ?? [];
+    return leaked.length === 0
+      ? pass("the client got none of them")
+      : fail(`the client got ${leaked.join(", ")}`);
+  },
+};
+
+export function hopsInAnswer(target: Target, { get }: RequestWriter = HTTP1): Check {
   return {
     name: "headers/hop-by-hop-in-answer",
     tries: [
       {
         what: "answer",
-        bytes: (mark) => {
-          const line = `GET ${protectedPath(target, mark, ANSWER_WITH_HOPS)} HTTP/1.1`;
-          const head = [line, `Host: ${target.host}`, authorization(target), "Connection: close"];
-          return request(head);
-        },
+        bytes: (mark) =>
+          get(target, protectedPath(target, mark, ANSWER_WITH_HOPS), [authorization(target)]),
       },
     ],
-    expectation: {
-      close: false,
-      judge({ answers: [first], raw }) {
-        if (first === undefined) return fail("no answer");
-        if (first.status !== 200) return skip(`${first.status}, not the backend's answer`);
-        const leaked = raw.match(told) ?? [];
-        return leaked.length === 0
-          ? pass("the client got none of them")
-          : fail(`the client got ${leaked.join(", ")}`);
-      },
-    },
+    expectation: hopsStayBehind,
     skip: target.ownBackend ? undefined : "only --backend answers with such headers",
   };
 }

@@ -1,13 +1,7 @@
 import type { Check, Expectation, Attempt } from "./check-result.ts";
-import {
-  arrives,
-  fail,
-  pass,
-  refused,
-  describeArrival,
-  refusedOrUnauthorized,
-} from "./expectations.ts";
-import { authorization, protectedPath, request, type Target } from "./deployment.ts";
+import { arrives, fail, pass, describeArrival, refusedOrUnauthorized } from "./expectations.ts";
+import { authorization, protectedPath, type Target } from "./deployment.ts";
+import { HTTP1, type RequestWriter } from "./attack-writer.ts";
 
 /** Spellings of one step up, or of the end of a segment, as some reader may decode them. */
 const STEPS: readonly (readonly [name: string, step: string])[] = [
@@ -49,7 +43,8 @@ const TARGETS: readonly (readonly [
 ];
 
 /** Paths that two readers understand differently: what is authorised must be what arrives. */
-export function pathChecks(target: Target): Check[] {
+export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check[] {
+  const { get, refused } = writer;
   const { publicPath = "/", protectedPath: base } = target;
   const skip = target.publicPath === undefined ? "--public names no public path" : undefined;
   const fromPublic = (name: string, path: (mark: string) => string): Check => ({
@@ -72,18 +67,18 @@ export function pathChecks(target: Target): Check[] {
     ...TARGETS.map(([name, spell]) =>
       withToken(name, (mark) => spell(protectedPath(target, mark), target.host)),
     ),
-    queryCheck(target),
+    queryCheck(target, writer),
   ];
 }
 
 /** A request line that crashes proxies whose URL parser throws; must be the last check. */
-export function brokenAuthority(target: Target): Check {
+export function brokenAuthority(target: Target, { get, refused }: RequestWriter = HTTP1): Check {
   return single("path/broken-authority", refused, () =>
     get(target, "http://[", [authorization(target)]),
   );
 }
 
-function queryCheck(target: Target): Check {
+function queryCheck(target: Target, { get }: RequestWriter): Check {
   const rest = "a%20b?q=/../%2e%2e;c&d=%zz&&e";
   const expectation = arrives((arrival, mark) =>
     arrival.url.endsWith(`/selftest-${mark}/${rest}`)
@@ -97,8 +92,4 @@ function queryCheck(target: Target): Check {
 
 function single(name: string, expectation: Expectation, bytes: Attempt["bytes"]): Check {
   return { name, tries: [{ what: name, bytes }], expectation };
-}
-
-function get({ host }: Target, path: string, headers: readonly string[]): string {
-  return request([`GET ${path} HTTP/1.1`, `Host: ${host}`, ...headers, "Connection: close"]);
 }

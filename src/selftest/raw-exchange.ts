@@ -30,13 +30,28 @@ export async function exchange(
   methods: readonly string[],
   enough = (answers: readonly Answer[]): boolean => answers.length >= methods.length,
 ): Promise<Exchanged> {
-  const socket = open(peer);
+  return onConnection(peer, "http/1.1", (socket) =>
+    talk(socket, { bytes, methods, enough, timeoutMs: peer.timeoutMs }),
+  );
+}
+
+/**
+ * Talks on a new connection, and closes it. Never throws.
+ *
+ * @param protocol the only one that is offered in the handshake of TLS.
+ */
+export async function onConnection(
+  peer: Peer,
+  protocol: string,
+  talk: (socket: Socket) => Promise<Exchanged>,
+): Promise<Exchanged> {
+  const socket = open(peer, protocol).setNoDelay(true);
   // Every failure of a connection ends in its "close" event.
   socket.on("error", () => undefined);
   try {
     const ready = peer.tls === undefined ? "connect" : "secureConnect";
     await once(socket, ready, { signal: AbortSignal.timeout(peer.timeoutMs) });
-    return await talk(socket, { bytes, methods, enough, timeoutMs: peer.timeoutMs });
+    return await talk(socket);
   } catch (error) {
     return { answers: [], end: "unreachable", raw: "", error: codeOf(error) };
   } finally {
@@ -44,10 +59,10 @@ export async function exchange(
   }
 }
 
-function open({ host, port, tls }: Peer): Socket {
+function open({ host, port, tls }: Peer, protocol: string): Socket {
   return tls === undefined
     ? connectTcp({ host, port })
-    : connectTls({ host, port, ALPNProtocols: ["http/1.1"], ...tls });
+    : connectTls({ host, port, ALPNProtocols: [protocol], ...tls });
 }
 
 async function talk(

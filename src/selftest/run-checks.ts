@@ -1,10 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Arrival, Check, Observed, Result, Judgement, Attempt } from "./check-result.ts";
-import { exchange, type Peer } from "./raw-exchange.ts";
+import { exchange, type Exchanged, type Peer } from "./raw-exchange.ts";
 import { fail, isRefusal, pass, skip } from "./expectations.ts";
-import { authorization, protectedPath, request, type Target } from "./deployment.ts";
+import { authorization, protectedPath, type Target } from "./deployment.ts";
+import { exchangeHttp2 } from "./http2/http2-exchange.ts";
+import { HTTP2 } from "./http2/http2-requests.ts";
+import { HTTP1 } from "./attack-writer.ts";
 import type { Witness } from "./witness.ts";
+
+type Protocol = Check["protocol"];
 
 /** How long bytes may take from the deployment to its backend, in milliseconds. */
 const ON_THE_WAY_MS = 10;
@@ -36,7 +41,7 @@ export class Run {
    * @returns the check, and the request as it arrived, if known.
    */
   async begin(target: Target): Promise<{ result: Result; arrival: Arrival | undefined }> {
-    const { observed, mark } = await this.#valid(target);
+    const { observed, mark } = await this.#valid(target, undefined);
     const [first] = observed.answers;
     const arrived = this.#witness.arrivals(mark, observed.answers);
     this.#validStatus = first?.status ?? 0;
@@ -68,10 +73,10 @@ export class Run {
     const tried: { each: Attempt; mark: string; observed: Observed }[] = [];
     for (const each of check.tries) {
       const mark = this.#mark();
-      const observed = await this.#send(each.bytes(mark), each.methods, check.expectation.close);
+      const observed = await this.#attack(check, each.bytes(mark), each.methods);
       tried.push({ each, mark, observed });
     }
-    const alive = await this.#stillServes(target);
+    const alive = await this.#stillServes(target, check.protocol);
     // Nothing more can arrive after a refusal.
     const reached = tried.some(({ mark }) => this.#witness.arrivals(mark, [])?.length);
     if (reached) await delay(ON_THE_WAY_MS);
@@ -88,8 +93,8 @@ export class Run {
   }
 
   /** Returns undefined if a valid request is still answered. */
-  async #stillServes(target: Target): Promise<Judgement | undefined> {
-    const { observed, mark } = await this.#valid(target);
+  async #stillServes(target: Target, protocol: Protocol): Promise<Judgement | undefined> {
+    const { observed, mark } = await this.#valid(target, protocol);
     const [first] = observed.answers;
     this.#serves = first !== undefined;
     if (first === undefined) {
@@ -103,21 +108,32 @@ export class Run {
     return own ? undefined : fail("afterwards a valid request got somebody else's answer");
   }
 
-  async #valid(target: Target): Promise<{ observed: Observed; mark: string }> {
+  async #valid(target: Target, protocol: Protocol): Promise<{ observed: Observed; mark: string }> {
     const mark = this.#mark();
-    const line = `GET ${protectedPath(target, mark, "valid")} HTTP/1.1`;
-    const head = [line, `Host: ${target.host}`, authorization(target), "Connection: close"];
-    return { mark, observed: await this.#send(request(head)) };
+    const { get } = protocol === "http2" ? HTTP2 : HTTP1;
+    const bytes = get(target, protectedPath(target, mark, "valid"), [authorization(target)]);
+    const exchanged = await this.#exchange(bytes, ["GET"], protocol);
+    return { mark, observed: { ...exchanged, arrived: undefined } };
   }
 
-  async #send(bytes: string, methods = ["GET"] as readonly string[], close = false) {
-    const exchanged = close
+  async #attack(
+    { expectation, protocol }: Check,
+    bytes: string,
+    methods: readonly string[] = ["GET"],
+  ): Promise<Observed> {
+    const exchanged = expectation.close
       ? // A refusal must be followed by the end of the connection; anything else is enough by itself.
         await exchange(this.#peer, bytes, methods, (answers) =>
           answers.some(({ status }) => !isRefusal(status)),
         )
-      : await exchange(this.#peer, bytes, methods);
+      : await this.#exchange(bytes, methods, protocol);
     return { ...exchanged, arrived: undefined };
+  }
+
+  #exchange(bytes: string, methods: readonly string[], protocol: Protocol): Promise<Exchanged> {
+    return protocol === "http2"
+      ? exchangeHttp2(this.#peer, bytes, methods)
+      : exchange(this.#peer, bytes, methods);
   }
 
   /** All of the same length, so that none is a prefix of another. */

@@ -10,15 +10,18 @@ import {
   tokenParts,
   withHmac,
 } from "./forgeries.ts";
-import { protectedPath, request, type Target } from "./deployment.ts";
+import { protectedPath, type Target } from "./deployment.ts";
+import { HTTP1, type RequestWriter } from "./attack-writer.ts";
 
 type Named = readonly (readonly [what: string, token: string])[];
 
 /** What an attacker can send who has seen one valid token and knows public keys, but no private one. */
-export function tokenChecks(target: Target): Check[] {
+export function tokenChecks(target: Target, { get }: RequestWriter = HTTP1): Check[] {
   const { token } = target;
-  const withFields = (what: string, fields: readonly string[]): Attempt =>
-    requestWith(target, what, fields);
+  const withFields = (what: string, fields: readonly string[]): Attempt => ({
+    what,
+    bytes: (mark) => get(target, protectedPath(target, mark), fields),
+  });
   const tokens = (name: string, forged: Named, skip?: string): Check =>
     check(
       name,
@@ -54,16 +57,6 @@ export function tokenChecks(target: Target): Check[] {
     ),
     ...(parts === undefined ? [check("forged", [], "the token is no signed JWT")] : []),
   ];
-}
-
-function requestWith(target: Target, what: string, fields: readonly string[]): Attempt {
-  return {
-    what,
-    bytes: (mark) => {
-      const line = `GET ${protectedPath(target, mark)} HTTP/1.1`;
-      return request([line, `Host: ${target.host}`, "Connection: close", ...fields]);
-    },
-  };
 }
 
 function check(name: string, tries: readonly Attempt[], skip?: string): Check {

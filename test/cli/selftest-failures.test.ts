@@ -2,7 +2,13 @@
 import { beforeAll, expect, it } from "vitest";
 import { startNaiveProxy } from "../support/naive.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { someToken, somePublicKey, startCarelessGate, startYesSayer } from "./selftest-gates.ts";
+import {
+  someToken,
+  somePublicKey,
+  startCarelessGate,
+  startYesSayer,
+  startYesSayerOfBoth,
+} from "./selftest-gates.ts";
 import { type SelftestRun, selftestRun } from "./selftest-run.ts";
 
 /** Short: against a gate that does not answer every attack takes as long. */
@@ -11,6 +17,7 @@ const QUICK = ["--timeout", "1s", "--public", "/public/"];
 const token = someToken();
 let naive: SelftestRun;
 let yesSayer: SelftestRun;
+let yesSayerOfBoth: SelftestRun;
 let careless: SelftestRun;
 
 beforeAll(async () => {
@@ -22,12 +29,16 @@ beforeAll(async () => {
     const url = `http://127.0.0.1:${gate.port}`;
     naive = await selftestRun(["--url", url, "--token", gate.token, ...backend, ...QUICK]);
   }
+  const keys = [somePublicKey().export({ format: "jwk" })];
+  const jwks = await directory.write("jwks.json", JSON.stringify({ keys }));
+  const more = ["--token", token, "--jwks", jwks, ...QUICK];
   {
     await using gate = await startYesSayer();
-    const keys = [somePublicKey().export({ format: "jwk" })];
-    const jwks = await directory.write("jwks.json", JSON.stringify({ keys }));
-    const more = ["--token", token, "--jwks", jwks, ...QUICK];
     yesSayer = await selftestRun(["--url", gate.url, ...more]);
+  }
+  {
+    await using gate = await startYesSayerOfBoth();
+    yesSayerOfBoth = await selftestRun(["--url", gate.url, ...more]);
   }
   {
     await using gate = await startCarelessGate(socketPath, token);
@@ -84,18 +95,37 @@ it("a careless gate fails where it loses or keeps what it should not", () => {
   );
 });
 
+it("a careless translation of HTTP/2 fails where the backend reads something else", () => {
+  expect(careless.names("FAIL")).toEqual(
+    expect.arrayContaining([
+      "http2/framing-body-GET",
+      "http2/framing-body-cut-by-reset",
+      "http2/framing-path-with-line-end",
+      "http2/headers-identity",
+      "http2/headers-identity-as-trailer",
+      "http2/headers-identity-on-websocket",
+      "http2/headers-line-end-in-value",
+      "http2/headers-three-cookies",
+      "http2/path-path-and-query-as-sent",
+    ]),
+  );
+  expect(careless.names("PASS")).toContain("http2/tokens-valid");
+});
+
 it("every check is seen to fail against one of them", () => {
-  const failed = new Set([naive, yesSayer, careless].flatMap((run) => run.names("FAIL")));
-  const never = yesSayer.results.map(({ name }) => name).filter((name) => !failed.has(name));
-  // This one is the valid request that everything begins with.
-  expect(never).toEqual(["tokens/valid"]);
+  const failed = new Set(
+    [naive, yesSayer, yesSayerOfBoth, careless].flatMap((run) => run.names("FAIL")),
+  );
+  const never = yesSayerOfBoth.results.map(({ name }) => name).filter((name) => !failed.has(name));
+  // These are the valid requests that everything begins with.
+  expect(never).toEqual(["tokens/valid", "http2/tokens-valid"]);
 });
 
 it("names are unique, and no line holds a token", () => {
-  for (const run of [naive, yesSayer, careless]) {
+  for (const run of [naive, yesSayer, yesSayerOfBoth, careless]) {
     const names = run.results.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   }
-  const all = [yesSayer, careless].map(({ out, err }) => out + err).join("");
+  const all = [yesSayer, yesSayerOfBoth, careless].map(({ out, err }) => out + err).join("");
   expect(token.split(".").filter((part) => all.includes(part))).toEqual([]);
 });

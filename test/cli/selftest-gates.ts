@@ -6,8 +6,9 @@ import {
   request as ask,
   type ServerResponse,
 } from "node:http";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { createAttackerKey, tokenParts } from "../../src/selftest/forgeries.ts";
+import { readCarelessly, translateCarelessly } from "../support/careless-http2.ts";
 import { listening, type Listening } from "../support/listening.ts";
 
 /** A signed token of alice's, whoever signed it. */
@@ -34,9 +35,29 @@ export function startYesSayer(): Promise<Listening> {
   return listening(server);
 }
 
+/** The same, also in HTTP/2. */
+export function startYesSayerOfBoth(): Promise<Listening> {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    whenBegun(socket, (http2) => {
+      if (http2) readCarelessly(socket, (_request, answer) => answer(1, 200, [], "ok"));
+      else socket.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    });
+  });
+  return listening(server);
+}
+
+/** Tells HTTP/2 by its first bytes, and leaves them to whoever reads next. */
+function whenBegun(socket: Socket, begin: (http2: boolean) => void): void {
+  socket.once("data", (chunk: Buffer) => {
+    begin(chunk.toString("latin1").startsWith("PRI * HTTP/2.0"));
+    socket.unshift(chunk);
+  });
+}
+
 /**
  * A gate that checks the token, and then builds a request of its own for the backend, carelessly: without body and query,
- * with the first cookie alone, with trailers for headers, without what `Connection` names.
+ * with the first cookie alone, with trailers for headers, without what `Connection` names. In HTTP/2 it knows no rules at all.
  */
 export function startCarelessGate(socketPath: string, token: string): Promise<Listening> {
   const server = createHttpServer((request, response) => {
@@ -47,7 +68,37 @@ export function startCarelessGate(socketPath: string, token: string): Promise<Li
     }
   });
   server.maxHeadersCount = 0;
-  return listening(server);
+  return listening(
+    createServer((socket) => {
+      socket.on("error", () => undefined);
+      whenBegun(socket, (http2) => {
+        if (http2) serveHttp2(socket, socketPath, token);
+        else server.emit("connection", socket);
+      });
+    }),
+  );
+}
+
+/** Checks the token, and writes by hand what it has read. */
+function serveHttp2(socket: Socket, path: string, token: string): void {
+  readCarelessly(socket, (request, answer) => {
+    const { stream, fields, path: url } = request;
+    const bearer = fields.some(
+      ([name, value]) => name === "authorization" && value === `Bearer ${token}`,
+    );
+    if (!bearer && !url.startsWith("/public/")) {
+      answer(stream, 401, [], "");
+      return;
+    }
+    try {
+      for (const [name] of fields) HANDLERS[name]?.(name);
+      const cookie = fields.find(([name]) => name === "cookie");
+      const kept = fields.filter((field) => field[0] !== "cookie" || field === cookie);
+      translateCarelessly({ path }, { ...request, fields: kept }, answer);
+    } catch {
+      answer(stream, 500, [], "");
+    }
+  });
 }
 
 /** By the name of a header, what is to be done with it; looked up in an object, which has names of its own. */

@@ -18,7 +18,7 @@ it("everything holds against Sallyport, in front of a backend of its own", async
   await keys.write("one.pem", privateKey.export({ format: "pem", type: "pkcs8" }));
   await using gate = await startSallyport({
     target: `unix:${socket}`,
-    config: { tokens: { keys: keys.path } },
+    config: { tokens: { keys: keys.path }, server: { http2: true } },
   });
   const files = await directory();
   const jwk = createPublicKey(privateKey).export({ format: "jwk" });
@@ -32,9 +32,9 @@ it("everything holds against Sallyport, in front of a backend of its own", async
   expect(run.told("FAIL")).toEqual([]);
   expect(run.told("SKIP")).toEqual([]);
   expect(run.code).toBe(0);
-  expect(run.names("PASS").length).toBeGreaterThan(130);
+  expect(run.names("PASS").length).toBeGreaterThan(290);
   expect(new Set(run.results.map((result) => result.class))).toEqual(
-    new Set(["framing", "path", "headers", "tokens"]),
+    new Set(["framing", "path", "headers", "tokens", "http2"]),
   );
   expect(`${run.out}${run.err}`).not.toContain(gate.token.split(".")[2]);
   expect(gate.exited()).toBe(false);
@@ -42,18 +42,45 @@ it("everything holds against Sallyport, in front of a backend of its own", async
 
 it("everything holds against Sallyport, in front of an echo", async () => {
   await using backend = await startEchoBackend();
-  await using gate = await startSallyport({ target: backend.url });
+  await using gate = await startSallyport({
+    target: backend.url,
+    config: { server: { http2: true, tls: "off" } },
+  });
   const run = await selftestRun([
-    ...["--url", `https://127.0.0.1:${gate.port}`, "--insecure", "--token", gate.token],
+    ...["--url", `http://127.0.0.1:${gate.port}`, "--token", gate.token],
     ...["--echo", "/echo/", "--public", "/public/"],
   ]);
   expect(run.told("FAIL")).toEqual([]);
   expect(run.code).toBe(0);
   // An answer to HEAD has no body to tell anything in.
   expect(run.names("SKIP")).toEqual([
+    "framing/http2-preface",
     "framing/body-in-chunks-HEAD",
     "framing/body-with-length-HEAD",
     "headers/hop-by-hop-in-answer",
     "tokens/hmac-public-key",
+    "http2/headers-hop-by-hop-in-answer",
+    "http2/tokens-hmac-public-key",
   ]);
+}, 60_000);
+
+it("skips HTTP/2 where it is not offered, with and without TLS", async () => {
+  await using backend = await startEchoBackend();
+  for (const [tls, scheme] of [
+    ["off", "http"],
+    [undefined, "https"],
+  ] as const) {
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: { server: { http2: false, ...(tls === undefined ? {} : { tls }) } },
+    });
+    const url = `${scheme}://127.0.0.1:${gate.port}`;
+    const more = tls === undefined ? ["--insecure"] : [];
+    const run = await selftestRun(["--url", url, "--token", gate.token, ...more]);
+    expect(run.told("FAIL")).toEqual([]);
+    const http2 = run.results.filter((result) => result.class === "http2");
+    expect(http2.map(({ name, verdict }) => [name, verdict])).toEqual([
+      ["http2/tokens-valid", "SKIP"],
+    ]);
+  }
 }, 60_000);

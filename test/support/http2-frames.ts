@@ -1,59 +1,16 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  type Frame,
+  FrameReader,
+  headerBlock,
+} from "../../src/selftest/http2/http2-frames.ts";
 
-/** Types of frames (RFC 9113 §6). */
-export const FRAME = {
-  data: 0,
-  headers: 1,
-  priority: 2,
-  reset: 3,
-  settings: 4,
-  ping: 6,
-  goAway: 7,
-  windowUpdate: 8,
-  continuation: 9,
-} as const;
-export const END_STREAM = 1;
-export const END_HEADERS = 4;
-
-export interface Frame {
-  readonly type: number;
-  readonly flags: number;
-  readonly stream: number;
-  readonly payload: Buffer;
-}
-
-/** One frame, well formed or not. */
-export function frame(
-  type: number,
-  flags: number,
-  stream: number,
-  payload: Buffer | string = "",
-): Buffer {
-  const content = typeof payload === "string" ? Buffer.from(payload, "latin1") : payload;
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(content.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, content]);
-}
-
-/** A header block in literals without indexing (RFC 7541 §6.2.2). */
-export function headerBlock(fields: readonly (readonly [string, string])[]): Buffer {
-  return Buffer.concat(
-    fields.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]),
-  );
-}
-
-function text(value: string): Buffer {
-  const bytes = Buffer.from(value, "latin1");
-  if (bytes.length < 127) return Buffer.concat([Buffer.from([bytes.length]), bytes]);
-  const length = [127];
-  let rest = bytes.length - 127;
-  for (; rest >= 128; rest >>= 7) length.push((rest & 127) | 128);
-  return Buffer.concat([Buffer.from([...length, rest]), bytes]);
-}
+export { END_HEADERS, END_STREAM, FRAME, frame, headerBlock };
 
 /** The pseudo-header fields of a GET. */
 export const GET: readonly (readonly [string, string])[] = [
@@ -68,11 +25,11 @@ export class FrameClient implements AsyncDisposable {
   readonly socket: Socket;
   readonly frames: Frame[] = [];
   closed = false;
-  #rest: Buffer = Buffer.alloc(0);
 
   private constructor(socket: Socket) {
     this.socket = socket;
-    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    const reader = new FrameReader();
+    socket.on("data", (chunk: Buffer) => this.frames.push(...reader.read(chunk)));
     socket.on("error", () => undefined).on("close", () => (this.closed = true));
   }
 
@@ -96,21 +53,6 @@ export class FrameClient implements AsyncDisposable {
 
   of(type: number): Frame[] {
     return this.frames.filter((each) => each.type === type);
-  }
-
-  #read(chunk: Buffer): void {
-    this.#rest = Buffer.concat([this.#rest, chunk]);
-    while (this.#rest.length >= 9) {
-      const length = this.#rest.readUIntBE(0, 3);
-      if (this.#rest.length < 9 + length) return;
-      this.frames.push({
-        type: this.#rest.readUInt8(3),
-        flags: this.#rest.readUInt8(4),
-        stream: this.#rest.readUInt32BE(5) & 0x7fffffff,
-        payload: Buffer.from(this.#rest.subarray(9, 9 + length)),
-      });
-      this.#rest = this.#rest.subarray(9 + length);
-    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

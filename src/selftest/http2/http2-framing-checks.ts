@@ -1,0 +1,191 @@
+import type { Attempt, Check } from "../check-result.ts";
+import { authorization, protectedPath, smuggled, type Target } from "../deployment.ts";
+import { fail, intact, pass, refusedOrUnauthorized, refusedStream } from "../expectations.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  type Field,
+  FRAME,
+  frame,
+  headerBlock,
+  PADDED,
+} from "./http2-frames.ts";
+import { HEADS, LENGTHS, TRAILERS } from "./malformed-messages.ts";
+import { fieldsOf, onStream, pseudo, type StreamRequest } from "./http2-requests.ts";
+
+/** Seven bytes that end a body in chunks. */
+const PADDING = "\r\n0\r\n\r\n";
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/** A preamble that no stream 1 has: each breaks the connection (RFC 9113 §5.1, §6.10; RFC 7541 §2.3.3). */
+const BROKEN: readonly (readonly [name: string, frames: (block: Buffer) => readonly Buffer[]])[] = [
+  ["stream-even", (block) => [frame(FRAME.headers, END_HEADERS | END_STREAM, 2, block)]],
+  ["stream-zero", (block) => [frame(FRAME.headers, END_HEADERS | END_STREAM, 0, block)]],
+  ["data-before-head", () => [frame(FRAME.data, END_STREAM, 1, "selftest")]],
+  ["continuation-alone", (block) => [frame(FRAME.continuation, END_HEADERS, 1, block)]],
+  [
+    "frame-within-head",
+    (block) => [
+      frame(FRAME.headers, END_STREAM, 1, block.subarray(0, 20)),
+      frame(FRAME.data, END_STREAM, 1, "x"),
+      frame(FRAME.continuation, END_HEADERS, 1, block.subarray(20)),
+    ],
+  ],
+  [
+    "index-that-is-none",
+    (block) => [
+      frame(
+        FRAME.headers,
+        END_HEADERS | END_STREAM,
+        1,
+        Buffer.concat([block, Buffer.from([0xff, 0xff, 0x7f])]),
+      ),
+    ],
+  ],
+  [
+    "padding-longer-than-frame",
+    (block) => [
+      frame(
+        FRAME.headers,
+        END_HEADERS | END_STREAM | PADDED,
+        1,
+        Buffer.concat([Buffer.from([255]), block.subarray(0, 200)]),
+      ),
+    ],
+  ],
+];
+
+/** Frames and heads that two readers could take for different requests. */
+export function http2FramingChecks(target: Target): Check[] {
+  const head = (mark: string, method = "GET"): Field[] => [
+    ...pseudo(target, protectedPath(target, mark), method),
+    ...fieldsOf([authorization(target)]),
+  ];
+  const refuse = (name: string, build: (mark: string) => StreamRequest, method = "GET"): Check => ({
+    name: `framing/${name}`,
+    tries: [{ what: name, bytes: (mark) => onStream(1, build(mark)), methods: [method] }],
+    expectation: refusedStream,
+  });
+  return [
+    ...HEADS.map(([name, change]) =>
+      refuse(name, (mark) => ({ fields: change(head(mark), mark) })),
+    ),
+    ...LENGTHS.map(([name, lengths]) =>
+      refuse(
+        name,
+        (mark) => ({ fields: [...head(mark, "POST"), ...lengthFields(lengths)], body: ["abcd"] }),
+        "POST",
+      ),
+    ),
+    ...TRAILERS.map(([name, trailers]) =>
+      refuse(name, (mark) => ({ fields: head(mark, "POST"), body: ["abcd"], trailers }), "POST"),
+    ),
+    ...BROKEN.map(([name, frames]) => broken(name, (mark) => frames(headerBlock(head(mark))))),
+    ...METHODS.flatMap((method) => kept(target, method, (mark) => head(mark, method))),
+    ...methodChecks(target, head),
+    cutShort(target, (mark) => head(mark, "POST")),
+  ];
+}
+
+/** A valid request that follows on the same connection. */
+function following(target: Target, mark: string): string {
+  const path = protectedPath(target, mark, "following");
+  return onStream(3, { fields: [...pseudo(target, path), ...fieldsOf([authorization(target)])] });
+}
+
+function lengthFields(lengths: readonly string[]): Field[] {
+  return lengths.map((length) => ["content-length", length] as const);
+}
+
+function broken(name: string, frames: (mark: string) => readonly Buffer[]): Check {
+  const bytes = (mark: string): string => Buffer.concat(frames(mark)).toString("latin1");
+  return { name: `framing/${name}`, tries: [{ what: name, bytes }], expectation: refusedStream };
+}
+
+/** A body without a length, in odd frames: it must arrive as one, framed by whoever translates. */
+function kept(target: Target, method: string, head: (mark: string) => Field[]): Check[] {
+  const attempt = (what: string, bytes: Attempt["bytes"]): Attempt => ({
+    ...{ what, bytes },
+    methods: [method, "GET"],
+  });
+  const after = (mark: string): string => following(target, mark);
+  const length = (mark: string): string => String(smuggled(target, mark).length);
+  return [
+    {
+      name: `framing/body-${method}`,
+      tries: [
+        attempt("without a length", (mark) => {
+          const body = smuggled(target, mark);
+          const parts = ["", body.slice(0, 5), "", body.slice(5), ""];
+          return onStream(1, { fields: head(mark), body: parts }) + after(mark);
+        }),
+        attempt("with a length", (mark) => {
+          const fields = [...head(mark), ...lengthFields([length(mark)])];
+          return onStream(1, { fields, body: [smuggled(target, mark)] }) + after(mark);
+        }),
+        attempt("padded, behind a head in parts", (mark) => {
+          const block = headerBlock(head(mark));
+          const frames = [
+            frame(FRAME.headers, 0, 1, block.subarray(0, 7)),
+            frame(FRAME.continuation, 0, 1, block.subarray(7, 30)),
+            frame(FRAME.continuation, END_HEADERS, 1, block.subarray(30)),
+            frame(FRAME.data, END_STREAM | PADDED, 1, `\x07${smuggled(target, mark)}${PADDING}`),
+          ];
+          return Buffer.concat(frames).toString("latin1") + after(mark);
+        }),
+      ],
+      expectation: intact(method, (mark) => smuggled(target, mark)),
+    },
+  ];
+}
+
+function methodChecks(target: Target, head: (mark: string, method?: string) => Field[]): Check[] {
+  const notServed = (name: string, fields: (mark: string) => readonly Field[]): Check => ({
+    name: `framing/${name}`,
+    tries: [
+      {
+        what: name,
+        bytes: (mark) => onStream(1, { fields: fields(mark), body: [] }),
+        methods: ["CONNECT"],
+      },
+    ],
+    expectation: refusedOrUnauthorized,
+  });
+  const [, , authority] = pseudo(target, "");
+  return [
+    notServed("method-TRACE", (mark) => head(mark, "TRACE")),
+    notServed("method-CONNECT", () => [
+      [":method", "CONNECT"],
+      ...(authority === undefined ? [] : [authority]),
+      ...fieldsOf([authorization(target)]),
+    ]),
+    notServed("connect-udp", (mark) => [[":protocol", "connect-udp"], ...head(mark, "CONNECT")]),
+    notServed("connect-h2c", (mark) => [[":protocol", "h2c"], ...head(mark, "CONNECT")]),
+  ];
+}
+
+/** A body whose stream is reset is not whole, whatever the code of the reset says. */
+function cutShort(target: Target, head: (mark: string) => Field[]): Check {
+  const attempt = (code: number): Attempt => ({
+    what: `reset with ${code}`,
+    bytes: (mark) =>
+      Buffer.concat([
+        frame(FRAME.headers, END_HEADERS, 1, headerBlock(head(mark))),
+        frame(FRAME.data, 0, 1, "half"),
+        frame(FRAME.reset, 0, 1, Buffer.from([0, 0, 0, code])),
+      ]).toString("latin1") + following(target, mark),
+    methods: ["POST", "GET"],
+  });
+  return {
+    name: "framing/body-cut-by-reset",
+    tries: [attempt(0), attempt(8)],
+    expectation: {
+      close: false,
+      judge: ({ arrived }) =>
+        arrived?.some(({ url }) => url.endsWith("/attack")) === true
+          ? fail("half of a body arrived as a whole one")
+          : pass("it did not arrive"),
+    },
+  };
+}

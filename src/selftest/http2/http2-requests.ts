@@ -1,0 +1,52 @@
+import type { Target } from "../deployment.ts";
+import { refusedStream } from "../expectations.ts";
+import type { RequestWriter } from "../attack-writer.ts";
+import { END_HEADERS, END_STREAM, type Field, FRAME, frame, headerBlock } from "./http2-frames.ts";
+
+/** Returns the fields that every request has, in their usual order. */
+export function pseudo({ host }: Target, path: string, method = "GET"): Field[] {
+  return [
+    [":method", method],
+    [":scheme", "https"],
+    [":authority", host],
+    [":path", path],
+  ];
+}
+
+/** A request on one stream. */
+export interface StreamRequest {
+  readonly fields: readonly Field[];
+  /** One DATA frame each. */
+  readonly body?: readonly string[];
+  readonly trailers?: readonly Field[];
+}
+
+/** Writes a whole request as frames. */
+export function onStream(stream: number, { fields, body, trailers }: StreamRequest): string {
+  const bare = body === undefined && trailers === undefined;
+  const head = END_HEADERS | (bare ? END_STREAM : 0);
+  const frames = [frame(FRAME.headers, head, stream, headerBlock(fields))];
+  const parts = body ?? [];
+  for (const [index, part] of parts.entries()) {
+    const last = index === parts.length - 1 && trailers === undefined;
+    frames.push(frame(FRAME.data, last ? END_STREAM : 0, stream, part));
+  }
+  if (trailers !== undefined) {
+    frames.push(frame(FRAME.headers, END_HEADERS | END_STREAM, stream, headerBlock(trailers)));
+  }
+  return Buffer.concat(frames).toString("latin1");
+}
+
+/** `Name: value` as HTTP/2 has it. */
+export function fieldsOf(lines: readonly string[]): Field[] {
+  return lines.map((line) => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trimStart()];
+  });
+}
+
+export const HTTP2: RequestWriter = {
+  get: (target, path, lines) =>
+    onStream(1, { fields: [...pseudo(target, path), ...fieldsOf(lines)] }),
+  refused: refusedStream,
+};
