@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=8 --no-memory-reducer
+#!/usr/bin/env -S node --max-semi-space-size=8 --no-memory-reducer --v8-pool-size=2
 import { hardenProcess } from "./lib/process-hardening.ts";
 import { unsupportedNode } from "./lib/node-version.ts";
 
