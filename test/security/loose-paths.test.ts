@@ -91,7 +91,8 @@ describe("with paths: encoded and asSent", () => {
     return { status: last.status, got: first?.replace(/^GET /, "") };
   }
 
-  it("what the backend gets is public by every reading", async () => {
+  // Not tried again: another draw would pass.
+  it("what the backend gets is public by every reading", { retry: 0 }, async () => {
     let forwarded = 0;
     await fc.assert(
       fc.asyncProperty(target, async (path) => {
@@ -130,6 +131,15 @@ describe("with paths: encoded and asSent", () => {
     ...["/public/a%00", "/public/a%0d%0a", "/public/%c0%af", "/public/..%5Cadmin", "/public/a;b"],
     ...["/public/a//b", "/sent/..;/admin", "/sent/..;x/admin", "/sent//admin", "/sent/;/admin"],
     ...["/sent/%2Fadmin", "/sent;/admin", "/sent/admin;x=1/users", "/sent/a\\..\\admin"],
+    ...[
+      "/public/..%20",
+      "/sent/..%20",
+      "/public/..%20/admin",
+      "/public/.%20",
+      "/public/%20../admin",
+    ],
+    ...["/public/admin%20", "/public/admin%20%20", "/sent/admin%20", "/public/a%2F..%20"],
+    ...["/public/..%20%23a", "/public/admin%20%3Fa", "/sent/..%20;a"],
     ...["/api%2Fauthenticate", "/sent/%3F/../admin", "/sent/%23%2F..%2F..%2Fadmin"],
   ])("%s is refused, and reaches nobody", async (path) => {
     expect(await sent(path)).toEqual({ status: 400, got: undefined });

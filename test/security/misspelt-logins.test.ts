@@ -19,11 +19,11 @@ const SPELLINGS = [
     "/api/authenticate.do/",
     "/%61pi/authenticate/",
   ],
-  ...["/api/authenticate%20", "/api/authenticate/%20"],
 ];
 /** What has two readings is refused before. */
 const AMBIGUOUS = [
   ...["/api//authenticate", "//api/authenticate", "/api/authenticate;x", "/api/authenticate//"],
+  ...["/api/authenticate%20", "/api/authenticate/%20"],
   ...["/api/./authenticate", "/api/authenticate/.", "/api%2Fauthenticate", "/api/authenticate%09"],
 ];
 

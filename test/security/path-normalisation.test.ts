@@ -35,6 +35,10 @@ const TRICKS: readonly { target: string; naive?: string }[] = [
   { target: "/public/%zz" },
   { target: "/public/x%3fy" },
   { target: "/public/x%23y" },
+  { target: "/public/..%20" },
+  { target: "/public/..%20/admin" },
+  { target: "/public/%20%2e/x" },
+  { target: "/public/admin%20" },
 ];
 
 const FORWARDED: readonly { target: string; seen: string }[] = [

@@ -24,6 +24,20 @@ it("resumes connections that were open before new ones, and each once", () => {
   expect(client.waiting).toBe(0);
 });
 
+it("begins a new connection after eight that were open, though those have to wait again and again", () => {
+  const client = new ReadingClient();
+  let resumed = 0;
+  const waitAgain = (): void => {
+    resumed += 1;
+    client.paused.set(new Socket(), waitAgain);
+  };
+  for (let i = 0; i < 32; i += 1) client.paused.set(new Socket(), waitAgain);
+  const begun: number[] = [];
+  for (let i = 0; i < 3; i += 1) client.accepted.set(new Socket(), () => void begun.push(resumed));
+  for (let i = 0; i < 40; i += 1) client.resumeNext();
+  expect(begun).toEqual([8, 16, 24]);
+});
+
 it("counts what was used for half after 32 ms, whenever it is asked", () => {
   const client = new ReadingClient();
   client.charge(100, 0);

@@ -4,8 +4,8 @@
  * Decodes percent-encoded unreserved characters and puts the hex digits of all other encodings in upper case; both
  * are equivalences of RFC 3986 §6.2.2. Refuses, rather than repairs, whatever two readers could interpret
  * differently: dot segments, empty segments, backslashes, semicolons (servlet containers cut off path parameters),
- * encoded delimiters (`%2F %5C %3B %3F %23`), encoded control characters, double encoding, and octets that are not
- * UTF-8.
+ * encoded delimiters (`%2F %5C %3B %3F %23`), encoded control characters, double encoding, octets that are not
+ * UTF-8, and spaces at the end or around dots: the WHATWG URL parser drops the former after decoding, Windows both.
  */
 
 /** A canonical path in its two forms. */
@@ -19,6 +19,7 @@ export interface CanonicalPath {
 /** Segments of unreserved characters, sub-delimiters except `;`, `:` and `@`. Dot segments are checked separately. */
 const PLAIN = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)*\/?$/;
 const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
+const AMBIGUOUS_SPACE = /%20$|\/(?:%20)*\.{1,2}(?:%20)*(?:\/|$)/;
 const ENCODED = /%([0-9A-Fa-f]{2})?/g;
 export const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
 export const MATCHED_DECODED = /^[!$&'()*+,=:@]$/;
@@ -62,7 +63,7 @@ function decodeOnce(raw: string): CanonicalPath | undefined {
   });
   matchPath += raw.slice(end);
   // Decoding may have revealed a second layer: `%25%32%65` becomes `%252e`.
-  if (refused || DOT_SEGMENT.test(path) || AMBIGUOUS_TWICE.test(path)) return undefined;
+  if (refused || AMBIGUOUS_SPACE.test(path) || AMBIGUOUS_TWICE.test(path)) return undefined;
   if (!PLAIN.test(path.replaceAll(/%[0-9A-F]{2}/g, "x"))) return undefined;
   return decodesToUtf8(path) ? { path, matchPath } : undefined;
 }

@@ -15,7 +15,8 @@ export interface LoosePath extends CanonicalPath {
 
 const ENCODED = /%([0-9A-Fa-f]{2})?/g;
 const AMBIGUOUS_TWICE = /%25(?:[0-9A-Fa-f]{2}|25)/i;
-const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
+/** Also with spaces around the dots, which Windows drops. */
+const DOT_SEGMENT = /\/ *\.{1,2} *(?:\/|$)/;
 /** Encodings stand as `x`. */
 const ENCODED_FORM = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)*\/?$/;
 const AS_SENT_FORM = /^\/[A-Za-z0-9\-._~!$&'()*+,=:@/;[\]|{}^]*$/;
@@ -67,6 +68,8 @@ const CHANGES: readonly ((path: string) => string)[] = [
   (path) => path.replace(/[?#].*$/s, ""),
   (path) => path.replaceAll(/;[^/]*/g, ""),
   (path) => path.replaceAll(/\/{2,}/g, "/"),
+  // The WHATWG URL parser, of a path that was decoded before.
+  (path) => path.replace(/ +$/, ""),
 ];
 
 /** All paths that some backend reads in a path: with each of the changes made or left out, in their order. */

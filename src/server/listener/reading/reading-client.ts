@@ -6,6 +6,8 @@ const HALF_LIFE_MS = 32;
 const STEPS = 8;
 const STEP_MS = HALF_LIFE_MS / STEPS;
 const LEFT_AFTER_STEP = 0.5 ** (1 / STEPS);
+/** Paused connections that resume before a new one starts: busy ones that pause in every turn would hold it up for ever. */
+const PAUSED_BEFORE_ACCEPTED = 8;
 
 /** One client: all connections of an address, or a single connection of a trusted proxy. */
 export class ReadingClient {
@@ -21,8 +23,10 @@ export class ReadingClient {
   readonly reading = new Set<Socket>();
   /** Connections that are paused, in the order in which they resume. */
   readonly paused = new Map<Socket, () => void>();
-  /** Connections that have not started, in the same order. They cost more, so paused ones resume first. */
+  /** Connections that have not started, in the same order. They cost more, so most paused ones resume first. */
   readonly accepted = new Map<Socket, () => void>();
+  /** Paused connections that resumed since a new one started. */
+  #resumed = 0;
   /** Units used, as of `#at`. */
   #used = 0;
   #at = 0;
@@ -57,7 +61,9 @@ export class ReadingClient {
 
   /** Resumes the connection whose turn it is. */
   resumeNext(): void {
-    const line = this.paused.size > 0 ? this.paused : this.accepted;
+    const isPausedTurn = this.#resumed < PAUSED_BEFORE_ACCEPTED || this.accepted.size === 0;
+    const line = isPausedTurn && this.paused.size > 0 ? this.paused : this.accepted;
+    this.#resumed = line === this.paused ? this.#resumed + 1 : 0;
     for (const [socket, next] of line) {
       line.delete(socket);
       next();
