@@ -22,9 +22,9 @@ export interface AdminSubject {
   readonly service: Service;
   /** Undefined if the configuration never changes. */
   readonly reloading: Reloader | undefined;
-  /** Reports whether everything has started. */
   /** The configuration that the process was started with. */
   readonly effective: Snapshot["effective"];
+  /** Reports whether everything has started. */
   readonly started: () => boolean;
   readonly drain: () => void;
 }

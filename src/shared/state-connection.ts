@@ -46,7 +46,7 @@ export class StateConnection {
   private constructor(redis: Redis, deadlineMs: number) {
     this.#redis = redis;
     this.#deadlineMs = deadlineMs;
-    // Whoever waits for an answer is told of the end of the connection only, and not why.
+    // Whoever waits for an answer learns that the connection ended, but not why.
     redis.on("error", (error: unknown) => (this.#fault ??= error));
   }
 

@@ -7,7 +7,7 @@ import {
 } from "../../upstream/pool/upstreams.ts";
 import type { GateOptions } from "./open-gate.ts";
 
-/** Opens an upstream. Where there are no clients, nothing is asked of its targets. */
+/** Opens an upstream. Without clients, its targets get no requests. */
 export function openUpstream(
   { clock, log, observer, buffered }: GateOptions,
   options: UpstreamOptions,

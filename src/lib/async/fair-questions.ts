@@ -16,7 +16,7 @@ interface Client {
   readonly waiting: Set<() => void>;
 }
 
-/** Shares the questions that may be asked of a server at once fairly among the clients because of whom they are asked. */
+/** Limits the questions that a server gets at once, and shares them fairly among the clients that cause them. */
 export class FairQuestions {
   readonly #bounds: QuestionBounds;
   /** Those that have questions, the one whose turn is next first. */

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 
-/** Every so many looks something has changed in any case: a network file system may tell old times. */
+/** One look in this many counts as a change in any case: a network file system may report old times. */
 const LOOKS_PER_CHANGE = 6;
 
 /** Looks at files without reading them: whether one is another one, or has another time or size. */

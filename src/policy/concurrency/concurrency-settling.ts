@@ -9,7 +9,7 @@ const REPEAT_ROUNDS = 20;
 /** Maximum number of names that are settled; what others have in flight of further ones stays uncounted. */
 const MOST_NAMES = 50_000;
 
-/** A name that others were told of, or were asked about. */
+/** A name that was sent to others, or asked about. */
 interface Settled {
   /** In flight here when it was settled. */
   readonly told: number;

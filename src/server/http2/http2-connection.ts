@@ -50,7 +50,7 @@ export class Http2Connection implements BufferHolder {
   /** Whether the client has sent its settings, which come first. */
   #begun = false;
   #announced = false;
-  /** When there was a request last. */
+  /** Since when no request is under way, in milliseconds. */
   #idleSince = performance.now();
   /** Bytes of heads and bodies of requests that are over. */
   #useful = 0;

@@ -42,7 +42,7 @@ export class Http2Response
   #trailers: [string, string][] = [];
   #finished = false;
 
-  /** The bytes that had passed when they were looked at last, and when they were others. */
+  /** The bytes that had reached the client at the last look, and when that number last changed. */
   #passed = 0;
   #movedAt = this.started;
 

@@ -119,8 +119,8 @@ export class BackendStream implements Connection, RequestControl {
   }
 
   /**
-   * Watches what Node adds to the stream: parts that wait, and an end that is none, since a reset without an error code looks
-   * like one.
+   * Watches what Node adds to the stream: the parts that wait, and the end. A reset without an error code looks like an end,
+   * but cuts the body off.
    */
   #watch(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream);

@@ -8,8 +8,8 @@ const MOST_FIELDS = 500;
 const WINDOW_BYTES = 64 * 1024;
 
 /**
- * What a connection may hold, in megabytes. Bodies that wait in it are measured for each client, and answers are bounded by
- * the window and the size of a header section, so this must only not come first.
+ * What a connection may hold, in megabytes. Other bounds apply first: waiting bodies are measured for each client, and
+ * answers are limited by the window and the size of a header section.
  */
 const MAX_SESSION_MEMORY_MB = 1_000;
 
