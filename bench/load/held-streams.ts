@@ -1,4 +1,5 @@
-import { type Child, startChild } from "../machine/children.ts";
+import type { Child } from "../machine/children.ts";
+import { startHolding } from "./held.ts";
 
 /** Requests by HTTP/2 over TLS whose answers have begun and do not end. */
 export interface HeldStreams {
@@ -16,12 +17,5 @@ const CLIENT = `${import.meta.dirname}/../clients/held-streams.ts`;
 
 /** Opens them from a program of its own; resolves when all are open. Ending the child closes them. */
 export async function holdStreams(options: HeldStreams): Promise<Child> {
-  const child = startChild(process.execPath, [CLIENT, JSON.stringify(options)]);
-  try {
-    await child.read((output) => (output.includes("holding ") ? true : undefined), 60_000);
-    return child;
-  } catch (error) {
-    await child.stop();
-    throw error;
-  }
+  return startHolding(CLIENT, options);
 }

@@ -13,7 +13,12 @@ const CLIENT = `${import.meta.dirname}/../clients/held.ts`;
 
 /** Opens them from a program of its own; resolves when all are open. Ending the child closes them. */
 export async function hold(options: Held): Promise<Child> {
-  const child = startChild(process.execPath, [CLIENT, JSON.stringify(options)]);
+  return startHolding(CLIENT, options);
+}
+
+/** Starts a program that opens something and says that it is holding it. */
+export async function startHolding(program: string, options: object): Promise<Child> {
+  const child = startChild(process.execPath, [program, JSON.stringify(options)]);
   try {
     await child.read((output) => (output.includes("holding ") ? true : undefined), 60_000);
     return child;

@@ -65,7 +65,7 @@ export function logoutWith({
 }
 
 /**
- * Ends the tokens of users who are gone, as `Logins` tells of them. Those who are disabled at the start are found again at
+ * Ends the tokens of users who are gone, as `Logins` reports them. Those who are disabled at the start are found again at
  * every start, so they need no place in the journal.
  */
 export function departedUsers(

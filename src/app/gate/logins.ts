@@ -39,7 +39,7 @@ export interface LoginsOptions {
   readonly reloads: ReloadStates;
   /** Tells other replicas of attempts; left out, this one counts for itself. */
   readonly attempts?: AttemptSharing | undefined;
-  /** Told of users who are gone: at the start of those who are disabled, then of those who could log in before. */
+  /** Called with users who are gone: at the start with those who are disabled, later with those who could log in before. */
   readonly departed: (names: readonly string[], atStart: boolean) => void;
 }
 

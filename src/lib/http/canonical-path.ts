@@ -19,6 +19,7 @@ export interface CanonicalPath {
 /** Segments of unreserved characters, sub-delimiters except `;`, `:` and `@`. Dot segments are checked separately. */
 const PLAIN = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)*\/?$/;
 const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
+/** A dot segment once the spaces around it are dropped, or a space at the end. */
 const AMBIGUOUS_SPACE = /%20$|\/(?:%20)*\.{1,2}(?:%20)*(?:\/|$)/;
 const ENCODED = /%([0-9A-Fa-f]{2})?/g;
 export const UNRESERVED = /^[A-Za-z0-9\-._~]$/;

@@ -103,7 +103,7 @@ function broken(name: string, frames: (mark: string) => readonly Buffer[]): Chec
   return { name: `framing/${name}`, tries: [{ what: name, bytes }], expectation: refusedStream };
 }
 
-/** A body without a length, in odd frames: it must arrive as one, framed by whoever translates. */
+/** A body without a length, in odd frames: it must arrive as one body, with the framing of the proxy that translates it. */
 function kept(target: Target, method: string, head: (mark: string) => Field[]): Check[] {
   const attempt = (what: string, bytes: Attempt["bytes"]): Attempt => ({
     ...{ what, bytes },

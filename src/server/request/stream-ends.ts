@@ -16,7 +16,7 @@ export interface StreamEndsOptions {
   readonly revocations: Revocations;
   readonly realm: () => string;
   readonly clock: Clock;
-  /** Told of each stream that was ended. */
+  /** Called for each stream that was ended. */
   readonly ended: (reason: StreamEnd) => void;
 }
 
