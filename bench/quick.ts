@@ -10,7 +10,7 @@ import { startSallyport } from "./peers/sallyport.ts";
 import { sendCounted } from "./quick/counted-load.ts";
 import { allocatedBytes } from "./quick/heap-socket.ts";
 import { exportRevision } from "./quick/exported.ts";
-import { ratioOf, type Spread, spreadOf } from "./report/statistics.ts";
+import { medianInterval, ratiosOf, type Spread, spreadOf } from "./report/statistics.ts";
 import { ask } from "./scenarios/ask.ts";
 import { buildProduct } from "./setting/product.ts";
 import { prepareSetting, type Setting } from "./setting/setting.ts";
@@ -19,7 +19,7 @@ const HELP = `Usage: npm run bench:quick -- [options]
 
 Compares what a small proxied request costs in this working tree with a commit, in turns, in less than a minute: CPU,
 bytes that V8 allocates, and the 99th percentile of the time until the answer. Only the bytes do not depend on what else
-the machine does.
+the machine does. The ratio is the median of the rounds (lowest-highest), and where the true one surely is (95 %).
 
   --base REV            the commit (HEAD)
   --tls                 with TLS in front
@@ -50,6 +50,7 @@ interface Comparison {
   readonly tls: boolean;
   readonly features: readonly Feature[];
   readonly rounds: number | undefined;
+  readonly stateServer: string | undefined;
 }
 
 interface Compared {
@@ -76,11 +77,13 @@ async function main(args: readonly string[]): Promise<void> {
   const features = featuresIn(values.with);
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   await keepToOwnCores();
+  await using open = new AsyncDisposableStack();
+  const stateServer = features.includes("shared") ? await stateServerFor(open) : undefined;
   await using setting = await prepareSetting((directory) => buildProduct(join(directory, "tree")));
   const entry = await exportRevision(base, join(setting.directory, "base"));
   const figures = await compare(
     setting,
-    { tls, features, rounds },
+    { tls, features, rounds, stateServer },
     { tree: setting.entry, base: entry },
   );
   if (features.length > 0) console.log(`working tree with ${features.join(", ")}`);
@@ -93,12 +96,15 @@ function tell(name: FigureName, { tree, base }: Compared, revision: string): voi
   console.log(title);
   console.log(`  working tree   ${told(spreadOf(tree[name]), digits)}`);
   console.log(`  ${revision.padEnd(14)} ${told(spreadOf(base[name]), digits)}`);
-  console.log(`  ratio          ${told(ratioOf(tree[name], base[name]), 3)}`);
+  const ratios = ratiosOf(tree[name], base[name]);
+  const [spread, sure] = [spreadOf(ratios), medianInterval(ratios)];
+  const certain = sure && `, surely ${sure.low.toFixed(3)} to ${sure.high.toFixed(3)}`;
+  console.log(`  ratio          ${told(spread, 3)}${certain ?? ""}`);
 }
 
 async function compare(
   setting: Setting,
-  { tls, features, rounds }: Comparison,
+  { tls, features, rounds, stateServer }: Comparison,
   entries: Readonly<Record<keyof Compared, string>>,
 ): Promise<Compared> {
   await using sink = await startSink();
@@ -109,6 +115,7 @@ async function compare(
       entry: entries[of],
       heapSocket: heapSocket(of),
       features: of === "tree" ? features : [],
+      stateServer,
     });
   await using tree = await started("tree");
   await using base = await started("base");
@@ -147,6 +154,14 @@ async function compare(
     longest = Math.max(longest, performance.now() - began);
   }
   return figures;
+}
+
+/** A state server of its own, beside the load. @returns its URL; undefined where none is installed. */
+async function stateServerFor(open: AsyncDisposableStack): Promise<string | undefined> {
+  const { redisMissing, startRedis } = await import("../test/real/redis-server.ts");
+  if (redisMissing === undefined) return open.use(await startRedis()).url;
+  console.log(`shared: nobody answers at its address (${redisMissing})`);
+  return undefined;
 }
 
 function noFigures(): Figures {

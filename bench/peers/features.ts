@@ -8,7 +8,13 @@ export interface Described extends Mapping {
   readonly routes: readonly Mapping[];
 }
 
-type Change = (described: Described) => Described;
+/** What features need besides. */
+export interface Surroundings {
+  /** The URL of a state server; left out, `shared` names an address where nobody answers. */
+  readonly stateServer?: string | undefined;
+}
+
+type Change = (described: Described, surroundings: Surroundings) => Described;
 
 /** Where nobody answers. */
 const DEAD = (scheme: string, user = ""): string => `${scheme}://${user}127.0.0.1:9`;
@@ -67,10 +73,9 @@ const CHANGES = {
       { kind: "http", url: DEAD("http") },
     ],
   }),
-  // At the server that the environment names.
-  shared: (described: Described) => ({
+  shared: (described: Described, { stateServer = DEAD("redis") }: Surroundings) => ({
     ...described,
-    shared: { kind: "redis", url: process.env["BENCH_STATE_SERVER"] ?? DEAD("redis") },
+    shared: { kind: "redis", url: stateServer },
   }),
   revocation: (described: Described) => ({
     ...described,
@@ -90,15 +95,19 @@ export function featuresIn(list: string): Feature[] {
   return names.filter(isFeature);
 }
 
-export function withFeatures(described: Described, features: readonly Feature[]): Described {
-  return features.reduce((so, feature) => CHANGES[feature](so), described);
+export function withFeatures(
+  described: Described,
+  features: readonly Feature[],
+  surroundings: Surroundings,
+): Described {
+  return features.reduce((so, feature) => CHANGES[feature](so, surroundings), described);
 }
 
 function isFeature(name: string): name is Feature {
   return Object.hasOwn(CHANGES, name);
 }
 
-function onRoutes(keys: Mapping): Change {
+function onRoutes(keys: Mapping): (described: Described) => Described {
   return (described) => ({
     ...described,
     routes: described.routes.map((route) => ({ ...route, ...keys })),

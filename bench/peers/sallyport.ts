@@ -5,7 +5,7 @@ import { HEAP_SOCKET } from "../quick/heap-socket.ts";
 import type { Setting } from "../setting/setting.ts";
 import { AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
 import { MOST_AT_ONCE, type Peer, type Place, type Running } from "./peer.ts";
-import { type Feature, withFeatures } from "./features.ts";
+import { type Feature, type Surroundings, withFeatures } from "./features.ts";
 import { running } from "./running.ts";
 
 export const USER = { username: "alice", password: "correct horse battery staple" };
@@ -24,7 +24,7 @@ const REPORT_HEAP = new URL("../quick/report-heap.ts", import.meta.url).href;
 
 const USERS = { [USER.username]: { password: phcString(USER.password), groups: [GROUP] } };
 
-interface SallyportOptions {
+interface SallyportOptions extends Surroundings {
   readonly workers?: number;
   /** The script to start, when it is another than the setting's. */
   readonly entry?: string;
@@ -46,12 +46,13 @@ export async function startSallyport(
     adminPort = 0,
     heapSocket,
     features = [],
+    stateServer,
   }: SallyportOptions = {},
 ): Promise<Running> {
   await setting.write("users.yaml", JSON.stringify({ users: USERS }));
   // JSON is YAML, too.
   const configuration = JSON.stringify(
-    withFeatures(describe(setting, place, workers, adminPort), features),
+    withFeatures(describe(setting, place, workers, adminPort), features, { stateServer }),
   );
   const file = await setting.write(
     `sallyport-${randomBytes(4).toString("hex")}.yaml`,

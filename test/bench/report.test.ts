@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { ratioOf, spreadOf } from "../../bench/report/statistics.ts";
+import { medianInterval, ratioOf, spreadOf } from "../../bench/report/statistics.ts";
 import { judge } from "../../bench/report/targets.ts";
 import { FIGURES_BEGIN, FIGURES_END } from "../../bench/report/document.ts";
 import type { Row } from "../../bench/report/results.ts";
@@ -19,6 +19,23 @@ describe("statistics", () => {
 
   test("a ratio is taken within each round, and a round that one of them missed does not count", () => {
     expect(ratioOf([10, 40, 5], [10, 20])).toEqual({ median: 1.5, low: 1, high: 2 });
+  });
+
+  // The ranks of tables of the sign test.
+  test.each([
+    [6, 1, 6],
+    [8, 1, 8],
+    [9, 2, 8],
+    [20, 6, 15],
+    [100, 40, 61],
+  ])("of %d values, the median lies between the %d. and the %d.", (count, low, high) => {
+    const values = Array.from({ length: count }, (_, at) => count - at);
+    expect(medianInterval(values)).toEqual({ low, high });
+  });
+
+  test("five values say nothing of where the median lies", () => {
+    expect(medianInterval([1, 2, 3, 4, 5])).toBeUndefined();
+    expect(medianInterval([])).toBeUndefined();
   });
 });
 

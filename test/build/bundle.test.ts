@@ -83,6 +83,17 @@ it("loads the library of a user store, or of shared state, only where it is conf
   expect(found).toEqual(new Set(["ioredis", "ldapts", "pg"]));
 });
 
+it("has no class that extends String: once V8 has seen one, each request takes 14 % more CPU", async () => {
+  const names = (await readdir(dist)).filter((name) => name.endsWith(".js"));
+  for (const name of names) {
+    const text = await readFile(join(dist, name), "utf8");
+    expect([name, text.match(/\bextends String\b|create\(String\.prototype/)]).toEqual([
+      name,
+      null,
+    ]);
+  }
+});
+
 it("loads none of these at run time while it serves users from a file", async () => {
   expect(await loadedBy({})).toEqual([]);
   const postgres = {
