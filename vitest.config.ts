@@ -5,6 +5,7 @@ const common = {
   pool: "forks",
   // A process and the modules in it serve many files, one after the other: a test keeps nothing in a module.
   isolate: false,
+  setupFiles: ["test/support/same-draws.ts"],
   globalSetup: ["test/support/left-behind.ts", "test/support/made-once.ts"],
   testTimeout: 30_000,
   hookTimeout: 30_000,

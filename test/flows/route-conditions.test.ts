@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { exchange } from "../support/raw-client.ts";
+import { type HoldingBackend, startHoldingBackend } from "../support/holding-backend.ts";
+import { exchange, openSocket, request } from "../support/raw-client.ts";
+import { logLine } from "../support/log-line.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 import { openWebSocket, startWebSocketBackend } from "../support/websocket.ts";
@@ -110,59 +112,75 @@ describe("a route with networks", () => {
   });
 });
 
-it("the time-outs of a route beat those of its upstream", async () => {
-  await using gate = await start({
-    upstreams: { app: { targets: [backend.url], timeouts: { response: "30s" } } },
-    routes: [
-      { name: "quick", path: "/quick", timeouts: { response: "200ms" }, upstream: "app" },
-      { name: "all", path: "/", upstream: "app" },
-    ],
+describe("the time-outs of a route", () => {
+  let gate: Sallyport;
+  beforeAll(async () => {
+    const upstream = (response: string) => ({ targets: [backend.url], timeouts: { response } });
+    gate = await start({
+      upstreams: { patient: upstream("30s"), hasty: upstream("200ms") },
+      routes: [
+        { name: "quick", path: "/quick", timeouts: { response: "200ms" }, upstream: "patient" },
+        { name: "long", path: "/long", timeouts: { response: "30s" }, upstream: "hasty" },
+        { name: "all", path: "/", upstream: "patient" },
+      ],
+    });
   });
-  const { token } = gate;
-  expect((await ask(gate, "/quick/slow?ms=5000", { token })).status).toBe(504);
-  expect((await ask(gate, "/slow?ms=800", { token })).status).toBe(200);
-});
+  afterAll(() => gate.close());
 
-it("a route may be longer than its upstream, too", async () => {
-  await using gate = await start({
-    upstreams: { app: { targets: [backend.url], timeouts: { response: "200ms" } } },
-    routes: [
-      { name: "long", path: "/long", timeouts: { response: "30s" }, upstream: "app" },
-      { name: "all", path: "/", upstream: "app" },
-    ],
+  it("beat those of its upstream", async () => {
+    const { token } = gate;
+    expect((await ask(gate, "/quick/slow?ms=5000", { token })).status).toBe(504);
+    expect((await ask(gate, "/slow?ms=400", { token })).status).toBe(200);
   });
-  expect((await ask(gate, "/long/slow?ms=1000", { token: gate.token })).status).toBe(200);
+
+  it("may be longer than those of its upstream, too", async () => {
+    expect((await ask(gate, "/long/slow?ms=400", { token: gate.token })).status).toBe(200);
+  });
 });
 
 describe("a limit on requests in flight", () => {
-  it.each(["route", "subject", "client"])("by %s refuses one more, until one ends", async (by) => {
-    await using gate = await start({
-      routes: [
-        { name: "few", path: "/few", concurrency: { requests: 2, by }, upstream: "app" },
-        { name: "all", path: "/", upstream: "app" },
-      ],
+  let holding: HoldingBackend;
+  let gate: Sallyport;
+  beforeAll(async () => {
+    holding = await startHoldingBackend();
+    const few = (by: string, requests: number) => ({
+      ...{ name: by, path: `/${by}`, concurrency: { requests, by }, upstream: "app" },
     });
+    const one = { name: "one", path: "/one", concurrency: { requests: 1 }, upstream: "app" };
+    const all = { name: "all", path: "/", upstream: "app" };
+    gate = await startSallyport({
+      target: holding.url,
+      config: { routes: [few("route", 2), few("subject", 2), few("client", 2), one, all] },
+    });
+  });
+  afterAll(async () => {
+    await gate.close();
+    await holding[Symbol.asyncDispose]();
+  });
+
+  it.each(["route", "subject", "client"])("by %s refuses one more, until one ends", async (by) => {
     const { token } = gate;
-    const before = backend.requests.length;
-    const running = [1, 2].map(() => ask(gate, "/few/slow?ms=1500", { token }));
-    await until(() => backend.requests.length === before + 2);
-    const refused = await ask(gate, "/few/x", { token });
+    const held = [`/${by}/hold/1`, `/${by}/hold/2`];
+    const running = held.map((path) => ask(gate, path, { token }));
+    await until(() => held.every((path) => holding.held().includes(path)));
+    const refused = await ask(gate, `/${by}/x`, { token });
     expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"]);
-    await until(() => gate.log().some(({ reason }) => reason === "concurrency_limited"));
+    await logLine(gate, { reason: "concurrency_limited", route: by });
     expect((await ask(gate, "/x", { token })).status).toBe(200);
+    for (const path of held) holding.release(path);
     expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
-    expect((await ask(gate, "/few/x", { token })).status).toBe(200);
+    expect((await ask(gate, `/${by}/x`, { token })).status).toBe(200);
   });
 
   it("is free again when clients leave", async () => {
-    await using gate = await start({
-      routes: [{ name: "few", path: "/", concurrency: { requests: 1 }, upstream: "app" }],
-    });
-    const before = backend.requests.length;
-    const head = `GET /slow?ms=60000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${gate.token}\r\n\r\n`;
-    const left = exchange(gate, head, { timeoutMs: 500 });
-    await until(() => backend.requests.length > before);
-    await left;
-    await until(async () => (await ask(gate, "/x", { token: gate.token })).status === 200);
+    const { token } = gate;
+    const socket = await openSocket(gate);
+    socket.write(
+      request(["GET /one/hold/1 HTTP/1.1", "Host: a", `Authorization: Bearer ${token}`]),
+    );
+    await until(() => holding.held().includes("/one/hold/1"));
+    expect((await ask(gate, "/one/x", { token })).status).toBe(429);
+    socket.destroy();
+    await until(async () => (await ask(gate, "/one/x", { token })).status === 200);
   });
 });

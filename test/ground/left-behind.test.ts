@@ -3,14 +3,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
-import markProcesses from "../support/left-behind.ts";
+import { markProcesses } from "../support/left-behind.ts";
 
 const MARK = "VITEST_RUN_MARK";
 
 it("a process whose parent has gone is told of and ended; one of another run stays", async () => {
   const before = process.env[MARK];
   delete process.env[MARK];
-  const teardown = markProcesses();
+  const teardown = markProcesses(300);
   const mark = process.env[MARK];
   process.env[MARK] = before;
 

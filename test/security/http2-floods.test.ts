@@ -136,6 +136,7 @@ describe("with time limits", () => {
     config: {
       server: {
         ...{ http2: true, tls: "off", timeouts: { header: "1s", request: "1s", keepAlive: "1s" } },
+        drain: { timeout: "1s" },
       },
     },
   });

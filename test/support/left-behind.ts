@@ -18,10 +18,15 @@ interface Left {
   readonly command: string;
 }
 
-export default function markProcesses(): () => Promise<void> {
+export default function setup(): () => Promise<void> {
+  return markProcesses(GRACE_MS);
+}
+
+/** @param graceMs how long a process that was told to end may take. */
+export function markProcesses(graceMs: number): () => Promise<void> {
   const run = (process.env[MARK] ??= randomUUID());
   return async () => {
-    const deadline = performance.now() + GRACE_MS;
+    const deadline = performance.now() + graceMs;
     let left = leftBehind(run);
     while (left.length > 0 && performance.now() < deadline) {
       await delay(100);

@@ -5,12 +5,12 @@
  */
 import { Agent } from "node:https";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { RefusedTokens } from "../../src/tokens/remote/refused-tokens.ts";
-import { ask } from "../support/ask.ts";
-import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
-import { startRemoteServer, type RemoteServer } from "../support/remote-server.ts";
-import { startSallyport, type Sallyport } from "../support/sallyport.ts";
-import { until } from "../support/until.ts";
+import { RefusedTokens } from "../../../src/tokens/remote/refused-tokens.ts";
+import { ask } from "../../support/ask.ts";
+import { startEchoBackend, type EchoBackend } from "../../support/echo-backend.ts";
+import { startRemoteServer, type RemoteServer } from "../../support/remote-server.ts";
+import { startSallyport, type Sallyport } from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
 
 /** More than may be under way for all clients together. */
 const FLOOD = 300;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { FailureThrottle } from "../../src/credentials/throttle/login-throttle.ts";
-import { oneByOne } from "./fixture.ts";
+import { FailureThrottle } from "../../../src/credentials/throttle/login-throttle.ts";
+import { oneByOne } from "../../credentials/fixture.ts";
 
 /**
  * The attack: a name is guarded after 100 failures in a row. Whatever counts them is bounded, so whoever fails with

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../src/lib/clock.ts";
-import { SharedState } from "../../src/shared/shared-state.ts";
-import { stateServerAt } from "../../src/shared/state-server.ts";
-import { listeningPort } from "../support/listening-port.ts";
-import { recordedLog } from "../support/recorded-log.ts";
-import { until } from "../support/until.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { SharedState } from "../../../src/shared/shared-state.ts";
+import { stateServerAt } from "../../../src/shared/state-server.ts";
+import { listeningPort } from "../../support/listening-port.ts";
+import { recordedLog } from "../../support/recorded-log.ts";
+import { until } from "../../support/until.ts";
 
 /** A server that answers whatever it is asked with this, again and again if it is a function. */
 async function startHostile(answer: string | Buffer | ((socket: Socket) => void)) {

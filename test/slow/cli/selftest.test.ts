@@ -1,9 +1,9 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
-import { startEchoBackend } from "../support/echo-backend.ts";
-import { startSallyport } from "../support/sallyport.ts";
-import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
-import { selftestRun, socketPath } from "./selftest-run.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { startSallyport } from "../../support/sallyport.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../../support/temporary-directory.ts";
+import { selftestRun, socketPath } from "../../cli/selftest-run.ts";
 
 async function directory(): Promise<TemporaryDirectory> {
   const made = await temporaryDirectory();

@@ -3,11 +3,11 @@
  * so that the questions about everybody else wait behind them, or are refused because too much is under way.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { type RemoteServer, startRemoteServer } from "../support/remote-server.ts";
-import { ALICE, cheapHash, type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { until } from "../support/until.ts";
+import { ask } from "../../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { type RemoteServer, startRemoteServer } from "../../support/remote-server.ts";
+import { ALICE, cheapHash, type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
 
 /** More than may be under way for all callers together. */
 const FLOOD = 300;
