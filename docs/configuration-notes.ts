@@ -105,10 +105,28 @@ WebSockets are not mirrored. The other upstream learns who is calling, so trust 
 \`routes[].rateLimit\` counts in all threads of a replica together, and each replica for itself, unless \`shared\` adds them up. \`within\` is in whole seconds. Requests beyond the limit get 429.
 With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.
 
-A path is a plain path: \`path: /admin\` takes everything below it. Wildcards, parameters and regular expressions (\`/admin/*\`,
+A path is a plain path: \`path: /admin\` takes everything below it. Wildcards, parameters and regular expressions there (\`/admin/*\`,
 \`/users/:id\`, \`/users/{id}\`, \`^/api$\`) are errors that say what to write instead. For the character itself, write
 \`%2A\` for \`*\`, \`%3A\` for \`:\`, \`%24\` for \`$\`, \`%2B\` for \`+\`. Only \`:\` at the beginning of a segment, \`$\` at the end of the path,
 \`.+\` and any \`*\` need it: \`/v1/orders:cancel\` and \`/$metadata\` are paths.
+
+\`regex\` takes a regular expression that matches the whole path, for what no prefix can say: \`regex: '/users/[0-9]+/orders'\`. Put it in
+single quotes, in which YAML keeps backslashes.
+
+- It knows \`.\`, classes such as \`[a-z]\` and \`[^/]\`, \`\\d\`, \`\\w\`, \`\\\` before a sign, \`(…)\`, \`|\`, \`*\`, \`+\`, \`?\`, \`{2}\`, \`{2,}\` and \`{2,5}\`. They
+  mean what they mean in RE2 and PCRE. There is no lookaround, no back-reference and no flag.
+- It is compiled into a table at start and at reload. A request costs one look into it for each character of its path, so no path makes
+  it slow. An expression that would need more than 1,000 states is an error.
+- \`^\` and \`$\` are errors, since it matches from the first character to the last: \`/users/[0-9]+\` matches neither \`/users/1/\` nor
+  \`/users/1/x\`. End with \`/?\` or \`(/.*)?\` to take these, too.
+- It is compared with the same path as \`path\` and \`exact\`: the canonical one, without the query, in the case in which it was sent, with
+  @ for %40 and %20 for a blank. \`.\` also matches a slash; \`[^/]+\` stays within a segment. With \`paths: encoded\`, a path with %2F must match as it
+  is and decoded, so \`[^/]+\` refuses it and \`.+\` takes it.
+- It ranks by the text with which all its paths begin: \`/users/[0-9]+\` as \`/users/\`. Of the same length, \`exact\` comes before \`regex\`, and
+  that before \`path\`; two expressions of the same length stay in the order of the file. So a longer \`path\` is always tried first: \`/.*\\.css\` takes nothing below
+  \`path: /admin\`.
+- \`check\` compares all paths that two routes match. It warns if an expression takes a request from a route that would refuse it, or
+  if a longer path takes one from a stricter expression, and shows the request.
 
 \`rewrite\` and \`hostHeader\` must not bypass another route. With \`path: /static\`, \`auth: none\` and \`stripPrefix: /static\`, a request for
 \`/static/admin\` reaches the backend as \`/admin\`. So \`check\` and \`serve\` reject a configuration in which two routes lead to the same

@@ -6,6 +6,7 @@ import { renderProblems } from "../config/effective/render.ts";
 import type { ConfigurationSources } from "../config/load.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { ConfigError, type ConfigProblem, withoutSource } from "../core/config-problem.ts";
+import { pathWords } from "../core/route/path-pattern.ts";
 import type { Route } from "../core/route/route.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bySpecificity } from "../policy/route-table.ts";
@@ -132,7 +133,7 @@ function table(routes: readonly Route[]): string {
   const rows = routes.map((route) => [
     route.name,
     route.hosts?.join(",") ?? "any host",
-    "exact" in route.path ? `=${route.path.exact}` : route.path.prefix,
+    pathWords(route.path),
     route.methods?.join(",") ?? "any method",
     accessPolicyWords(route),
     `to ${route.upstream}`,

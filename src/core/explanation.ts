@@ -59,7 +59,7 @@ interface ExplainedRequest {
 export interface ExplainedRoute {
   readonly name: string;
   readonly hosts: readonly string[] | undefined;
-  /** A prefix, or `=` and an exact path. */
+  /** A prefix, `=` and an exact path, or `~` and a regular expression. */
   readonly path: string;
   readonly methods: readonly string[] | undefined;
   /** The first route that fits is taken; later routes are not tried. */

@@ -41,7 +41,7 @@ interface StatusTraffic {
 export interface StatusRoute {
   readonly name: string;
   readonly hosts: readonly string[] | undefined;
-  /** A prefix, or `=` and an exact path. */
+  /** A prefix, `=` and an exact path, or `~` and a regular expression. */
   readonly path: string;
   readonly methods: readonly string[] | undefined;
   /** Who may pass, in words. */

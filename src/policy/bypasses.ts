@@ -1,7 +1,9 @@
+import { beginningOf } from "../core/route/path-pattern.ts";
 import type { Route } from "../core/route/route.ts";
 import { METHODS } from "../lib/http/node-http.ts";
 import { bySpecificity, createRouteTable, type RouteTable } from "./route-table.ts";
 import { isWeaker } from "./access-policy.ts";
+import { sharedBackendPaths } from "./expression-bypasses.ts";
 
 /**
  * A request to a backend that two routes lead to, where one route admits callers that the other refuses: a caller who
@@ -39,8 +41,8 @@ const ANY_SEGMENT = "…";
  * the whole backend, including what `/admin` protects. Without either, two routes never lead to the same request of a
  * backend, since each request has one route.
  *
- * The search is exact: it reports a request for a pair of routes if and only if there is one. Paths are matched by
- * equality and prefix only, so a few paths at and below each prefix represent all of them.
+ * The search is exact: it reports a request for a pair of routes if and only if there is one. A few
+ * paths at and below each prefix represent all of them; routes with regular expressions are compared by their automata.
  *
  * @returns the first bypass for each route whose rewrite causes one; the most specific routes come first.
  */
@@ -68,11 +70,14 @@ class Search {
   readonly #findRoute: RouteTable;
   readonly #options: BypassOptions;
   readonly #unnamedMethod: string;
+  /** The routes in the order of matching, where one has a regular expression. */
+  readonly #rows: readonly Route[] | undefined;
 
   constructor(routes: readonly Route[], findRoute: RouteTable, options: BypassOptions) {
     this.#routes = routes;
     this.#findRoute = findRoute;
     this.#options = options;
+    this.#rows = routes.some(({ path }) => "regex" in path) ? bySpecificity(routes) : undefined;
     const named = new Set(routes.flatMap(({ methods }) => methods ?? []));
     this.#unnamedMethod = METHODS.find((method) => !named.has(method)) ?? "GET";
   }
@@ -98,10 +103,13 @@ class Search {
     const { weaker, stronger } = pair;
     if (!isWeaker(weaker, stronger)) return undefined;
     const paths = this.#backendPaths(pair);
-    if (paths.length === 0) return undefined;
+    if (paths.length === 0 && this.#rows === undefined) return undefined;
     for (const [weakerHost, strongerHost] of this.#hostsOf(pair)) {
       for (const method of this.#methodsOf(pair)) {
-        for (const backendPath of paths) {
+        for (const backendPath of [
+          ...paths,
+          ...this.#pathsOfExpressions(pair, { weakerHost, strongerHost, method }),
+        ]) {
           const weakerPath = this.#way(weaker, backendPath, weakerHost, method);
           if (weakerPath === undefined) continue;
           const strongerPath = this.#way(stronger, backendPath, strongerHost, method);
@@ -138,26 +146,49 @@ class Search {
 
   /** The paths of the backend that represent all paths that both routes may lead to. */
   #backendPaths({ weaker, stronger }: Pair): string[] {
-    const ways = [weaker, stronger];
-    const [one = "", another = ""] = ways.map((route) => this.#imageOf(route));
-    if (!isBelow(one, another) && !isBelow(another, one)) return [];
+    if (!this.#mayMeet(weaker, stronger)) return [];
+    const images = [weaker, stronger].map((route) => this.#imageOf(route));
     const found = new Set<string>();
-    for (const route of ways) {
+    for (const route of [weaker, stronger]) {
       const { stripPrefix = "/" } = route.rewrite ?? {};
-      for (const { path } of this.#routes) {
-        const boundary = "exact" in path ? path.exact : path.prefix;
+      for (const each of this.#routes) {
+        const boundary = boundaryOf(each);
         // Outside of what this route strips, so no boundary within its paths.
         if (!isBelow(boundary, stripPrefix)) continue;
-        for (const each of samplesAround(this.#options.rewrite(route, boundary))) found.add(each);
+        for (const sample of samplesAround(this.#options.rewrite(route, boundary)))
+          found.add(sample);
       }
     }
-    return [...found].filter((path) => isBelow(path, one) && isBelow(path, another));
+    return [...found].filter((path) => images.every((image) => isBelow(path, image)));
+  }
+
+  /** Paths of the backend that regular expressions lead to, besides those at prefixes. */
+  #pathsOfExpressions(
+    { weaker, stronger }: Pair,
+    { weakerHost, strongerHost, method }: Pick<Bypass, "weakerHost" | "strongerHost" | "method">,
+  ): string[] {
+    if (this.#rows === undefined || !this.#mayMeet(weaker, stronger)) return [];
+    const asked = ({ headers = [] }: Route, host: string) => ({
+      ...{ host, method, matchPath: "/", rawHeaders: headers.flat() },
+    });
+    const ways = [
+      { route: weaker, asked: asked(weaker, weakerHost) },
+      { route: stronger, asked: asked(stronger, strongerHost) },
+    ] as const;
+    return sharedBackendPaths(this.#rows, [...ways]);
+  }
+
+  /** Whether what the two routes forward may be the same, as far as the beginnings of paths tell. */
+  #mayMeet(...routes: [Route, Route]): boolean {
+    const [one = "", other = ""] = routes.map((route) => this.#imageOf(route));
+    return isBelow(one, other) || isBelow(other, one);
   }
 
   /** The path that everything the route forwards lies below. */
   #imageOf(route: Route): string {
-    const { path } = route;
-    return this.#options.rewrite(route, "exact" in path ? path.exact : path.prefix);
+    const { stripPrefix = "" } = route.rewrite ?? {};
+    const boundary = boundaryOf(route);
+    return this.#options.rewrite(route, boundary.startsWith(stripPrefix) ? boundary : stripPrefix);
   }
 
   /** The client's path by which a route leads to a path of the backend; undefined if there is none. */
@@ -190,7 +221,13 @@ function hostsOf(
   return new Set([...all, ...sent]);
 }
 
-/** The path, the path with a trailing slash, and a path that represents everything below. */
+/** The path that all paths of a route lie at or below. */
+function boundaryOf({ path }: Route): string {
+  const beginning = beginningOf(path);
+  return "regex" in path ? beginning.slice(0, beginning.lastIndexOf("/") + 1) : beginning;
+}
+
+/** The path, with and without a trailing slash, and a path that represents everything below. */
 function samplesAround(path: string): string[] {
   const bare = path.replace(/\/$/, "");
   return [bare === "" ? "/" : bare, `${bare}/`, `${bare}/${ANY_SEGMENT}`];

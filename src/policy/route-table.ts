@@ -1,3 +1,4 @@
+import { beginningOf, type PathPattern } from "../core/route/path-pattern.ts";
 import type { Route, RouteQuery } from "../core/route/route.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
@@ -5,8 +6,8 @@ export type RouteTable = (request: RouteQuery) => Route | undefined;
 
 /**
  * Sorts routes in the order of matching, the most specific first: an exact host beats a wildcard, which beats any host;
- * then the longest path, with an exact one before a prefix of the same length; then a route with methods; then more
- * headers.
+ * then the longest path, where a regular expression counts as long as the text that all its paths begin with, and an exact
+ * path comes before an expression and that before a prefix of the same length; then a route with methods; then more headers.
  */
 export function bySpecificity(routes: readonly Route[]): Route[] {
   return routes
@@ -14,8 +15,8 @@ export function bySpecificity(routes: readonly Route[]): Route[] {
     .toSorted(
       (a, b) =>
         hostRank(b) - hostRank(a) ||
-        pathText(b).length - pathText(a).length ||
-        Number("exact" in b.path) - Number("exact" in a.path) ||
+        beginningOf(b.path).length - beginningOf(a.path).length ||
+        pathRank(b.path) - pathRank(a.path) ||
         Number(b.methods !== undefined) - Number(a.methods !== undefined) ||
         (b.headers?.length ?? 0) - (a.headers?.length ?? 0),
     );
@@ -37,8 +38,9 @@ function hostRank(route: Route): number {
   return route.hosts.some((host) => host.startsWith("*.")) ? 1 : 2;
 }
 
-function pathText(route: Route): string {
-  return "exact" in route.path ? route.path.exact : route.path.prefix;
+function pathRank(path: PathPattern): number {
+  if ("exact" in path) return 2;
+  return "regex" in path ? 1 : 0;
 }
 
 /** @param routes in any order, with unique names. */
@@ -82,6 +84,10 @@ function pathMatcher(route: Route): (path: string) => boolean {
   if ("exact" in route.path) {
     const { exact } = route.path;
     return (path) => path === exact;
+  }
+  if ("regex" in route.path) {
+    const { automaton } = route.path.regex;
+    return (path) => automaton.matches(path);
   }
   const { prefix } = route.path;
   if (prefix === "/") return () => true;

@@ -1,4 +1,6 @@
+import { beginningOf } from "../core/route/path-pattern.ts";
 import type { Route, RouteQuery } from "../core/route/route.ts";
+import { expressionWarnings } from "./expression-warnings.ts";
 import { createRouteTable, type RouteTable } from "./route-table.ts";
 
 /**
@@ -22,7 +24,7 @@ const ANOTHER_HOST = "another.invalid";
  */
 export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
   const findRoute = createRouteTable(routes);
-  return routes
+  const gaps = routes
     .filter(({ auth }) => auth === "required")
     .flatMap((route) => [
       ...slashWarnings(route, findRoute),
@@ -31,6 +33,7 @@ export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
       ...hostWarnings(route, findRoute),
       ...headerWarnings(route, findRoute, routes),
     ]);
+  return [...gaps, ...expressionWarnings(routes)];
 }
 
 /**
@@ -54,7 +57,7 @@ export function issuerWarning(
 /** A request that matches the route. */
 function sampleRequest({ hosts, methods, path, headers }: Route): RouteQuery {
   const host = hosts?.[0]?.replace("*", "any") ?? ANOTHER_HOST;
-  const matchPath = "exact" in path ? path.exact : path.prefix;
+  const matchPath = "regex" in path ? path.regex.sample : beginningOf(path);
   const rawHeaders = headers?.flat() ?? [];
   return { host, matchPath, method: methods?.[0] ?? "GET", rawHeaders };
 }
@@ -85,7 +88,9 @@ function slashWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   const hint =
     "exact" in route.path
       ? "write path instead of exact: a prefix takes both"
-      : `write the prefix without its last slash, path: ${other}`;
+      : "regex" in route.path
+        ? "end the regex with /? to take both"
+        : `write the prefix without its last slash, path: ${other}`;
   return [{ route: route.name, message: `${other} is ${taker}`, hint }];
 }
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { PathExpression } from "../../src/core/route/path-pattern.ts";
 import type { Route } from "../../src/core/route/route.ts";
 import { type Bypass, findBypasses } from "../../src/policy/bypasses.ts";
 import { createRouteTable } from "../../src/policy/route-table.ts";
@@ -58,6 +59,7 @@ const someRoute = fc
       path: somePath,
       slash: fc.boolean(),
       exact: fc.boolean(),
+      regex: fc.constantFrom("(/.*)?", "/[ab]", "/[ab](/.*)?", "/(a|c)/z?", "(/.)+", "/?"),
       strip: fc.nat({ max: 2 }),
       add: fc.constantFrom("", "/a", "/b", "/a/b"),
       demand: fc.constantFrom("none", "monitor", "required", "any", "all", "both"),
@@ -76,6 +78,7 @@ const someRoute = fc
       path,
       slash,
       exact,
+      regex,
       strip,
       add,
       demand,
@@ -95,7 +98,12 @@ const someRoute = fc
         ...(demand === "all" || demand === "both" ? { all } : {}),
       };
       return {
-        path: exact ? { exact: text } : { prefix: text },
+        path:
+          regex !== undefined && path !== ""
+            ? { regex: new PathExpression(`${path}${regex}`) }
+            : exact
+              ? { exact: text }
+              : { prefix: text },
         auth: demand === "none" ? "none" : "required",
         mode: demand === "monitor" ? "monitor" : "enforce",
         ...(Object.keys(groups).length > 0 ? { require: { groups } } : {}),
@@ -182,10 +190,13 @@ describe("any table of routes", () => {
     );
   });
 
-  it("is looked through in less than a second, with 500 routes that all lead to one backend", () => {
-    const routes = Array.from({ length: 500 }, (_, index): Route => ({
+  it.each([
+    ["prefixes", (index: number) => ({ prefix: `/${index}` })],
+    ["expressions", (index: number) => ({ regex: new PathExpression(`/${index}(/[a-z]+)*`) })],
+  ])("is looked through in less than a second, with 500 %s of one backend", (_, pathOf) => {
+    const routes = Array.from({ length: 500 }, (_each, index): Route => ({
       name: `r${index}`,
-      path: { prefix: `/${index}` },
+      path: pathOf(index),
       auth: index % 2 === 0 ? "none" : "required",
       upstream: "app",
       forwardAuthorization: "strip",

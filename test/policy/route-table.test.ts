@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { beginningOf } from "../../src/core/route/path-pattern.ts";
 import type { Route } from "../../src/core/route/route.ts";
 import { bySpecificity, createRouteTable } from "../../src/policy/route-table.ts";
 import { routeWith } from "../support/permit.ts";
@@ -156,7 +157,7 @@ describe("the most specific route wins", () => {
 
 /** How well a route fits, by the definition: host, then length of the path, then exactness, then method. */
 function fitness(route: Route, { host, matchPath, method }: Asked): number[] | undefined {
-  const text = "exact" in route.path ? route.path.exact : route.path.prefix;
+  const text = beginningOf(route.path);
   const segments = (path: string): string[] => path.split("/").slice(1);
   const wanted = segments(text);
   const inside =

@@ -1,5 +1,6 @@
 import type { ExplainedRoute } from "../../core/explanation.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import { pathWords } from "../../core/route/path-pattern.ts";
 import type { Route } from "../../core/route/route.ts";
 import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
 
@@ -17,7 +18,7 @@ export function explainRoutes(
     return {
       name: route.name,
       hosts: route.hosts,
-      path: "exact" in route.path ? `=${route.path.exact}` : route.path.prefix,
+      path: pathWords(route.path),
       methods: route.methods,
       result: fits ? "taken" : tried ? "does not fit" : "not tried",
       misfits,

@@ -1,3 +1,4 @@
+import { pathWords } from "../../core/route/path-pattern.ts";
 import { X509Certificate } from "node:crypto";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { describeProblem } from "../../core/config-problem.ts";
@@ -26,7 +27,7 @@ export function routesIn(configuration: Configuration, counted: Counted): Status
   return bySpecificity(routesOf(configuration)).map((route) => ({
     name: route.name,
     hosts: route.hosts,
-    path: "exact" in route.path ? `=${route.path.exact}` : route.path.prefix,
+    path: pathWords(route.path),
     methods: route.methods,
     access: accessPolicyWords(route),
     upstream: route.upstream,

@@ -1,4 +1,5 @@
 import type { Route } from "../../core/route/route.ts";
+import { PathExpression } from "../../core/route/path-pattern.ts";
 import { TokenPlaces } from "../../core/request/token-place.ts";
 import { createNetworkRule } from "../../policy/create-network-rule.ts";
 import { headerModifier } from "../../upstream/headers/header-changes.ts";
@@ -12,7 +13,7 @@ export function routeRow(row: WrittenRoute): Route {
   const bodyBytes = row.limits?.bodyBytes;
   return {
     ...{ name, auth, mode, upstream, forwardAuthorization },
-    path: "exact" in row ? { exact: row.exact } : { prefix: row.path },
+    path: pathOf(row),
     ...(hosts === undefined ? {} : { hosts }),
     ...(methods === undefined ? {} : { methods }),
     ...(row.require === undefined ? {} : { require: row.require }),
@@ -31,6 +32,11 @@ export function routeRow(row: WrittenRoute): Route {
     ...(row.assertion === true ? { assertion: true } : {}),
     ...(bodyBytes === undefined ? {} : { bodyBytes }),
   };
+}
+
+function pathOf(row: WrittenRoute): Route["path"] {
+  if ("exact" in row) return { exact: row.exact };
+  return "regex" in row ? { regex: new PathExpression(row.regex) } : { prefix: row.path };
 }
 
 function matchedHeaders(written: Readonly<Record<string, string>>): [string, string][] {

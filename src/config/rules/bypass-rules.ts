@@ -1,6 +1,7 @@
 import type { Route } from "../../core/route/route.ts";
 import { type Bypass, changesRequests, findBypasses } from "../../policy/bypasses.ts";
 import { accessPolicyWords, isOpen } from "../../policy/access-policy.ts";
+import { ExpressionError } from "../../lib/automaton/expression.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import type { PathProblem } from "../path-problem.ts";
@@ -21,9 +22,15 @@ export function bypassProblems({ routes, upstreams }: Configuration): PathProble
     if (hostHeader !== "target") return [nameIn(hostHeader.fixed)];
     return (upstreams[upstream]?.targets ?? []).map((target) => nameIn(originOf(target).authority));
   };
-  return findBypasses(routes.map(routeRow), { rewrite, backendHosts, sameBackend }).map((each) =>
-    problemOf(each, names),
-  );
+  try {
+    const found = findBypasses(routes.map(routeRow), { rewrite, backendHosts, sameBackend });
+    return found.map((each) => problemOf(each, names));
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    const message =
+      "have regular expressions too large to compare with routes that have rewrite or hostHeader";
+    return [{ path: ["routes"], of: "key", message }];
+  }
 }
 
 /** The host of an authority, without a port. */

@@ -1,5 +1,7 @@
 import { isIP } from "node:net";
 import { OWN_ROUTES } from "../../observe/metrics/label-words.ts";
+import { isSpelling } from "../../lib/http/loose-path.ts";
+import { type ComparableExpression, comparableExpression } from "../../policy/path-automata.ts";
 import { accessProblems } from "./access-rules.ts";
 import { withSuggestion } from "../path-problem.ts";
 import type { PathProblem } from "../path-problem.ts";
@@ -38,17 +40,41 @@ function singleRouteProblems(
   { upstreams, networks }: KnownNames,
 ): PathProblem[] {
   const problems = upstreamProblems(route, index, upstreams);
-  if (route["path"] !== undefined && route["exact"] !== undefined) {
-    const message = "and path exclude each other";
-    problems.push({ path: ["routes", index, "exact"], of: "key", message });
-  }
+  problems.push(...patternProblems(route, index));
   problems.push(...accessProblems(route, index), ...networkProblems(route, index, networks));
   const stripped = textAt(mappingAt(route["rewrite"])["stripPrefix"]);
-  if (stripped !== undefined && !isWithin(pathOf(route), withoutEscapes(stripped))) {
+  if (stripped !== undefined && !isStripped(route, withoutEscapes(stripped))) {
     const message = "must be the beginning of the route's path, up to a slash or its end";
     problems.push({ path: ["routes", index, "rewrite", "stripPrefix"], message });
   }
   return problems;
+}
+
+/** Checks `path`, `exact` and `regex`, of which a route has one. */
+function patternProblems(route: WrittenRoute, index: number): PathProblem[] {
+  const [first, ...others] = ["path", "exact", "regex"].filter((key) => route[key] !== undefined);
+  const problems = others.map((key): PathProblem => {
+    const message = `and ${first ?? ""} exclude each other`;
+    return { path: ["routes", index, key], of: "key", message };
+  });
+  const paths = textAt(route["paths"]) ?? "strict";
+  const spelling = isSpelling(paths) ? paths : "asSent";
+  if (expressionOf(route)?.matchesSome(spelling) !== false) return problems;
+  const message =
+    "matches no path: see whether it has a blank, a query, lower case after %, or what paths: strict refuses";
+  return [...problems, { path: ["routes", index, "regex"], message }];
+}
+
+/** Whether all paths of a route begin with a prefix, up to a slash or their end. */
+function isStripped(route: WrittenRoute, prefix: string): boolean {
+  if (route["regex"] === undefined) return isWithin(pathOf(route), prefix);
+  return expressionOf(route)?.isWithin(prefix) ?? true;
+}
+
+/** The regular expression of a route, if it has one that parses. */
+function expressionOf(route: WrittenRoute): ComparableExpression | undefined {
+  const text = textAt(route["regex"]);
+  return text === undefined ? undefined : comparableExpression(text);
 }
 
 function upstreamProblems(
@@ -88,7 +114,8 @@ function networkProblems(
 }
 
 function pathOf(route: WrittenRoute): string {
-  return withoutEscapes(textAt(route["exact"]) ?? textAt(route["path"]) ?? "/");
+  const regex = textAt(route["regex"]);
+  return regex ?? withoutEscapes(textAt(route["exact"]) ?? textAt(route["path"]) ?? "/");
 }
 
 function isWithin(path: string, prefix: string): boolean {
@@ -123,7 +150,7 @@ function overlapProblems(routes: readonly WrittenRoute[]): PathProblem[] {
 
 /** Returns one string for every combination of host, path and method that a route names. */
 function requestsOf(route: WrittenRoute): string[] {
-  const kind = route["exact"] === undefined ? "prefix" : "exact";
+  const kind = ["regex", "exact"].find((key) => route[key] !== undefined) ?? "prefix";
   const words = (key: string): string[] =>
     route[key] === undefined ? ["any"] : listAt(route[key]).map((word) => textAt(word) ?? "");
   const hosts = new Set(words("hosts").map((host) => host.toLowerCase()));

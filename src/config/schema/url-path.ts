@@ -57,10 +57,11 @@ function patternProblem(path: string, use: PathUse): SyntaxProblem | undefined {
 function adviceFor(use: PathUse, stem: string, ends: boolean): string {
   const literal = "%2A, %3A, %24 and %2B stand for *, :, $ and + themselves";
   if (use === "plain") return `write ${stem === "/" ? stem : stem.replace(/\/$/, "")}; ${literal}`;
-  if (ends) return `for this one path write exact: ${stem}; ${literal}`;
+  const other = `a regular expression goes under regex; ${literal}`;
+  if (ends) return `for this one path write exact: ${stem}; ${other}`;
   return use === "exact"
-    ? `exact takes one path; for all below it write path: ${stem}; ${literal}`
-    : `a path is a prefix already: write ${stem}; ${literal}`;
+    ? `exact takes one path; for all below it write path: ${stem}; ${other}`
+    : `a path is a prefix already: write ${stem}; ${other}`;
 }
 
 function spellingProblem(path: string): SyntaxProblem | undefined {

@@ -5,6 +5,7 @@ import type { ClaimScalar } from "../request/identity.ts";
 import type { ConcurrencyLimit } from "./concurrency.ts";
 import type { Mirror } from "./mirror.ts";
 import type { NetworkRule } from "./network-rule.ts";
+import type { PathPattern } from "./path-pattern.ts";
 import type { PathSpelling } from "../../lib/http/loose-path.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { TokenPlaces } from "../request/token-place.ts";
@@ -56,8 +57,7 @@ export interface Route {
   readonly name: string;
   /** Host names in lower case; `*.example.com` matches any one label; undefined matches every host. */
   readonly hosts?: readonly string[];
-  /** A prefix matches on segment boundaries. */
-  readonly path: { readonly prefix: string } | { readonly exact: string };
+  readonly path: PathPattern;
   /** In upper case; undefined matches every method. */
   readonly methods?: readonly string[];
   /** Names in lower case and values that a request must have, each as its only field of the name. */

@@ -26,6 +26,10 @@ export function admitsSpelling(taken: PathSpelling, spelling: PathSpelling): boo
   return ORDER[spelling] <= ORDER[taken];
 }
 
+export function isSpelling(text: string): text is PathSpelling {
+  return Object.hasOwn(ORDER, text);
+}
+
 const ORDER = { strict: 0, encoded: 1, asSent: 2 } as const;
 
 /** @returns undefined if the path is ambiguous. @param raw without the query; its strict form does not exist. */

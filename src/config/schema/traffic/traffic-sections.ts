@@ -14,6 +14,7 @@ import {
   paths,
   routeTimeouts,
 } from "./route-keys.ts";
+import { pathRegex } from "../path-regex.ts";
 import { retry, targetKeys } from "./target-keys.ts";
 import { urlPath } from "../url-path.ts";
 
@@ -38,6 +39,9 @@ function matching() {
       .exactOptional()
       .describe("Path prefix, on segment boundaries; default: /"),
     exact: urlPath("exact").exactOptional().describe("One exact path"),
+    regex: pathRegex()
+      .exactOptional()
+      .describe("Regular expression that matches the whole path, in linear time"),
     methods: z
       .array(z.string().superRefine(checkMethod))
       .min(1)
@@ -71,9 +75,10 @@ function route() {
       mirror: mirror(),
       assertion: routeAssertion(),
     })
-    .transform(({ path, exact, ...rest }) =>
-      exact === undefined ? { ...rest, path: path ?? "/" } : { ...rest, exact },
-    );
+    .transform(({ path, exact, regex, ...rest }) => {
+      if (exact !== undefined) return { ...rest, exact };
+      return regex === undefined ? { ...rest, path: path ?? "/" } : { ...rest, regex };
+    });
 }
 
 function rewrite() {

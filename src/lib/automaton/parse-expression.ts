@@ -1,0 +1,209 @@
+import {
+  type CharacterSet,
+  complementOf,
+  DIGITS,
+  EVERY_CHARACTER,
+  rangeOf,
+  setOf,
+  unionOf,
+  WORD_CHARACTERS,
+} from "./characters.ts";
+import { type Expression, ExpressionError } from "./expression.ts";
+
+/**
+ * Parses a regular expression that can be matched in linear time: literals, `.`, classes, `\d` and `\w`, groups, `|`, and the
+ * repetitions `*`, `+`, `?` and `{n,m}`. They mean what they mean in RE2 and JavaScript. Everything else is an error, as are
+ * characters that other dialects could read differently.
+ *
+ * @throws ExpressionError
+ */
+export function parseExpression(text: string): Expression {
+  if (text.length > MOST_CHARACTERS) {
+    throw new ExpressionError(`is longer than ${MOST_CHARACTERS} characters`);
+  }
+  return new Parser(text).parse();
+}
+
+const MOST_CHARACTERS = 1_000;
+const ANCHOR_HINT =
+  "leave it out: an expression matches the whole path, and .* stands for any rest";
+const ESCAPED_CLASSES: Readonly<Record<string, CharacterSet>> = {
+  d: DIGITS,
+  D: complementOf(DIGITS),
+  w: WORD_CHARACTERS,
+  W: complementOf(WORD_CHARACTERS),
+};
+const REPETITION = /\{(\d{1,4})(?:(,)(\d{1,4})?)?\}/y;
+
+class Parser {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  parse(): Expression {
+    const expression = this.#choice();
+    if (this.#at < this.#text.length) throw this.#error("this ) closes nothing", "write \\)");
+    return expression;
+  }
+
+  get #next(): string {
+    return this.#text.charAt(this.#at);
+  }
+
+  #error(message: string, hint?: string): ExpressionError {
+    return new ExpressionError(message, this.#at + 1, hint);
+  }
+
+  #choice(): Expression {
+    const options = [this.#sequence()];
+    while (this.#next === "|") {
+      this.#at += 1;
+      options.push(this.#sequence());
+    }
+    const [only] = options;
+    return options.length === 1 && only !== undefined ? only : { kind: "choice", options };
+  }
+
+  #sequence(): Expression {
+    const parts: Expression[] = [];
+    while (this.#at < this.#text.length && this.#next !== "|" && this.#next !== ")") {
+      parts.push(this.#repeated(this.#atom()));
+    }
+    return { kind: "sequence", parts };
+  }
+
+  #atom(): Expression {
+    const character = this.#next;
+    if (character === "(") return this.#group();
+    if (character === "[") return { kind: "one", of: this.#class() };
+    if (character === "^" || character === "$")
+      throw this.#error(`has a ${character}`, ANCHOR_HINT);
+    if ("*+?".includes(character)) throw this.#error(`has nothing before ${character} to repeat`);
+    if ("{}]".includes(character)) {
+      throw this.#error(`has a ${character} by itself`, `write \\${character} for the character`);
+    }
+    if (character !== ".") return { kind: "one", of: this.#member() };
+    this.#at += 1;
+    return { kind: "one", of: EVERY_CHARACTER };
+  }
+
+  #group(): Expression {
+    const opened = this.#at;
+    if (this.#text.startsWith("(?:", opened)) this.#at += 3;
+    else if (this.#text.startsWith("(?", opened)) {
+      const hint = "only (…) and (?:…) are: no lookaround, no flags, no names";
+      throw this.#error("has a kind of group that is not supported", hint);
+    } else this.#at += 1;
+    const inner = this.#choice();
+    if (this.#next === ")") {
+      this.#at += 1;
+      return inner;
+    }
+    this.#at = opened;
+    throw this.#error("has a ( that nothing closes", "write \\( for the character");
+  }
+
+  #repeated(part: Expression): Expression {
+    const bounds = this.#bounds();
+    if (bounds === undefined) return part;
+    if (this.#next !== "" && "*+?{".includes(this.#next)) {
+      const hint =
+        "put a group around what is repeated; lazy and possessive forms make no difference here";
+      throw this.#error("repeats a repetition", hint);
+    }
+    return { kind: "repeat", part, ...bounds };
+  }
+
+  /** Reads a repetition; undefined if there is none. */
+  #bounds(): { readonly least: number; readonly most: number } | undefined {
+    const simple = { "*": [0, Infinity], "+": [1, Infinity], "?": [0, 1] }[this.#next];
+    if (simple !== undefined) {
+      this.#at += 1;
+      const [least = 0, most = 0] = simple;
+      return { least, most };
+    }
+    if (this.#next !== "{") return undefined;
+    REPETITION.lastIndex = this.#at;
+    const [all, low = "", comma, high] = REPETITION.exec(this.#text) ?? [];
+    if (all === undefined) {
+      throw this.#error(
+        "has a { by itself",
+        "write \\{ for the character, or {2}, {2,} or {2,5} to repeat",
+      );
+    }
+    const least = Number(low);
+    const most = comma === undefined ? least : high === undefined ? Infinity : Number(high);
+    if (most < least) throw this.#error("repeats at most less often than at least");
+    this.#at += all.length;
+    return { least, most };
+  }
+
+  /** A class in brackets. */
+  #class(): CharacterSet {
+    const opened = this.#at;
+    this.#at += 1;
+    const negated = this.#next === "^";
+    if (negated) this.#at += 1;
+    const sets: CharacterSet[] = [];
+    while (this.#next !== "]") {
+      if (this.#next === "") {
+        this.#at = opened;
+        throw this.#error("has a [ that nothing closes", "write \\[ for the character");
+      }
+      if (this.#next === "[")
+        throw this.#error("has a [ in a class", "write \\[ for the character");
+      sets.push(this.#range());
+    }
+    this.#at += 1;
+    const set = negated ? complementOf(unionOf(sets)) : unionOf(sets);
+    if (sets.length > 0 && set.includes(1)) return set;
+    this.#at = opened;
+    throw this.#error("has a class without a character");
+  }
+
+  /** A member of a class, or a range of them. */
+  #range(): CharacterSet {
+    const started = this.#at;
+    const first = this.#member();
+    const follows = this.#text.charAt(this.#at + 1);
+    if (this.#next !== "-" || follows === "]" || follows === "") return first;
+    this.#at += 1;
+    const last = this.#member();
+    const ends = [first, last].map((set) => single(set));
+    const [from, to] = ends;
+    if (from !== undefined && to !== undefined && from <= to) return rangeOf(from, to);
+    this.#at = started;
+    throw this.#error(
+      "has a range that does not go from one character up to another",
+      "write \\- for the character -",
+    );
+  }
+
+  /** One character, or a class such as `\d`. */
+  #member(): CharacterSet {
+    const escaped = this.#next === "\\";
+    const character = escaped ? this.#text.charAt(this.#at + 1) : this.#next;
+    const known = escaped ? ESCAPED_CLASSES[character] : undefined;
+    if (escaped && known === undefined && !/[!-/:-@[-`{-~]/.test(character)) {
+      throw this.#error(
+        `has \\${character}, which is not supported`,
+        "\\d and \\w are, and \\ before a character that is no letter or digit",
+      );
+    }
+    if (!/^[!-~]$/.test(character)) {
+      const hint = "paths have it encoded, such as %20 for a blank";
+      throw this.#error("has a character that no path has", hint);
+    }
+    this.#at += escaped ? 2 : 1;
+    return known ?? setOf(character);
+  }
+}
+
+/** The only character of a set. */
+function single(set: CharacterSet): string | undefined {
+  const first = set.indexOf(1);
+  return first === set.lastIndexOf(1) ? String.fromCharCode(first) : undefined;
+}

@@ -1,0 +1,123 @@
+import { beginningOf } from "../core/route/path-pattern.ts";
+import type { Route, RouteQuery } from "../core/route/route.ts";
+import { commonText } from "../lib/automaton/common-text.ts";
+import { ExpressionError } from "../lib/automaton/expression.ts";
+import { accessPolicyWords, isWeaker } from "./access-policy.ts";
+import { automatonOf, canonicalPaths, mayOverlap } from "./path-automata.ts";
+import { bySpecificity, createRouteTable } from "./route-table.ts";
+import type { RouteWarning } from "./route-warnings.ts";
+
+/** Stands for a host that no route names (RFC 6761 §6.4). */
+const ANOTHER_HOST = "another.invalid";
+
+/**
+ * Warns about each pair of routes, one of them with a regular expression, where one takes a request from the next that
+ * matches and admits callers whom that would refuse. The search is exact: it compares all paths that the two match.
+ */
+export function expressionWarnings(routes: readonly Route[]): RouteWarning[] {
+  if (!routes.some(({ path }) => "regex" in path)) return [];
+  const rows = bySpecificity(routes);
+  const seen = new Set<string>();
+  return rows.flatMap((taker, at) =>
+    rows.slice(at + 1).flatMap((loser, distance) => {
+      const pair = `${taker.name} ${loser.name}`;
+      if (seen.has(pair) || !mayOpen(taker, loser)) return [];
+      const others = [...rows.slice(0, at), ...rows.slice(at + 1, at + 1 + distance)];
+      const found = new Overlap(taker, loser, others).find();
+      if (found === undefined) return [];
+      seen.add(pair);
+      return [warningOf(taker, loser, found)];
+    }),
+  );
+}
+
+function mayOpen(taker: Route, loser: Route): boolean {
+  if (taker.name === loser.name || !isWeaker(taker, loser)) return false;
+  return ("regex" in taker.path || "regex" in loser.path) && mayOverlap(taker.path, loser.path);
+}
+
+function warningOf(taker: Route, loser: Route, found: string | RouteQuery): RouteWarning {
+  const hint =
+    "regex" in taker.path
+      ? "narrow the regex, or require the same in both"
+      : `a regex ranks by what all its paths begin with, here ${beginningOf(loser.path)}: require the same in both, or begin it with ${beginningOf(taker.path)}`;
+  const needs = `by the route ${taker.name}, which is ${demand(taker)}`;
+  const message =
+    typeof found === "string"
+      ? `${found} ${needs}`
+      : `${found.method} ${found.host === ANOTHER_HOST ? "" : found.host}${found.matchPath} is taken ${needs}`;
+  return { route: loser.name, message, hint };
+}
+
+function demand(route: Route): string {
+  const words = accessPolicyWords(route);
+  return words.startsWith("public") ? words : `open to a ${words}`;
+}
+
+/** The requests that two routes match, and no route that is tried before the second of them. */
+class Overlap {
+  readonly #taker: Route;
+  readonly #loser: Route;
+  readonly #others: readonly Route[];
+
+  constructor(taker: Route, loser: Route, others: readonly Route[]) {
+    this.#taker = taker;
+    this.#loser = loser;
+    this.#others = others;
+  }
+
+  /** Returns a request that the first of the two takes, or words if there may be one. */
+  find(): RouteQuery | string | undefined {
+    try {
+      for (const asked of this.#requests()) {
+        const matchPath = this.#pathFor(asked);
+        if (matchPath !== undefined) return { ...asked, matchPath };
+      }
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      return "some path may be taken";
+    }
+  }
+
+  /** A request for each combination of what the two routes name besides paths. */
+  *#requests(): Generator<RouteQuery> {
+    const both = [this.#taker, this.#loser];
+    const hosts = both
+      .flatMap((route) => route.hosts ?? [])
+      .map((host) => host.replace("*", "any"));
+    const methods = new Set(both.flatMap((route) => route.methods ?? []));
+    const fields = new Map(both.flatMap(({ headers = [] }) => headers));
+    const rawHeaders = [...fields].flat();
+    for (const host of new Set([...hosts, ANOTHER_HOST])) {
+      for (const method of methods.size > 0 ? methods : ["GET"]) {
+        const asked = { host, method, rawHeaders, matchPath: "/" };
+        if (both.every((route) => fitsBesidesPath(route, asked))) yield asked;
+      }
+    }
+  }
+
+  /** A path that both match, and none of the others. */
+  #pathFor(asked: RouteQuery): string | undefined {
+    const canonical = canonicalPaths(this.#taker.paths ?? "strict");
+    const [taker, loser] = [this.#taker.path, this.#loser.path];
+    const both = [canonical, automatonOf(taker), automatonOf(loser)];
+    const needed = [0, 1, 2];
+    const common = commonText(both, { needed, wanted: () => true });
+    if (common === undefined) return undefined;
+    const others = this.#others
+      .filter(({ path }) => mayOverlap(path, taker) && mayOverlap(path, loser))
+      .filter((route) => fitsBesidesPath(route, asked))
+      .map(({ path }) => automatonOf(path));
+    if (others.every((automaton) => !automaton.matches(common))) return common;
+    return commonText([...both, ...others], {
+      needed,
+      wanted: (matching) => !matching.includes(true, needed.length),
+    });
+  }
+}
+
+/** Whether a route takes a request, if the path is left aside. */
+export function fitsBesidesPath(route: Route, asked: RouteQuery): boolean {
+  return createRouteTable([{ ...route, path: { prefix: "/" } }])(asked) !== undefined;
+}

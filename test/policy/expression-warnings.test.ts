@@ -1,0 +1,67 @@
+import { expect, it } from "vitest";
+import { PathExpression } from "../../src/core/route/path-pattern.ts";
+import type { Route } from "../../src/core/route/route.ts";
+import { expressionWarnings } from "../../src/policy/expression-warnings.ts";
+
+const base = { upstream: "app", forwardAuthorization: "strip" } as const;
+const open = (name: string, path: Route["path"], more: Partial<Route> = {}): Route => ({
+  ...{ ...base, name, path, auth: "none" },
+  ...more,
+});
+const guarded = (name: string, path: Route["path"], more: Partial<Route> = {}): Route => ({
+  ...{ ...base, name, path, auth: "required" },
+  ...more,
+});
+const regex = (text: string): Route["path"] => ({ regex: new PathExpression(text) });
+const found = (...routes: Route[]): string[] =>
+  expressionWarnings(routes).map(({ route, message }) => `${route}: ${message}`);
+
+it("warns of an expression that opens what the next route would protect", () => {
+  const routes = [
+    open("avatar", regex("/users/[0-9]+/avatar")),
+    guarded("users", { prefix: "/users" }),
+    guarded("rest", { prefix: "/" }),
+  ];
+  expect(found(...routes)).toEqual([
+    "users: GET /users/0/avatar is taken by the route avatar, which is public",
+  ]);
+});
+
+it("warns of a longer prefix that opens what an expression would protect", () => {
+  const routes = [open("shop", { prefix: "/shop" }), guarded("admin", regex("/[^/]+/admin"))];
+  expect(found(...routes)).toEqual([
+    "admin: GET /shop/admin is taken by the route shop, which is public",
+  ]);
+});
+
+it("warns of two expressions", () => {
+  const routes = [open("files", regex("/.*\\.css")), guarded("admin", regex("/[a-z]+/admin/.*"))];
+  expect(found(...routes)).toEqual([
+    "admin: GET /a/admin/.css is taken by the route files, which is public",
+  ]);
+});
+
+it("looks at hosts, methods and headers, and at routes that come before both", () => {
+  const users = { prefix: "/users" };
+  const avatar = regex("/users/[0-9]+");
+  const at = (host: string): Partial<Route> => ({ hosts: [host] });
+  expect(found(open("a", avatar, at("a.test")), guarded("u", users, at("b.test")))).toEqual([]);
+  expect(found(open("a", avatar, at("a.test")), guarded("u", users))).toEqual([
+    "u: GET a.test/users/0 is taken by the route a, which is public",
+  ]);
+  const gets = { methods: ["GET"] };
+  const posts = { methods: ["POST"] };
+  expect(found(open("a", avatar, gets), guarded("u", users, posts))).toEqual([]);
+  expect(found(open("a", avatar, posts), guarded("u", users))).toHaveLength(1);
+  expect(found(open("a", avatar, { headers: [["x-a", "1"]] }), guarded("u", users))).toHaveLength(
+    1,
+  );
+  const first = guarded("first", regex("/users/[0-9]+"), { headers: [] });
+  expect(found(first, open("a", regex("/users/[0-5]")), guarded("u", users))).toEqual([]);
+});
+
+it("says nothing where nobody gets more", () => {
+  expect(found(guarded("a", regex("/users/.*")), guarded("u", { prefix: "/users" }))).toEqual([]);
+  expect(found(open("a", regex("/img/.*")), guarded("u", { prefix: "/users" }))).toEqual([]);
+  expect(found(open("a", { prefix: "/users/a" }), guarded("u", { prefix: "/users" }))).toEqual([]);
+});
