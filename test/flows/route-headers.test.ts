@@ -4,35 +4,68 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask, type Answer } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
-import { startPlainBackend } from "../support/plain-backend.ts";
+import { type PlainBackend, startPlainBackend } from "../support/plain-backend.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { openWebSocket, UpgradeRefused } from "../support/websocket.ts";
 
 let backend: EchoBackend;
-beforeAll(async () => {
-  backend = await startEchoBackend();
-});
-afterAll(() => backend.close());
+let redirecting: PlainBackend;
+let gate: Sallyport;
 
 const route = (parts: object) => ({ name: "all", path: "/", upstream: "app", ...parts });
 const start = (...routes: object[]): Promise<Sallyport> =>
   startSallyport({ target: backend.url, config: { routes } });
 
+/** Routes of the Sallyport that most tests share. */
+const routes: object[] = [];
+
+/** @returns the path of a route with these settings, which strips it where `strip` says so. */
+function shared(settings: object, strip?: object): string {
+  const path = `/r${routes.length}`;
+  const rewrite = strip === undefined ? {} : { rewrite: { stripPrefix: path, ...strip } };
+  routes.push(route({ name: path.slice(1), path, ...rewrite, ...settings }));
+  return path;
+}
+
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  redirecting = await startPlainBackend((request, response) => {
+    response.writeHead(302, [
+      ["location", `https://${request.headers.host}/next?a=/b#c`],
+      ["content-location", "/here"],
+      ["refresh", '5; url="/later"'],
+      ["set-cookie", "a=1; Path=/; HttpOnly"],
+      ["set-cookie", "b=2; path=/cart"],
+      ["set-cookie", "c=3"],
+    ]);
+    response.end();
+  });
+  gate = await startSallyport({
+    target: backend.url,
+    config: {
+      routes: [...routes, route({})],
+      upstreams: { app: {}, redirecting: { targets: [redirecting.url] } },
+    },
+  });
+});
+afterAll(async () => {
+  await gate.close();
+  await Promise.all([backend.close(), redirecting[Symbol.asyncDispose]()]);
+});
+
 describe("the headers that a route changes", () => {
+  const changed = shared({
+    requestHeaders: {
+      set: {
+        "X-Caller": "${subject} at ${client}",
+        "X-Trace": "${request_id}",
+        Authorization: "Basic a2V5",
+      },
+      add: { Accept: "text/plain" },
+      remove: ["X-Debug", "Cookie"],
+    },
+  });
   it("are set, added and removed towards the backend, with values of the request", async () => {
-    await using gate = await start(
-      route({
-        requestHeaders: {
-          set: {
-            "X-Caller": "${subject} at ${client}",
-            "X-Trace": "${request_id}",
-            Authorization: "Basic a2V5",
-          },
-          add: { Accept: "text/plain" },
-          remove: ["X-Debug", "Cookie"],
-        },
-      }),
-    );
     const headers = {
       "x-caller": "root",
       "x-request-id": "abc",
@@ -40,7 +73,7 @@ describe("the headers that a route changes", () => {
       cookie: "a=1",
       accept: "text/html",
     };
-    const got = echoedBy(await ask(gate, "/x", { token: gate.token, headers }));
+    const got = echoedBy(await ask(gate, `${changed}/x`, { token: gate.token, headers }));
     expect(got.header("x-caller")).toBe("alice at 127.0.0.1");
     expect(got.header("x-trace")).toBe("abc");
     expect(got.header("authorization")).toBe("Basic a2V5");
@@ -48,22 +81,20 @@ describe("the headers that a route changes", () => {
     for (const gone of ["x-debug", "x_debug", "cookie"]) expect(got.header(gone)).toBeUndefined();
   });
 
+  const answering = shared({
+    responseHeaders: {
+      set: { "Strict-Transport-Security": "max-age=63072000", "Cache-Control": "private" },
+      remove: ["X-Echo"],
+    },
+  });
   it("are changed in answers, on our own as well, whose fields stay", async () => {
-    await using gate = await start(
-      route({
-        responseHeaders: {
-          set: { "Strict-Transport-Security": "max-age=63072000", "Cache-Control": "private" },
-          remove: ["X-Echo"],
-        },
-      }),
-    );
-    const answered = await ask(gate, "/x", { token: gate.token });
+    const answered = await ask(gate, `${answering}/x`, { token: gate.token });
     expect(answered.headers).toMatchObject({
       "strict-transport-security": "max-age=63072000",
       "cache-control": "private",
     });
     expect(answered.headers["x-echo"]).toBeUndefined();
-    const refused = await ask(gate, "/x");
+    const refused = await ask(gate, `${answering}/x`);
     expect(refused.status).toBe(401);
     expect(refused.headers).toMatchObject({
       "strict-transport-security": "max-age=63072000",
@@ -85,13 +116,16 @@ describe("the headers that a route changes", () => {
 
 describe("the Host for the backend", () => {
   it.each([
-    ["preserve", "shop.example.com"],
-    ["target", undefined],
-    ["inner.example.com:81", "inner.example.com:81"],
-  ])("with %s", async (hostHeader, expected) => {
-    await using gate = await start(route({ hostHeader }));
+    ["preserve", "shop.example.com", shared({ hostHeader: "preserve" })],
+    ["target", undefined, shared({ hostHeader: "target" })],
+    [
+      "inner.example.com:81",
+      "inner.example.com:81",
+      shared({ hostHeader: "inner.example.com:81" }),
+    ],
+  ])("with %s", async (_, expected, path) => {
     const headers = { host: "shop.example.com" };
-    const got = echoedBy(await ask(gate, "/x", { token: gate.token, headers }));
+    const got = echoedBy(await ask(gate, `${path}/x`, { token: gate.token, headers }));
     expect(got.header("host")).toBe(expected ?? new URL(backend.url).host);
     expect(got.header("x-forwarded-host")).toBe("shop.example.com");
   });
@@ -123,11 +157,11 @@ describe("the Host for the backend", () => {
 describe("behind a prefix that is stripped", () => {
   const shop = route({ name: "shop", path: "/shop", rewrite: { stripPrefix: "/shop" } });
 
+  const stripped = shared({}, {});
   it("the backend learns the prefix, and nobody forges it", async () => {
-    await using gate = await start(shop);
     const headers = { "x-forwarded-prefix": "/forged" };
-    const got = echoedBy(await ask(gate, "/shop/x", { token: gate.token, headers }));
-    expect([got.url, got.header("x-forwarded-prefix")]).toEqual(["/x", "/shop"]);
+    const got = echoedBy(await ask(gate, `${stripped}/x`, { token: gate.token, headers }));
+    expect([got.url, got.header("x-forwarded-prefix")]).toEqual(["/x", stripped]);
   });
 
   it("a trusted proxy's prefix comes before ours", async () => {
@@ -140,37 +174,23 @@ describe("behind a prefix that is stripped", () => {
     expect(got.header("x-forwarded-prefix")).toBe("/outer/shop");
   });
 
+  const mapped = shared({ upstream: "redirecting" }, {});
   it("addresses and cookie paths in answers are mapped back", async () => {
-    await using plain = await startPlainBackend((request, response) => {
-      response.writeHead(302, [
-        ["location", `https://${request.headers.host}/next?a=/b#c`],
-        ["content-location", "/here"],
-        ["refresh", '5; url="/later"'],
-        ["set-cookie", "a=1; Path=/; HttpOnly"],
-        ["set-cookie", "b=2; path=/cart"],
-        ["set-cookie", "c=3"],
-      ]);
-      response.end();
-    });
-    await using gate = await startSallyport({ target: plain.url, config: { routes: [shop] } });
-    const answer = await ask(gate, "/shop/x", {
+    const answer = await ask(gate, `${mapped}/x`, {
       token: gate.token,
       headers: { host: "api.example.com" },
     });
     expect(mappedOf(answer)).toEqual({
-      location: "https://api.example.com/shop/next?a=/b#c",
-      "content-location": "/shop/here",
-      refresh: '5; url="/shop/later"',
-      "set-cookie": ["a=1; Path=/shop; HttpOnly", "b=2; path=/shop/cart", "c=3"],
+      location: `https://api.example.com${mapped}/next?a=/b#c`,
+      "content-location": `${mapped}/here`,
+      refresh: `5; url="${mapped}/later"`,
+      "set-cookie": [`a=1; Path=${mapped}; HttpOnly`, `b=2; path=${mapped}/cart`, "c=3"],
     });
   });
 
+  const unmapped = shared({}, { responses: false });
   it("nothing is mapped with responses: false", async () => {
-    await using gate = await start({
-      ...shop,
-      rewrite: { stripPrefix: "/shop", responses: false },
-    });
-    const answer = await ask(gate, "/shop/redirect", { token: gate.token });
+    const answer = await ask(gate, `${unmapped}/redirect`, { token: gate.token });
     expect(answer.headers.location).toBe("/elsewhere");
   });
 });

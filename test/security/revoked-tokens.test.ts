@@ -201,7 +201,7 @@ describe("logging out", () => {
   }, 30_000);
 
   it("is the backend's where it is not switched on", async () => {
-    await using gate = await start({ revocation: {} });
+    await using gate = await start({ revocation: {}, workers: 1 });
     const token = tokenOf();
     const answer = await logout(gate, token);
     expect([answer.status, answer.body.includes("Logged out")]).toEqual([200, false]);
@@ -334,7 +334,7 @@ describe("the journal", () => {
     const whole = line(one);
     await writeFile(journal, whole + line(two));
     await truncate(journal, whole.length + 20);
-    await using gate = await start({ revocation: { journal } });
+    await using gate = await start({ revocation: { journal }, workers: 1 });
     expect(await statusOf(gate, tokenOf({ jti: one }))).toBe(401);
     expect(await statusOf(gate, tokenOf({ jti: two }))).toBe(200);
     await logLine(gate, { file: journal, level: "warn" });
@@ -355,7 +355,9 @@ describe("the journal", () => {
       await using place = await temporaryDirectory();
       const journal = join(place.path, "journal");
       await spoil(journal);
-      await expect(start({ revocation: { journal } })).rejects.toThrow(/journal|no revocation/);
+      await expect(start({ revocation: { journal }, workers: 1 })).rejects.toThrow(
+        /journal|no revocation/,
+      );
     },
     30_000,
   );
@@ -409,7 +411,7 @@ describe("a user who is removed or disabled", () => {
 
   it("keeps them where that is switched off", async () => {
     const files = { "users.yaml": file(user("alice"), user("bob")) };
-    await using gate = await start({ revocation: { users: false }, files });
+    await using gate = await start({ revocation: { users: false }, files, workers: 1 });
     const bob = tokenOf({ sub: "bob" });
     await replace(gate, "users.yaml", file(user("alice")));
     await logLine(gate, { msg: "the users file was reloaded", users: 1 });
