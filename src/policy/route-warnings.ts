@@ -126,7 +126,7 @@ function caseWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   return [{ route: route.name, message, hint }];
 }
 
-/** Another route that only a header leads to: whoever sends the header does not need a token. */
+/** Another route that only a header leads to: a client that sends the header does not need a token. */
 function headerWarnings(
   route: Route,
   findRoute: RouteTable,

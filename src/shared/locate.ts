@@ -7,8 +7,8 @@ const MOST_HOPS = 3;
 const MOVED = /^MOVED \d{1,5} (\S{1,300})/;
 
 /**
- * Finds the server that holds our keys now. With sentinels, or a cluster, it is another one after a failover; whoever loses
- * the connection asks again.
+ * Finds the server that holds our keys now. With sentinels or a cluster, a failover moves them to another server, so call
+ * this again after each lost connection.
  *
  * @param key one of ours: all are in one hash slot.
  * @throws StateUnavailable when none of those that are asked can say.
@@ -52,7 +52,7 @@ async function primaryOf(
   return understood(addressIn(`${bracketed(String(host))}:${String(port)}`));
 }
 
-/** Asks a node of a cluster for a key: whoever does not hold it says who does. */
+/** Asks a node of a cluster for a key: a node that does not hold it redirects to the one that does. */
 async function ownerOf(asked: StateServer, key: string, deadlineMs: number): Promise<StateServer> {
   let node = asked;
   for (let hop = 0; hop < MOST_HOPS; hop += 1) {
@@ -67,7 +67,7 @@ async function ownerOf(asked: StateServer, key: string, deadlineMs: number): Pro
           : "";
       const [, moved] = MOVED.exec(text) ?? [];
       if (moved === undefined) throw error;
-      // Without a host it is the same one, at another port.
+      // A redirect without a host means the same host, at another port.
       const next = moved.startsWith(":") ? `${bracketed(node.host)}${moved}` : unbracketed(moved);
       node = { ...node, ...understood(addressIn(next)) };
     }

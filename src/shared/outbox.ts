@@ -23,8 +23,8 @@ interface Waiting {
 }
 
 /**
- * What is to be told to other replicas. Revocations are told until that has succeeded, since twice is the same as once. Of a
- * login attempt it is never tried twice: none is counted twice, and those of one sending may be lost.
+ * Events for other replicas. Revocations are sent until that succeeds, since a second copy changes nothing. Login attempts are
+ * sent only once: a failed batch is lost, but no attempt counts twice.
  */
 export class Outbox {
   readonly #keys: StateKeys;
@@ -67,7 +67,7 @@ export class Outbox {
     return true;
   }
 
-  /** Sends everything, one piece after the other; the first that fails ends it. Never rejects. */
+  /** Sends everything in batches, and stops at the first that fails. Never rejects. */
   send(through: (publish: Publish) => Promise<unknown>): Promise<void> {
     this.#sending ??= this.#sendAll(through)
       .catch(() => undefined)

@@ -5,7 +5,7 @@ import { readEvent, writeRevocation } from "./wire.ts";
 
 /** Revocations in one answer. */
 const PAGE = 500;
-/** A replica holds a quarter of a million at most; the rest of what a server has is not read. */
+/** A replica holds at most a quarter of a million; it does not read more from the server. */
 const MOST_PAGES = 2_000;
 
 /**

@@ -1,8 +1,8 @@
 import { script } from "./state-connection.ts";
 
 /**
- * What the state server runs as a whole. Everything that it keeps has an end, but the mark by which replicas notice that
- * it was emptied.
+ * Scripts that the state server runs atomically. Everything that it keeps expires, except the mark by which replicas notice
+ * that it was emptied.
  */
 
 /**
@@ -60,11 +60,11 @@ for i, key in ipairs(KEYS) do
 end
 return behind`);
 
-/** How long what a replica has in flight counts after it was told, in milliseconds: replicas repeat it every 2 s. */
+/** How long a count of requests in flight stays valid, in milliseconds: replicas repeat it every 2 s. */
 const IN_FLIGHT_MS = 5_000;
 
 /**
- * Takes how many requests a replica has in flight, and forgets those of replicas that have ended without a word. KEYS: for
+ * Stores how many requests a replica has in flight, and drops the counts of replicas that have died. KEYS: for
  * each caller of a limit, the counts and when they were told. ARGV: who tells; then one count each. Returns for each how
  * many the other replicas have. The sum is kept in the field without a name: nothing depends on the number of replicas.
  */

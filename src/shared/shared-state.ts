@@ -31,8 +31,8 @@ const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
 
 /**
- * What replicas tell each other through one server: how login attempts ended, what is revoked, what limits count.
- * Each replica holds all of it itself and decides by itself; the server passes it on, and keeps it for those that come later.
+ * What replicas share through one server: the results of login attempts, revocations, the counts of limits. Each replica holds
+ * a full copy and decides on its own; the server passes events on, and keeps them for replicas that start later.
  */
 export class SharedState {
   readonly #options: SharedStateOptions;
@@ -148,7 +148,7 @@ export class SharedState {
     }
   }
 
-  /** Ends with the connection: rejects with why. */
+  /** Rejects with the reason when the connection ends. */
   async #session(begun: () => void): Promise<void> {
     using open = new DisposableStack();
     const server = await this.#measured("connect", () =>
@@ -178,7 +178,7 @@ export class SharedState {
     await this.#feed.follow(commands, reading, this.#closing.signal);
   }
 
-  /** The first failure of a session is why it ends; those after it follow from it. */
+  /** The first failure of a session is its cause; later ones are consequences. */
   async #measured<Answer>(
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,

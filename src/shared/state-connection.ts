@@ -38,7 +38,7 @@ export function script(lua: string): Script {
 export class StateConnection {
   readonly #redis: Redis;
   readonly #deadlineMs: number;
-  /** Why the connection ended, where it did not end by itself: wrong credentials, say. */
+  /** Why the connection failed, such as wrong credentials; undefined if it just ended. */
   #fault: unknown;
   /** Bytes received since the last complete answer. */
   #received = 0;
@@ -46,7 +46,7 @@ export class StateConnection {
   private constructor(redis: Redis, deadlineMs: number) {
     this.#redis = redis;
     this.#deadlineMs = deadlineMs;
-    // Whoever waits for an answer learns that the connection ended, but not why.
+    // A pending command only learns that the connection ended, not why.
     redis.on("error", (error: unknown) => (this.#fault ??= error));
   }
 
@@ -85,7 +85,7 @@ export class StateConnection {
     return this.#redis.status === "end" || this.#redis.status === "close";
   }
 
-  /** Calls back once when it is closed, whoever closed it. */
+  /** Calls back once when either side has closed it. */
   onClose(listener: () => void): void {
     this.#redis.once("end", listener);
   }
@@ -146,7 +146,7 @@ export class StateConnection {
   }
 }
 
-/** What to tell of an error: a code or the first word of a reply, which quotes nothing of what was sent. */
+/** How to report an error: by its code, or by the first word of a reply, which quotes nothing that was sent. */
 function reasonOf(error: unknown): string {
   const text = codeOrMessage(error);
   const isReply = error instanceof Error && error.name === "ReplyError";

@@ -17,7 +17,7 @@ import { EVENTS_AFTER, GREET } from "./scripts.ts";
 import { DEADLINE_MS, type StateConnection } from "./state-connection.ts";
 import type { StateKeys } from "./state-keys.ts";
 
-/** Everything that is revoked here and has not ended: what a server that was emptied must be sent again. */
+/** All revocations in force here. An emptied server must get them again. */
 export type KnownRevocations = () => readonly Revocation[];
 
 export interface StateFeedOptions {
@@ -30,7 +30,7 @@ export interface StateFeedOptions {
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,
   ) => Promise<Answer>;
-  /** Tells the server what is revoked here, and not there. Resolves when it is stored. */
+  /** Sends the server the revocations that it lacks. Resolves when they are stored. */
   readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
 }
 
@@ -112,7 +112,7 @@ export class StateFeed {
     }
   }
 
-  /** Brings what the server keeps and what is revoked here together, if anything may have been missed. */
+  /** Merges the revocations of the server and of this replica, if either may have missed some. */
   async #greet(commands: StateConnection, cutOff: boolean): Promise<void> {
     const { keys, measured } = this.#options;
     const { probe, mark, events, revocations, filled } = keys;
@@ -121,7 +121,7 @@ export class StateFeed {
       commands.run(GREET, [probe, mark, events, revocations, filled], [candidate]);
     const [found = "", first = "", told] = textsOf(await measured("connect", greet));
     const emptied = found !== this.#mark;
-    // Of a server that was emptied, the stream holds all that came since.
+    // After the server was emptied, the stream holds everything that came since.
     const missed = cutOff && !emptied && (first === "" || isAfter(first, this.#after));
     if (!emptied && !missed) return;
     const known = this.#known();
@@ -132,7 +132,7 @@ export class StateFeed {
       const missing = await missingRevocations(commands, revocations, known, revoked);
       if (fills) this.#fill(commands, missing, found);
     }
-    // Otherwise it is looked at again the next time: whoever fills it may fail.
+    // Otherwise the next round checks again, since the replica that refills it may fail.
     if (isFilled || fills) this.#mark = found;
   }
 
@@ -160,7 +160,7 @@ export class StateFeed {
     this.#options
       .missing(missing)
       .then(() => commands.call("SET", this.#options.keys.filled, mark))
-      // Another replica does it, when the claim has ended.
+      // If that fails, another replica refills it once the claim has expired.
       .catch(() => (this.#mark = ""));
   }
 

@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 /** Keeps a server that comes and goes from flooding the log. */
 const QUIET_MS = 10_000;
 
-/** Whether the state server can be used. The log is told when it cannot, and when it can again. */
+/** Whether the state server can be used. Logs when that changes. */
 export class StateOutage {
   readonly #log: Log;
   readonly #clock: Clock;

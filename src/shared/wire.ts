@@ -2,13 +2,13 @@ import { REVOCATION_FORMS, REVOCATION_KINDS, type Revocation } from "../core/rev
 import type { AttemptEnd } from "../core/shared-parts.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 
-/** What replicas write for each other. What they read may come from anybody who can write to the server. */
+/** The events that replicas exchange. Do not trust what is read: anyone who can write to the server may have sent it. */
 
 /** The maximum length of an event; a name of a thousand characters fits. */
 const LONGEST = 16 * 1024;
 const DIGEST = /^[\w-]{43}$/;
 const CONTROL = /\p{Cc}/u;
-/** The longest that a token lives, and so the longest useful life of a revocation. */
+/** The longest life of a token, and so of a revocation. */
 const LONGEST_LIFE_MS = 2 * 366 * 24 * 3_600_000;
 
 export type SharedEvent = { readonly attempt: AttemptEnd } | { readonly revocation: Revocation };

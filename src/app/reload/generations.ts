@@ -117,7 +117,7 @@ export class Generations {
     for (const forwarder of this.#forwarders()) forwarder.closeWebSockets();
   }
 
-  /** Closes everything, whoever still uses it. */
+  /** Closes everything, even if it is still in use. */
   async close(): Promise<void> {
     const parts = new Set(this.#opened().flatMap((opened) => opened.parts));
     await Promise.all([...parts].map((part) => part.close()));

@@ -93,7 +93,7 @@ export function attachSharedTimes(
   };
 }
 
-/** The entries. Whoever touches those of a bucket holds its lock. */
+/** The entries. Hold the lock of a bucket to touch its entries. */
 class Table {
   readonly locks: Int32Array<SharedArrayBuffer>;
   readonly #times: Float64Array;

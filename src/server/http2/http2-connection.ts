@@ -22,21 +22,21 @@ export interface Http2ConnectionOptions {
   readonly realm: () => string;
 }
 
-/** The largest stream number: tells a client that the connection ends, but that what is on its way is served. */
+/** The largest stream number: announces the end of the connection while requests on their way are still served. */
 const LAST_STREAM = 2 ** 31 - 1;
 /** Error code of a connection that ends in order (RFC 9113 §7). */
 const NO_ERROR = 0;
 /** As nginx has it: bytes of frames to bytes of heads and bodies in them, and what a connection may have beyond that. */
 const FRAME_RATIO = 8;
 const FREE_BYTES = 1024 * 1024;
-/** How long a connection that is closed may take until the client has read everything, in milliseconds. */
+/** How long a closing connection waits for the client to read everything, in milliseconds. */
 const CLOSING_MS = 1_000;
 /** What a stream counts besides its head and body, in bytes. With its exchange and its connection to a backend it takes 23 KB. */
 const STREAM_BYTES = 6 * 1024;
 /** Streams of a connection that are not counted: HTTP/1.1 would count neither. */
 const FREE_STREAMS = 1;
 
-/** Behind the head of a stream everything is read from the stream. */
+/** After the head, everything is read from the stream. */
 const NOTHING = Buffer.alloc(0);
 
 function ignore(): void {}

@@ -49,13 +49,13 @@ export function startHttp2(socket: Socket, limits: Http2Limits): ServerHttp2Sess
     maxSessionInvalidFrames: MOST_INVALID_FRAMES,
     maxSessionRejectedStreams: MOST_REJECTED_STREAMS,
     maxSendHeaderBlockLength: MOST_RESPONSE_HEAD_BYTES,
-    // The answers of backends are as they are.
+    // Answers pass unchanged, even if a backend repeats a field.
     strictSingleValueFields: false,
     ...RESETS,
   });
 }
 
-/** The settings that a client is told. */
+/** The settings that are sent to a client. */
 export function settingsFor({ headerBytes, streams }: Http2Limits): {
   maxConcurrentStreams: number;
   maxHeaderListSize: number;

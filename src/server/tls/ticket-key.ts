@@ -3,7 +3,7 @@ import { ConfigError } from "../../core/config-problem.ts";
 import type { ReadText } from "./certificate.ts";
 
 /**
- * The key that encrypts session tickets (RFC 5077 §4): whoever has it resumes sessions that another has begun. Text only, so
+ * The key that encrypts session tickets (RFC 5077 §4). Replicas that share it can resume each other's sessions. Text only, so
  * that it can be posted to a worker thread.
  */
 export interface TicketKey {

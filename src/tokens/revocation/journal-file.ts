@@ -13,14 +13,14 @@ import { isName } from "./revocation-kind.ts";
 /** The largest that is read, in bytes: some 600,000 revocations. */
 const LARGEST = 64 * 1024 ** 2;
 const MODE = 0o600;
-/** A link could lead what is written elsewhere; to open a pipe would take for good. */
+/** A symbolic link could redirect writes; opening a pipe would block for ever. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export interface JournalContent {
   readonly revocations: readonly Revocation[];
-  /** Whether its last line was not written to its end: what it was about was never confirmed to anybody. */
+  /** Whether its last line is incomplete: that revocation was never confirmed. */
   readonly torn: boolean;
 }
 
@@ -106,8 +106,7 @@ export function linesOf(revocations: readonly Revocation[]): string {
 }
 
 /**
- * Puts a new journal in the place of the one before, whole and with mode 0600. Rejects with the system's error, and then
- * has changed nothing.
+ * Replaces the journal atomically, with mode 0600. Rejects with the system's error, and then nothing has changed.
  */
 export async function replaceJournal(path: string, text: string): Promise<void> {
   const draft = `${path}.${process.pid}.new`;

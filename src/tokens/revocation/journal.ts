@@ -8,7 +8,7 @@ export interface JournalOptions {
   readonly path: string;
   /** Everything that the journal has to hold. */
   readonly kept: () => readonly Revocation[];
-  /** How many that are. */
+  /** How many there are. */
   readonly count: () => number;
   readonly log: Log;
 }
@@ -52,7 +52,7 @@ export class Journal {
     return !this.#broken;
   }
 
-  /** Resolves with whether they are on the disk. Never rejects: what is not is tried again. */
+  /** Resolves with whether they are on the disk. Never rejects: failed writes are retried. */
   write(revocations: readonly Revocation[]): Promise<boolean> {
     this.#waiting = [...this.#waiting, ...revocations];
     const before = this.#writing ?? Promise.resolve(true);
@@ -69,7 +69,7 @@ export class Journal {
   async #writeWaiting(): Promise<boolean> {
     const waiting = this.#waiting;
     this.#waiting = [];
-    // Somebody else's write has taken it along.
+    // Another write has included it.
     if (waiting.length === 0 && !this.#broken) return true;
     const { path, count, log } = this.#options;
     try {

@@ -50,11 +50,11 @@ function readKeys(
 export interface RevocationFileOptions {
   readonly log: Log;
   readonly changed: (news: RevocationNews) => void;
-  /** Told of each later reading. */
+  /** Called after each later reading. */
   readonly reloaded: (successful: boolean) => void;
 }
 
-/** A revocation file that is read again when it changes; a broken one keeps what was revoked, and says so. */
+/** A revocation file that is read again when it changes. If it is broken, this logs an error and keeps the last entries. */
 export class RevocationFile {
   readonly path: string;
   readonly #followed: ReturnType<typeof followFile>;

@@ -5,7 +5,7 @@ import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 /** An entry of the revocation file; it has no end. */
 export type Listed = Omit<Revocation, "until">;
 
-/** Tells what is wrong at a place of the revocation file. */
+/** Reports a problem at a position of the revocation file. */
 type Refuse = (path: YamlPath, of: "key" | "value", message: string) => void;
 
 /** All revocations of one kind. */

@@ -22,7 +22,7 @@ const FORGET_AT_ONCE = 2_000;
 /** Maximum number of revoked single tokens; they take about 25 MB in each thread. */
 const MOST_TOKENS = 250_000;
 
-/** Those that came one by one, or those of the file: by their kinds. */
+/** Revocations that were added one by one, or those of the file, by kind. */
 class Entries {
   readonly #indexes: readonly RevocationIndex[] = REVOCATION_KINDS.map((name) =>
     KINDS[name].index(),
@@ -56,7 +56,7 @@ export class RevocationList implements Revocations {
   #listed = new Entries();
   readonly #listeners = new Set<(news: RevocationNews) => void>();
   #version = 0;
-  /** Where the forgetting goes on. */
+  /** Where `forget` continues. */
   #forgetting: Iterator<Revocation> | undefined;
 
   get version(): number {
@@ -67,7 +67,7 @@ export class RevocationList implements Revocations {
     return this.#added.size + this.#listed.size;
   }
 
-  /** How many came one by one. */
+  /** How many were added one by one. */
   get addedSize(): number {
     return this.#added.size;
   }
@@ -104,7 +104,7 @@ export class RevocationList implements Revocations {
     return [...this.#added.all()];
   }
 
-  /** What another list has to take to be the same as this. */
+  /** The changes that make another list equal to this one. */
   news(): RevocationNews[] {
     return [
       { added: this.added() },

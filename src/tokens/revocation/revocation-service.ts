@@ -14,9 +14,9 @@ export interface RevocationServiceOptions {
   readonly journal: string | undefined;
   /** What the revocation file holds; undefined where there is none. */
   readonly file: FileContent | undefined;
-  /** Tells other replicas, and keeps what is revoked for those that come later; left out, there are none. */
+  /** Informs other replicas, and keeps revocations for those that start later; undefined if there are none. */
   readonly share?: ShareRevocations | undefined;
-  /** Told of each later reading of the file. */
+  /** Called after each later reading of the file. */
   readonly reloaded: (successful: boolean) => void;
   readonly clock: Clock;
   readonly log: Log;

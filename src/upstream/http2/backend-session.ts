@@ -138,7 +138,7 @@ export class BackendSession extends TimeoutEntry {
     else if (before === "open") this.#owner.left(this, undefined);
   }
 
-  /** Streams that are still open learn of it by themselves. */
+  /** Node ends the streams that are still open. */
   #close(): void {
     this.#state = "closed";
     this.list?.cancel(this);

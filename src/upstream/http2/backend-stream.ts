@@ -66,7 +66,7 @@ export class BackendStream implements Connection, RequestControl {
     return readableLength + writableLength + this.#waiting * PART_BYTES;
   }
 
-  /** Sends the request. Its handler is told if that fails. */
+  /** Sends the request. Reports a failure to its handler. */
   open(session: ClientHttp2Session): void {
     try {
       this.#handler.onConnection(this);

@@ -12,7 +12,7 @@ import type { Upstream } from "../pool/upstreams.ts";
 /** The answer is cut off after this many bytes: nobody reads it. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
-/** The copy of a request on its way to another upstream. Its answer is read, so that the connection can be used again, and ignored. */
+/** The copy of a request on its way to another upstream. Its answer is read, to reuse the connection, and ignored. */
 export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   readonly #settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">;
   readonly #upstream: Upstream;

@@ -14,7 +14,7 @@ const BODY_MS = 10_000;
 /** All copies are one requester to an upstream, so that they never take the slots that it keeps for others. No subject has this name. */
 const MIRRORED = "\0mirrored";
 
-/** Sends copies of requests to other upstreams. What becomes of them is counted, and costs the requests nothing. */
+/** Sends copies of requests to other upstreams and counts the results. The requests never wait for them. */
 export class Mirrors {
   readonly #upstreams: ReadonlyMap<string, Upstream>;
   readonly #settings: ForwardingSettings;
@@ -32,7 +32,7 @@ export class Mirrors {
     this.#bodies = new TimeoutList(BODY_MS, settings.clock);
   }
 
-  /** Returns what the body of a request is told to; undefined if the request is not mirrored. */
+  /** Returns the receiver of the body of a request; undefined if the request is not mirrored. */
   copyOf(permit: Permit, mirror: Mirror): BodyCopy | undefined {
     const upstream = this.#upstreams.get(mirror.upstream);
     if (upstream === undefined || Math.random() * 100 >= mirror.percent) return undefined;

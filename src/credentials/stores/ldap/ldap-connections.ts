@@ -3,7 +3,7 @@ import { BindRefused, type LdapConnection } from "./ldap-connection.ts";
 /** How long a connection may be idle: shorter than what directories and firewalls allow. */
 const IDLE_MS = 60_000;
 
-/** Connections of one sort that are opened when they are needed, and used again. Whoever uses them bounds their number. */
+/** Connections of one kind, opened on demand and reused. The caller bounds their number. */
 export class LdapConnections {
   readonly #open: () => Promise<LdapConnection>;
   readonly #idle: { readonly connection: LdapConnection; readonly timer: NodeJS.Timeout }[] = [];

@@ -40,8 +40,8 @@ function readNothingBeyond(reader: Pick<Reader, "string">): void {
 const asks = Symbol("asks");
 
 /**
- * Makes clients for a pool. They close a connection that brings more bytes than an answer can have, or a message that cannot
- * be read; and tell no server a password in clear text without TLS.
+ * Makes clients for a pool. They close a connection that sends more bytes than an answer may have, or a message that cannot
+ * be read, and never send a password in clear text without TLS.
  *
  * @param library of which they are clients: it is loaded when it is needed.
  */
@@ -53,7 +53,7 @@ export async function guardedClients({ Client }: Pick<typeof pg, "Client">) {
 
     constructor(config?: pg.ClientConfig) {
       super(config);
-      // Who asks is told by the answer. Nobody but the pool listens besides, and only while the connection is idle.
+      // The caller gets the error with the answer. Only the pool listens as well, while the connection is idle.
       this.on("error", () => undefined);
       const { connection } = this;
       if (!reads(connection)) throw new Error("the library reads otherwise");
@@ -67,7 +67,7 @@ export async function guardedClients({ Client }: Pick<typeof pg, "Client">) {
   };
 }
 
-/** Closes a connection that brings what it may not, or what cannot be read: the library throws then. */
+/** Closes a connection whose data is too large or cannot be read, where the library throws. */
 function guard(connection: ReadingConnection, takes: (bytes: number) => boolean): void {
   const attach = connection.attachListeners.bind(connection);
   connection.attachListeners = (stream) => {

@@ -44,7 +44,7 @@ export class PostgresPool {
     return result.fields;
   }
 
-  /** Forgets the connections that are idle; others take their place with the authorities that are in force then. */
+  /** Drops idle connections. New ones trust the authorities in force at that time. */
   async renew(): Promise<void> {
     const before = this.#pool;
     this.#pool = undefined;
@@ -76,7 +76,7 @@ export class PostgresPool {
       client.release();
       return { rows, fields: fields.map(({ name }) => name) };
     } catch (error) {
-      // What the server has said leaves the connection usable.
+      // An error reply leaves the connection usable.
       release(client, error);
       throw error;
     }
@@ -101,7 +101,7 @@ function release(client: PoolClient, error: unknown): void {
   client.release(!said);
 }
 
-/** Everything is said: what is not, the library takes from the environment. */
+/** Sets every option, since the library takes missing ones from the environment. */
 function configOf(
   { url, tls, connections, timeout }: PostgresSettings,
   authorities: string | undefined,

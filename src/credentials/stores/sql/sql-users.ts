@@ -19,7 +19,7 @@ export interface SqlSource {
   rows(username: string, leftMs: number): Promise<readonly Row[]>;
 }
 
-/** As many hashes are remembered, so that a name that nobody has can cost what one of them costs. */
+/** How many hashes are remembered, so that an unknown name costs as much as a known one. */
 const REMEMBERED = 32;
 
 /** The users of a database, each looked up when it logs in. */
@@ -99,7 +99,7 @@ function groupsIn(value: unknown): readonly unknown[] {
     const parsed: unknown = JSON.parse(value);
     if (Array.isArray(parsed)) return parsed;
   } catch {
-    // As it is no list, either.
+    // That is not a list either.
   }
   throw new StoreUnavailable("the column groups holds no list");
 }

@@ -24,7 +24,7 @@ interface Running {
 /** A thread that asks SQLite, started with the first question. */
 export class SqliteThread {
   #running: Running | undefined;
-  /** One that hangs in a query, and ends with it. */
+  /** The thread that hangs in a query, and ends with it. */
   #hanging = false;
   #closed = false;
 

@@ -8,7 +8,7 @@ import {
   timeFrom,
 } from "../revocation-kind.ts";
 
-/** All tokens that were issued before a time, whoever issued them. */
+/** All tokens that were issued before a time, by any issuer. */
 export const everythingBefore: RevocationKind = {
   fileKey: "before",
   read(value, refuse) {
