@@ -1,6 +1,5 @@
 /** A disk that is full: a file system of our own, of a few pages, with nothing left in it. */
-import { execFileSync } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -10,44 +9,8 @@ import { startEchoBackend } from "../support/echo-backend.ts";
 import { signingPair, signToken, startKeySetServer } from "../support/foreign-keys.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
-
-const SIZE = 256 * 1024;
-
-/** Only root may, and not in every container. */
-function mounted(directory: string): boolean {
-  try {
-    const options = ["-t", "tmpfs", "-o", `size=${SIZE}`, "tmpfs", directory];
-    execFileSync("mount", options, { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-async function smallDisk() {
-  const directory = await temporaryDirectory();
-  const { path } = directory;
-  if (!mounted(path)) return undefined;
-  const ballast = join(path, "ballast");
-  return {
-    path,
-    fill() {
-      const page = Buffer.alloc(4_096);
-      try {
-        for (;;) writeFileSync(ballast, page, { flag: "a" });
-      } catch (error) {
-        expect(error).toMatchObject({ code: "ENOSPC" });
-      }
-    },
-    free: () => rmSync(ballast),
-    async [Symbol.asyncDispose](): Promise<void> {
-      execFileSync("umount", ["-l", path]);
-      await directory.close();
-    },
-  };
-}
+import { smallDisk } from "./small-disk.ts";
 
 const possible = await smallDisk();
 await possible?.[Symbol.asyncDispose]();

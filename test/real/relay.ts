@@ -7,12 +7,20 @@ export interface DelayedRelay extends AsyncDisposable {
   readonly port: number;
   /** How much longer an answer takes, in milliseconds. */
   delayMs: number;
+  /** Ends all that is open. */
+  cut(): void;
 }
 
 /** Passes bytes on, those of the server later. */
 export async function startRelay(target: number): Promise<DelayedRelay> {
   const sockets = new Set<Socket>();
-  const relay = { port: 0, delayMs: 0 };
+  const relay = {
+    ...{ port: 0, delayMs: 0 },
+    cut: () => {
+      for (const socket of sockets) socket.destroy();
+      sockets.clear();
+    },
+  };
   const server = createServer((client) => {
     const upstream = connect(target, "127.0.0.1");
     for (const [from, to] of [
@@ -30,7 +38,7 @@ export async function startRelay(target: number): Promise<DelayedRelay> {
   relay.port = listeningPort(server);
   return Object.assign(relay, {
     async [Symbol.asyncDispose](): Promise<void> {
-      for (const socket of sockets) socket.destroy();
+      relay.cut();
       server.close();
       await once(server, "close");
     },

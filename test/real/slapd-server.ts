@@ -28,16 +28,20 @@ export const SETTINGS = {
   groups: { base: `ou=groups,${BASE}`, filter: "(member={dn})", attribute: "cn" },
 };
 
-/** OpenLDAP with TLS and a password policy: three wrong passwords lock a user of `ou=strict`. */
-export async function startSlapd(): Promise<SlapdServer> {
+/**
+ * OpenLDAP with TLS and a password policy: three wrong passwords lock a user who is `strict`.
+ *
+ * @param data the directory of its data; left out, one of its own.
+ */
+export async function startSlapd(data?: string): Promise<SlapdServer> {
   const directory = await temporaryDirectory();
   const { ca, server } = await testCertificates();
-  await mkdir(join(directory.path, "data"));
+  if (data === undefined) await mkdir(join(directory.path, "data"));
   await directory.write("ca.crt", ca);
   await directory.write("tls.crt", server.cert);
   await directory.write("tls.key", server.key);
   const [port, securePort] = [await freePort(), await freePort()];
-  const file = await directory.write("slapd.conf", configurationOf(directory.path));
+  const file = await directory.write("slapd.conf", configurationOf(directory.path, data));
   const url = `ldap://127.0.0.1:${port}`;
   const secureUrl = `ldaps://127.0.0.1:${securePort}`;
   const admin: SlapdServer["admin"] = async (work) => {
@@ -79,7 +83,7 @@ export async function startSlapd(): Promise<SlapdServer> {
   };
 }
 
-function configurationOf(directory: string): string {
+function configurationOf(directory: string, data = `${directory}/data`): string {
   return `
 include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema
@@ -96,7 +100,7 @@ database mdb
 suffix "${BASE}"
 rootdn "${ADMIN}"
 rootpw ${PASSWORD}
-directory ${directory}/data
+directory ${data}
 maxsize 16777216
 index objectClass,uid,member eq
 overlay ppolicy

@@ -6,6 +6,8 @@ import { until } from "../support/until.ts";
 /** A server with data of its own, on a port of the system's choice, that can be killed, hung and started again. */
 export interface StoreServer extends AsyncDisposable {
   readonly port: number;
+  /** Undefined while it does not run. */
+  pid(): number | undefined;
   /** Starts it if it does not run, and waits until it answers. */
   start(): Promise<void>;
   /** SIGKILL for it and its children. */
@@ -61,6 +63,7 @@ export function storeServer({ port, command, args, user, answers }: StoreProgram
   };
   return {
     port,
+    pid: () => child?.pid,
     async start() {
       if (child !== undefined) return;
       child = spawn(command, args, {
