@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { type Cost, measureConstants } from "./scale/constants.ts";
 import { measureKeySetFetches } from "./scale/key-sets.ts";
-import { type Deployment, herd, type Load, simulate } from "./scale/simulation.ts";
+import { type Deployment, herd, KEPT_EVENTS, type Load, simulate } from "./scale/simulation.ts";
 
 const HELP = `Usage: npm run bench:scale -- [options]
 
@@ -45,8 +45,10 @@ async function main(args: readonly string[]): Promise<void> {
       process.stdout.write(`\n${replicas} replicas, ${JSON.stringify(pace)}\n${tableOf(load)}`);
     }
     const { revocations } = simulate(deployment, constants, { restMs: 100, settleMs: 100 });
-    const back = JSON.stringify(herd(deployment, constants, 0));
-    const started = JSON.stringify(herd(deployment, constants, revocations));
+    const back = JSON.stringify(herd(deployment, constants, { revocations: 0, events: 0 }));
+    const started = JSON.stringify(
+      herd(deployment, constants, { revocations, events: KEPT_EVENTS }),
+    );
     process.stdout.write(`back after an outage: ${back}\nall started at once: ${started}\n`);
   }
 }

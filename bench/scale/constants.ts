@@ -21,9 +21,10 @@ export interface Constants {
   readonly settle: Cost;
   /** A replica without traffic, for a second. */
   readonly idle: Cost;
-  /** A replica that starts: two connections, and what there is to read. */
+  /** A replica that starts: two connections. */
   readonly start: Cost;
-  /** Each revocation that it reads then. */
+  /** Each event and each revocation that it reads then. */
+  readonly startEvent: Cost;
   readonly startRevocation: Cost;
   readonly eventBytes: number;
   readonly revocationBytes: number;
@@ -60,22 +61,28 @@ export async function measureConstants(): Promise<Constants> {
   const opened = await usage();
   const idle = await costOf(IDLE_SECONDS * (REPLICAS + 1), () => pause(IDLE_SECONDS * 1_000));
   const heard = await costOf(EVENTS, () => tellEvents(teller, [teller, ...others]));
+  // They would read what those that start are measured by.
+  await Promise.all(others.map(({ state }) => state.close()));
+  await forgetEvents(redis);
   const start = await costOf(STARTS, () => startReplicas(redis));
   await teller.state.revoke(revocations());
   await until(async () => (await numberOf(redis, "ZCARD", "revocations")) >= REVOCATIONS, 120_000);
+  const events = await numberOf(redis, "XLEN", "events");
+  const eventBytes = (await numberOf(redis, "MEMORY", "USAGE", "events")) / events;
+  const startWithAll = await costOf(STARTS, () => startReplicas(redis));
+  await forgetEvents(redis);
   const startWithMany = await costOf(STARTS, () => startReplicas(redis));
   const constants = {
     connectionBytes: (opened.memory - alone.memory) / (2 * REPLICAS),
     ...{ tell, settle, idle, start },
     hear: each(minus(heard, tell), REPLICAS),
+    startEvent: each(minus(startWithAll, startWithMany), events),
     startRevocation: each(minus(startWithMany, start), REVOCATIONS),
-    eventBytes:
-      (await numberOf(redis, "MEMORY", "USAGE", "events")) /
-      (await numberOf(redis, "XLEN", "events")),
+    eventBytes,
     revocationBytes: (await numberOf(redis, "MEMORY", "USAGE", "revocations")) / REVOCATIONS,
     heapPerRevocation: heapPerRevocation(),
   };
-  await Promise.all([teller, ...others].map(({ state }) => state.close()));
+  await teller.state.close();
   return constants;
 }
 
@@ -107,6 +114,10 @@ async function startReplicas(redis: RedisServer): Promise<void> {
     await until(() => state.up, 60_000);
     await state.close();
   }
+}
+
+async function forgetEvents(redis: RedisServer): Promise<void> {
+  await redis.command("XTRIM", "{sallyport:}events", "MAXLEN", "0");
 }
 
 /** One by one, slower than a replica reads: each answer holds one. */

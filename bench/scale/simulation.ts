@@ -64,7 +64,7 @@ export function simulate(deployment: Deployment, constants: Constants, pace: Pac
 }
 
 /** As the state server keeps them. */
-const KEPT_EVENTS = 10_000;
+export const KEPT_EVENTS = 10_000;
 
 /** The times of events in milliseconds: independent of each other. */
 function arrivals(perSecond: number): readonly number[] {
@@ -97,13 +97,14 @@ function settledPerSecond({ replicas, limited, active }: Deployment, settleMs: n
   return callers * rounds * replicas;
 }
 
-/** Seconds until all replicas are back after the server was gone, and how many connect in the busiest 100 ms. */
+/** Seconds until all replicas are back after the server was gone, and how many connect in the busiest 100 ms. @param read by each. */
 export function herd(
   { replicas }: Deployment,
-  { start, startRevocation }: Constants,
-  revocations: number,
+  { start, startEvent, startRevocation }: Constants,
+  read: { readonly revocations: number; readonly events: number },
 ): { readonly seconds: number; readonly busiest: number } {
-  const costMs = (start.cpu + revocations * startRevocation.cpu) / 1_000;
+  const { revocations, events } = read;
+  const costMs = (start.cpu + revocations * startRevocation.cpu + events * startEvent.cpu) / 1_000;
   // While it is gone all of them have come to the longest wait: 2 s, from half to half as much again.
   const tries = Array.from({ length: replicas }, () => 1_000 + Math.random() * 2_000);
   const slots = new Map<number, number>();
