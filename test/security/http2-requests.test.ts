@@ -129,6 +129,9 @@ describe("over HTTP/2", () => {
     if (cut?.socket.destroyed === false) await once(cut.socket, "close");
     expect(arrived()).not.toContain("\r\n0\r\n\r\n");
     expect(backend.seen()).toEqual([]);
+    await using other = await connectHttp2({ port: gate.port });
+    expect((await other.ask({ ":path": "/public/x" })).status).toBe(200);
+    expect(gate.log().filter(({ level }) => level === "error")).toEqual([]);
   });
 
   it("ends a connection whose body is longer than it says", async () => {
@@ -141,6 +144,30 @@ describe("over HTTP/2", () => {
     expect(client.of(FRAME.goAway)).toHaveLength(1);
     expect(backend.seen()).toEqual([]);
   });
+
+  it.each([
+    ["a length that its end does not reach", [["content-length", "4"]], undefined],
+    ["trailers with a path", [], [[":path", "/admin"]]],
+    ["trailers with Connection", [], [["connection", "close"]]],
+  ] satisfies [string, (readonly [string, string])[], (readonly [string, string])[] | undefined][])(
+    "a stream that is malformed by %s, all in one write, is no error of ours",
+    async (_name, fields, trailers) => {
+      const { gate, backend } = standing();
+      await using client = await FrameClient.connect(gate);
+      const post = [[":method", "POST"], ...GET.slice(1), ...fields] as const;
+      const end = END_HEADERS | END_STREAM;
+      const last =
+        trailers === undefined
+          ? frame(FRAME.data, END_STREAM, 1, "xy")
+          : frame(FRAME.headers, end, 1, headerBlock(trailers));
+      client.send(Buffer.concat([frame(FRAME.headers, END_HEADERS, 1, headerBlock(post)), last]));
+      await until(() => client.of(FRAME.reset).length + client.of(FRAME.goAway).length > 0);
+      await using other = await connectHttp2({ port: gate.port });
+      expect((await other.ask({ ":path": "/public/x" })).status).toBe(200);
+      expect(gate.log().filter(({ level }) => level === "error")).toEqual([]);
+      expect(backend.seen()).not.toContain("POST /public/x");
+    },
+  );
 
   it("answers a head that is too large with 431, and lives on", async () => {
     const { gate } = standing();

@@ -55,7 +55,8 @@ export class Http2Body {
   #end(): boolean {
     this.#coalescer.flush();
     if (!this.#whole && this.#stream.closed) {
-      this.#stream.destroy();
+      // Not at once: Node goes on with the stream behind this call.
+      process.nextTick(() => this.#stream.destroy());
       return false;
     }
     this.#whole = true;

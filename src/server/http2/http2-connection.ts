@@ -158,7 +158,8 @@ export class Http2Connection implements BufferHolder {
     const { reading, buffered } = this.#options;
     reading.charge(this.socket);
     buffered.touch(this.socket);
-    // The client has reset it in the same read.
+    // The client has reset it in the same read, or it is malformed behind its head: Node still says so.
+    stream.on("error", ignore);
     if (stream.closed || stream.destroyed) return;
     this.#begun = true;
     const sent = readHttp2Head(raw);

@@ -51,8 +51,6 @@ export class Http2Response
     this.headBytes = headBytes;
     this.#stream = stream;
     this.req = request;
-    // Emitted besides `close`, which says the same.
-    stream.on("error", ignore);
     stream.once("close", () => {
       const { rstCode, writableFinished } = stream;
       this.#finished ||= this.#state === "ended" && writableFinished && rstCode === NO_ERROR;
@@ -215,5 +213,3 @@ export class Http2Response
     }
   }
 }
-
-function ignore(): void {}
