@@ -148,3 +148,34 @@ describe("an extended CONNECT", () => {
     await until(() => backend.open() === 0);
   });
 });
+
+describe("101 of them on one connection that may have 100", () => {
+  const streams = Array.from({ length: 101 }, (_, i) => 2 * i + 1);
+  const hello = Buffer.concat([Buffer.from([0x81, 0x82, 0, 0, 0, 0]), Buffer.from("hi")]);
+
+  it("leave the last refused, and the others live", async () => {
+    await using backend = await startWebSocketBackend();
+    const app = { targets: [backend.url], connections: 200 };
+    const whole = { server: { http2: true, tls: "off" }, upstreams: { app } };
+    await using gate = await startSallyport({ target: backend.url, config: whole });
+    await using client = await FrameClient.connect(gate);
+    for (const stream of streams) connect(client, stream, connectTo("/public/x"));
+    await until(() => client.of(FRAME.headers).length === 100 && client.of(FRAME.reset).length > 0);
+    const [refused, another] = client.of(FRAME.reset);
+    expect(another).toBeUndefined();
+    expect(refused).toMatchObject({ stream: 201 });
+    expect(refused?.payload.readUInt32BE()).toBe(constants.NGHTTP2_REFUSED_STREAM);
+    expect(backend.open()).toBe(100);
+    for (const stream of streams.slice(0, 100)) client.send(frame(FRAME.data, 0, stream, hello));
+    await until(() => client.of(FRAME.data).length === 100);
+    expect(client.of(FRAME.data).map(({ payload }) => payload.toString("latin1", 2))).toEqual(
+      Array.from({ length: 100 }, () => "hi"),
+    );
+    expect(client.closed).toBe(false);
+    // One that ends makes room for another.
+    client.send(frame(FRAME.reset, 0, 1, RESET));
+    await until(() => backend.open() === 99);
+    connect(client, 203, connectTo("/public/x"));
+    await until(() => client.of(FRAME.headers).some(({ stream }) => stream === 203));
+  });
+});
