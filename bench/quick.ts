@@ -1,17 +1,20 @@
 /** `npm run bench:quick`: what a request costs in this working tree, to a commit: time, garbage, and the tail. Needs no other programs. */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startSink } from "./backends/sink.ts";
+import { startGrpc, startSink } from "./backends/sink.ts";
+import { loadHttp2, missingHttp2Load } from "./load/h2load.ts";
 import { usageOf } from "./machine/accounting.ts";
 import { keepToOwnCores } from "./machine/cores.ts";
 import { type Feature, FEATURES, featuresIn } from "./peers/features.ts";
-import type { Running } from "./peers/peer.ts";
+import type { Place, Running } from "./peers/peer.ts";
 import { startSallyport } from "./peers/sallyport.ts";
 import { sendCounted } from "./quick/counted-load.ts";
 import { allocatedBytes } from "./quick/heap-socket.ts";
 import { exportRevision } from "./quick/exported.ts";
 import { medianInterval, ratiosOf, type Spread, spreadOf } from "./report/statistics.ts";
-import { ask } from "./scenarios/ask.ts";
+import { ask, type Question, type Reply } from "./scenarios/ask.ts";
+import { askHttp2 } from "./scenarios/ask-http2.ts";
+import { refuseErrors } from "./scenarios/requests.ts";
 import { buildProduct } from "./setting/product.ts";
 import { prepareSetting, type Setting } from "./setting/setting.ts";
 
@@ -23,6 +26,8 @@ the machine does. The ratio is the median of the rounds (lowest-highest), and wh
 
   --base REV            the commit (HEAD)
   --tls                 with TLS in front
+  --http2               GETs by HTTP/2 over TLS, ten at a time on each connection (needs h2load)
+  --grpc                unary calls of gRPC in the same way, HTTP/2 to the backend as well
   --with FEATURES       switched on in the working tree alone: ${FEATURES.join(", ")}
   --rounds N            of each, however long they take (8, and no more than fit into 50 seconds)
   -h, --help            this text
@@ -48,6 +53,8 @@ type Measured = Readonly<Record<FigureName, number>>;
 
 interface Comparison {
   readonly tls: boolean;
+  /** By HTTP/2: GETs, or unary calls; HTTP/1.1 when left out. */
+  readonly http2: "get" | "grpc" | undefined;
   readonly features: readonly Feature[];
   readonly rounds: number | undefined;
   readonly stateServer: string | undefined;
@@ -64,6 +71,8 @@ async function main(args: readonly string[]): Promise<void> {
     options: {
       base: { type: "string", default: "HEAD" },
       tls: { type: "boolean", default: false },
+      http2: { type: "boolean", default: false },
+      grpc: { type: "boolean", default: false },
       with: { type: "string", default: "" },
       rounds: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
@@ -73,7 +82,11 @@ async function main(args: readonly string[]): Promise<void> {
     console.log(HELP);
     return;
   }
-  const { base, tls } = values;
+  const { base } = values;
+  const http2 = values.grpc ? "grpc" : values.http2 ? "get" : undefined;
+  const missing = http2 === undefined ? undefined : missingHttp2Load();
+  if (missing !== undefined) throw new Error(missing);
+  const tls = values.tls || http2 !== undefined;
   const features = featuresIn(values.with);
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   await keepToOwnCores();
@@ -83,11 +96,12 @@ async function main(args: readonly string[]): Promise<void> {
   const entry = await exportRevision(base, join(setting.directory, "base"));
   const figures = await compare(
     setting,
-    { tls, features, rounds, stateServer },
+    { tls, http2, features, rounds, stateServer },
     { tree: setting.entry, base: entry },
   );
   if (features.length > 0) console.log(`working tree with ${features.join(", ")}`);
-  console.log(`${tls ? "TLS" : "plain"}, ${figures.tree.cpu.length} rounds`);
+  const protocol = http2 === undefined ? "" : http2 === "grpc" ? ", gRPC" : ", HTTP/2";
+  console.log(`${tls ? "TLS" : "plain"}${protocol}, ${figures.tree.cpu.length} rounds`);
   for (const name of ["cpu", "garbage", "p99"] as const) tell(name, figures, base);
 }
 
@@ -104,11 +118,15 @@ function tell(name: FigureName, { tree, base }: Compared, revision: string): voi
 
 async function compare(
   setting: Setting,
-  { tls, features, rounds, stateServer }: Comparison,
+  { tls, http2, features, rounds, stateServer }: Comparison,
   entries: Readonly<Record<keyof Compared, string>>,
 ): Promise<Compared> {
-  await using sink = await startSink();
-  const place = { backend: sink.port, tls, cores: "own" } as const;
+  const grpc = http2 === "grpc";
+  await using backend = await (grpc ? startGrpc({ holds: false }) : startSink());
+  const place: Place = {
+    ...{ backend: backend.port, tls, cores: "own" },
+    ...(http2 !== undefined && { http2: grpc ? "both" : "front" }),
+  };
   const heapSocket = (of: keyof Compared): string => join(setting.directory, `${of}.sock`);
   const started = (of: keyof Compared) =>
     startSallyport(setting, place, {
@@ -121,19 +139,30 @@ async function compare(
   await using base = await started("base");
   const ca = tls ? setting.certificate.pem : undefined;
   const token = await setting.keys.ES256.sign();
-  for (const { port } of [tree, base]) await checkAnswers(port, ca, token);
+  for (const { port } of [tree, base])
+    await checkAnswers({ port, ca, path: "/orders/4711" }, token, http2);
 
   const running: Readonly<Record<keyof Compared, Running>> = { tree, base };
+  const send = async (port: number): Promise<number> => {
+    if (http2 !== undefined) {
+      const load = { port, tls, token, grpc, requests: REQUESTS };
+      const result = await loadHttp2(setting, load);
+      refuseErrors(result);
+      return result.p99Ms;
+    }
+    const times = await sendCounted({ port, ca, token, requests: REQUESTS });
+    return times.toSorted()[Math.ceil(REQUESTS * 0.99) - 1] ?? 0;
+  };
   const measure = async (of: keyof Compared): Promise<Measured> => {
     const { pid, port } = running[of];
     const before = usageOf(pid).cpuSeconds;
     const allocated = await allocatedBytes(heapSocket(of));
-    const times = await sendCounted({ port, ca, token, requests: REQUESTS });
+    const p99 = await send(port);
     const garbage = (await allocatedBytes(heapSocket(of))) - allocated;
     return {
       cpu: ((usageOf(pid).cpuSeconds - before) * 1e6) / REQUESTS,
       garbage: garbage / REQUESTS,
-      p99: times.toSorted()[Math.ceil(REQUESTS * 0.99) - 1] ?? 0,
+      p99,
     };
   };
   const figures: Compared = { tree: noFigures(), base: noFigures() };
@@ -169,9 +198,14 @@ function noFigures(): Figures {
 }
 
 /** Throws unless the token opens the door, and nothing else does. */
-async function checkAnswers(port: number, ca: string | undefined, token: string): Promise<void> {
-  const question = { port, ca, path: "/orders/4711" };
-  const [open, closed] = [await ask({ ...question, token }), await ask(question)];
+async function checkAnswers(
+  question: Question,
+  token: string,
+  http2: Comparison["http2"],
+): Promise<void> {
+  const put = (question: Question): Promise<Reply> =>
+    http2 === undefined ? ask(question) : askHttp2(question, http2 === "grpc");
+  const [open, closed] = [await put({ ...question, token }), await put(question)];
   if (open.status === 200 && closed.status === 401) return;
   throw new Error(`answers ${open.status} with a token and ${closed.status} without one`);
 }
