@@ -5,7 +5,8 @@ import { ChunkCoalescer } from "../../src/lib/http/chunk-coalescer.ts";
 
 function start() {
   const passed: Buffer[] = [];
-  return { passed, chunks: new ChunkCoalescer((chunk) => void passed.push(chunk)) };
+  const chunks = new ChunkCoalescer({ takeBlock: (block) => void passed.push(block) });
+  return { passed, chunks };
 }
 
 it("puts chunks of a byte together that come in one turn", async () => {

@@ -1,3 +1,10 @@
+import { atEndOfTurn, type TurnTask } from "../async/end-of-turn.ts";
+
+/** Receives coalesced blocks and longer chunks, in order. */
+export interface BlockTaker {
+  takeBlock(block: Buffer): void;
+}
+
 /** Chunks below this size are coalesced, in bytes. */
 const SHORT_BYTES = 1_024;
 /** The size of a coalesced block, in bytes. */
@@ -7,23 +14,22 @@ const BLOCK_BYTES = 16 * 1024;
  * Coalesces short chunks that arrive in the same turn of the event loop. Each chunk costs some 200 bytes of memory
  * besides its content, and one read of 64 KiB can yield ten thousand chunks of one byte.
  */
-export class ChunkCoalescer {
-  readonly #pass: (chunk: Buffer) => void;
+export class ChunkCoalescer implements TurnTask {
+  readonly #taker: BlockTaker;
   /** The only chunk so far. */
   #first: Buffer | undefined;
   #block: Buffer | undefined;
   #length = 0;
   #flushes = false;
 
-  /** @param pass receives coalesced blocks and longer chunks, in order. */
-  constructor(pass: (chunk: Buffer) => void) {
-    this.#pass = pass;
+  constructor(taker: BlockTaker) {
+    this.#taker = taker;
   }
 
   add(chunk: Buffer): void {
     if (chunk.length >= SHORT_BYTES) {
       this.flush();
-      this.#pass(chunk);
+      this.#taker.takeBlock(chunk);
       return;
     }
     if (this.#length + chunk.length > BLOCK_BYTES) this.flush();
@@ -32,7 +38,7 @@ export class ChunkCoalescer {
     this.#length += chunk.length;
     if (this.#flushes) return;
     this.#flushes = true;
-    setImmediate(this.#onTurnEnd);
+    atEndOfTurn(this);
   }
 
   #append(chunk: Buffer): void {
@@ -48,11 +54,11 @@ export class ChunkCoalescer {
     const whole = this.#first ?? Buffer.from(this.#block?.subarray(0, this.#length) ?? []);
     this.#first = this.#block = undefined;
     this.#length = 0;
-    this.#pass(whole);
+    this.#taker.takeBlock(whole);
   }
 
-  readonly #onTurnEnd = (): void => {
+  runAtEndOfTurn(): void {
     this.#flushes = false;
     this.flush();
-  };
+  }
 }

@@ -1,11 +1,21 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import { Readable } from "node:stream";
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
-import { ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
+import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 
 /** DATA frames that count as one unit of event-loop time. */
 const FRAMES_PER_CHARGE = 64;
+
+/** Of a stream: its body. The functions that Node calls are the same for all streams, since closures for each take time. */
+const BODY: unique symbol = Symbol("body");
+
+declare module "node:http2" {
+  interface ServerHttp2Stream {
+    [BODY]?: Http2Body;
+  }
+}
 
 export interface Http2BodyOptions {
   readonly buffered: BufferedBytes;
@@ -16,12 +26,11 @@ export interface Http2BodyOptions {
  * Bounds the body of a request, and knows whether it is whole. How many bytes wait unread is bounded by the window of the
  * stream; each DATA frame becomes a chunk, so short ones are coalesced.
  */
-export class Http2Body {
+export class Http2Body implements BlockTaker {
   readonly #stream: ServerHttp2Stream;
   readonly #socket: Socket;
   readonly #options: Http2BodyOptions;
-  readonly #push: (chunk: Buffer | null) => boolean;
-  readonly #coalescer = new ChunkCoalescer((block) => this.#take(block));
+  readonly #coalescer = new ChunkCoalescer(this);
   #frames = 0;
   #whole: boolean;
 
@@ -29,12 +38,12 @@ export class Http2Body {
     this.#stream = stream;
     this.#socket = socket;
     this.#options = options;
-    this.#push = stream.push.bind(stream);
+    stream[BODY] = this;
     // What has arrived together with the head.
     this.#whole = stream.state.remoteClose === 1;
     const arrived: unknown = stream.readableLength > 0 ? stream.read() : null;
     if (Buffer.isBuffer(arrived)) stream.unshift(arrived);
-    stream.push = this.#add;
+    stream.push = addToBody;
   }
 
   /** Whether the client has ended the body. */
@@ -43,13 +52,13 @@ export class Http2Body {
   }
 
   /** Node passes the body to this method. */
-  readonly #add = (chunk: Buffer | null): boolean => {
+  add(chunk: Buffer | null): boolean {
     if (chunk === null) return this.#end();
     if (this.#frames % FRAMES_PER_CHARGE === 0) this.#options.reading.charge(this.#socket);
     this.#frames += 1;
     this.#coalescer.add(chunk);
     return this.#stream.readableLength < this.#stream.readableHighWaterMark;
-  };
+  }
 
   /** Node ends a body also when the client resets the stream without an error: what is left would pass as the whole. */
   #end(): boolean {
@@ -60,12 +69,22 @@ export class Http2Body {
       return false;
     }
     this.#whole = true;
-    return this.#push(null);
+    return push(this.#stream, null);
   }
 
-  #take(block: Buffer): void {
+  takeBlock(block: Buffer): void {
     if (this.#stream.destroyed) return;
-    this.#push(block);
+    push(this.#stream, block);
     if (this.#stream.readableLength > 0) this.#options.buffered.measure(this.#socket);
   }
+}
+
+/** Takes the place of `push` of a stream. */
+function addToBody(this: ServerHttp2Stream, chunk: Buffer | null): boolean {
+  return this[BODY]?.add(chunk) ?? false;
+}
+
+/** Node's own. */
+function push(stream: ServerHttp2Stream, chunk: Buffer | null): boolean {
+  return Readable.prototype.push.call(stream, chunk);
 }

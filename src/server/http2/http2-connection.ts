@@ -166,14 +166,15 @@ export class Http2Connection implements BufferHolder {
     const headBytes = headSize(raw);
     const head = opensWebSocket(sent) ? asUpgrade(sent) : sent;
     const request = new Http2Request(stream, this.socket, head, this.#options, isTunnel(sent));
-    const response = new Http2Response(stream, request, headBytes);
+    const response = new Http2Response(stream, request, headBytes, this);
     this.responses.add(response);
-    response.once("close", () => {
-      this.responses.delete(response);
-      this.#useful += response.usefulBytes;
-      this.#idleSince = performance.now();
-    });
     this.#pass(head, request, response);
+  }
+
+  over(response: Http2Response): void {
+    this.responses.delete(response);
+    this.#useful += response.usefulBytes;
+    this.#idleSince = performance.now();
   }
 
   #pass(head: Http2Head, request: Http2Request, response: Http2Response): void {

@@ -5,8 +5,20 @@ import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { Http2Body, type Http2BodyOptions } from "./http2-body.ts";
 import type { Http2Head } from "./http2-head.ts";
 
+/** Of a stream: the request on it. */
+const REQUEST: unique symbol = Symbol("request");
+
+declare module "node:http2" {
+  interface ServerHttp2Stream {
+    [REQUEST]?: Http2Request;
+  }
+}
+
 /** Error code of a stream that ends in order (RFC 9113 §7). */
 const NO_ERROR = 0;
+
+/** Never written to. */
+const NONE: string[] = [];
 
 /** A request on an HTTP/2 stream. */
 export class Http2Request implements IncomingRequest {
@@ -14,7 +26,7 @@ export class Http2Request implements IncomingRequest {
   readonly method: string;
   readonly url: string;
   readonly rawHeaders: string[];
-  rawTrailers: string[] = [];
+  rawTrailers: string[] = NONE;
   readonly socket: Socket;
   readonly #stream: ServerHttp2Stream;
   /** Undefined if there is none. */
@@ -38,9 +50,8 @@ export class Http2Request implements IncomingRequest {
     this.isTunnel = isTunnel;
     if (stream.endAfterHeaders) return;
     this.#body = new Http2Body(stream, socket, options);
-    stream.on("trailers", (_trailers: unknown, _flags: unknown, raw: string[]) => {
-      this.rawTrailers = raw;
-    });
+    stream[REQUEST] = this;
+    stream.on("trailers", onTrailers);
   }
 
   get hasBody(): boolean {
@@ -104,6 +115,16 @@ export class Http2Request implements IncomingRequest {
     this.#stream.resume();
     return this;
   }
+}
+
+function onTrailers(
+  this: ServerHttp2Stream,
+  _trailers: unknown,
+  _flags: unknown,
+  raw: string[],
+): void {
+  const request = this[REQUEST];
+  if (request !== undefined) request.rawTrailers = raw;
 }
 
 function byName(fields: readonly string[]): Record<string, string[]> {

@@ -5,13 +5,23 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import type { Http2Request } from "./http2-request.ts";
 import { http2Fields } from "./http2-fields.ts";
+import { listenForTrailers, listenTo, listenToDrain } from "./response-events.ts";
 import { Http2Tunnel } from "./http2-tunnel.ts";
 
 /** Error codes (RFC 9113 §7). */
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 
+/** Never written to. */
+const NONE: readonly never[] = [];
+
 type State = "open" | "prepared" | "sent" | "ended" | "over";
+
+/** The connection of a response. */
+interface Owner {
+  /** Everything is sent, or the client has left. */
+  over(response: Http2Response): void;
+}
 
 /** The response on an HTTP/2 stream. Emits `close` when everything is sent, or the client has left. */
 export class Http2Response
@@ -31,37 +41,40 @@ export class Http2Response
   /** The size of the request's head, in bytes. */
   readonly headBytes: number;
   readonly #stream: ServerHttp2Stream;
+  readonly #owner: Owner;
   #state: State = "open";
   /** Fields that were set one by one. */
-  #single: string[] = [];
+  #single: string[] | undefined;
   /** The head, until it is sent with the first part of the body. */
-  #head: string[] = [];
+  #head: readonly string[] = NONE;
   /** Whether the response has no body, whatever is written. */
   #bodiless = false;
   #waitsForTrailers = false;
-  #trailers: [string, string][] = [];
+  #tellsDrain = false;
+  #trailers: readonly [string, string][] = NONE;
   #finished = false;
 
   /** The bytes that had reached the client at the last look, and when that number last changed. */
   #passed = 0;
   #movedAt = this.started;
 
-  constructor(stream: ServerHttp2Stream, request: Http2Request, headBytes: number) {
+  constructor(stream: ServerHttp2Stream, request: Http2Request, headBytes: number, owner: Owner) {
     super();
     this.headBytes = headBytes;
     this.#stream = stream;
+    this.#owner = owner;
     this.req = request;
-    stream.once("close", () => {
-      const { rstCode, writableFinished } = stream;
-      this.#finished ||= this.#state === "ended" && writableFinished && rstCode === NO_ERROR;
-      this.#over();
-    });
-    stream.on("drain", () => void this.emit("drain"));
-    stream.once("finish", () => {
-      if (this.#state !== "ended" || this.#waitsForTrailers) return;
-      this.#finished = true;
-      this.#over();
-    });
+    listenTo(stream, this);
+  }
+
+  onDrain(): void {
+    this.emit("drain");
+  }
+
+  onClose(): void {
+    const { rstCode, writableFinished } = this.#stream;
+    this.#finished ||= this.#state === "ended" && writableFinished && rstCode === NO_ERROR;
+    this.#over();
   }
 
   get headersSent(): boolean {
@@ -123,13 +136,13 @@ export class Http2Response
   }
 
   setHeader(name: string, value: string): void {
-    this.#single.push(name, value);
+    (this.#single ??= []).push(name, value);
   }
 
   writeHead(status: number, reason: string | string[], fields: string[] = []): this {
     // There is no reason phrase in HTTP/2.
     const all = typeof reason === "string" ? fields : reason;
-    this.#head = http2Fields(status, [...this.#single, ...all]);
+    this.#head = http2Fields(status, this.#single === undefined ? all : [...this.#single, ...all]);
     this.statusCode = status;
     this.#state = "prepared";
     this.#bodiless = this.req.method === "HEAD" || status === 204 || status === 304;
@@ -165,7 +178,12 @@ export class Http2Response
   write(chunk: Buffer, taken?: () => void): boolean {
     this.flushHeaders();
     if (this.#bodiless || this.destroyed || this.writableEnded) return true;
-    return this.#stream.write(chunk, taken);
+    const keepsUp = this.#stream.write(chunk, taken);
+    if (!keepsUp && !this.#tellsDrain) {
+      this.#tellsDrain = true;
+      listenToDrain(this.#stream);
+    }
+    return keepsUp;
   }
 
   /** Only a response without a length can have trailers. */
@@ -179,10 +197,21 @@ export class Http2Response
     if (this.#state === "prepared") this.#respond(isLast);
     this.#state = "ended";
     if (this.destroyed) return this;
-    if (this.#bodiless || body.length === 0) this.#stream.end();
-    else if (typeof body === "string") this.#stream.end(body, encoding ?? "utf8");
-    else this.#stream.end(body);
+    // A response that may have trailers ends with them.
+    const finished = this.#waitsForTrailers ? undefined : this.#onFinish();
+    if (this.#bodiless || body.length === 0) this.#stream.end(finished);
+    else if (typeof body === "string") this.#stream.end(body, encoding ?? "utf8", finished);
+    else this.#stream.end(body, finished);
     return this;
+  }
+
+  /** @returns what is called when everything is written, or will not be. */
+  #onFinish(): (error?: Error | null) => void {
+    return (error) => {
+      if (error || this.#state !== "ended") return;
+      this.#finished = true;
+      this.#over();
+    };
   }
 
   #respond(isLast: boolean): void {
@@ -190,15 +219,13 @@ export class Http2Response
     if (this.destroyed) return;
     const endStream = isLast || this.#bodiless;
     this.#waitsForTrailers = !endStream && !this.#head.includes("content-length");
-    if (this.#waitsForTrailers) this.#stream.once("wantTrailers", () => this.#sendTrailers());
+    if (this.#waitsForTrailers) listenForTrailers(this.#stream);
     this.#stream.respond(this.#head, { endStream, waitForTrailers: this.#waitsForTrailers });
-    this.#head = [];
+    this.#head = NONE;
   }
 
-  #sendTrailers(): void {
-    const fields: Record<string, string[]> = {};
-    for (const [name, value] of this.#trailers) (fields[name] ??= []).push(value);
-    this.#stream.sendTrailers(fields);
+  onWantTrailers(): void {
+    this.#stream.sendTrailers(headersByName(this.#trailers));
     this.#finished = true;
     this.#over();
   }
@@ -206,10 +233,17 @@ export class Http2Response
   #over(): void {
     if (this.#state === "over") return;
     this.#state = "over";
+    this.#owner.over(this);
     this.emit("close");
     // Nobody reads on. Not before the trailers are out: resetting the stream would drop them.
     if (this.interruption !== undefined && !this.req.complete) {
       setImmediate(() => this.req.abandon());
     }
   }
+}
+
+function headersByName(fields: readonly [string, string][]): Record<string, string[]> {
+  const byName: Record<string, string[]> = {};
+  for (const [name, value] of fields) (byName[name] ??= []).push(value);
+  return byName;
 }

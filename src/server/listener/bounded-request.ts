@@ -1,7 +1,7 @@
 import type { IncomingMessage as Message } from "node:http";
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
-import { ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
+import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 import { IncomingMessage } from "../../lib/http/node-http.ts";
 
 /** Maximum bytes of a request body to buffer; beyond it, reading from the client stops. */
@@ -16,7 +16,7 @@ export function createBoundedRequestClass(
   buffered: BufferedBytes,
   reading: ClientReading,
 ): typeof Message {
-  return class BoundedRequest extends IncomingMessage {
+  return class BoundedRequest extends IncomingMessage implements BlockTaker {
     #buffered = 0;
     #chunks = 0;
     #coalescer: ChunkCoalescer | undefined;
@@ -31,9 +31,13 @@ export function createBoundedRequestClass(
       // With a Content-Length, each read yields one chunk.
       if (this.headers["content-length"] !== undefined) return this.#take(chunk);
       this.#chunks += 1;
-      this.#coalescer ??= new ChunkCoalescer((block) => void this.#take(block));
+      this.#coalescer ??= new ChunkCoalescer(this);
       this.#coalescer.add(chunk);
       return !this.#isFull();
+    }
+
+    takeBlock(block: Buffer): void {
+      this.#take(block);
     }
 
     #take(chunk: Buffer): boolean {

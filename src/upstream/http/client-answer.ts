@@ -3,7 +3,7 @@ import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import { clientFields } from "../headers/client-fields.ts";
 import { earlyHintsHeaders, responseTrailers } from "../headers/incoming-headers.ts";
 import { InvalidAnswer, isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
-import { atEndOfTurn, type TurnTask } from "./end-of-turn.ts";
+import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
 import type { Slot } from "../pool/slot.ts";
 

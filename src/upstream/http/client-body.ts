@@ -122,7 +122,8 @@ export class ClientBody implements BodyEvents {
       this.#gathered += chunk.length;
     });
     request.on("end", () => {
-      this.#content = Buffer.concat(chunks);
+      const [only] = chunks;
+      this.#content = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
       transfer.bytesIn += this.#content.length;
       copy?.add(this.#content);
       copy?.end();

@@ -11,10 +11,10 @@ Object.setPrototypeOf(Fields.prototype, null);
 /** Every answer of a backend has the same names, in strings of its own. */
 const lowerCase = rememberedByName((name) => name.toLowerCase());
 
-/** The fields by their names in lower case, several of one name as a list. */
-export function headersOf(fields: readonly string[]): IncomingHttpHeaders {
+/** The fields by their names in lower case, several of one name as a list. @param from where they begin. */
+export function headersOf(fields: readonly string[], from = 0): IncomingHttpHeaders {
   const headers = new Fields();
-  for (let i = 0; i + 1 < fields.length; i += 2) {
+  for (let i = from; i + 1 < fields.length; i += 2) {
     const name = lowerCase(fields[i] ?? "");
     const value = fields[i + 1] ?? "";
     const before = headers[name];

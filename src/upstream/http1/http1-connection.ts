@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import { startReading, stopReading } from "../../lib/http/socket-reading.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
-import { atEndOfTurn, type TurnTask } from "../http/end-of-turn.ts";
+import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { youngCollection } from "../http/minor-collections.ts";
 import { RequestBody } from "../http/request-body.ts";
 import { Assignment } from "./assignment.ts";

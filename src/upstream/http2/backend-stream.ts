@@ -10,11 +10,14 @@ import { InvalidHttp2 } from "./http2-faults.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { requestFields } from "./http2-request-fields.ts";
 import { limitedFields, responseHead } from "./response-fields.ts";
+import { listenTo, readFrom } from "./stream-events.ts";
 
 /** The memory of a part that waits, besides its bytes. */
 const PART_BYTES = 256;
 /** The most parts that wait for a client, as each takes memory: 16 bytes each fill the window. */
 const MOST_PARTS = 4_096;
+
+const NO_FIELDS: IncomingHttpHeaders = {};
 
 /** The connection of a stream. */
 interface Owner {
@@ -41,7 +44,7 @@ export class BackendStream implements Connection, RequestControl {
   #sent = false;
   #answered = false;
   #over = false;
-  #trailers: IncomingHttpHeaders = {};
+  #trailers = NO_FIELDS;
   /** Parts of the answer that wait for the client. */
   #waiting = 0;
   /** Whether the stream was closed before the backend had ended its answer. */
@@ -51,6 +54,10 @@ export class BackendStream implements Connection, RequestControl {
     this.#request = request;
     this.#handler = handler;
     this.#owner = owner;
+  }
+
+  get isOver(): boolean {
+    return this.#over;
   }
 
   begin(): boolean {
@@ -85,8 +92,7 @@ export class BackendStream implements Connection, RequestControl {
       waitForTrailers: streams,
     });
     this.#stream = stream;
-    this.#watch(stream);
-    this.#listen(stream);
+    listenTo(stream, this);
     if (streams) this.#sendParts(stream, body);
     else {
       if (body instanceof Buffer) {
@@ -118,58 +124,17 @@ export class BackendStream implements Connection, RequestControl {
     this.#handler.onRequestSent();
   }
 
-  /**
-   * Watches what Node adds to the stream: the parts that wait, and the end. A reset without an error code looks like an end,
-   * but cuts the body off.
-   */
-  #watch(stream: ClientHttp2Stream): void {
-    const push = stream.push.bind(stream);
-    stream.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
-      if (chunk !== null && (this.#waiting += 1) > MOST_PARTS) {
-        setImmediate(() => this.abort(new InvalidHttp2("too many small parts")));
-      }
-      if (chunk === null && stream.closed) this.#isCut = true;
-      return push(chunk, encoding);
-    };
+  /** Node adds a part to the stream, or its end. A reset without an error code looks like an end, but cuts the body off. */
+  added(stream: ClientHttp2Stream, chunk: Buffer | null): void {
+    if (chunk === null) this.#isCut ||= stream.closed;
+    else if ((this.#waiting += 1) > MOST_PARTS) {
+      setImmediate(() => this.abort(new InvalidHttp2("too many small parts")));
+    }
   }
 
-  #listen(stream: ClientHttp2Stream): void {
-    const guarded =
-      <Parts extends unknown[]>(act: (...parts: Parts) => void) =>
-      (...parts: Parts): void => {
-        if (this.#over) return;
-        try {
-          act(...parts);
-        } catch (error) {
-          this.abort(asError(error));
-        }
-      };
-    stream.on(
-      "headers",
-      guarded((_headers: unknown, flags: number, raw: string[]) => this.#onHead(flags, raw)),
-    );
-    stream.on(
-      "response",
-      guarded((_headers: unknown, flags: number, raw: string[]) => this.#onHead(flags, raw)),
-    );
-    stream.on(
-      "trailers",
-      guarded(
-        (_headers: unknown, _flags: number, raw: string[]) =>
-          void (this.#trailers = limitedFields(raw)),
-      ),
-    );
-    stream.on(
-      "end",
-      guarded(() => this.#onEnd()),
-    );
-    stream.on("error", () => this.#onClose());
-    stream.on("close", () => this.#onClose());
-  }
-
-  #onHead(flags: number, raw: readonly string[]): void {
+  onHead(flags: number, raw: readonly string[]): void {
     // The header section was too large.
-    if (this.#stream?.closed === true && this.#stream.rstCode !== 0) return this.#onClose();
+    if (this.#stream?.closed === true && this.#stream.rstCode !== 0) return this.onClose();
     const { status, headers } = responseHead(raw);
     this.#owner.heard();
     if (!this.#answered) this.#handler.onResponseStarted();
@@ -178,31 +143,30 @@ export class BackendStream implements Connection, RequestControl {
     if (status < 200 || this.#over) return;
     if ((flags & nodeHttp2().constants.NGHTTP2_FLAG_END_STREAM) !== 0) {
       this.#stream?.resume();
-      this.#onEnd();
-    } else this.#stream?.on("data", (chunk: Buffer) => this.#onData(chunk));
+      this.onEnd();
+    } else if (this.#stream !== undefined) readFrom(this.#stream);
   }
 
-  #onData(chunk: Buffer): void {
-    if (this.#over) return;
+  onTrailers(raw: readonly string[]): void {
+    this.#trailers = limitedFields(raw);
+  }
+
+  onData(chunk: Buffer): void {
     this.#waiting -= 1;
     this.#owner.heard();
     this.#young.passed(chunk.length);
-    try {
-      this.#handler.onResponseData(this, chunk);
-    } catch (error) {
-      this.abort(asError(error));
-    }
+    this.#handler.onResponseData(this, chunk);
   }
 
-  #onEnd(): void {
-    if (this.#isCut) return this.#onClose();
+  onEnd(): void {
+    if (this.#isCut) return this.onClose();
     // A backend that does not wait for the whole body may not read the rest of it.
     if (!this.#sent) this.#stream?.close(nodeHttp2().constants.NGHTTP2_NO_ERROR);
     this.#leave();
     this.#handler.onResponseEnd(this, this.#trailers);
   }
 
-  #onClose(): void {
+  onClose(): void {
     if (this.#over) return;
     const { id = 0, rstCode = 0 } = this.#stream ?? {};
     this.#fail(this.#owner.faultOf(id, rstCode, this.#answered));

@@ -13,19 +13,19 @@ export const MAX_HEADER_BYTES = 64 * 1024;
 /**
  * Separates the status from the fields. Node has checked the pseudo-header fields, and refuses fields about a connection.
  *
- * @param raw names and values, alternating.
+ * @param raw names and values, alternating. The status comes first, as the only pseudo-header field (RFC 9113 §8.3.2).
  * @throws InvalidHttp2 for a status that answers no request of ours, or too many bytes.
  */
 export function responseHead(raw: readonly string[]): ResponseHead {
-  const at = raw.indexOf(":status");
-  const status = at === -1 ? 0 : Number(raw[at + 1]);
+  const status = raw[0] === ":status" ? Number(raw[1]) : 0;
   if (status < 100 || status === 101) throw new InvalidHttp2("a status that is none");
-  return { status, headers: limitedFields(raw.toSpliced(at, 2)) };
+  return { status, headers: limitedFields(raw, 2) };
 }
 
-/** The fields by their names. @throws InvalidHttp2 if they are too large. */
-export function limitedFields(raw: readonly string[]): IncomingHttpHeaders {
-  const bytes = raw.reduce((sum, text) => sum + text.length, 0);
+/** The fields by their names. @param from where they begin. @throws InvalidHttp2 if they are too large. */
+export function limitedFields(raw: readonly string[], from = 0): IncomingHttpHeaders {
+  let bytes = 0;
+  for (const text of raw) bytes += text.length;
   if (bytes > MAX_HEADER_BYTES) throw new InvalidHttp2("fields of more than 64 KiB");
-  return headersOf(raw);
+  return headersOf(raw, from);
 }

@@ -1,0 +1,77 @@
+import type { ClientHttp2Stream } from "node:http2";
+import { Readable } from "node:stream";
+import { asError } from "../http1/faults.ts";
+
+/** Told what happens on a stream. What it throws aborts the request. */
+interface StreamListener {
+  /** Whether nothing concerns it any more. */
+  readonly isOver: boolean;
+  /** Node adds a part of the answer to those that wait, or its end: null. */
+  added(stream: ClientHttp2Stream, part: Buffer | null): void;
+  onHead(flags: number, raw: readonly string[]): void;
+  onTrailers(raw: readonly string[]): void;
+  onData(part: Buffer): void;
+  onEnd(): void;
+  /** The stream has closed, which may happen before its end. */
+  onClose(): void;
+  abort(error: Error): void;
+}
+
+/** Of a stream: who is told. The functions below are the same for all streams, since closures for each take time and memory. */
+const LISTENER: unique symbol = Symbol("listener");
+
+declare module "node:http2" {
+  interface ClientHttp2Stream {
+    [LISTENER]?: StreamListener;
+  }
+}
+
+/** Tells a listener of everything on a stream but the parts of its answer. */
+export function listenTo(stream: ClientHttp2Stream, listener: StreamListener): void {
+  stream[LISTENER] = listener;
+  stream.push = pushCounted;
+  stream.on("headers", onHead).on("response", onHead).on("trailers", onTrailers);
+  stream.on("end", onEnd).on("error", onClose).on("close", onClose);
+}
+
+/** Passes the parts of the answer on as they come. */
+export function readFrom(stream: ClientHttp2Stream): void {
+  stream.on("data", onData);
+}
+
+/** Takes the place of `push` of a stream. */
+function pushCounted(
+  this: ClientHttp2Stream,
+  part: Buffer | null,
+  encoding?: BufferEncoding,
+): boolean {
+  this[LISTENER]?.added(this, part);
+  return Readable.prototype.push.call(this, part, encoding);
+}
+
+const onHead = guarded((listener, _headers: unknown, flags: number, raw: string[]) =>
+  listener.onHead(flags, raw),
+);
+const onTrailers = guarded((listener, _headers: unknown, _flags: number, raw: string[]) =>
+  listener.onTrailers(raw),
+);
+const onData = guarded((listener, part: Buffer) => listener.onData(part));
+const onEnd = guarded((listener) => listener.onEnd());
+
+function guarded<Details extends unknown[]>(
+  act: (listener: StreamListener, ...details: Details) => void,
+) {
+  return function (this: ClientHttp2Stream, ...details: Details): void {
+    const listener = this[LISTENER];
+    if (listener === undefined || listener.isOver) return;
+    try {
+      act(listener, ...details);
+    } catch (error) {
+      listener.abort(asError(error));
+    }
+  };
+}
+
+function onClose(this: ClientHttp2Stream): void {
+  this[LISTENER]?.onClose();
+}
