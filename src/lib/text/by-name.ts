@@ -13,3 +13,6 @@ export function rememberedByName<Made>(make: (name: string) => Made): (name: str
     return made;
   };
 }
+
+/** A name in lower case. Every message has the same ones: one string for each is compared and looked up faster. */
+export const lowerCase = rememberedByName((name) => name.toLowerCase());

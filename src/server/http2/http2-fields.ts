@@ -1,3 +1,5 @@
+import { lowerCase } from "../../lib/text/by-name.ts";
+
 /** What ends at this connection, and does not exist in HTTP/2 (RFC 9113 §8.2.2). */
 const CONNECTION_SPECIFIC = new Set([
   ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
@@ -14,7 +16,7 @@ const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 export function http2Fields(status: number, fields: readonly string[]): string[] {
   const section = [":status", String(status)];
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i]?.toLowerCase() ?? "";
+    const name = lowerCase(fields[i] ?? "");
     const value = fields[i + 1] ?? "";
     if (CONNECTION_SPECIFIC.has(name)) continue;
     if (NOT_IN_VALUE.test(value)) throw new TypeError("invalid character in a field value");

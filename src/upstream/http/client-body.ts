@@ -1,6 +1,7 @@
 import { GateError } from "../../core/request/errors.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { KeptBody } from "./kept-body.ts";
 import { type BodyEvents, RequestBody } from "./request-body.ts";
 import type { Slot } from "../pool/slot.ts";
@@ -14,7 +15,7 @@ import type { Route } from "../../core/route/route.ts";
 const SMALL_BODY_BYTES = 16 * 1024;
 
 /** The body of a request: none, a small one that is read completely, or a stream. */
-export class ClientBody implements BodyEvents {
+export class ClientBody implements BodyEvents, TurnTask {
   readonly #settings: ForwardingSettings;
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
@@ -22,6 +23,8 @@ export class ClientBody implements BodyEvents {
   /** The bytes of a small body received so far. */
   #gathered = 0;
   #kept: KeptBody | undefined;
+  /** Called when the body can be sent, while it is not known whether it is small. */
+  #ready: (() => void) | undefined;
 
   constructor(settings: ForwardingSettings, permitted: PermittedRequest, slot: Slot) {
     this.#settings = settings;
@@ -56,13 +59,41 @@ export class ClientBody implements BodyEvents {
     const { bodyLength, expectsContinue } = permit.request;
     refuseLargeBody(permit, this.#settings.bodyBytes);
     if (bodyLength > 0 && bodyLength <= SMALL_BODY_BYTES && !expectsContinue) this.#gather(ready);
-    else {
-      // A backend of HTTP/2 says what it has not processed. Calls of gRPC have no length.
+    else if (bodyLength < 0 && upstream.speaksHttp2 && !expectsContinue) {
+      // Calls of gRPC have no length. The message of a unary call mostly comes in the same turn as the head.
+      this.#ready = ready;
+      atEndOfTurn(this);
+    } else {
       if (bodyLength < 0 && upstream.speaksHttp2) this.#kept = new KeptBody();
       if (bodyLength === 0) copy?.end();
       else this.#stream();
       ready();
     }
+  }
+
+  /** Sends a body whose length was not known: as a small one, if it has arrived, or as a stream. */
+  runAtEndOfTurn(): void {
+    const ready = this.#ready;
+    if (ready === undefined) return;
+    if (this.#hasArrived) this.#gather(ready);
+    else {
+      // A backend of HTTP/2 says what it has not processed.
+      this.#kept = new KeptBody();
+      this.#stream();
+      ready();
+    }
+  }
+
+  /** Whether all of the body waits to be read, is small, and has no trailers, which only a stream carries. */
+  get #hasArrived(): boolean {
+    const { permit, request } = this.#permitted;
+    const limit = Math.min(SMALL_BODY_BYTES, bodyLimitOf(permit.route, this.#settings.bodyBytes));
+    return (
+      request.complete &&
+      !request.destroyed &&
+      request.rawTrailers.length === 0 &&
+      request.readableLength <= limit
+    );
   }
 
   /** A connection is about to take the body: sends 100 Continue if the client waits for it. */

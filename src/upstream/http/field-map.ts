@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { rememberedByName } from "../../lib/text/by-name.ts";
+import { lowerCase } from "../../lib/text/by-name.ts";
 
 /** Fields by name. It has nothing else, so no name means anything but a field. */
 class Fields {
@@ -7,9 +7,6 @@ class Fields {
 }
 Reflect.deleteProperty(Fields.prototype, "constructor");
 Object.setPrototypeOf(Fields.prototype, null);
-
-/** Every answer of a backend has the same names, in strings of its own. */
-const lowerCase = rememberedByName((name) => name.toLowerCase());
 
 /** The fields by their names in lower case, several of one name as a list. @param from where they begin. */
 export function headersOf(fields: readonly string[], from = 0): IncomingHttpHeaders {

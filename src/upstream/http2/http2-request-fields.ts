@@ -1,8 +1,9 @@
 import type { BackendRequest } from "../http/connection.ts";
+import { lowerCase } from "../../lib/text/by-name.ts";
 import { checkSendable } from "../http/sendable.ts";
 
 /**
- * The header section of a request: names and values, alternating, with the pseudo-header fields of RFC 9113 §8.3.1 first.
+ * The header section of a request: names and values, alternating. Node sends the pseudo-header fields of RFC 9113 §8.3.1 first.
  *
  * @throws UnsendableRequest
  */
@@ -14,8 +15,7 @@ export function requestFields(request: BackendRequest, scheme: string): string[]
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? "";
     const value = headers[i + 1] ?? "";
-    if (name === "Host") fields.unshift(":authority", value);
-    else fields.push(name.toLowerCase(), value);
+    fields.push(name === "Host" ? ":authority" : lowerCase(name), value);
   }
   // The only value that HTTP/2 knows (RFC 9113 §8.2.2). Servers of gRPC look for it.
   if (request.acceptsTrailers === true) fields.push("te", "trailers");
