@@ -76,6 +76,8 @@ describe("over HTTP/2", () => {
     ["dot segments", { ":path": "/public/../secret" }, 400],
     ["an encoded slash", { ":path": "/public%2f..%2fsecret" }, 400],
     ["a fragment", { ":path": "/public/x#y" }, 400],
+    ["a path with a byte that is no ASCII", { ":path": "/public/\u00e9" }, 400],
+    ["a query with a byte that is no ASCII", { ":path": "/public/x?\u00e9" }, 400],
     ["CONNECT", { ":method": "CONNECT", ":path": undefined, ":scheme": undefined }, 405],
     ["TRACE", { ":method": "TRACE" }, 405],
     ["no token", { ":path": "/secret" }, 401],

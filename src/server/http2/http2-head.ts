@@ -14,6 +14,9 @@ export interface Http2Head {
   readonly refusal: GateError | undefined;
 }
 
+/** What a target may consist of (RFC 9112 §3.2). nghttp2 takes bytes above it, which Node's parser of HTTP/1.1 refuses. */
+const TARGET = /^[!-~]*$/;
+
 /**
  * Reads a header section. nghttp2 has checked it before (RFC 9113 §8.2, §8.3): names in lower case, known pseudo-header fields,
  * each once and in front, no connection-specific fields.
@@ -44,7 +47,12 @@ export function readHttp2Head(raw: readonly string[]): Http2Head {
   const named = authority ?? host;
   if (named !== undefined) fields.push("host", named);
   const agrees = hosts === 0 || (hosts === 1 && sameHost(named, host));
-  return { method, target, protocol, fields, refusal: agrees ? undefined : ambiguous("host") };
+  const refusal = agrees ? targetFault(target) : ambiguous("host");
+  return { method, target, protocol, fields, refusal };
+}
+
+function targetFault(target: string): GateError | undefined {
+  return TARGET.test(target) ? undefined : ambiguous("target");
 }
 
 /** Whether `:authority` and `Host` name the same (RFC 9113 §8.3.1). */
