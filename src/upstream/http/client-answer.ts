@@ -112,8 +112,14 @@ export class ClientAnswer implements TurnTask {
       this.#response.end(chunk);
       return;
     }
+    const { permit, transfer } = this.#permitted;
+    transfer.arrived = true;
+    if (permit.request.secure) {
+      // At the end of the turn, V8 came to keep such requests until the next full collection: 1.4 times the CPU time.
+      this.#response.end(chunk.toString("latin1"), "latin1");
+      return;
+    }
     this.#last = chunk.toString("latin1");
-    this.#permitted.transfer.arrived = true;
     this.#sendSoon();
   }
 
