@@ -27,7 +27,7 @@ export const PEERS = {
     "http-proxy-middleware",
     "express-jwt",
   ]),
-  "http-proxy-3": nodeStack("http-proxy-3.mjs", "http-proxy-3 as it comes + jose", [
+  "http-proxy-3": nodeStack("http-proxy-3.mjs", "http-proxy-3 by default + jose", [
     "http-proxy-3",
     "jose",
   ]),

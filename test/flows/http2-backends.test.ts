@@ -55,6 +55,34 @@ test("clients of HTTP/1.1 reach a backend of h2c, over one connection", async ()
   expect(second?.headers["content-length"]).toBe("4");
 });
 
+test("a body without a length that has arrived whole is sent with its length, within the limit", async () => {
+  await using backend = await startHttp2Backend(async ({ body, stream }) => {
+    // One that is too large is cut off.
+    const content = await body().catch(() => "");
+    if (stream.destroyed) return;
+    stream.respond({ ":status": 200 });
+    stream.end(content);
+  });
+  const limits = { bodyBytes: "1KiB" };
+  await using gate = await inFrontOf(
+    backend.url,
+    {},
+    { config: { server: { http2: true, limits } } },
+  );
+  await using client = await connectHttp2(gate);
+  const post = { ":method": "POST", ":path": "/public/x" };
+  expect(await client.ask(post, "four")).toMatchObject({ status: 200, body: "four" });
+  expect(backend.requests[0]?.headers["content-length"]).toBe("4");
+  expect((await client.ask(post, "x".repeat(2_000))).status).toBe(413);
+  // What has not arrived whole by the end of the turn is streamed.
+  const late = client.open(post, { endStream: false });
+  late.write("half");
+  await until(() => backend.requests.some(({ headers }) => !("content-length" in headers)));
+  late.end("whole");
+  await once(late.resume(), "close");
+  expect(late.rstCode).toBe(0);
+});
+
 test("TLS takes h2 by ALPN, and a backend without it is 502", async () => {
   const { ca } = await testCertificates();
   await using backend = await startHttp2Backend(undefined, { tls: ["h2"] });

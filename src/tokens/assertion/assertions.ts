@@ -81,7 +81,7 @@ function signed(
 
 function signatureOf(bytes: Buffer, key: KeyObject, algorithm: SigningAlgorithm): string {
   const row = ALGORITHMS[algorithm];
-  // The configuration allows no assertions with a secret: whoever verifies them could make them.
+  // The configuration allows no assertions with a secret: a backend that verifies them could make them.
   if (row.keyType === "secret") throw new GateError("keys_unusable", { retryAfter: 5 });
   return sign(row.hash, bytes, { key, ...row.signature }).toString("base64url");
 }

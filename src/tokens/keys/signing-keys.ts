@@ -90,7 +90,7 @@ export function exposedKeys(files: KeyFiles, algorithm: SigningAlgorithm): reado
   return found.filter(({ exposed }) => exposed).map(({ file }) => file);
 }
 
-/** Whoever adds the newest key to the directory can sign tokens for every user. */
+/** A user who adds the newest key to the directory can sign tokens for everybody. */
 function openToAll(directory: string): ConfigError {
   const message = "every user of this machine can add keys to this directory";
   return new ConfigError([{ file: directory, message, hint: `chmod o-w ${directory}` }]);

@@ -131,7 +131,7 @@ export class WatchedKeys extends ReplaceableKeys {
   #depart(ring: KeyRing, { unused, clock = systemClock }: WatchedKeyOptions): void {
     if (this.#lifetime === undefined) return;
     const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
-    // Without other keys in their place they go on signing for whoever has not heard of the change yet.
+    // Without other keys in their place, they still sign where the change is not known yet.
     this.#departed = unused === true ? departed : verifyingOnly(departed);
   }
 

@@ -14,7 +14,7 @@ const IDLE_MS = 4_000;
 const EARLIER_MS = 2_000;
 const LONGEST_MS = 600_000;
 
-/** The kept-alive connections to one target. As many are open as there are requests at a time: whoever dispatches limits these. */
+/** The kept-alive connections to one target. Each request under way has one; the upstream limits their number. */
 export class Http1Pool implements ConnectionPool {
   readonly #route: Route;
   readonly #clock: Clock;

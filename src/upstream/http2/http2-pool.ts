@@ -20,7 +20,7 @@ interface Waiting {
 
 /**
  * The connections to one target by HTTP/2. A request goes to the oldest connection with room for another stream; if none has,
- * it waits for one that opens. Whoever dispatches limits how many there are.
+ * it waits for one that opens. The upstream limits how many requests there are.
  */
 export class Http2Pool implements ConnectionPool {
   readonly #route: Route;
