@@ -112,15 +112,22 @@ export class ClientAnswer implements TurnTask {
       this.#response.end(chunk);
       return;
     }
-    const { permit, transfer } = this.#permitted;
-    transfer.arrived = true;
-    if (permit.request.secure) {
-      // At the end of the turn, V8 came to keep such requests until the next full collection: 1.4 times the CPU time.
+    this.#permitted.transfer.arrived = true;
+    if (this.#isWrittenAtOnce) {
       this.#response.end(chunk.toString("latin1"), "latin1");
       return;
     }
     this.#last = chunk.toString("latin1");
     this.#sendSoon();
+  }
+
+  /**
+   * HTTP/1.1 over TLS saves nothing at the end of the turn, and V8 came to keep such requests until the next full collection,
+   * at 1.4 times the CPU time. HTTP/2 takes 0.92 there.
+   */
+  get #isWrittenAtOnce(): boolean {
+    const { permit, request } = this.#permitted;
+    return permit.request.secure && request.httpVersion !== "2.0";
   }
 
   /** Ends a complete answer. */
