@@ -6,14 +6,13 @@ import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { Permit } from "../../core/request/permit.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { createNetworks } from "../../lib/http/networks.ts";
 import { explainRequirements } from "../../policy/requirements.ts";
 import { decide } from "../../server/request/decide.ts";
 import { createIntake } from "../../server/request/intake.ts";
 import { type ReadHead, readHead } from "../../server/admin/read-head.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { refuseLargeBody } from "../../upstream/http/client-body.ts";
-import { hasLoosePaths, routesOf } from "../gate/from-configuration.ts";
+import { intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
 import { type GateOptions, openGate } from "../gate/open-gate.ts";
 import { explainBackend } from "./backend.ts";
 import { refusalDetail } from "./refusal-detail.ts";
@@ -96,12 +95,8 @@ async function readRequest(
   configuration: Configuration,
   dryRun: DryRunRequest,
 ): Promise<ReadRequest> {
-  const { server } = configuration;
-  const { limits } = server;
-  const loosePaths = hasLoosePaths(configuration);
-  const head = await readHead(dryRun, limits.headerBytes);
-  const trustedProxies = createNetworks(server.trustedProxies);
-  const intake = createIntake({ trustedProxies, limits, loosePaths });
+  const head = await readHead(dryRun, configuration.server.limits.headerBytes);
+  const intake = createIntake(intakeOptionsOf(configuration));
   return { ...head, request: intake(head.message, 1) };
 }
 

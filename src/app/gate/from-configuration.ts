@@ -8,10 +8,12 @@ import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { createNetworks } from "../../lib/http/networks.ts";
 import { leastLoggedStatus } from "../../observe/create-observer.ts";
 import { createAccessFields } from "../../observe/log/create-access-fields.ts";
 import { createCors } from "../../server/endpoints/create-cors.ts";
 import type { ListenOptions } from "../../server/listener/listen.ts";
+import type { IntakeOptions } from "../../server/request/intake.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import { countInFlight } from "../../policy/concurrency/in-flight.ts";
 import { storeNames } from "../../credentials/stores/observed-store.ts";
@@ -64,9 +66,13 @@ const STALL_MARGIN_MS = 2_000;
 /** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Whether some route takes paths that are not strict. */
-export function hasLoosePaths({ routes }: Configuration): boolean {
-  return routes.some(({ paths }) => paths !== "strict");
+/** What requests are read with. */
+export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeOptions, "unknown"> {
+  return {
+    trustedProxies: createNetworks(server.trustedProxies),
+    limits: server.limits,
+    loosePaths: routes.some(({ paths }) => paths !== "strict"),
+  };
 }
 
 /** The number of threads that accept connections. */

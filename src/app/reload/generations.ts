@@ -8,8 +8,8 @@ import type { Gate } from "../../core/request/gate.ts";
 import type { ListenChanges } from "../../server/listener/listen.ts";
 import { createIntake, type Intake } from "../../server/request/intake.ts";
 import type { Leased } from "../../lib/async/leased.ts";
-import { createNetworks, type Networks } from "../../lib/http/networks.ts";
-import { hasLoosePaths, realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
+import type { Networks } from "../../lib/http/networks.ts";
+import { intakeOptionsOf, realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
 import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts";
 import { tracedIntake } from "../traced.ts";
 import { warnUnknownClients } from "../unknown-clients.ts";
@@ -33,15 +33,13 @@ export function openGeneration(
 ): Generation {
   const { configuration, tls, log, clock } = options;
   const { server } = configuration;
-  const trustedProxies = createNetworks(server.trustedProxies);
-  const unknown = warnUnknownClients(log, clock);
-  const loosePaths = hasLoosePaths(configuration);
-  const intake = createIntake({ trustedProxies, limits: server.limits, unknown, loosePaths });
+  const reading = intakeOptionsOf(configuration);
+  const intake = createIntake({ ...reading, unknown: warnUnknownClients(log, clock) });
   return {
     opened: openGate(options, before?.opened.value),
     intake: tracedIntake(intake, options.tracing),
     realm: realmOf(configuration),
-    trustedProxies,
+    trustedProxies: reading.trustedProxies,
     listening: {
       tls,
       http2: server.http2,
