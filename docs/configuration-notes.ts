@@ -15,6 +15,11 @@ before TLS; others must not. The address in it is the client's, for limits, rout
 within \`timeouts.header\`, the connection is closed. A proxy that speaks for itself (\`LOCAL\`, \`UNKNOWN\`), such as for a health check,
 keeps its own address, and its \`X-Forwarded-*\` are not trusted.
 
+CGI, WSGI and PHP read \`_\` and \`-\` in header names as the same. Sallyport always drops a header with \`_\` that such a backend could take for
+one of Sallyport's own. \`server.underscoreHeaders\` says what happens to the others: \`drop\` hides them from routes and backends, \`reject\`
+answers 400 (\`underscore_header\`). The same holds for trailers, which only backends of HTTP/2 get: if the answer has already begun,
+\`reject\` breaks it off. Envoy has the same three choices (\`headers_with_underscores_action\`); nginx drops by default (\`underscores_in_headers\`).
+
 Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
 \`server.trustedProxies\`; no other header names it. \`server.tls.clientCertificates.caFile\` must include the root certificates. What
 connections cost, and how many fit in a container: [operations](../operations.md#sizing). TLS versions and suites, and which certificates

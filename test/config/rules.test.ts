@@ -39,6 +39,17 @@ describe("refused", () => {
     ["a host name as a network", server("trustedProxies: [proxy]"), "server.trustedProxies[0]"],
     ["a body limit of nothing", server("limits: { bodyBytes: 0B }"), "server.limits.bodyBytes"],
     ["half a worker", server("workers: 1.5"), "server.workers"],
+    ["no policy for underscores", server("underscoreHeaders: ignore"), "server.underscoreHeaders"],
+    [
+      "a match on a header that is dropped",
+      `${server("underscoreHeaders: drop")}routes: [{ name: r, upstream: app, headers: { X_Canary: always } }]`,
+      "routes[0].headers.X_Canary",
+    ],
+    [
+      "a token in a header that is rejected",
+      `${server("underscoreHeaders: reject")}routes: [{ name: r, upstream: app, tokenFrom: [{ header: X-Ok }, { header: x_token }] }]`,
+      "routes[0].tokenFrom[1].header",
+    ],
     [
       "more header fields than are looked at",
       server("limits: { headers: 257 }"),

@@ -32,6 +32,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   request_timeout: 408,
   body_too_large: 413,
   expectation_failed: 417,
+  underscore_header: 400,
   header_too_large: 431,
   connect_refused: 502,
   dns: 502,
@@ -56,7 +57,7 @@ describe("the table of errors", () => {
   test("ends the connection wherever the contract says so, and after an error of ours", () => {
     const ending = CODES.filter((code) => errorRow(code).close === true);
     expect(ending.map((code) => errorRow(code).status).toSorted((a, b) => a - b)).toEqual([
-      ...[400, 400, 400, 408, 413, 413, 417, 431, 500, 503],
+      ...[400, 400, 400, 400, 408, 413, 413, 417, 431, 500, 503],
     ]);
   });
 

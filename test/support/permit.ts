@@ -16,6 +16,7 @@ import type { Route } from "../../src/core/route/route.ts";
 
 export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest {
   return mintGateRequest({
+    underscoreHeaders: "allow",
     id: 7,
     requestId: "request-7",
     method: "GET",

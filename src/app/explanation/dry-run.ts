@@ -125,7 +125,11 @@ function explained(
     token: explainToken(decision, options),
     requirements: explainRequirements(route?.require ?? {}, identity),
     backend: action instanceof Permit ? explainBackend(configuration, action, upgrade) : undefined,
-    notes: [...connectionNotes(configuration, dryRun), ...decisionNotes(decision, refusal)],
+    notes: [
+      ...connectionNotes(configuration, dryRun),
+      ...droppedNotes(read),
+      ...decisionNotes(decision, refusal),
+    ],
   };
 }
 
@@ -166,6 +170,13 @@ function connectionNotes({ server: { tls } }: Configuration, { secure }: DryRunR
   return tls.clientCertificates?.mode === "required"
     ? ["without a client certificate there is no connection, and the client gets no answer"]
     : [];
+}
+
+/** Notes on fields that nobody behind the intake sees. */
+function droppedNotes({ request, message }: ReadRequest): string[] {
+  if (request.rawHeaders === message.rawHeaders) return [];
+  const names = message.rawHeaders.filter((text, i) => i % 2 === 0 && text.includes("_"));
+  return [`server.underscoreHeaders drops ${names.join(", ")}`];
 }
 
 /** Notes on what the explanation does not cover. */

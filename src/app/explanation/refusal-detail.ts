@@ -22,6 +22,8 @@ export function refusalDetail(
       return error.cause === undefined
         ? `${names.length} fields, and server.limits.headers is ${limits.headers}`
         : `${head.length} bytes in the head, and server.limits.headerBytes is ${limits.headerBytes}`;
+    case "underscore_header":
+      return `${names.filter((name) => name.includes("_")).join(", ")}: server.underscoreHeaders is reject`;
     case "ambiguous_path":
       return pathWords(target);
     case "ambiguous_target":

@@ -71,6 +71,7 @@ export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeO
   return {
     trustedProxies: createNetworks(server.trustedProxies),
     limits: server.limits,
+    underscoreHeaders: server.underscoreHeaders,
     loosePaths: routes.some(({ paths }) => paths !== "strict"),
   };
 }

@@ -12,6 +12,7 @@ import { probeProblems } from "./probe-rules.ts";
 import { protocolProblems } from "./protocol-rules.ts";
 import { routeProblems } from "./route-rules.ts";
 import { targetProblems } from "./target-rules.ts";
+import { underscoreProblems } from "./underscore-rules.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
 /**
@@ -48,6 +49,7 @@ export function ruleProblems(
       networks: Object.keys(mappingAt(configuration["networks"])),
     }),
     ...headerProblems(configuration["routes"], configuration["identity"]),
+    ...underscoreProblems(configuration["server"], configuration["routes"]),
     ...logProblems(configuration["log"], configuration["routes"]),
     ...requiredIssuerProblems(configuration),
     ...certificateProblems(configuration["upstreams"]),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
 import { MAX_HEADER_FIELDS } from "../../server/request/request-fields.ts";
 import { duration, size, sizeOrUnlimited } from "./fields.ts";
 
@@ -23,6 +24,12 @@ export function protocols() {
       .default("off")
       .describe(
         "With accept, each connection from server.trustedProxies begins with a header of the PROXY protocol, version 1 or 2",
+      ),
+    underscoreHeaders: z
+      .enum(UNDERSCORE_HEADERS)
+      .default("allow")
+      .describe(
+        "Header fields and trailers of requests with _ in their names: allow passes those that shadow no header of Sallyport's, drop removes all, reject answers 400",
       ),
   };
 }

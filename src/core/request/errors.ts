@@ -67,6 +67,11 @@ export const ERRORS = {
   request_timeout: { status: 408, message: "The request took too long to arrive", close: true },
   body_too_large: { status: 413, message: "The request body is too large", close: true },
   expectation_failed: { status: 417, message: "The expectation cannot be met", close: true },
+  underscore_header: {
+    status: 400,
+    message: "Header names with an underscore are not allowed here",
+    close: true,
+  },
   header_too_large: { status: 431, message: "The request header is too large", close: true },
 
   // The backend.

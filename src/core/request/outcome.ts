@@ -46,6 +46,7 @@ export const isUpstreamErrorReason = oneOf(UPSTREAM_ERROR_REASONS);
 /** The `reason` of `requests_rejected_total`: requests that never became a `GateRequest`, or that were cut off. */
 export const REFUSAL_REASONS = [
   "bad_request",
+  "underscore_header",
   "header_too_large",
   "request_timeout",
   "body_too_large",

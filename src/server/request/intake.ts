@@ -2,9 +2,13 @@ import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { GateError } from "../../core/request/errors.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
+import {
+  applyUnderscorePolicy,
+  type UnderscoreHeaders,
+} from "../../core/request/underscore-headers.ts";
 import { type GateRequest, mintGateRequest } from "../../core/request/gate-request.ts";
-import { canonicalPath } from "../../lib/http/canonical-path.ts";
-import { loosePath } from "../../lib/http/loose-path.ts";
+import { type CanonicalPath, canonicalPath } from "../../lib/http/canonical-path.ts";
+import { type LoosePath, loosePath } from "../../lib/http/loose-path.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
 import { type Networks, parseAddress, unmapAddress } from "../../lib/http/networks.ts";
 import { METHODS } from "../../lib/http/node-http.ts";
@@ -15,7 +19,8 @@ import { isLoop } from "./request-loop.ts";
 
 /**
  * Makes a request that has only one reading from a raw message. `id` is unique among answers.
- * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two parsers could read differently.
+ * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two parsers could read differently;
+ * `underscore_header` for what the policy rejects.
  */
 export type Intake = (message: IncomingRequest, id: number) => GateRequest;
 
@@ -54,6 +59,7 @@ export interface IntakeOptions {
     /** Maximum number of header fields in a request, at most `MAX_HEADER_FIELDS`. */
     readonly headers: number;
   };
+  readonly underscoreHeaders?: UnderscoreHeaders;
   readonly unknown?: ClientUnknown;
   /** Whether some route takes paths that are not strict. */
   readonly loosePaths?: boolean;
@@ -61,7 +67,7 @@ export interface IntakeOptions {
 
 /** Creates an intake, which caches what it has computed for each connection. */
 export function createIntake(options: IntakeOptions): Intake {
-  const { trustedProxies, limits, unknown, loosePaths = false } = options;
+  const { trustedProxies, limits, unknown, underscoreHeaders = "allow" } = options;
   const connections = new Connections(trustedProxies);
   return (message, id) => {
     const fields = readFields(message.rawHeaders, limits.headers);
@@ -74,10 +80,7 @@ export function createIntake(options: IntakeOptions): Intake {
     readHost(fields.host, message.httpVersion, connection);
     const { authority, host, peer, peerTrusted, secure, clientSubject } = connection;
     const target = splitTarget(message.url ?? "", authority);
-    const strict = canonicalPath(target.path);
-    const loose = strict === undefined && loosePaths ? loosePath(target.path) : undefined;
-    const spelled = strict ?? loose;
-    if (spelled === undefined) throw ambiguous("path");
+    const spelled = readPath(target.path, options.loosePaths === true);
     const length = bodyLength(fields, message);
     if (!SERVED.has(method)) throw new GateError("method_not_allowed", { allow: SERVED_METHODS });
     const client = peerTrusted
@@ -89,13 +92,14 @@ export function createIntake(options: IntakeOptions): Intake {
       method,
       path: spelled.path,
       matchPath: spelled.matchPath,
-      spelling: loose?.spelling ?? "strict",
+      spelling: spelled.spelling ?? "strict",
       query: target.query,
       authority,
       host,
       authorization: fields.authorization,
       authorizations: fields.authorizations,
-      rawHeaders: message.rawHeaders,
+      rawHeaders: applyUnderscorePolicy(message.rawHeaders, underscoreHeaders),
+      underscoreHeaders,
       bodyLength: length,
       connection,
       peer,
@@ -184,6 +188,13 @@ function splitTarget(url: string, authority: string): { path: string; query: str
   const mark = target.indexOf("?");
   if (mark === -1) return { path: target, query: "" };
   return { path: target.slice(0, mark), query: target.slice(mark) };
+}
+
+/** The one spelling of a path, with how it is spelled if it is not strict. */
+function readPath(path: string, loosePaths: boolean): CanonicalPath & Partial<LoosePath> {
+  const read = canonicalPath(path) ?? (loosePaths ? loosePath(path) : undefined);
+  if (read === undefined) throw ambiguous("path");
+  return read;
 }
 
 /** The length of the body, -1 if unknown. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */

@@ -1,5 +1,6 @@
 import type { AssertionSource } from "../../core/request/assertion-source.ts";
 import type { Permit } from "../../core/request/permit.ts";
+import { applyUnderscorePolicy } from "../../core/request/underscore-headers.ts";
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
@@ -19,7 +20,7 @@ import { withoutTokens } from "./without-tokens.ts";
 export interface OutgoingHeaders {
   /** Returns names and values, alternating, without framing. */
   headers(permit: Permit): string[];
-  /** Returns those of the client's trailers that the backend gets. */
+  /** Returns those of the client's trailers that the backend gets. @throws GateError `underscore_header`. */
   trailers(permit: Permit, sent: readonly string[]): readonly string[];
 }
 
@@ -47,8 +48,11 @@ export function createOutgoingHeaders(
   const identities = new IdentityHeaders(names);
   const forwarded = new ForwardedHeaders();
   return {
-    trailers: ({ route }, sent) =>
-      sent.length === 0 ? sent : requestTrailers(dispositions.ordinary(sent), route),
+    trailers({ route, request }, sent) {
+      if (sent.length === 0) return sent;
+      const passed = applyUnderscorePolicy(sent, request.underscoreHeaders);
+      return requestTrailers(dispositions.ordinary(passed), route);
+    },
     headers(permit) {
       const { request, route, identity } = permit;
       const passed = dispositions.passed(permit);

@@ -1,4 +1,5 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
+import { GateError } from "../../core/request/errors.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import type { RequestControl } from "../http/connection.ts";
 import { headersOf } from "../http/field-map.ts";
@@ -112,10 +113,17 @@ export class BackendStream implements Connection, RequestControl {
       },
       onBodyError: (error) => this.abort(error),
     });
-    stream.on("wantTrailers", () => {
-      const trailers = this.#request.trailers?.() ?? [];
-      stream.sendTrailers(headersOf(trailers));
-    });
+    stream.on("wantTrailers", () => this.#sendTrailers(stream));
+  }
+
+  /** Trailers that are refused end the request: the backend does not see it whole. */
+  #sendTrailers(stream: ClientHttp2Stream): void {
+    try {
+      stream.sendTrailers(headersOf(this.#request.trailers?.() ?? []));
+    } catch (error) {
+      if (!(error instanceof GateError)) throw error;
+      this.abort(error);
+    }
   }
 
   #onSent(): void {
