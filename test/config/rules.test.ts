@@ -382,6 +382,6 @@ test("a key set's address with a fragment is told as that", async () => {
   const entry = `{ issuer: a, audience: b, jwks: ${jwks}, algorithms: [ES256] }`;
   const problems = await problemsOf(`${SMALLEST}tokens: { trusted: [${entry}] }\n`);
   expect(problems.map(({ message }) => message)).toEqual([
-    "tokens.trusted[0].jwks.url must have no fragment: what is behind # is never sent",
+    "tokens.trusted[0].jwks.url must have no fragment: the part after # is never sent",
   ]);
 });

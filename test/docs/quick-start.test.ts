@@ -71,7 +71,7 @@ test.skipIf(absent.length > 0)(
       success: true,
       version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
     });
-    const told = document.rows("request", "response").map((row) => row["answer"]?.slice(0, 3));
+    const told = document.rows("request", "response").map((row) => row["response"]?.slice(0, 3));
     expect(told).toEqual(["401", "200", "200", "403"]);
   },
 );

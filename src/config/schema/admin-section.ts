@@ -8,7 +8,7 @@ const TARGET = /^\/(?!\/)[!-~]*$/;
 
 function probe() {
   return z.strictObject({
-    path: urlPath("plain").describe("Path on the admin listener, exactly"),
+    path: urlPath("plain").describe("Exact path on the admin listener"),
     upstream: text().describe("Name of the upstream; the probe goes to its first target"),
     target: z
       .string()
@@ -37,15 +37,17 @@ export function adminSection() {
         users: z
           .boolean()
           .default(false)
-          .describe("Whether all user stores elsewhere must be askable for it"),
+          .describe(
+            "Whether all user stores on other machines must be available for /readyz to answer 200",
+          ),
       })
       .prefault({})
-      .describe("Additional conditions of readiness"),
+      .describe("Additional conditions for readiness"),
     probes: z
       .array(probe())
       .prefault([])
       .describe(
-        "Paths of the admin listener that Sallyport forwards to a backend, for the kubelet's probes",
+        "Paths on the admin listener that Sallyport forwards to a backend, for the kubelet's probes",
       ),
   });
   // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.

@@ -23,7 +23,7 @@ function fileSchema() {
     identity: identitySection(),
     cors: corsSection()
       .exactOptional()
-      .describe("Requests of scripts from other origins; default: none"),
+      .describe("Requests from scripts of other origins; default: not allowed"),
     networks: networksSection(),
     authorization: authorizationSection(),
     routes: routesSection(),

@@ -17,13 +17,13 @@ export function protocols() {
       .boolean()
       .default(false)
       .describe(
-        "Whether clients may speak HTTP/2 as well as HTTP/1.1; without TLS by prior knowledge",
+        "Whether clients may speak HTTP/2 as well as HTTP/1.1; without TLS, by prior knowledge",
       ),
     proxyProtocol: z
       .enum(["off", "accept"])
       .default("off")
       .describe(
-        "With accept, each connection from server.trustedProxies begins with a header of the PROXY protocol, version 1 or 2",
+        "With accept, each connection from server.trustedProxies must begin with a PROXY protocol header, version 1 or 2",
       ),
     underscoreHeaders: z
       .enum(UNDERSCORE_HEADERS)
@@ -51,7 +51,7 @@ export function serverLimits() {
         .describe("Maximum size of a request's body, or unlimited"),
       bufferedBytes: size({ min: 1024 ** 2 })
         .prefault("64MiB")
-        .describe("Memory for all data that waits for clients, all threads together"),
+        .describe("Memory for data buffered for clients, in all threads together"),
       streams: z
         .int()
         .min(1)
@@ -70,7 +70,7 @@ export function serverLimits() {
         .max(1_000_000)
         .exactOptional()
         .describe(
-          "Maximum per address, or /64 of IPv6; trusted proxies are exempt. Default: a tenth of connections, at least 10",
+          "Maximum number per address, or IPv6 /64; trusted proxies are exempt. Default: a tenth of connections, at least 10",
         ),
     })
     .transform((limits) => ({
@@ -101,7 +101,9 @@ export function rateLimit() {
     by: z
       .enum(["subject", "address"])
       .exactOptional()
-      .describe("What counts as one caller; default: the subject, on a public route the address"),
+      .describe(
+        "What counts as one caller; default: the subject, or the address on a public route",
+      ),
   });
 }
 
@@ -114,7 +116,7 @@ export function queue() {
         .max(100_000)
         .default(64)
         .describe("Requests that may wait for a connection; further ones get 503"),
-      timeout: duration().prefault("1s").describe("Longest wait before a request gets 503"),
+      timeout: duration().prefault("1s").describe("Maximum wait, after which a request gets 503"),
     })
     .prefault({})
     .describe("Queue for requests that arrive while all connections are in use");

@@ -34,7 +34,7 @@ export function logSection() {
         )
         .default({})
         .describe(
-          "More fields of the access line, each with its source, header:User-Agent or claim:tenant. At most 512 characters of a value are logged, and secrets in it masked",
+          "Further fields of the access line, each with its source, header:User-Agent or claim:tenant. Values are cut at 512 characters, and secrets in them are masked",
         ),
     })
     .prefault({})

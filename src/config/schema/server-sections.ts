@@ -21,13 +21,15 @@ function drain() {
     .strictObject({
       delay: duration({ min: 0 })
         .prefault("5s")
-        .describe("Time during which new requests are still served after readiness has failed"),
+        .describe(
+          "Time during which Sallyport still serves new requests after readiness has failed",
+        ),
       timeout: duration({ min: 0 })
         .prefault("20s")
-        .describe("Time for running requests after that"),
+        .describe("Time that running requests then have to finish"),
     })
     .prefault({})
-    .describe("How Sallyport stops");
+    .describe("How Sallyport shuts down");
 }
 
 export function serverSection() {
@@ -38,19 +40,19 @@ export function serverSection() {
           .prefault("0.0.0.0:8443")
           .describe("Address and port for clients; port 0 means any free port"),
         tls: serverTls().describe(
-          "Certificate and key, or { selfSigned: true } for development, or off behind a mesh that does TLS",
+          "Certificate and key; { selfSigned: true } for development; off behind a mesh that provides TLS",
         ),
         workers: z
           .int()
           .min(0)
           .max(512)
           .default(1)
-          .describe("Threads that serve the port; 0 means one per core"),
+          .describe("Threads that serve clients; 0 means one per core"),
         trustedProxies: z
           .array(network())
           .default([])
           .describe(
-            "Networks whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
+            "Networks of proxies whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
           ),
         ...protocols(),
         limits: serverLimits(),
@@ -110,7 +112,7 @@ function sharedLimits() {
         ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
       })
       .prefault({})
-      .describe("One address, or /64 of IPv6, over all names"),
+      .describe("Limits for one address, or IPv6 /64, over all names"),
     account: z
       .strictObject({
         attempts: failures()
@@ -121,18 +123,20 @@ function sharedLimits() {
         within: duration().prefault("24h").describe("Time without a failure that resets the count"),
       })
       .prefault({})
-      .describe("One name over all addresses"),
+      .describe("Limits for one name, over all addresses"),
     global: z
       .strictObject({
         attempts: failures()
           .default(300)
-          .describe("Failures of all names from addresses new to them"),
+          .describe("Failures from addresses that are new to the name"),
         within: duration()
           .prefault("1m")
-          .describe("Period in which failures count; further attempts are refused for a moment"),
+          .describe(
+            "Period in which failures count; above the limit, attempts are refused for a moment",
+          ),
       })
       .prefault({})
-      .describe("All names and addresses together"),
+      .describe("Limits for all names and addresses together"),
   };
 }
 

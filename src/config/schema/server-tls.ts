@@ -31,7 +31,7 @@ function clientCertificates() {
           "required refuses clients without a certificate; an invalid certificate is always refused",
         ),
       caFile: filePath().describe(
-        "Authorities of the clients' certificates, PEM; reloaded when it changes",
+        "Authorities that issue the clients' certificates, PEM; reloaded when it changes",
       ),
     })
     .describe("Requests certificates from clients; the subject goes to the backend");
@@ -54,12 +54,12 @@ export function serverTls() {
       ticketKeyFile: filePath({ secret: true })
         .exactOptional()
         .describe(
-          "Key of session tickets, 48 random bytes in base64, so that replicas resume each other's sessions; reloaded when it changes",
+          "Key for session tickets, 48 random bytes in base64; replicas with the same key resume each other's sessions. Reloaded when it changes",
         ),
       selfSigned: z
         .boolean()
         .exactOptional()
-        .describe("Makes a certificate at start, for development only"),
+        .describe("Generates a certificate at start; only for development"),
       clientCertificates: clientCertificates().exactOptional(),
     })
     .transform(chosen);

@@ -7,15 +7,13 @@ import { caFile } from "./users/store-fields.ts";
 export function sharedSection() {
   return z
     .strictObject({
-      kind: z.literal("redis").describe("The kind of server: Redis from 7.0, or Valkey"),
+      kind: z.literal("redis").describe("The kind of server: Redis 7.0 or newer, or Valkey"),
       url: text()
         .refine(
           isStateUrl,
           "must be a URL such as rediss://user:password@host:6379/0, without a query",
         )
-        .describe(
-          "Address of the server, with credentials if it asks for any; redis:// is clear text",
-        ),
+        .describe("URL of the server, with credentials if it requires any; redis:// is clear text"),
       password: text()
         .meta({ writeOnly: true })
         .exactOptional()
@@ -25,12 +23,12 @@ export function sharedSection() {
       prefix: keyPrefix(),
       timeout: duration({ min: 1, max: 5_000 })
         .prefault("50ms")
-        .describe("Longest time that a request waits for the server"),
+        .describe("Maximum time that a request waits for the server"),
       share: z
         .array(z.enum(SHARED_PARTS))
         .min(1, "must name something to share")
         .default([...SHARED_PARTS])
-        .describe("What replicas share"),
+        .describe("What the replicas share"),
     })
     .refine(
       ({ url, password }) =>
@@ -49,7 +47,7 @@ export function sharedSection() {
       ({ url, cluster }) => !cluster || !URL.canParse(url) || /^\/?0?$/.test(new URL(url).pathname),
       { path: ["url"], message: "names a database, and a cluster has only 0" },
     )
-    .describe("What replicas share through a server; left out, each counts for itself");
+    .describe("State that replicas share through a server; without it, each counts for itself");
 }
 
 function keyPrefix() {
@@ -57,7 +55,7 @@ function keyPrefix() {
     .string()
     .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
     .default("sallyport:")
-    .describe("Begins all keys; replicas with the same prefix share");
+    .describe("Prefix of all keys; replicas with the same prefix share their state");
 }
 
 /** The keys that say which of several servers is the one. */
@@ -80,12 +78,12 @@ function servers() {
     cluster: z
       .boolean()
       .default(false)
-      .describe("`url` and `nodes` are nodes of a cluster, which say who holds the keys"),
+      .describe("`url` and `nodes` are nodes of a cluster, which say where the keys are"),
     nodes: z
       .array(z.string().regex(/^(?:\[[\da-fA-F:.]+\]|[\w.-]{1,255}):\d{1,5}$/, "must be host:port"))
       .max(100)
       .default([])
-      .describe("Further sentinels or nodes, `host:port`, asked when that in `url` cannot say"),
+      .describe("Further sentinels or nodes, `host:port`, for when the one in `url` cannot answer"),
   };
 }
 

@@ -14,11 +14,11 @@ export function assertionSection() {
   return z
     .strictObject({
       issuer: text().exactOptional().describe("Its iss; default: tokens.issuer"),
-      audience: text().describe("Its aud, which must not be that of tokens"),
+      audience: text().describe("Its aud, which must differ from that of tokens"),
       keys: filePath({ kind: "directory", readAgainBy: "reader" })
         .exactOptional()
         .describe(
-          "Directory of PEM or JWK files with its own keys; default: those of tokens.keys, or else a key of its own that is made at start",
+          "Directory of PEM or JWK files with its own keys; default: the keys in tokens.keys, or else a separate key generated at start",
         ),
       algorithm: z
         .enum(ASYMMETRIC_ALGORITHMS)
@@ -27,7 +27,7 @@ export function assertionSection() {
       lifetime: duration({ min: 5_000, max: ONE_HOUR })
         .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
         .prefault("60s")
-        .describe("Time from iat to exp; never longer than that of the caller's token"),
+        .describe("Time from iat to exp; exp is never later than that of the caller's token"),
       header: z
         .string()
         .regex(TOKEN, "must be the name of a header")
@@ -36,14 +36,14 @@ export function assertionSection() {
           "must not be a header that frames the message, ends at the proxy, or is its own",
         )
         .default(ASSERTION_HEADER)
-        .describe("The header that carries it, which is never accepted from clients"),
+        .describe("The header that carries it; Sallyport removes this header from client requests"),
       claims: z
         .array(claimName().refine((name) => !OWN.includes(name), "must not be a claim that it has"))
         .default(["groups"])
-        .describe("Claims of the token that it repeats, besides iss, aud, sub, idp, iat and exp"),
+        .describe("Claims copied from the caller's token, besides iss, aud, sub, idp, iat and exp"),
     })
     .exactOptional()
-    .describe("A short JWT for backends, on routes with assertion: true");
+    .describe("A short-lived JWT for backends, on routes with assertion: true");
 }
 
 /** The key of a route. */

@@ -8,7 +8,7 @@ const TEN_YEARS = 3660 * 24 * 3_600_000;
 export function audience() {
   return z
     .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
-    .describe("Expected aud of the tokens: one, or any of several");
+    .describe("Expected aud of its tokens: one value, or a list of which one must match");
 }
 
 export function claimsOfIssuer() {
@@ -18,10 +18,10 @@ export function claimsOfIssuer() {
         subject: claimName().exactOptional().describe("Claim with the caller's name; default: sub"),
         groups: claimName()
           .exactOptional()
-          .describe("Claim with the caller's groups, a list or one text; default: groups"),
+          .describe("Claim with the caller's groups, a list or a string; default: groups"),
       })
       .exactOptional()
-      .describe("Where the tokens have what others have in sub and groups"),
+      .describe("Claims to use instead of sub and groups"),
     types: z
       .array(text())
       .min(1)
@@ -29,6 +29,6 @@ export function claimsOfIssuer() {
       .describe("Accepted typ, such as at+jwt; default: JWT, at+jwt, or none"),
     maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
       .exactOptional()
-      .describe("Longest time from iat to exp; a token without iat is then refused"),
+      .describe("Longest time from iat to exp; tokens without iat are then refused"),
   };
 }

@@ -23,7 +23,7 @@ function tokenCache() {
       bytes: size({ min: 1024 })
         .prefault("16MiB")
         .describe(
-          "Memory for cached tokens, all threads together; a token with 200 groups takes 17 KB",
+          "Memory for cached tokens, in all threads together; a token with 200 groups takes 17 KB",
         ),
     })
     .prefault({})
@@ -46,7 +46,7 @@ export function tokensSection() {
       keys: filePath({ kind: "directory", readAgainBy: "reader" })
         .exactOptional()
         .describe(
-          "Directory of PEM or JWK files; without it, Sallyport makes a key at start and warns",
+          "Directory of PEM or JWK files; without it, Sallyport generates a key at start and warns",
         ),
       cache: tokenCache(),
       jwks: z
@@ -54,7 +54,7 @@ export function tokensSection() {
           publish: z
             .boolean()
             .default(false)
-            .describe("Whether the main listener serves it, without a token"),
+            .describe("Whether the main listener serves them, too, without a token"),
         })
         .prefault({})
         .describe(
@@ -66,14 +66,14 @@ export function tokensSection() {
       trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
       maxBytes: size({ min: 256, max: 1024 ** 2 })
         .prefault("8KiB")
-        .describe("Longest accepted token"),
+        .describe("Maximum size of a token"),
       errorDescription: z
         .boolean()
         .default(false)
         .describe("Whether a 401 says why a token was refused: error_description (RFC 6750 §3)"),
     })
     .prefault({})
-    .describe("Signing of tokens, and which tokens are accepted");
+    .describe("How tokens are signed, and which tokens are accepted");
 }
 
 type VersionSource =
@@ -94,7 +94,7 @@ export function versionSection() {
       file: filePath({ readAgainBy: "request" })
         .exactOptional()
         .describe("File with the version, read for every request"),
-      upstream: text().exactOptional().describe("Name of the upstream that provides it"),
+      upstream: text().exactOptional().describe("Name of the upstream that returns the version"),
       path: urlPath("plain").exactOptional().describe("Path at the upstream"),
       field: text().exactOptional().describe("JSON field of its response; default: version"),
     })
@@ -149,8 +149,8 @@ export function identitySection() {
       claims: z
         .record(headerName(), claimName().describe("Name of the claim"))
         .default({})
-        .describe("More of them: the name of a header, and the claim that it carries"),
+        .describe("Further headers, by name, with the claim that each carries"),
     })
     .prefault({})
-    .describe("How the backend learns who is calling");
+    .describe("How Sallyport tells the backend who is calling");
 }

@@ -8,14 +8,14 @@ export function introspection() {
   const { caFile } = remoteAccess();
   return z
     .strictObject({
-      url: remoteUrl().describe("Address of the introspection endpoint"),
-      clientId: text().describe("Name that Sallyport shows to it"),
-      clientSecret: text().describe("Secret of that name; use ${file:…}"),
+      url: remoteUrl().describe("URL of the introspection endpoint"),
+      clientId: text().describe("Client id of Sallyport"),
+      clientSecret: text().describe("Client secret; use ${file:…}"),
       caFile,
       ...remoteTimes({ timeout: "2s", cache: "30s" }),
     })
     .exactOptional()
-    .describe("Asks about tokens that are no JWT (RFC 7662)");
+    .describe("Token introspection (RFC 7662), for tokens that are not JWTs");
 }
 
 export function tokenReview() {
@@ -26,9 +26,11 @@ export function tokenReview() {
       audiences: z
         .array(text())
         .default([])
-        .describe("A token must be for one of these; default: for the API server itself"),
+        .describe(
+          "Audiences, of which a token must have one; default: that of the API server itself",
+        ),
       ...remoteTimes({ timeout: "2s", cache: "1m" }),
     })
     .exactOptional()
-    .describe("Asks Kubernetes about every token whose iss no other entry has");
+    .describe("Kubernetes TokenReview, for every token that no other entry covers");
 }

@@ -8,24 +8,26 @@ export function revocationSection() {
     .strictObject({
       file: filePath({ readAgainBy: "reader" })
         .exactOptional()
-        .describe("File with what is revoked: jti, subjects, before"),
+        .describe("File that lists what is revoked: jti, subjects, before"),
       journal: text()
         .transform(absolute)
         .exactOptional()
         .describe(
-          "File that keeps logouts and other revocations for the next start; its directory must be writable",
+          "File that keeps logouts and other revocations across restarts; its directory must be writable",
         ),
       logout: z
         .boolean()
         .default(false)
-        .describe("Whether POST /api/logout ends the token that it is sent with"),
+        .describe("Whether POST /api/logout revokes the token that it carries"),
       users: z
         .boolean()
         .default(true)
-        .describe("Whether a user who is removed or disabled loses the tokens issued here"),
+        .describe(
+          "Whether removing or disabling a user revokes the tokens that Sallyport issued to that user",
+        ),
     })
     .prefault({})
-    .describe("Tokens that end before their time");
+    .describe("Revocation of tokens before their exp");
 }
 
 export function streamsSection() {
@@ -34,11 +36,13 @@ export function streamsSection() {
       endWithToken: z
         .boolean()
         .default(true)
-        .describe("Whether what runs ends with its token: WebSockets, downloads, uploads, events"),
+        .describe(
+          "Whether they end with their token: WebSockets, downloads, uploads, event streams",
+        ),
       grace: duration({ min: 0, max: 3_600_000 })
         .prefault("0s")
-        .describe("How long it may go on behind exp; not when the token is revoked"),
+        .describe("How long they may continue after exp; never after a revocation"),
     })
     .prefault({})
-    .describe("What a token has opened and is still running when it ends");
+    .describe("What happens to open requests and WebSockets when their token ends");
 }

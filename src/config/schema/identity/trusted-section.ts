@@ -13,21 +13,21 @@ const ONE_WEEK = 7 * 24 * 3_600_000;
 
 function jwks() {
   const source = z.strictObject({
-    url: remoteUrl().exactOptional().describe("Address of the key set"),
+    url: remoteUrl().exactOptional().describe("URL of the key set"),
     file: filePath({ readAgainBy: "reader" }).exactOptional().describe("File with the key set"),
     ...remoteAccess(),
     staleFor: duration({ min: 0, max: ONE_WEEK })
       .exactOptional()
       .describe(
-        "How long the last keys stay in use after their life while fetches fail; default: 24h",
+        "How long the last keys stay in use after they have expired if fetches fail; default: 24h",
       ),
     cacheFile: text()
       .transform(absolute)
       .exactOptional()
-      .describe("Keeps the fetched keys for the next start; its directory must be writable"),
+      .describe("File that keeps the fetched keys across restarts; its directory must be writable"),
   });
   return z
-    .union([remoteUrl().describe("Address of the key set"), source], {
+    .union([remoteUrl().describe("URL of the key set"), source], {
       error: "must be a URL, or { url, … } or { file }",
     })
     .transform((written) => (typeof written === "string" ? { url: written } : written));
@@ -41,26 +41,28 @@ export function trusted() {
 function writtenIssuer() {
   return z.strictObject({
     issuer: text().describe(
-      "Expected iss of the tokens, exactly; with introspection and tokenReview, a name for their issuer",
+      "Exact iss of its tokens; with introspection and tokenReview, a name for the issuer",
     ),
     audience: audience().exactOptional(),
     discovery: z
       .boolean()
       .default(false)
-      .describe("Whether its key set is found by /.well-known/openid-configuration of the issuer"),
+      .describe(
+        "Whether to find the key set through the issuer's /.well-known/openid-configuration",
+      ),
     jwks: jwks()
       .exactOptional()
-      .describe("Their key set: a URL, { url } or { file }; with discovery, without either"),
+      .describe("The issuer's key set: a URL, { url } or { file }; with discovery, neither"),
     algorithms: z
       .array(z.enum(ASYMMETRIC_ALGORITHMS))
       .min(1)
       .exactOptional()
-      .describe("Accepted signature algorithms; none with a shared secret"),
+      .describe("Accepted signature algorithms; algorithms with a shared secret are not allowed"),
     introspection: introspection(),
     tokenReview: tokenReview(),
     clockSkew: duration({ min: 0, max: 600_000 })
       .prefault("60s")
-      .describe("Tolerated difference of the issuer's clock"),
+      .describe("Tolerated difference between the issuer's clock and this one"),
     ...claimsOfIssuer(),
   });
 }

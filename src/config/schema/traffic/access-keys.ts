@@ -9,14 +9,14 @@ export function accessKeys() {
       .enum(["required", "optional", "none"])
       .default("required")
       .describe(
-        "Whether a token is required. With optional, a request without one passes as nobody's, and a bad one is 401; none makes the route public",
+        "Whether a token is required. optional lets requests without a token pass as anonymous, but refuses invalid tokens (401); none makes the route public",
       ),
     tokenFrom: tokenPlaces().exactOptional(),
     mode: z
       .enum(["enforce", "monitor"])
       .default("enforce")
       .describe(
-        "With monitor, requests that would be refused are forwarded without identity headers and counted",
+        "monitor refuses nothing: requests that it would refuse are counted and forwarded without identity headers",
       ),
     require: requirements().exactOptional().describe("Further requirements on the caller (403)"),
   };

@@ -24,7 +24,7 @@ function resource() {
       resource: attribute().describe("Resource, in the plural"),
       subresource: attribute().describe("Subresource"),
       namespace: attribute().describe(
-        "Namespace; may hold ${query:NAME} and ${header:NAME}, like all of them",
+        "Namespace; like all of these, it may contain ${query:NAME} and ${header:NAME}",
       ),
       name: attribute().describe("Name of the object"),
     })
@@ -35,7 +35,7 @@ function resource() {
 /** Who else is asked whether a caller may. */
 export function authorizationSection() {
   const subjectAccessReview = z.strictObject({
-    kind: z.literal("subjectAccessReview").describe("Asks RBAC of Kubernetes"),
+    kind: z.literal("subjectAccessReview").describe("Asks Kubernetes RBAC"),
     apiServer: apiServer(),
     ...remoteAccess(),
     issuers: z
@@ -44,26 +44,30 @@ export function authorizationSection() {
       .exactOptional()
       .describe("Issuers whose subjects are users of the cluster; default: those with tokenReview"),
     resource: resource(),
-    ...remoteTimes({ timeout: "2s", cache: "30s", of: "Kubernetes" }),
+    ...remoteTimes({ timeout: "2s", cache: "30s", kind: "subjectAccessReview" }),
     onError: onError(),
   });
   const http = z.strictObject({
     kind: z.literal("http").describe("Asks an HTTP server, such as Open Policy Agent"),
-    url: remoteUrl().describe("Address that is sent { method, path, host, subject, groups, … }"),
+    url: remoteUrl().describe(
+      "URL to which Sallyport sends { method, path, host, subject, groups, … }",
+    ),
     ...remoteAccess(),
-    ...remoteTimes({ timeout: "500ms", cache: "0s", of: "another" }),
+    ...remoteTimes({ timeout: "500ms", cache: "0s", kind: "http" }),
     onError: onError(),
   });
   const names = z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -");
   return z
     .record(names, z.discriminatedUnion("kind", [subjectAccessReview, http]))
     .default({})
-    .describe("Servers that decide about callers, by name, for routes with authorize");
+    .describe("Servers that authorize callers, by name, for routes with authorize");
 }
 
 /** The key of a route. */
 export function routeAuthorize() {
   return text()
     .exactOptional()
-    .describe("Name of the entry in authorization that is asked after require (403)");
+    .describe(
+      "Name of the entry in authorization that must allow the request, after require (403)",
+    );
 }

@@ -29,7 +29,7 @@ export function corsSection() {
         )
         .min(1)
         .describe(
-          "Origins whose scripts may ask; https://*.example.com matches one label, * is every origin",
+          "Origins whose scripts may send requests; https://*.example.com matches one label, * is every origin",
         ),
       methods: z
         .array(z.string().regex(METHOD, "must be a method in upper case"))
@@ -41,14 +41,14 @@ export function corsSection() {
         .describe("Request headers that they may send"),
       exposeHeaders: headerNames()
         .default(["X-Request-Id"])
-        .describe("Headers of answers that they may read"),
+        .describe("Response headers that they may read"),
       credentials: z
         .boolean()
         .default(false)
         .describe("Whether browsers send cookies and client certificates with these requests"),
       maxAge: duration()
         .prefault("10m")
-        .describe("How long a browser remembers the answer to a preflight"),
+        .describe("How long a browser caches the response to a preflight"),
     })
     .superRefine(({ origins, headers, exposeHeaders, methods = [], credentials }, context) => {
       if (!credentials) return;

@@ -21,7 +21,7 @@ function changes(refused: (name: string) => boolean) {
     z
       .string()
       .regex(VALUE, "must be printable ASCII")
-      .describe("Text; may hold ${claim:…}, ${subject}, ${request_id} and ${client}");
+      .describe("Value; may contain ${claim:…}, ${subject}, ${request_id} and ${client}");
   return z.strictObject({
     set: z
       .record(headerName(), value())
@@ -48,7 +48,7 @@ export function headerKeys() {
       )
       .default("preserve")
       .describe(
-        "Host for the backend: preserve is the client's, target the target's, or a fixed one",
+        "Host header for the backend: preserve keeps the client's, target uses the target's, or a fixed name",
       ),
     requestHeaders: changes(isOwnRequestHeader)
       .exactOptional()

@@ -17,7 +17,7 @@ export function requirements() {
       groups: names("group", text).exactOptional().describe("Groups of the caller"),
       scopes: names("scope", scope)
         .exactOptional()
-        .describe("Scopes of the token: scope or scp, a text with blanks between or a list"),
+        .describe("Scopes of the token, in scope or scp: a string separated by spaces, or a list"),
       claims: z
         .array(claim())
         .min(1)
@@ -27,7 +27,7 @@ export function requirements() {
         .array(text())
         .min(1)
         .exactOptional()
-        .describe("The token must be of one of these issuers"),
+        .describe("The token must come from one of these issuers"),
     })
     .refine(
       (require) => Object.keys(require).length > 0,
@@ -59,10 +59,14 @@ function names(what: string, name: () => z.ZodString) {
 function claim() {
   return z
     .strictObject({
-      claim: claimName().describe("Name of the claim; a.b is b in the object a"),
-      any: z.array(scalar()).min(1).exactOptional().describe("It must be one of these"),
-      all: z.array(scalar()).min(1).exactOptional().describe("A list must contain all of these"),
-      equals: scalar().exactOptional().describe("It must be this"),
+      claim: claimName().describe("Name of the claim; a.b means b in the object a"),
+      any: z.array(scalar()).min(1).exactOptional().describe("Its value must be one of these"),
+      all: z
+        .array(scalar())
+        .min(1)
+        .exactOptional()
+        .describe("Its value must be a list that contains all of these"),
+      equals: scalar().exactOptional().describe("Its value must be this"),
     })
     .refine(
       ({ any, all, equals }) => any !== undefined || all !== undefined || equals !== undefined,

@@ -28,7 +28,7 @@ export function matchedHeaders() {
     )
     .refine((headers) => Object.keys(headers).length > 0, "must name at least one header")
     .exactOptional()
-    .describe("Header fields that a request must have; clients choose them");
+    .describe("Header fields that a request must have; they are under the client's control");
 }
 
 export function paths() {
@@ -36,7 +36,7 @@ export function paths() {
     .enum(["strict", "encoded", "asSent"])
     .default("strict")
     .describe(
-      "Which paths are taken: encoded also with %2F, %3B, %23 and the like, asSent also with //, ; and brackets",
+      "Which paths the route accepts: encoded also those with %2F, %3B, %23 and the like, asSent also those with //, ; and brackets",
     );
 }
 
@@ -45,11 +45,11 @@ export function networkKeys() {
     allow: networkList()
       .exactOptional()
       .describe(
-        "Networks, or names of them, that clients must be in (403); default: every network",
+        "Networks, or names of them, from which clients may come (others get 403); default: every network",
       ),
     deny: networkList()
       .exactOptional()
-      .describe("Networks, or names of them, that clients must not be in (403)"),
+      .describe("Networks, or names of them, from which clients get 403"),
   };
 }
 
@@ -57,10 +57,10 @@ export function routeTimeouts() {
   return z
     .strictObject({
       response: duration().exactOptional().describe("Time until the response head arrives"),
-      idle: duration().exactOptional().describe("Longest silence within a body"),
+      idle: duration().exactOptional().describe("Maximum silence within a body"),
     })
     .exactOptional()
-    .describe("Overrides timeouts of the upstream");
+    .describe("Overrides the time-outs of the upstream");
 }
 
 export function concurrency() {
@@ -70,7 +70,9 @@ export function concurrency() {
       by: z
         .enum(["route", "subject", "client"])
         .default("route")
-        .describe("What is counted: all requests of the route, or those of one caller or address"),
+        .describe(
+          "What counts together: all requests of the route, or those of one caller or address",
+        ),
     })
     .exactOptional()
     .describe("Limits the requests in flight");
@@ -81,13 +83,18 @@ export function mirror() {
   return z
     .strictObject({
       upstream: text().describe("Name of the upstream that gets the copies"),
-      percent: z.number().min(0).max(100).default(100).describe("How many of the requests"),
+      percent: z
+        .number()
+        .min(0)
+        .max(100)
+        .default(100)
+        .describe("Percentage of the requests to copy"),
       bodyBytes: size({ max: 2 ** 30 })
         .prefault("1MiB")
         .describe("Requests with larger bodies are not copied"),
     })
     .exactOptional()
-    .describe("Sends copies of the requests to another upstream, and ignores its answers");
+    .describe("Sends copies of the requests to another upstream, and ignores its responses");
 }
 
 /** The section `networks`. */
@@ -98,5 +105,5 @@ export function networksSection() {
       z.array(network()).min(1).describe("Addresses and networks"),
     )
     .default({})
-    .describe("Networks by name, for allow and deny of routes");
+    .describe("Named networks, for allow and deny of routes");
 }

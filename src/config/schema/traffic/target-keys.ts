@@ -36,19 +36,19 @@ function percentage() {
 function healthTimes() {
   return {
     interval: duration({ min: 100 }).prefault("5s").describe("Time between two checks"),
-    timeout: duration().prefault("1s").describe("Time for the answer"),
+    timeout: duration().prefault("1s").describe("Time for the response"),
     healthy: z
       .int()
       .min(1)
       .max(100)
       .default(2)
-      .describe("Checks in a row that bring a target back"),
+      .describe("Successful checks in a row after which a target is used again"),
     unhealthy: z
       .int()
       .min(1)
       .max(100)
       .default(3)
-      .describe("Failed checks in a row after which a target is left out"),
+      .describe("Failed checks in a row after which a target gets no requests"),
   };
 }
 
@@ -57,20 +57,20 @@ function health() {
     kind: z
       .enum(["http", "grpc"])
       .default("http")
-      .describe("What is asked: a path, or grpc.health.v1 of a service"),
+      .describe("What to check: a path, or grpc.health.v1 of a service"),
     path: z
       .string()
       .regex(/^\/[!-~]*$/, "must be a path, and may have a query")
       .exactOptional()
-      .describe("With kind http: path that is asked with GET"),
+      .describe("With kind http: path to GET"),
     status: statuses()
       .exactOptional()
-      .describe("With kind http: statuses that are healthy; default: 200-399"),
+      .describe("With kind http: statuses that mean healthy; default: 200-399"),
     service: z
       .string()
       .regex(/^[\w.-]{0,127}$/, "must be the name of a service, such as orders.v1.Orders")
       .exactOptional()
-      .describe("With kind grpc: name of the service; default: the server as a whole"),
+      .describe("With kind grpc: name of the service; default: the whole server"),
     ...healthTimes(),
   });
 }
@@ -83,14 +83,16 @@ function ejection() {
       .max(10_000)
       .default(5)
       .describe(
-        "Failures in a row: no connection, a broken one, a time-out, a status of 500 or more",
+        "Failures in a row that eject a target: no connection, a broken one, a time-out, a status of 500 or more",
       ),
     for: duration()
       .prefault("30s")
-      .describe("How long; each time in a row that much longer, up to ten times"),
+      .describe(
+        "Length of the ejection; each further one in a row is that much longer, up to ten times",
+      ),
     most: percentage()
       .prefault("50%")
-      .describe("Part of the targets that may be left out at once; never the last one"),
+      .describe("Percentage of the targets that may be ejected at once; never the last one"),
   });
 }
 
@@ -109,14 +111,14 @@ function resolve() {
       .array(z.string().refine(isDnsServer, "must be an IP address, which may have a port"))
       .min(1)
       .exactOptional()
-      .describe("DNS servers that are asked, as often as the TTL says; default: the system"),
+      .describe("DNS servers to query, as often as the TTL says; default: the system's resolver"),
     family: z
       .enum(["auto", "ipv4", "ipv6", "all"])
       .default("auto")
-      .describe("Which addresses are used; auto: IPv4 where there are any, otherwise IPv6"),
+      .describe("Which addresses to use; auto: IPv4 if there are any, otherwise IPv6"),
     staleFor: duration()
       .prefault("10m")
-      .describe("How long the last known addresses are used while lookups find none"),
+      .describe("How long the last known addresses stay in use while lookups find none"),
   });
 }
 
@@ -126,38 +128,38 @@ export function targetKeys() {
       .enum(["http1", "http2", "h2c", "auto"])
       .default("http1")
       .describe(
-        "What the targets speak. http2: HTTP/2 over TLS; h2c: HTTP/2 without TLS, by prior knowledge; auto: what TLS negotiates",
+        "Protocol of the targets. http2: HTTP/2 over TLS; h2c: HTTP/2 without TLS, by prior knowledge; auto: the one that TLS negotiates",
       ),
     resolve: resolve()
       .exactOptional()
       .describe(
-        "Makes each address of a target's name a target of its own; default: names are resolved for each connection",
+        "Makes each address of a name a separate target; default: each connection resolves the name",
       ),
     balance: z
       .enum(["roundRobin", "leastRequests", "random2", "clientHash", "first"])
       .default("roundRobin")
-      .describe("Which target is next among those with room"),
-    health: health().exactOptional().describe("Asks each of several targets at intervals"),
+      .describe("How to choose among the targets that have a free connection"),
+    health: health().exactOptional().describe("Checks each of several targets at intervals"),
     ejection: ejection()
       .prefault({})
-      .describe("Leaves out one of several targets that fails requests"),
+      .describe("Stops using a target that fails requests, if there are others"),
     slowStart: duration()
       .exactOptional()
-      .describe("Time in which a target that comes back gets its full share; default: at once"),
+      .describe("Time until a target that is used again gets its full share; default: at once"),
   };
 }
 
 export function retry() {
   return z
     .strictObject({
-      attempts: z.int().min(0).max(5).default(1).describe("How often a request is sent again"),
+      attempts: z.int().min(0).max(5).default(1).describe("Maximum number of retries"),
       on: z
         .array(z.enum(["connect", "stale", "502", "503", "504"]))
         .default(["connect", "stale"])
         .describe(
-          "connect: no connection. stale: closed before the answer. Statuses: for idempotent methods only",
+          "connect: no connection. stale: the connection closed before the response. Statuses: only for idempotent methods",
         ),
     })
     .exactOptional()
-    .describe("When a request is sent again; default: once, on connect and stale");
+    .describe("When Sallyport retries a request; default: once, on connect and stale");
 }

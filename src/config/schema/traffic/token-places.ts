@@ -16,22 +16,24 @@ export function tokenPlaces() {
         .regex(TOKEN, "must be the name of a header")
         .refine((name) => !NO_PLACE.test(name), "must be a header that can hold a token")
         .exactOptional()
-        .describe("Header; Authorization with Bearer, any other with or without it"),
+        .describe("Header; Authorization requires the prefix Bearer, in others it is optional"),
       cookie: z
         .string()
         .regex(TOKEN, "must be the name of a cookie")
         .exactOptional()
-        .describe("Cookie; what changes something and WebSockets must come from the same origin"),
+        .describe(
+          "Cookie; WebSockets and requests that change something must come from the same origin",
+        ),
       query: text()
         .refine((name) => !/[&=#+%\s]/.test(name), "must be a name without & = # + % and blanks")
         .exactOptional()
-        .describe("Field of the query; proxies in front and browser histories see it"),
+        .describe("Query parameter; proxies in front and browser histories can see it"),
       websocketProtocol: z
         .boolean()
         .refine((looks) => looks, "must be true, or left out")
         .exactOptional()
         .describe(
-          "Protocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
+          "Subprotocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
         ),
     })
     .transform(({ header, cookie, query, websocketProtocol }, context): TokenPlaceOutput => {
@@ -52,7 +54,7 @@ export function tokenPlaces() {
     .min(1)
     .refine(areDifferent, "must not name a place twice")
     .describe(
-      "Where the token may be; two are 401. It is removed before forwarding. Default: the Authorization header alone",
+      "Where the token may be; a request with two tokens gets 401. Sallyport removes the token before forwarding. Default: only the Authorization header",
     );
 }
 

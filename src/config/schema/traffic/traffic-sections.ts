@@ -41,7 +41,7 @@ function matching() {
     exact: urlPath("exact").exactOptional().describe("One exact path"),
     regex: pathRegex()
       .exactOptional()
-      .describe("Regular expression that matches the whole path, in linear time"),
+      .describe("Regular expression for the whole path, matched in linear time"),
     methods: z
       .array(z.string().superRefine(checkMethod))
       .min(1)
@@ -87,13 +87,13 @@ function rewrite() {
       .refine((path) => !path.endsWith("/"), "must not end with a slash")
       .exactOptional();
   return z.strictObject({
-    stripPrefix: prefix().describe("Removed from the path first"),
-    addPrefix: prefix().describe("Then prepended to the path"),
+    stripPrefix: prefix().describe("Prefix to remove from the path"),
+    addPrefix: prefix().describe("Prefix to add to the path after that"),
     responses: z
       .boolean()
       .exactOptional()
       .describe(
-        "Whether Location, Content-Location, Refresh and cookie paths are mapped back; default: if the path or the Host is changed",
+        "Whether to map Location, Content-Location, Refresh and cookie paths back; default: if the path or the Host is changed",
       ),
   });
 }
@@ -118,7 +118,7 @@ export function routesSection() {
     .array(route())
     .min(1, "must not be empty: leave it out to send everything to the only upstream")
     .exactOptional()
-    .describe("Which requests go where; default: everything goes to the only upstream");
+    .describe("Which requests go to which upstream; default: everything goes to the only upstream");
 }
 
 const TARGET = "must be http://host:port, https://host:port or unix:/path/of/socket";
@@ -170,7 +170,9 @@ type WrittenTarget = string | { readonly url: string; readonly weight: number };
 
 function upstreamTls() {
   return z.strictObject({
-    caFile: filePath().exactOptional().describe("Trusted authorities, instead of the system's"),
+    caFile: filePath()
+      .exactOptional()
+      .describe("Authorities for the targets' certificates, PEM; default: Node's"),
     certFile: filePath().exactOptional().describe("Client certificate, PEM"),
     keyFile: filePath({ secret: true }).exactOptional().describe("Its private key, PEM"),
     serverName: z
@@ -194,12 +196,12 @@ export function upstreamsSection() {
               .min(1)
               .max(1000)
               .default(1)
-              .describe("Its share of the requests, compared with the others"),
+              .describe("Its share of the requests, relative to the other targets"),
           }),
         ]),
       )
       .min(1)
-      .describe("http://host:port, https://host:port or unix:/path/of/socket, used in turn"),
+      .describe("http://host:port, https://host:port or unix:/path/of/socket"),
     ...targetKeys(),
     tls: upstreamTls().exactOptional().describe("TLS for https targets"),
     connections: z
@@ -213,14 +215,14 @@ export function upstreamsSection() {
       .strictObject({
         connect: duration().prefault("5s").describe("Time to connect"),
         response: duration().prefault("60s").describe("Time until the response head arrives"),
-        idle: duration().prefault("5m").describe("Longest silence within a body"),
+        idle: duration().prefault("5m").describe("Maximum silence within a body"),
       })
       .prefault({})
       .describe("Time limits for the backend"),
     websocket: z
       .strictObject({
         handshake: duration().prefault("10s").describe("Time until the backend switches protocols"),
-        idle: duration().prefault("5m").describe("Longest silence on an open WebSocket"),
+        idle: duration().prefault("5m").describe("Maximum silence on an open WebSocket"),
       })
       .prefault({})
       .describe("Time limits for WebSockets"),

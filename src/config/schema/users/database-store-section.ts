@@ -21,14 +21,12 @@ export function postgresStore() {
   return store("postgres", {
     url: text()
       .refine(isDatabaseUrl, URL_MESSAGE)
-      .describe("Address of the database, with credentials"),
+      .describe("URL of the database, with credentials"),
     query: query(),
     tls: z
       .boolean()
       .default(true)
-      .describe(
-        "Whether the connection is TLS with a certificate that is verified; false: clear text",
-      ),
+      .describe("Whether the connection uses TLS and verifies the certificate; false: clear text"),
     caFile: caFile(),
     ...asking(),
   });

@@ -10,15 +10,17 @@ export function httpStore() {
   return store("http", {
     url: text()
       .refine(isLoginUrl, URL_MESSAGE)
-      .describe("Address of the login; POST with the name and the password"),
+      .describe("URL of the login service; Sallyport sends name and password by POST"),
     format: z
       .enum(["json", "form", "basic"])
       .default("json")
-      .describe("How name and password are sent: in the body, or in the Authorization header"),
+      .describe(
+        "Where Sallyport sends name and password: in the body as JSON or a form, or in the Authorization header",
+      ),
     fields: z
       .strictObject({
-        username: text().default("username").describe("Field of the name"),
-        password: text().default("password").describe("Field of the password"),
+        username: text().default("username").describe("Field with the name"),
+        password: text().default("password").describe("Field with the password"),
       })
       .refine(({ username, password }) => username !== password, "must be two different names")
       .prefault({})
@@ -27,18 +29,16 @@ export function httpStore() {
       .strictObject({
         success: statuses([200]).describe("The password is right"),
         wrong: statuses([401, 403]).describe(
-          "Name or password is wrong; no further store is asked",
+          "Name or password is wrong; Sallyport asks no further store",
         ),
-        unknown: statuses([]).describe("Nobody has the name; the next store is asked"),
+        unknown: statuses([]).describe("Nobody has this name; Sallyport asks the next store"),
       })
       .prefault({})
-      .describe(
-        "What the status of the answer means; any other is a fault, and the login gets 503",
-      ),
+      .describe("What the status of the response means; with any other status, the login gets 503"),
     subject: pointer("/subject").describe(
-      "JSON Pointer to the user's name in the answer; without it there, the name that was typed",
+      "JSON Pointer to the user's name in the response; default: the name from the login",
     ),
-    groups: pointer("/groups").describe("JSON Pointer to the list of groups in the answer"),
+    groups: pointer("/groups").describe("JSON Pointer to the list of groups in the response"),
     caFile: caFile(),
     ...asking(),
   });

@@ -7,12 +7,12 @@ export function ldapStore() {
   return store("ldap", {
     url: text()
       .refine(isDirectoryUrl, "must be ldap://HOST or ldaps://HOST, with a port if need be")
-      .describe("Address of the directory"),
+      .describe("URL of the directory"),
     startTls: z
       .boolean()
       .exactOptional()
       .describe(
-        "For ldap://, required: whether TLS begins by StartTLS; false sends passwords in clear text",
+        "Required for ldap://: whether to turn on TLS by StartTLS; false sends passwords in clear text",
       ),
     caFile: caFile(),
     bind: z
@@ -21,25 +21,25 @@ export function ldapStore() {
         password: text().meta({ writeOnly: true }).describe("Its password"),
       })
       .exactOptional()
-      .describe("Who searches; without it the search is anonymous"),
+      .describe("The account that searches; without it, the search is anonymous"),
     search: z
       .strictObject({
-        base: text().describe("Where users are, at any depth"),
+        base: text().describe("Base DN of the users; the search covers the whole subtree"),
         filter: text()
           .regex(/^\(.*=\{username\}.*\)$/, "must be an LDAP filter such as (uid={username})")
           .describe("Filter for one user, with {username}, which is escaped"),
       })
-      .describe("How a user is found"),
+      .describe("How Sallyport finds a user"),
     groups: z
       .strictObject({
-        base: text().describe("Where groups are, at any depth"),
+        base: text().describe("Base DN of the groups; the search covers the whole subtree"),
         filter: text()
           .regex(/^\(.*=\{(?:dn|username)\}.*\)$/, "must be an LDAP filter such as (member={dn})")
           .describe("Filter for the groups of a user, with {dn} or {username}, which are escaped"),
         attribute: text().default("cn").describe("Attribute with the name of the group"),
       })
       .exactOptional()
-      .describe("How groups are found; without it users have none"),
+      .describe("How Sallyport finds a user's groups; without it, users have none"),
     ...asking(),
   }).refine(({ url, startTls }) => url.startsWith("ldap:") === (startTls !== undefined), {
     path: ["startTls"],

@@ -19,7 +19,7 @@ export function asking() {
       .min(1)
       .max(100)
       .default(4)
-      .describe("Logins that may ask at the same time; further ones wait"),
+      .describe("Logins that may query the store at the same time; further ones wait"),
     timeout: timeout(),
   };
 }
@@ -27,13 +27,15 @@ export function asking() {
 export function timeout() {
   return duration({ min: 10, max: 30_000 })
     .prefault("3s")
-    .describe("Longest time for an answer, the wait for a connection included; then 503");
+    .describe(
+      "Time for the store's answer, including the wait for a connection; then the login gets 503",
+    );
 }
 
 export function caFile() {
   return filePath()
     .exactOptional()
-    .describe("PEM file of the authorities that its certificate may come from; default: Node's");
+    .describe("Authorities for the server's certificate, PEM; default: Node's");
 }
 
 export function query() {
@@ -42,6 +44,6 @@ export function query() {
     .min(1, "must not be empty")
     .refine((text) => text.includes("$1"), "must hold $1, which stands for the user name")
     .describe(
-      "Query for one user, with $1 for the name; columns password_hash, and if need be groups, disabled, name",
+      "Query for one user, with $1 for the name; it returns password_hash and, optionally, groups, disabled, name",
     );
 }

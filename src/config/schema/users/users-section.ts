@@ -10,19 +10,19 @@ import { store } from "./store-fields.ts";
 export function usersSection() {
   const file = store("file", {
     path: usersPath().describe(
-      "The users file. Reloaded when it changes; if it is broken, the old users stay",
+      "The users file. Reloaded when it changes; if it is invalid, the old users stay",
     ),
   });
   const htpasswd = store("htpasswd", {
     path: usersPath().describe(
-      "A file of `htpasswd -B`, with bcrypt of a cost from 4 to 16. Reloaded like a users file",
+      "A file made by `htpasswd -B`, with bcrypt costs from 4 to 16. Reloaded like a users file",
     ),
   });
   const elsewhere = [ldapStore(), postgresStore(), sqliteStore(), httpStore()] as const;
   return z
     .array(z.discriminatedUnion("kind", [file, htpasswd, ...elsewhere]))
     .default([])
-    .describe("User stores, in the order in which they are tried");
+    .describe("User stores, in the order in which Sallyport tries them");
 }
 
 /** A file of users and their hashes, which its store follows. */
