@@ -1,9 +1,7 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { PeriodicLook } from "./periodic-look.ts";
+import { atEachLook, PeriodicLook } from "./periodic-look.ts";
 
-/** Interval between looks without events, in milliseconds. */
-const LOOK_INTERVAL_MS = 5_000;
 /** Delay of a check after an event, in milliseconds, so that one check serves several events. */
 const SETTLE_MS = 50;
 
@@ -12,21 +10,21 @@ const SWAPPED = "..data";
 
 /**
  * Calls `check` at once, and shortly after each event in a directory. Since not every file system reports events, it also
- * calls it every five seconds; where `file` is given, only if that or the directory is another one or has another time or
- * size, and every 30 seconds. Calls never overlap. The directory itself may be replaced, or be reached through a link that
+ * looks every five seconds whether the directory or one of `files` is another one, or has another time or size, and calls
+ * `check` if so, and every 30 seconds in any case. Calls never overlap. The directory itself may be replaced, or be reached through a link that
  * Kubernetes replaces (`..data`): its ancestors are watched for that, and each check watches the directory anew. Does
  * not keep the process alive.
  *
  * @param check must not reject.
- * @param file the only one that `check` reads.
+ * @param files gives the paths of what `check` reads.
  */
 export function watchDirectory(
   directory: string,
   check: () => Promise<void>,
-  file?: string,
+  files: () => readonly string[],
 ): { close(): void } {
   let closed = false;
-  const looks = file === undefined ? undefined : new PeriodicLook(directory, file);
+  const looks = new PeriodicLook(() => [directory, ...files()]);
   let checking = Promise.resolve();
   let settling: NodeJS.Timeout | undefined;
   let inside: FSWatcher | undefined;
@@ -36,7 +34,7 @@ export function watchDirectory(
     const before = inside;
     inside = watched(directory, scheduleCheck);
     before?.close();
-    await looks?.begin();
+    await looks.begin();
     await check();
   }
 
@@ -54,13 +52,12 @@ export function watchDirectory(
       if (name === null || name === SWAPPED || (index === 0 && name === own)) scheduleCheck();
     }),
   );
-  const look = (): void => (looks === undefined ? scheduleCheck() : looks.look(scheduleCheck));
-  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
+  const looking = atEachLook(() => looks.look(scheduleCheck));
   scheduleCheck();
   return {
     close() {
       closed = true;
-      clearInterval(timer);
+      looking.close();
       clearTimeout(settling);
       inside?.close();
       for (const watcher of outside) watcher?.close();

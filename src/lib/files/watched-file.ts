@@ -74,7 +74,7 @@ export function followFile(
     take(content);
   }
 
-  const directory = watchDirectory(dirname(resolve(path)), check, path);
+  const directory = watchDirectory(dirname(resolve(path)), check, () => [path]);
   return {
     accept: take,
     close() {

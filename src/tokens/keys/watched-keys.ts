@@ -68,6 +68,8 @@ export class WatchedKeys extends ReplaceableKeys {
   #signer: string | undefined;
   #watch: { close(): void } | undefined;
   #lifetime: number | undefined;
+  /** What was in the directory when it was read last. */
+  #paths: readonly string[] = [];
   /** Keys from elsewhere that stay published for a while. */
   #departed: KeyRing = [];
 
@@ -138,8 +140,11 @@ export class WatchedKeys extends ReplaceableKeys {
   #begin(): void {
     this.#watch?.close();
     const { directory } = this.#options;
-    this.#watch =
-      directory === undefined ? undefined : watchDirectory(directory, () => this.#look());
+    if (directory === undefined) this.#watch = undefined;
+    else {
+      const check = (): Promise<void> => this.#look();
+      this.#watch = watchDirectory(directory, check, () => this.#paths);
+    }
   }
 
   async #look(): Promise<void> {
@@ -149,6 +154,7 @@ export class WatchedKeys extends ReplaceableKeys {
     let files: KeyFiles | undefined;
     try {
       files = await readKeyFiles(options.directory);
+      this.#paths = files.files.map(({ file }) => file);
     } catch (error) {
       if (options !== this.#options) return;
       if (this.#seen !== NO_FINGERPRINT) this.#reportUnusable(error);
