@@ -1,10 +1,14 @@
 /** HTTP/2 in front: what holds for HTTP/1.1 holds for it. */
+import type { ClientHttp2Session } from "node:http2";
 import { connect } from "node:tls";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { editConfiguration } from "../support/edits.ts";
 import { connectHttp2 } from "../support/http2-client.ts";
+import { startEchoBackend } from "../support/echo-backend.ts";
+import { startHttp2Backend } from "../support/http2-backend.ts";
+import { scrape } from "../support/scrape.ts";
 import { startHoldingBackend } from "../support/holding-backend.ts";
 import { useSallyport } from "../support/pair.ts";
 import { ALICE, startSallyport } from "../support/sallyport.ts";
@@ -42,6 +46,61 @@ describe("HTTP/2", () => {
   });
 });
 
+describe("a body whose first frame is its end", { timeout: 20_000 }, () => {
+  const POST = { ":method": "POST", ":path": "/public/x" };
+  const config = { server: { http2: true } };
+
+  it("reaches a backend of HTTP/1.1", async () => {
+    await using backend = await startEchoBackend();
+    await using gate = await startSallyport({ target: backend.url, config });
+    await using client = await connectHttp2(gate);
+    expect((await client.ask(POST, "")).status).toBe(200);
+    expect(backend.requests.at(-1)).toMatchObject({ method: "POST", bodyLength: 0 });
+  });
+
+  it("reaches a backend of h2c", async () => {
+    await using backend = await startHttp2Backend();
+    const upstreams = { app: { protocol: "h2c" } };
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: { ...config, upstreams },
+    });
+    await using client = await connectHttp2(gate);
+    expect(await client.ask(POST, "")).toMatchObject({ status: 200, body: "POST /public/x" });
+  });
+
+  it("is no login", async () => {
+    await using backend = await startEchoBackend();
+    await using gate = await startSallyport({ target: backend.url, config });
+    await using client = await connectHttp2(gate);
+    const login = { ":path": "/api/authenticate", "content-type": "application/json" };
+    expect((await client.ask({ ...POST, ...login }, "")).status).toBe(400);
+  });
+
+  it("is not missed while the request waits for a connection", async () => {
+    await using backend = await startHoldingBackend();
+    const upstreams = { app: { connections: 1, queue: { timeout: "10s" } } };
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: { ...config, upstreams },
+    });
+    await using client = await connectHttp2(gate);
+    const first = client.ask({ ":path": "/public/hold/1" });
+    await until(() => backend.held().length === 1);
+    const second = client.open(POST, { endStream: false });
+    const answered = once(second, "response");
+    const waiting = async (): Promise<number | undefined> =>
+      (await scrape(gate)).value('sallyport_upstream_queue_length{upstream="app"}');
+    await until(async () => (await waiting()) === 1);
+    second.end();
+    await pingOf(client.session);
+    backend.release("/public/hold/1");
+    await first;
+    const [head] = await answered;
+    expect(head[":status"]).toBe(200);
+  });
+});
+
 it("a reload to http2: false ends connections behind what is under way, and offers HTTP/1.1 alone", async () => {
   await using backend = await startHoldingBackend();
   await using gate = await startSallyport({
@@ -66,3 +125,10 @@ it("a reload to http2: false ends connections behind what is under way, and offe
   expect(socket.alpnProtocol).toBe("http/1.1");
   socket.destroy();
 });
+
+/** Resolves when the other side has read everything that was sent before. */
+async function pingOf(session: ClientHttp2Session): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  session.ping(() => resolve());
+  await promise;
+}

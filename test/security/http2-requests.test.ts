@@ -136,6 +136,30 @@ describe("over HTTP/2", () => {
     expect(gate.log().filter(({ level }) => level === "error")).toEqual([]);
   });
 
+  it("does not take a request for whole whose length is 0 before its stream has ended", async () => {
+    const { gate, backend } = standing();
+    await using client = await FrameClient.connect(gate);
+    const post = [[":method", "POST"], ...GET.slice(1), ["content-length", "0"]] as const;
+    client.send(frame(FRAME.headers, END_HEADERS, 1, headerBlock(post)));
+    await until(() => backend.connections.some((each) => each.received().includes("POST")));
+    client.send(frame(FRAME.data, END_STREAM, 1, "more"));
+    await until(() => client.closed);
+    const cut = backend.connections.find((each) => each.received().includes("POST"));
+    if (cut?.socket.destroyed === false) await once(cut.socket, "close");
+    expect(backend.seen()).toEqual([]);
+  });
+
+  it("takes a request for whole whose length is 0 and whose stream ends behind its head", async () => {
+    const { gate, backend } = standing();
+    await using client = await FrameClient.connect(gate);
+    const post = [[":method", "POST"], ...GET.slice(1), ["content-length", "0"]] as const;
+    client.send(frame(FRAME.headers, END_HEADERS, 1, headerBlock(post)));
+    client.send(frame(FRAME.data, END_STREAM, 1, ""));
+    await until(() => backend.requests().length > 0);
+    expect(backend.seen()).toEqual(["POST /public/x"]);
+    expect(backend.requests()[0]?.body.toString()).toBe("");
+  });
+
   it("ends a connection whose body is longer than it says", async () => {
     const { gate, backend } = standing();
     await using client = await FrameClient.connect(gate);

@@ -88,17 +88,28 @@ export class Http2Request implements IncomingRequest {
 
   on(event: string, listener: (chunk: Buffer) => void): this {
     this.#stream.on(event, listener);
+    if (event === "end") this.#tellPastEnd(listener);
     return this;
   }
 
   once(event: string, listener: (chunk: Buffer) => void): this {
     this.#stream.once(event, listener);
+    if (event === "end") this.#tellPastEnd(listener);
     return this;
   }
 
   off(event: string, listener: (chunk: Buffer) => void): this {
     this.#stream.off(event, listener);
     return this;
+  }
+
+  /** Node ends a body without a byte at once, although nobody has begun to read it; Node's messages of HTTP/1.1 wait. */
+  #tellPastEnd(listener: (chunk: Buffer) => void): void {
+    const stream = this.#stream;
+    if (!stream.readableEnded) return;
+    process.nextTick(() => {
+      if (stream.listenerCount("end", listener) > 0) Reflect.apply(listener, this, []);
+    });
   }
 
   /** Its answer is out: ends the stream without an error (RFC 9113 §8.1). */

@@ -208,7 +208,8 @@ function bodyLength(fields: Fields, { httpVersion, hasBody }: IncomingRequest): 
   if (contentLength === undefined) return hasBody === true ? -1 : 0;
   const length = Number(contentLength);
   if (!/^\d+$/.test(contentLength) || !Number.isSafeInteger(length)) throw ambiguous("length");
-  return length;
+  // The stream has not ended with its head, and is malformed if a body follows (RFC 9113 §8.1.1): that is known at its end.
+  return length === 0 && hasBody === true ? -1 : length;
 }
 
 /**

@@ -1,0 +1,84 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+
+/** The beginning of the preface of HTTP/2 (RFC 9113 §3.4), as far as no request of HTTP/1.1 can begin. */
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n", "latin1");
+
+interface PriorKnowledge {
+  /** Whether clients may speak HTTP/2 now. */
+  readonly offered: () => boolean;
+  /** The time for the first bytes, in milliseconds. */
+  readonly headerMs: () => number;
+  /** Starts HTTP/2 on a connection. */
+  readonly accept: (socket: Socket) => void;
+}
+
+/**
+ * Lets clients of plain HTTP begin with HTTP/2 (RFC 9113 §3.3). The first bytes tell it from HTTP/1.1; Node's own listener then
+ * reads them, too. Call it before the listeners of the server are taken over.
+ */
+export class FirstBytes {
+  readonly #waiting = new Set<Socket>();
+
+  constructor(server: Server, options: PriorKnowledge) {
+    const listeners = server.listeners("connection");
+    const acceptHttp1 = (socket: Socket): void => {
+      for (const each of listeners) Reflect.apply(each, server, [socket]);
+    };
+    server.removeAllListeners("connection");
+    server.on("connection", (socket: Socket) => {
+      if (!options.offered()) {
+        acceptHttp1(socket);
+        return;
+      }
+      this.#waiting.add(socket);
+      const late = (): void => {
+        socket.on("error", () => socket.destroy());
+        server.emit("clientError", { code: "ERR_HTTP_REQUEST_TIMEOUT" }, socket);
+      };
+      readFirstBytes(socket, options.headerMs(), (found) => {
+        this.#waiting.delete(socket);
+        if (found === "http2") options.accept(socket);
+        else if (found === "http1") acceptHttp1(socket);
+        else if (found === "late") late();
+      });
+    });
+  }
+
+  /** Closes the connections that have sent nothing yet. */
+  closeWaiting(): void {
+    for (const socket of this.#waiting) socket.destroy();
+  }
+}
+
+type Found = "http1" | "http2" | "late" | "gone";
+
+/** Waits for the first bytes of a connection, and leaves them to the next reader. @param done called once. */
+function readFirstBytes(socket: Socket, limitMs: number, done: (found: Found) => void): void {
+  let arrived: Buffer = Buffer.alloc(0);
+  const finish = (found: Found): void => {
+    clearTimeout(timer);
+    socket.off("readable", onReadable).off("end", onEnd).off("close", onGone).off("error", onGone);
+    if (arrived.length > 0) socket.unshift(arrived);
+    // Once Node has noticed that nobody waits for `readable` any more.
+    process.nextTick(() => {
+      if (!socket.destroyed || found === "gone") done(found);
+      else done("gone");
+    });
+  };
+  const onEnd = (): void => finish("http1");
+  const onGone = (): void => {
+    socket.destroy();
+    finish("gone");
+  };
+  const onReadable = (): void => {
+    const chunk: Buffer | null = socket.read();
+    if (chunk === null) return;
+    arrived = arrived.length === 0 ? chunk : Buffer.concat([arrived, chunk]);
+    const length = Math.min(arrived.length, PREFACE.length);
+    if (!arrived.subarray(0, length).equals(PREFACE.subarray(0, length))) finish("http1");
+    else if (length === PREFACE.length) finish("http2");
+  };
+  const timer = setTimeout(() => finish("late"), limitMs);
+  socket.on("readable", onReadable).on("end", onEnd).on("close", onGone).on("error", onGone);
+}
