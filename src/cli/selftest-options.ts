@@ -15,12 +15,14 @@ export interface SelftestOptions {
   readonly host: string;
   readonly token: string;
   readonly format: "text" | "json";
-  /** Where the recording backend listens. */
-  readonly backend: ListenOptions | undefined;
+  /** Where recording backends listen. */
+  readonly backends: readonly ListenOptions[];
   readonly echo: boolean;
   /** Ends with a slash, like `publicPath`. */
   readonly protectedPath: string;
   readonly publicPath: string | undefined;
+  /** `.css`: what all paths end with that require no token. */
+  readonly publicSuffix: string | undefined;
   readonly publicKeys: readonly KeyObject[];
 }
 
@@ -31,10 +33,11 @@ const FLAGS = {
   "token-file": text,
   ca: text,
   insecure: { type: "boolean" },
-  backend: text,
+  backend: { type: "string", multiple: true },
   echo: text,
   protected: text,
   public: text,
+  "public-suffix": text,
   jwks: text,
   timeout: text,
   format: text,
@@ -43,9 +46,9 @@ const FLAGS = {
 /** @throws UsageError for invalid options; it never reveals the token. */
 export function readOptions(args: readonly string[]): SelftestOptions {
   const flags = parseFlags(args, FLAGS);
-  const { backend, echo } = flags;
+  const { backend = [], echo } = flags;
   const format = formatFrom(flags.format, ["text", "json"]);
-  if (backend !== undefined && echo !== undefined) {
+  if (backend.length > 0 && echo !== undefined) {
     throw new UsageError("--backend and --echo exclude each other");
   }
   const url = urlOf(flags.url);
@@ -59,10 +62,11 @@ export function readOptions(args: readonly string[]): SelftestOptions {
     host: url.host,
     token: tokenOf(flags),
     format,
-    backend: backend === undefined ? undefined : listenOptionsOf(backend),
+    backends: backend.map(listenOptionsOf),
     echo: echo !== undefined,
     protectedPath: folder("--protected", flags.protected ?? echo ?? "/"),
     publicPath: flags.public === undefined ? undefined : folder("--public", flags.public),
+    publicSuffix: suffixOf(flags["public-suffix"]),
     publicKeys: flags.jwks === undefined ? [] : keysIn(flags.jwks),
   };
 }
@@ -110,6 +114,12 @@ function listenOptionsOf(given: string): ListenOptions {
   const parsed = listen().safeParse(given);
   if (parsed.success) return parsed.data;
   throw new UsageError("--backend needs HOST:PORT or unix:PATH");
+}
+
+/** Returns the end of a path. It begins with a character that no mark of ours has. */
+function suffixOf(given: string | undefined): string | undefined {
+  if (given === undefined || /^[.~_-][A-Za-z0-9._~-]+$/.test(given)) return given;
+  throw new UsageError("--public-suffix needs the end of a file name, such as .css");
 }
 
 /** Returns a path to which names can be appended. */

@@ -3,7 +3,11 @@ import { type Command, EXIT, type Terminal } from "./command.ts";
 import { runAllChecks } from "../selftest/all-checks.ts";
 import type { Result, Verdict } from "../selftest/check-result.ts";
 import { readOptions, type SelftestOptions } from "./selftest-options.ts";
-import { KEY_PATH, startRecordingBackend } from "../selftest/recording-backend.ts";
+import {
+  KEY_PATH,
+  type RecordingBackend,
+  startRecordingBackend,
+} from "../selftest/recording-backend.ts";
 import { ECHO_SHAPE, ECHO_WITNESS, NO_WITNESS, recordingWitness } from "../selftest/witness.ts";
 
 /** An address where nobody listens (RFC 6761 §6.4); a hostile token claims that its key is there. */
@@ -20,11 +24,13 @@ check: PASS, FAIL or SKIP, its name, and what was seen. Exit code 0, or 1 if a c
       --token-file FILE     reads the token from a file, so that no process list shows it
       --ca FILE             the authority of the deployment's certificate, PEM
       --insecure            accepts any certificate
-      --backend HOST:PORT   listens there, or on unix:PATH, as a backend that records what reaches it;
-                            an upstream of the deployment must point at it
+      --backend HOST:PORT   listens there, or on unix:PATH, as a backend that records what reaches it, by HTTP/1.1 or
+                            h2c; once for each target of the upstream behind the protected path
       --echo PATH           a protected path below which an echo backend answers
       --protected PATH      a path that requires the token (default: that of --echo, else /)
       --public PATH         a path that requires none, for attacks through it
+      --public-suffix END   an ending of paths that require none, such as .css of a route with a regular
+                            expression; below the protected path, a token is required without it
       --jwks FILE           public keys of the deployment, for tokens forged with them
       --timeout DURATION    for each response (default: 5s)
       --format FORMAT       text (default) or json
@@ -62,16 +68,24 @@ async function attack(
   terminal: Terminal,
   report: (result: Result) => void,
 ): Promise<void> {
-  const { peer, backend: where, echo } = options;
-  if (where === undefined) {
+  const { peer, backends: places, echo } = options;
+  if (places.length === 0) {
     const aim = { ...options, keyAddress: NOWHERE, ownBackend: false };
     return runAllChecks(peer, aim, echo ? ECHO_WITNESS : NO_WITNESS, report);
   }
-  await using backend = await startRecordingBackend(where);
-  terminal.err(`the backend listens on ${backend.address}\n`);
-  const keyAddress = `http://${backend.address}${KEY_PATH}`;
+  await using stack = new AsyncDisposableStack();
+  const backends: RecordingBackend[] = [];
+  for (const where of places) {
+    const backend = stack.use(await startRecordingBackend(where));
+    terminal.err(`the backend listens on ${backend.address}\n`);
+    backends.push(backend);
+  }
+  const keyAddress = `http://${backends[0]?.address}${KEY_PATH}`;
   const aim = { ...options, keyAddress, ownBackend: true };
-  await runAllChecks(peer, aim, recordingWitness(backend), report);
+  await runAllChecks(peer, aim, recordingWitness(backends), report);
+  for (const { address, used } of backends) {
+    if (!used()) terminal.err(`the backend on ${address} got no request: is it a target?\n`);
+  }
 }
 
 /** An echo may contain anything, and must not control the terminal. */

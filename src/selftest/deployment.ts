@@ -9,6 +9,8 @@ export interface Target {
   /** Ends with a slash, like `publicPath`. */
   readonly protectedPath: string;
   readonly publicPath: string | undefined;
+  /** The end of paths that require no token, such as `.css`; those below the protected path that end otherwise require it. */
+  readonly publicSuffix: string | undefined;
   /** Names of the headers that identify the caller to the backend. */
   readonly identityNames: readonly string[];
   /** Those that were seen to carry the token's `sub`. */

@@ -67,8 +67,45 @@ export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check
     ...TARGETS.map(([name, spell]) =>
       withToken(name, (mark) => spell(protectedPath(target, mark), target.host)),
     ),
+    ...suffixChecks(target, writer),
     queryCheck(target, writer),
   ];
+}
+
+/** How a path ends with `.css` for one reader, and not for another; `/x` stands for a protected path. */
+const SUFFIXES: readonly (readonly [name: string, spell: (path: string, end: string) => string])[] =
+  [
+    ["in-query", (path, end) => `${path}?a=${end}`],
+    ["in-fragment", (path, end) => `${path}#${end}`],
+    ["behind-semicolon", (path, end) => `${path};${end}`],
+    ["behind-encoded-semicolon", (path, end) => `${path}%3b${end}`],
+    ["behind-encoded-question-mark", (path, end) => `${path}%3f${end}`],
+    ["behind-encoded-fragment", (path, end) => `${path}%23${end}`],
+    ["behind-nul", (path, end) => `${path}%00${end}`],
+    ["behind-line-end", (path, end) => `${path}%0a${end}`],
+    ["behind-back-slash", (path, end) => `${path}\\${end}`],
+    ["behind-encoded-slash", (path, end) => `${path}%2f..%2f${end}`],
+    ["encoded-twice", (path, end) => `${path}${end.replace(end.charAt(0), encodedTwice)}`],
+    ["before-segment", (path, end) => `${path}${end}/b`],
+    ["before-line-end", (path, end) => `${path}${end}%0a`],
+    ["before-more", (path, end) => `${path}${end}x`],
+    ["before-dots", (path, end) => `${path}${end}/../b`],
+  ];
+
+function encodedTwice(character: string): string {
+  return `%25${character.charCodeAt(0).toString(16)}`;
+}
+
+/** Paths that a regular expression takes for public only if it reads more, or less, than the path that the backend reads. */
+function suffixChecks(target: Target, { get }: RequestWriter): Check[] {
+  const { publicSuffix = ".css" } = target;
+  const skip = target.publicSuffix === undefined ? "--public-suffix names no ending" : undefined;
+  return SUFFIXES.map(([name, spell]) => ({
+    ...single(`path/suffix-${name}`, refusedOrUnauthorized, (mark) =>
+      get(target, spell(protectedPath(target, mark), publicSuffix), []),
+    ),
+    skip,
+  }));
 }
 
 /** A request line that crashes proxies whose URL parser throws; must be the last check. */

@@ -1,10 +1,17 @@
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ListenOptions, Socket } from "node:net";
+import { FirstBytes } from "../lib/http/first-bytes.ts";
 import { createServer } from "../lib/http/node-http.ts";
+import { nodeHttp2 } from "../lib/http/node-http2.ts";
 import type { Arrival } from "./check-result.ts";
+import { answerHealth, asksForHealth } from "./grpc-health.ts";
 
-/** A backend that records what reaches it. It serves everything that parses as a request, left-over bytes included. */
+/**
+ * A backend that records what reaches it by HTTP/1.1, or by HTTP/2 without TLS (h2c by prior knowledge). It serves everything that
+ * parses as a request, left-over bytes included.
+ */
 export interface RecordingBackend extends AsyncDisposable {
   /** `127.0.0.1:8080`, or the path of a Unix socket. */
   readonly address: string;
@@ -15,6 +22,8 @@ export interface RecordingBackend extends AsyncDisposable {
   arrivals(mark: string): readonly Arrival[];
   /** How often bytes arrived that are not HTTP. */
   unreadable(): number;
+  /** Whether anything has arrived completely since the start. */
+  used(): boolean;
   /** Forgets what has arrived. */
   forget(): void;
 }
@@ -26,50 +35,97 @@ export const KEY_PATH = "/selftest-keys";
 export const ANSWER_WITH_HOPS = "answer-with-hops";
 
 const LARGEST_HEAD = 256 * 1024;
+const MOST_FIELDS = 1_024;
 const LARGEST_BODY = 1024 * 1024;
+const FIRST_BYTES_MS = 60_000;
+
+/** A request of either version: Node's servers of HTTP/2 hand out the same interface. */
+type AnyRequest = IncomingMessage | Http2ServerRequest;
+
+interface Recorded {
+  readonly arrivals: Arrival[];
+  unreadable: number;
+  used: boolean;
+}
 
 /** @throws what `listen` throws if the address is not available. */
 export async function startRecordingBackend(where: ListenOptions): Promise<RecordingBackend> {
-  const arrivals: Arrival[] = [];
-  let unreadable = 0;
-  const server = createServer({ requireHostHeader: false, maxHeaderSize: LARGEST_HEAD });
-  server.maxHeadersCount = 0;
-  const handle = (request: IncomingMessage, response: ServerResponse): void => {
-    // An incomplete request has not arrived.
-    record(request, arrivals).then(
-      () => answer(request, response),
-      () => response.destroy(),
-    );
-  };
-  server.on("request", handle).on("checkExpectation", handle);
-  server.on("connect", (request: IncomingMessage, socket: Socket) => {
-    arrivals.push(arrivalOf(request, ""));
-    socket.destroy();
+  const recorded: Recorded = { arrivals: [], unreadable: 0, used: false };
+  const server = serverOfHttp1(recorded);
+  const http2 = serverOfHttp2(recorded);
+  new FirstBytes(server, {
+    offered: () => true,
+    headerMs: () => FIRST_BYTES_MS,
+    accept: (socket) => void http2.emit("connection", socket),
   });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    const { code = "" } = error;
-    // A connection that ends within a request belongs to a request that was refused on the way.
-    if (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE") unreadable += 1;
-    socket.destroy();
+  const connections = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
   });
   server.listen(where);
   await once(server, "listening");
   return {
     address: addressOf(server),
     arrivals: (mark) =>
-      arrivals.filter(({ url }) => url.includes(mark) || url.startsWith(KEY_PATH)),
-    unreadable: () => unreadable,
-    forget: () => void arrivals.splice(0),
+      recorded.arrivals.filter(({ url }) => url.includes(mark) || url.startsWith(KEY_PATH)),
+    unreadable: () => recorded.unreadable,
+    used: () => recorded.used,
+    forget: () => void recorded.arrivals.splice(0),
     async [Symbol.asyncDispose]() {
       const closed = once(server, "close");
       server.close();
-      server.closeAllConnections();
+      for (const socket of connections) socket.destroy();
       await closed;
     },
   };
 }
 
-async function record(request: IncomingMessage, arrivals: Arrival[]): Promise<void> {
+function serverOfHttp1(recorded: Recorded): Server {
+  const server = createServer({ requireHostHeader: false, maxHeaderSize: LARGEST_HEAD });
+  server.maxHeadersCount = 0;
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    // An incomplete request has not arrived.
+    record(request, recorded).then(
+      () => answer(request, response),
+      () => response.destroy(),
+    );
+  };
+  server.on("request", handle).on("checkExpectation", handle);
+  server.on("connect", (request: IncomingMessage, socket: Socket) => {
+    recorded.arrivals.push(arrivalOf(request, ""));
+    socket.destroy();
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    const { code = "" } = error;
+    // A connection that ends within a request belongs to a request that was refused on the way.
+    if (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE") recorded.unreadable += 1;
+    socket.destroy();
+  });
+  return server;
+}
+
+/** It gets its connections from the other. */
+function serverOfHttp2(
+  recorded: Recorded,
+): ReturnType<ReturnType<typeof nodeHttp2>["createServer"]> {
+  const server = nodeHttp2().createServer({
+    maxHeaderListPairs: MOST_FIELDS,
+    settings: { maxHeaderListSize: LARGEST_HEAD },
+  });
+  server.on("request", (request, response) => {
+    record(request, recorded).then(
+      () => (asksForHealth(request) ? answerHealth(response) : answer(request, response)),
+      () => response.stream.destroy(),
+    );
+  });
+  server.on("sessionError", ({ code }: NodeJS.ErrnoException) => {
+    if (code === "ERR_HTTP2_ERROR") recorded.unreadable += 1;
+  });
+  return server;
+}
+
+async function record(request: AnyRequest, recorded: Recorded): Promise<void> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request) {
@@ -78,12 +134,16 @@ async function record(request: IncomingMessage, arrivals: Arrival[]): Promise<vo
     if (length > LARGEST_BODY) throw new Error("the body is too large");
     chunks.push(bytes);
   }
-  arrivals.push(arrivalOf(request, Buffer.concat(chunks).toString("latin1")));
+  // A stream that is reset ends like a whole one.
+  if ("stream" in request && request.stream.aborted) throw new Error("the body was cut off");
+  recorded.arrivals.push(arrivalOf(request, Buffer.concat(chunks).toString("latin1")));
+  recorded.used = true;
 }
 
-function arrivalOf(request: IncomingMessage, body: string): Arrival {
+function arrivalOf(request: AnyRequest, body: string): Arrival {
   const { method = "", url = "", rawHeaders, rawTrailers } = request;
-  return { method, url, fields: pairs([...rawHeaders, ...rawTrailers]), body };
+  const fields = pairs([...rawHeaders, ...rawTrailers]);
+  return { method, url, fields: fields.filter(([name]) => !name.startsWith(":")), body };
 }
 
 /** Returns an alternating list of names and values as pairs. */
@@ -92,13 +152,19 @@ export function pairs(list: readonly string[]): (readonly [string, string])[] {
 }
 
 /** Echoes the path, so that a response that goes to the wrong client is detected. */
-function answer({ method, url = "" }: IncomingMessage, response: ServerResponse): void {
+function answer(
+  { method, url = "", httpVersionMajor }: AnyRequest,
+  response: ServerResponse | Http2ServerResponse,
+): void {
   response.setHeader("Content-Type", "application/json");
   if (url.includes(ANSWER_WITH_HOPS)) {
-    response.setHeader("Connection", "X-Selftest-Hop, keep-alive");
-    response.setHeader("X-Selftest-Hop", "leaked");
-    response.setHeader("Keep-Alive", "timeout=4711");
     response.setHeader("Proxy-Authenticate", "Basic realm=leaked");
+    // HTTP/2 has no others (RFC 9113 §8.2.2).
+    if (httpVersionMajor === 1) {
+      response.setHeader("Connection", "X-Selftest-Hop, keep-alive");
+      response.setHeader("X-Selftest-Hop", "leaked");
+      response.setHeader("Keep-Alive", "timeout=4711");
+    }
   }
   response.end(JSON.stringify({ method, url }));
 }

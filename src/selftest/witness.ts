@@ -21,12 +21,15 @@ export const NO_WITNESS: Witness = {
   forget: () => undefined,
 };
 
-export function recordingWitness(backend: RecordingBackend): Witness {
+/** Several backends together see what reaches the targets of one upstream, or of several. */
+export function recordingWitness(backends: readonly RecordingBackend[]): Witness {
   return {
     blind: false,
-    arrivals: (mark) => backend.arrivals(mark),
-    unreadable: () => backend.unreadable(),
-    forget: () => backend.forget(),
+    arrivals: (mark) => backends.flatMap((backend) => backend.arrivals(mark)),
+    unreadable: () => backends.reduce((sum, backend) => sum + backend.unreadable(), 0),
+    forget() {
+      for (const backend of backends) backend.forget();
+    },
   };
 }
 

@@ -12,7 +12,7 @@ import {
 import { type SelftestRun, selftestRun } from "./selftest-run.ts";
 
 /** Short: against a gate that does not answer every attack takes as long. */
-const QUICK = ["--timeout", "1s", "--public", "/public/"];
+const QUICK = ["--timeout", "1s", "--public", "/public/", "--public-suffix", ".css"];
 
 const token = someToken();
 let naive: SelftestRun;
@@ -110,6 +110,17 @@ it("a careless translation of HTTP/2 fails where the backend reads something els
     ]),
   );
   expect(careless.names("PASS")).toContain("http2/tokens-valid");
+});
+
+it("a careless regular expression fails where the backend reads another path", () => {
+  expect(careless.names("FAIL")).toEqual(
+    expect.arrayContaining([
+      "path/suffix-in-query",
+      "path/suffix-before-segment",
+      "path/suffix-behind-semicolon",
+      "http2/path-suffix-in-query",
+    ]),
+  );
 });
 
 it("every check is seen to fail against one of them", () => {

@@ -47,6 +47,8 @@ export function startYesSayerOfBoth(): Promise<Listening> {
   return listening(server);
 }
 
+const PUBLIC = /\.css/;
+
 /** Tells HTTP/2 by its first bytes, and leaves them to whoever reads next. */
 function whenBegun(socket: Socket, begin: (http2: boolean) => void): void {
   socket.once("data", (chunk: Buffer) => {
@@ -57,11 +59,12 @@ function whenBegun(socket: Socket, begin: (http2: boolean) => void): void {
 
 /**
  * A gate that checks the token, and then builds a request of its own for the backend, carelessly: without body and query,
- * with the first cookie alone, with trailers for headers, without what `Connection` names. In HTTP/2 it knows no rules at all.
+ * with the first cookie alone, with trailers for headers, without what `Connection` names. A path is public for it that has
+ * `.css` anywhere. In HTTP/2 it knows no rules at all.
  */
 export function startCarelessGate(socketPath: string, token: string): Promise<Listening> {
   const server = createHttpServer((request, response) => {
-    if (request.headers.authorization === `Bearer ${token}`) {
+    if (request.headers.authorization === `Bearer ${token}` || PUBLIC.test(request.url ?? "")) {
       request.resume().on("end", () => forward(request, response, socketPath));
     } else {
       response.writeHead(401).end();
@@ -86,7 +89,7 @@ function serveHttp2(socket: Socket, path: string, token: string): void {
     const bearer = fields.some(
       ([name, value]) => name === "authorization" && value === `Bearer ${token}`,
     );
-    if (!bearer && !url.startsWith("/public/")) {
+    if (!bearer && !url.startsWith("/public/") && !PUBLIC.test(url)) {
       answer(stream, 401, [], "");
       return;
     }

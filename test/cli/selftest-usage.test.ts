@@ -8,6 +8,7 @@ import { selftestRun, socketPath } from "./selftest-run.ts";
 
 const URL = ["--url", "https://127.0.0.1:1"];
 const TOKEN = ["--token", "x.y.z"];
+const TWO_BACKENDS = ["--backend", "127.0.0.1:0", "--backend", "127.0.0.1:0"];
 
 describe("wrong usage", () => {
   it.each([
@@ -30,7 +31,10 @@ describe("wrong usage", () => {
     [[...URL, ...TOKEN, "--jwks", "/none"]],
     [[...URL, ...TOKEN, "--backend", "8080"]],
     [[...URL, ...TOKEN, "--backend", "127.0.0.1:0", "--echo", "/"]],
+    [[...URL, ...TOKEN, "--backend", "127.0.0.1:0", "--backend", "8080"]],
     [[...URL, ...TOKEN, "--public", "public"]],
+    [[...URL, ...TOKEN, "--public-suffix", "css"]],
+    [[...URL, ...TOKEN, "--public-suffix", ".css/x"]],
     [[...URL, ...TOKEN, "--protected", "/a b"]],
   ])("%j", async (args) => {
     const { code, out } = await command(["selftest", ...args]);
@@ -90,8 +94,10 @@ it("a backend that the deployment does not lead to is told", async () => {
 });
 
 it("tells where its backend listens", async () => {
-  const args = ["selftest", ...URL, ...TOKEN, "--backend", "127.0.0.1:0"];
-  expect((await command(args)).err).toMatch(/ 127\.0\.0\.1:\d{4,}\n$/);
+  const args = ["selftest", ...URL, ...TOKEN, ...TWO_BACKENDS];
+  const [one = "", two = "", ...rest] = (await command(args)).err.trimEnd().split("\n");
+  for (const line of [one, two]) expect(line).toMatch(/ 127\.0\.0\.1:\d{4,}$/);
+  expect(rest).toEqual([one, two].map(() => expect.stringContaining("got no request")));
 });
 
 describe("the echo", () => {

@@ -21,7 +21,7 @@ import { attachHandlers } from "./server-events.ts";
 import { trackOpen } from "./open-sockets.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
 import { Http2Connections } from "../http2/http2-connections.ts";
-import { FirstBytes } from "../http2/prior-knowledge.ts";
+import { FirstBytes } from "../../lib/http/first-bytes.ts";
 import { isHttp2 } from "../http2/protocols.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";

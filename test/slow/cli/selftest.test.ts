@@ -5,6 +5,12 @@ import { startSallyport } from "../../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../../support/temporary-directory.ts";
 import { selftestRun, socketPath } from "../../cli/selftest-run.ts";
 
+const ROUTES = [
+  { name: "styles", regex: "/.*\\.css", auth: "none", upstream: "app" },
+  { name: "public", path: "/public/", auth: "none", upstream: "app" },
+  { name: "everything", path: "/", upstream: "app" },
+];
+
 async function directory(): Promise<TemporaryDirectory> {
   const made = await temporaryDirectory();
   onTestFinished(() => made.close());
@@ -18,7 +24,7 @@ it("everything holds against Sallyport, in front of a backend of its own", async
   await keys.write("one.pem", privateKey.export({ format: "pem", type: "pkcs8" }));
   await using gate = await startSallyport({
     target: `unix:${socket}`,
-    config: { tokens: { keys: keys.path }, server: { http2: true } },
+    config: { tokens: { keys: keys.path }, server: { http2: true }, routes: ROUTES },
   });
   const files = await directory();
   const jwk = createPublicKey(privateKey).export({ format: "jwk" });
@@ -28,6 +34,7 @@ it("everything holds against Sallyport, in front of a backend of its own", async
     ...["--url", `https://localhost:${gate.port}`, "--ca", await files.write("ca.pem", gate.ca)],
     ...["--token-file", await files.write("token", `${gate.token}\n`)],
     ...["--backend", `unix:${socket}`, "--public", "/public", "--jwks", jwks],
+    ...["--public-suffix", ".css"],
   ]);
   expect(run.told("FAIL")).toEqual([]);
   expect(run.told("SKIP")).toEqual([]);
@@ -40,15 +47,49 @@ it("everything holds against Sallyport, in front of a backend of its own", async
   expect(gate.exited()).toBe(false);
 }, 60_000);
 
+it.each(["h2c", "http1"])(
+  "everything holds against Sallyport, in front of several targets of %s",
+  async (protocol) => {
+    const sockets = [await socketPath(), await socketPath(), await socketPath()];
+    const [one = "", two = "", stranger = ""] = sockets.map((path) => `unix:${path}`);
+    const health = {
+      interval: "1s",
+      ...(protocol === "h2c" ? { kind: "grpc" } : { path: "/healthz" }),
+    };
+    await using gate = await startSallyport({
+      target: one,
+      config: {
+        server: { http2: true, tls: "off" },
+        routes: ROUTES,
+        upstreams: { app: { targets: [one, two], protocol, health } },
+      },
+    });
+    const run = await selftestRun([
+      ...["--url", `http://127.0.0.1:${gate.port}`, "--token", gate.token],
+      ...["--backend", one, "--backend", two, "--backend", stranger],
+      ...["--public", "/public/", "--public-suffix", ".css"],
+    ]);
+    expect(run.told("FAIL")).toEqual([]);
+    expect(run.code).toBe(0);
+    expect(run.names("SKIP").filter((name) => !name.includes("hmac"))).toEqual([
+      "framing/http2-preface",
+    ]);
+    expect(run.err.split("\n").filter((line) => line.includes("no request"))).toEqual([
+      expect.stringContaining(sockets[2] ?? ""),
+    ]);
+  },
+  60_000,
+);
+
 it("everything holds against Sallyport, in front of an echo", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,
-    config: { server: { http2: true, tls: "off" } },
+    config: { server: { http2: true, tls: "off" }, routes: ROUTES },
   });
   const run = await selftestRun([
     ...["--url", `http://127.0.0.1:${gate.port}`, "--token", gate.token],
-    ...["--echo", "/echo/", "--public", "/public/"],
+    ...["--echo", "/echo/", "--public", "/public/", "--public-suffix", ".css"],
   ]);
   expect(run.told("FAIL")).toEqual([]);
   expect(run.code).toBe(0);
