@@ -136,6 +136,27 @@ describe("what would become of a request", () => {
     expect(asking.out).toContain("  without a client certificate there is no connection");
   });
 
+  it("names the routes whose regular expressions match, too", async () => {
+    const styles = "{ name: styles, regex: '/orders/.*\\.css', auth: none, upstream: app }";
+    const orders = "{ name: orders, regex: '/orders/[a-z./]+', upstream: app }";
+    const routes = `routes=[${styles}, ${orders}, { name: rest, path: /, upstream: app }]`;
+    const notesOn = async (url: string, ...more: readonly string[]): Promise<unknown> => {
+      const { out } = await explain("--url", url, "--set", routes, "--format", "json", ...more);
+      return JSON.parse(out).notes;
+    };
+    expect(await notesOn("https://api.example.com/orders/site.css")).toEqual([
+      "the regex of the route orders matches, too: styles comes before it, and may admit callers whom orders refuses",
+    ]);
+    expect(await notesOn("https://api.example.com/orders/SITE.css")).toEqual([]);
+    expect(await notesOn("https://api.example.com/orders/site")).toEqual([]);
+    expect(await notesOn("https://api.example.com/other")).toEqual([]);
+    expect(await notesOn("https://api.example.com/orders/../site.css")).toEqual([]);
+    const first = routes.replace(styles, "{ name: exact, exact: /orders/site.css, upstream: app }");
+    expect(await notesOn("https://api.example.com/orders/site.css", "--set", first)).toEqual([
+      "the regex of the route orders matches, too: exact comes before it",
+    ]);
+  });
+
   it("says what a login depends on", async () => {
     const login = ["--method", "POST", "--url", "/api/authenticate"];
     const bare = await explain(...login);

@@ -16,7 +16,7 @@ import { intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
 import { type GateOptions, openGate } from "../gate/open-gate.ts";
 import { explainBackend } from "./backend.ts";
 import { refusalDetail } from "./refusal-detail.ts";
-import { explainRoutes } from "./routes.ts";
+import { explainRoutes, overlapNotes } from "./routes.ts";
 import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 import { explainToken } from "./explained-token.ts";
 
@@ -111,6 +111,7 @@ function explained(
   const { endpoint, route, identity, action } = decision;
   const refusal = refusalIn(decision, read, configuration);
   const { method, host, path, matchPath, client, peer, peerTrusted, secure } = request;
+  const routes = routesOf(configuration);
   return {
     verdict: {
       ...(refusal === undefined ? letThrough(action) : refused(refusal, dryRun, configuration)),
@@ -121,13 +122,14 @@ function explained(
       ...{ method, host, path, matchPath, client, peer, peerTrusted, secure },
       protocol: upgrade ? "websocket" : "http",
     },
-    routes: explainRoutes(routesOf(configuration), decision.routed ? request : undefined),
+    routes: explainRoutes(routes, decision.routed ? request : undefined),
     token: explainToken(decision, options),
     requirements: explainRequirements(route?.require ?? {}, identity),
     backend: action instanceof Permit ? explainBackend(configuration, action, upgrade) : undefined,
     notes: [
       ...connectionNotes(configuration, dryRun),
       ...droppedNotes(read),
+      ...overlapNotes(routes, request, decision.routed ? route : undefined),
       ...decisionNotes(decision, refusal),
     ],
   };

@@ -2,6 +2,7 @@ import type { ExplainedRoute } from "../../core/explanation.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { pathWords } from "../../core/route/path-pattern.ts";
 import type { Route } from "../../core/route/route.ts";
+import { isWeaker } from "../../policy/access-policy.ts";
 import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
 
 /** Returns every route in the order of matching, with its result. The route table itself decides what matches. */
@@ -28,6 +29,24 @@ export function explainRoutes(
 
 function matches(route: Route, request: GateRequest): boolean {
   return createRouteTable([route])(request) !== undefined;
+}
+
+/** Notes on routes whose regular expression matches a request that another route takes. */
+export function overlapNotes(
+  routes: readonly Route[],
+  request: GateRequest,
+  taker: Route | undefined,
+): string[] {
+  if (taker === undefined) return [];
+  return routes
+    .filter(({ name, path }) => name !== taker.name && "regex" in path)
+    .filter((route) => matches(route, request))
+    .map((route) => {
+      const opens = isWeaker(taker, route)
+        ? `, and may admit callers whom ${route.name} refuses`
+        : "";
+      return `the regex of the route ${route.name} matches, too: ${taker.name} comes before it${opens}`;
+    });
 }
 
 /** Checks each condition alone. */
