@@ -1,32 +1,42 @@
+import type { ConfigurationCheck } from "./configuration/check.ts";
 import { answers } from "./generate/answers.ts";
 import { bodies } from "./generate/bodies.ts";
 import { configurations } from "./generate/configurations.ts";
+import { alpn, proxied } from "./generate/dials.ts";
+import { frames } from "./generate/frames.ts";
 import { framing } from "./generate/framing.ts";
 import { headers } from "./generate/headers.ts";
+import { http2 } from "./generate/http2.ts";
 import { paths } from "./generate/paths.ts";
 import { repetition } from "./generate/repetition.ts";
 import { tokens } from "./generate/tokens.ts";
 import { upgrade } from "./generate/upgrade.ts";
-import type { ConfigurationCheck } from "./configuration/check.ts";
 import { type FuzzClass, fuzzClass } from "./search/fuzz-class.ts";
 import type { MeasuredStage } from "./search/measured-stage.ts";
-import type { Stage } from "./search/stage.ts";
+import type { Stages } from "./search/stages.ts";
 
 /** What is sent to the proxy over raw sockets, many at a time. */
 const REQUESTS = { framing, paths, headers, tokens, bodies, upgrade } as const;
-/** The same, one at a time, and what each costs is measured. */
+/** The same, over HTTP/2, TLS, and behind headers of the PROXY protocol. */
+const CONNECTIONS = { http2, frames, alpn, proxied } as const;
+/** One at a time, and what each costs is measured. */
 const MEASURED = { repetition, answers } as const;
 
-export type ClassName = keyof typeof REQUESTS | keyof typeof MEASURED | "config";
+export type ClassName =
+  | keyof typeof REQUESTS
+  | keyof typeof CONNECTIONS
+  | keyof typeof MEASURED
+  | "config";
 
 export const CLASS_NAMES: readonly ClassName[] = [
   ...(["framing", "paths", "headers", "tokens", "bodies", "upgrade"] as const),
+  ...(["http2", "frames", "alpn", "proxied"] as const),
   ...(["repetition", "answers", "config"] as const),
 ];
 
 /** Where cases are played. */
-interface Stages {
-  readonly stage: Stage;
+interface Played {
+  readonly stages: Stages;
   readonly measured: MeasuredStage;
   readonly check: ConfigurationCheck;
 }
@@ -40,17 +50,17 @@ export function isMeasured(name: ClassName): name is keyof typeof MEASURED {
   return Object.hasOwn(MEASURED, name);
 }
 
+/** Whether some of its cases need a proxy that speaks TLS. */
+export function wantsTls(name: ClassName): name is keyof typeof CONNECTIONS {
+  return Object.hasOwn(CONNECTIONS, name);
+}
+
 /** Puts a class of generated inputs to what it is meant for. */
-export function classOf(name: ClassName, { stage, measured, check }: Stages): FuzzClass {
+export function classOf(name: ClassName, { stages, measured, check }: Played): FuzzClass {
   if (name === "config") return fuzzClass(configurations, check);
-  const { credentials } = stage.subject;
-  if (isMeasured(name)) {
-    return fuzzClass(MEASURED[name](credentials), {
-      play: (value) => measured.play(value),
-      playAlone: (value) => measured.playAlone(value),
-    });
-  }
-  return fuzzClass(REQUESTS[name](credentials), {
+  const stage = isMeasured(name) ? measured : stages;
+  const cases = { ...REQUESTS, ...CONNECTIONS, ...MEASURED }[name](stages.credentials);
+  return fuzzClass(cases, {
     play: (value) => stage.play(value),
     playAlone: (value) => stage.playAlone(value),
   });

@@ -44,15 +44,18 @@ const value = fc.oneof(
   }),
 );
 
+/** A field by which a client lies. */
+export const forged = fc.tuple(name, value);
+
 const named = fc
   .array(name, { minLength: 1, maxLength: 3 })
   .map((names) => `Connection: ${["keep-alive", ...names].join(", ")}`);
 
 /** Forged identities and origins, hop-by-hop fields, and names that mean something to a language. */
 export function headers(credentials: Credentials) {
-  const forged = fc.tuple(name, value).map(([key, text]) => `${key}: ${text}`);
-  const field = fc.oneof({ arbitrary: forged, weight: 8 }, named, bearer(credentials));
-  const trailers = fc.array(forged, { maxLength: 3 });
+  const line = forged.map(([key, text]) => `${key}: ${text}`);
+  const field = fc.oneof({ arbitrary: line, weight: 8 }, named, bearer(credentials));
+  const trailers = fc.array(line, { maxLength: 3 });
   const draft = fc
     .record({
       method: fc.constantFrom("GET", "POST", "DELETE"),

@@ -69,11 +69,13 @@ const start = fc.oneof(
   fc.constantFrom(...START),
 );
 
+/** A target of any form. */
+export const target = fc
+  .tuple(start, fc.array(piece, { maxLength: 6 }))
+  .map(([start, pieces]) => start + pieces.join(""));
+
 /** Readings of one path, and targets of every form. */
 export function paths(credentials: Credentials) {
-  const target = fc
-    .tuple(start, fc.array(piece, { maxLength: 6 }))
-    .map(([start, pieces]) => start + pieces.join(""));
   const draft = fc
     .record({
       method: fc.constantFrom("GET", "GET", "GET", "POST", "OPTIONS", "HEAD", "CONNECT"),

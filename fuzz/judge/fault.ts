@@ -13,6 +13,7 @@ export const FAULT_KINDS = {
   needless: "a well-formed, authorised request was refused",
   stall: "the event loop did not turn",
   cost: "a request cost far more time than its size accounts for",
+  memory: "the process holds far more memory than its limits account for",
   trouble: "the process ended, complained, or does not say that it is alive",
   configuration: "the check of a configuration crashed, hung, or told a problem without its place",
 } as const;

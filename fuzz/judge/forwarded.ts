@@ -25,7 +25,7 @@ export function judgeForwarded(
   }
   if (subject.keepsContract) {
     faults.push(
-      ...judgeOrigin(got, sent, client),
+      ...judgeOrigin(got, sent, client, subject),
       ...judgeFields(got, sent),
       ...judgeTrailers(got, sent),
     );
@@ -71,16 +71,23 @@ function judgeAuthority(standing: Standing, got: ReadRequest, subject: Subject):
   return faults;
 }
 
-function judgeOrigin(got: ReadRequest, sent: ReadRequest, client: string): Fault[] {
+function judgeOrigin(
+  got: ReadRequest,
+  sent: ReadRequest,
+  client: string,
+  { ca }: Subject,
+): Fault[] {
   const faults: Fault[] = [];
   const [host = ""] = valuesOf(sent.fields, "host");
+  const [scheme, port] = ca === undefined ? ["http", "80"] : ["https", "443"];
+  const node = client.includes(":") ? `"[${client}]"` : client;
   const wanted: Readonly<Record<string, string | undefined>> = {
     "x-forwarded-for": client,
-    "x-forwarded-proto": "http",
+    "x-forwarded-proto": scheme,
     "x-forwarded-host": host,
-    "x-forwarded-port": /:(\d+)$/.exec(host)?.[1] ?? "80",
+    "x-forwarded-port": /:(\d+)$/.exec(host)?.[1] ?? port,
     "x-real-ip": client,
-    forwarded: `for=${client};host="${host}";proto=http`,
+    forwarded: `for=${node};host="${host}";proto=${scheme}`,
   };
   for (const name of ORIGIN_NAMES) {
     const values = got.fields.filter(([each]) => folded(each) === name).map(([, value]) => value);

@@ -13,14 +13,13 @@ import { isPublic, isSame, splitTarget } from "./paths.ts";
 
 /** Everything that is known of one case when it is over. */
 export interface Played {
-  readonly client: string;
   readonly talk: Talk;
   readonly arrivals: readonly Arrival[];
 }
 
 /** Holds what happened against what the client sent. */
-export function judge({ client, talk, arrivals }: Played, subject: Subject): Fault[] {
-  const { reading, answers } = talk;
+export function judge({ talk, arrivals }: Played, subject: Subject): Fault[] {
+  const { client, reading, answers } = talk;
   const { requests, begun } = reading;
   const sent = begun === undefined ? requests : [...requests, begun];
   const faults = judgeEnd(talk);
@@ -49,7 +48,7 @@ export function judge({ client, talk, arrivals }: Played, subject: Subject): Fau
  * Requests that arrived and whose answer the client did not get: each must be one that it sent. In any order, since several
  * of one connection may be under way at once.
  */
-function judgeUnanswered(
+export function judgeUnanswered(
   arrivals: readonly Arrival[],
   sent: readonly ReadRequest[],
   client: string,
@@ -121,7 +120,7 @@ function judgeOwn(
   const { begun, requests } = reading;
   const request = requests[index] ?? (index === requests.length ? begun : undefined);
   const path = request === undefined ? "" : splitTarget(request.target).path;
-  const faults = judgeOwnAnswer(answer, methods[index], path);
+  const faults = judgeOwnAnswer(answer, methods[index], path, true);
   // On a busy machine a client may be too slow for limits as short as these.
   const late = answer.status === 408;
   if (!late && isWhole(reading) && request !== undefined && isOrdinary(request, subject)) {
@@ -131,7 +130,7 @@ function judgeOwn(
 }
 
 /** Whether nothing whatever can be said against a request, so that it must be forwarded. */
-function isOrdinary(request: ReadRequest, subject: Subject): boolean {
+export function isOrdinary(request: ReadRequest, subject: Subject): boolean {
   const { method, target, fields, body = "", switches } = request;
   const { path } = splitTarget(target);
   const size = fields.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);

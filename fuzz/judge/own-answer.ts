@@ -18,8 +18,17 @@ const FIELDS = {
 /** Statuses after which the connection cannot be used further. */
 const CLOSING: ReadonlySet<number> = new Set([400, 408, 413, 417, 431]);
 
-/** Holds an answer of the proxy's own to the contract: the envelope and its headers. */
-export function judgeOwnAnswer(answer: Answer, method: string | undefined, path: string): Fault[] {
+/**
+ * Holds an answer of the proxy's own to the contract: the envelope and its headers.
+ *
+ * @param ends whether some of them must say that the connection ends, as in HTTP/1.1.
+ */
+export function judgeOwnAnswer(
+  answer: Answer,
+  method: string | undefined,
+  path: string,
+  ends: boolean,
+): Fault[] {
   const { status, fields, body } = answer;
   const faults: Fault[] = [];
   const wrong = (what: string): void => void faults.push(fault("answer", `${status}: ${what}`));
@@ -31,7 +40,7 @@ export function judgeOwnAnswer(answer: Answer, method: string | undefined, path:
   }
   // A login that cannot be read leaves the connection as it was.
   const closes = connectionOptions(fields).includes("close");
-  if (CLOSING.has(status) && !closes && !isLogin) wrong("the connection goes on");
+  if (ends && CLOSING.has(status) && !closes && !isLogin) wrong("the connection goes on");
   if (method !== "HEAD" && !isEnvelope(body, status)) wrong(`no envelope: ${show(body)}`);
   return faults;
 }

@@ -73,6 +73,10 @@ export function fuzzClass<T>(values: fc.Arbitrary<T>, trial: Trial<T>): FuzzClas
 }
 
 function shown(value: unknown): string {
-  const text = JSON.stringify(value);
+  const text = JSON.stringify(value).replaceAll(/[^ -~]/g, escaped);
   return text.length > 4_000 ? `${text.slice(0, 4_000)}… (${text.length} characters)` : text;
+}
+
+function escaped(letter: string): string {
+  return `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

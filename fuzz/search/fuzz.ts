@@ -1,4 +1,4 @@
-import { type ClassName, classOf, isMeasured } from "../classes.ts";
+import { type ClassName, classOf, isMeasured, wantsTls } from "../classes.ts";
 import { configurationCheck } from "../configuration/check.ts";
 import type { FaultKind } from "../judge/fault.ts";
 import type { StartSubject } from "../subject/subject.ts";
@@ -6,7 +6,7 @@ import type { FuzzClass } from "./fuzz-class.ts";
 import { type Finding, narrowed, TRIES } from "./narrow.ts";
 import { MeasuredStage } from "./measured-stage.ts";
 import { Rush } from "./rush.ts";
-import { Stage } from "./stage.ts";
+import { Stages } from "./stages.ts";
 import { Tally } from "./tally.ts";
 
 export interface FuzzOptions {
@@ -37,16 +37,16 @@ const MOST_FINDINGS = 12;
 /** Plays generated cases, many at a time, for so many seconds; each finding is made small, alone. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const { shrinkingSeconds = 20 } = options;
-  await using stage = await Stage.open(options.start);
+  await using stages = await Stages.open(options.start, options.classes.some(wantsTls));
   await using measured = new MeasuredStage(options.start);
   await using check = await configurationCheck();
   const classes = new Map<ClassName, FuzzClass>(
-    options.classes.map((name) => [name, classOf(name, { stage, measured, check })]),
+    options.classes.map((name) => [name, classOf(name, { stages, measured, check })]),
   );
   if (options.classes.some(isMeasured)) await measured.ready();
   const tally = new Tally(options.classes);
   const findings: Finding[] = [];
-  const rush = new Rush({ ...options, stage, classes, tally });
+  const rush = new Rush({ ...options, stages, classes, tally });
   const deadline = performance.now() + options.seconds * 1_000;
   while (performance.now() < deadline && !rush.done && findings.length < MOST_FINDINGS) {
     const suspicion = await rush.until(deadline);
@@ -59,7 +59,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
         if (options.first === true) break;
       }
     }
-    await stage.revive();
+    await stages.revive();
   }
   return { findings, tally };
 }
@@ -72,10 +72,10 @@ export async function repeat(
   },
 ): Promise<Finding | undefined> {
   const { start, seed, name, path } = options;
-  await using stage = await Stage.open(start);
+  await using stages = await Stages.open(start, wantsTls(name));
   await using measured = new MeasuredStage(start);
   await using check = await configurationCheck();
-  const fuzzed = classOf(name, { stage, measured, check });
+  const fuzzed = classOf(name, { stages, measured, check });
   for (let turn = 0; turn < TRIES; turn += 1) {
     const shrunk = await fuzzed.repeat(seed, path, { counts: () => true, shrinkingMs: 0 });
     const kind = shrunk?.faults[0]?.kind;

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClassName } from "../classes.ts";
 import type { Fault, FaultKind } from "../judge/fault.ts";
-import { fault } from "../judge/fault.ts";
 import type { Drawn, FuzzClass } from "./fuzz-class.ts";
 import type { Finding } from "./narrow.ts";
-import type { Played, Stage } from "./stage.ts";
+import type { Played } from "./stage.ts";
+import type { Stages } from "./stages.ts";
 import type { Tally } from "./tally.ts";
 
 /** Which case it was. */
@@ -22,7 +22,7 @@ export interface Suspicion {
 }
 
 export interface RushOptions {
-  readonly stage: Stage;
+  readonly stages: Stages;
   readonly classes: ReadonlyMap<ClassName, FuzzClass>;
   readonly tally: Tally;
   readonly seed: number;
@@ -90,7 +90,7 @@ export class Rush {
       this.#suspicion !== undefined ||
       this.done ||
       performance.now() > deadline ||
-      this.#options.stage.subject.exited();
+      this.#options.stages.exited();
     const ticks = this.#tick(over);
     this.#since = performance.now();
     await Promise.all(Array.from({ length: LANES }, () => this.#lane(over)));
@@ -119,7 +119,7 @@ export class Rush {
 
   /** Judges what ended before. When the proxy has ended, no single case is at fault. */
   #judge(before: number): void {
-    const dead = this.#options.stage.subject.exited();
+    const dead = this.#options.stages.exited();
     for (const pending of endedBefore(this.#pending, before)) {
       const { origin, played } = pending;
       const verdict = played.verdict();
@@ -149,7 +149,7 @@ export class Rush {
     while (!over()) {
       await delay(LOOK_EVERY_MS);
       if (performance.now() < next) {
-        this.#suspectRecent(this.#options.stage.troubles());
+        this.#suspectRecent(this.#options.stages.troubles());
         continue;
       }
       next += TICK_MS;
@@ -159,12 +159,7 @@ export class Rush {
   }
 
   async #lookAround(): Promise<void> {
-    const { stage } = this.#options;
-    const faults = [...stage.troubles(), ...(await stage.stalls())];
-    if (!stage.subject.exited() && !(await stage.subject.alive())) {
-      faults.push(fault("trouble", "/livez does not answer"));
-    }
-    this.#suspectRecent(faults);
+    this.#suspectRecent(await this.#options.stages.lookAround());
   }
 
   #suspectRecent(faults: readonly Fault[]): void {

@@ -3,9 +3,12 @@ import { type Backend, startBackend } from "../backend/backend.ts";
 import { type Fault, fault } from "../judge/fault.ts";
 import { show } from "../judge/forwarded.ts";
 import { judge } from "../judge/judge.ts";
+import { judgeStreams } from "../judge/streams.ts";
 import { HUNG_MS, judgeLap } from "../judge/time.ts";
-import type { StartSubject, Subject } from "../subject/subject.ts";
+import { type StartSubject, type Subject, TRUSTED_FROM } from "../subject/subject.ts";
 import { type Case, converse } from "../wire/converse.ts";
+import { converseStreams } from "../wire/converse-streams.ts";
+import { admitted, PLAIN } from "../wire/dial.ts";
 
 /** What came of one case. */
 export interface Verdict {
@@ -26,6 +29,9 @@ export interface Played {
 /** How long the backend may take to see what a client sent that is gone already, in milliseconds. */
 const SETTLE_MS = 40;
 
+/** The most memory that a proxy may have, in bytes: more than its budget for buffers and what it takes at rest, from sources. */
+const MOST_RESIDENT = 450 * 1024 * 1024;
+
 /** Requests after a start of which nothing is expected. */
 const SETTLING = 30;
 
@@ -38,19 +44,22 @@ export const CANARY: Case = {
 /** A proxy in front of the capturing backend. A proxy that ended is started anew. */
 export class Stage implements AsyncDisposable {
   readonly #start: StartSubject;
+  readonly #secure: boolean;
   readonly #backend: Backend;
   #subject: Subject;
   #clients = 0;
 
-  private constructor(start: StartSubject, backend: Backend, subject: Subject) {
+  private constructor(start: StartSubject, secure: boolean, backend: Backend, subject: Subject) {
     this.#start = start;
+    this.#secure = secure;
     this.#backend = backend;
     this.#subject = subject;
   }
 
-  static async open(start: StartSubject): Promise<Stage> {
+  /** @param secure whether the proxy speaks TLS. */
+  static async open(start: StartSubject, secure = false): Promise<Stage> {
     const backend = await startBackend();
-    const stage = new Stage(start, backend, await start(backend.url));
+    const stage = new Stage(start, secure, backend, await start(backend.url, secure));
     await stage.#settle();
     return stage;
   }
@@ -60,19 +69,24 @@ export class Stage implements AsyncDisposable {
   }
 
   async play(play: Case): Promise<Played> {
-    const client = this.#nextClient();
+    const { dial = PLAIN, frames = false, rounds, answer } = play;
+    const local = this.#nextClient(dial.trusted);
+    const client = admitted(dial, local, rounds.flat().join(""), frames)?.client ?? local;
     const { arrivals: all } = this.#backend;
-    const arrivals = all.expect(client, play.answer);
+    const arrivals = all.expect(client, answer);
     const subject = this.#subject;
-    const talk = await converse(subject.port, client, play);
+    const talk = await (frames ? converseStreams : converse)(subject, local, play);
     let judged = 0;
     const faults = (): Fault[] => {
       judged = arrivals.length;
-      return judge({ client, talk, arrivals }, subject);
+      return "answers" in talk
+        ? judge({ talk, arrivals }, subject)
+        : judgeStreams(talk, arrivals, subject);
     };
     return {
       verdict() {
-        const refused = Math.max(talk.answers.whole.length - arrivals.length, 0);
+        const answered = "answers" in talk ? talk.answers.whole.length : talk.answered;
+        const refused = Math.max(answered - arrivals.length, 0);
         return { faults: faults(), forwarded: arrivals.length, refused };
       },
       afterwards() {
@@ -88,7 +102,7 @@ export class Stage implements AsyncDisposable {
     this.troubles();
     await this.stalls();
     const played = await this.play(play);
-    if (!this.#subject.exited()) await this.play(CANARY);
+    if (!this.#subject.exited()) await this.play(this.#canary);
     await delay(SETTLE_MS);
     const stalls = await this.stalls();
     return [...played.verdict().faults, ...played.afterwards(), ...stalls, ...this.troubles()];
@@ -114,11 +128,17 @@ export class Stage implements AsyncDisposable {
     return exited() ? [] : judgeLap(lap);
   }
 
+  /** Whether the process has grown beyond what its limits account for. */
+  async growth(): Promise<Fault[]> {
+    const bytes = await this.#subject.residentBytes();
+    return bytes > MOST_RESIDENT ? [fault("memory", `${Math.round(bytes / 2 ** 20)} MiB`)] : [];
+  }
+
   /** Starts the proxy anew when it has ended, or hangs. */
   async revive(): Promise<void> {
     if (!this.#subject.exited() && (await this.#subject.alive())) return;
     await this.#subject[Symbol.asyncDispose]();
-    this.#subject = await this.#start(this.#backend.url);
+    this.#subject = await this.#start(this.#backend.url, this.#secure);
     await this.#settle();
   }
 
@@ -129,14 +149,18 @@ export class Stage implements AsyncDisposable {
 
   /** Lets the start pass, which keeps the event loop busy for long, and the first run of everything. */
   async #settle(): Promise<void> {
-    for (let turn = 0; turn < SETTLING; turn += 1) (await this.play(CANARY)).afterwards();
+    for (let turn = 0; turn < SETTLING; turn += 1) (await this.play(this.#canary)).afterwards();
     await this.stalls();
   }
 
+  get #canary(): Case {
+    return this.#secure ? { ...CANARY, dial: { ...PLAIN, secure: true } } : CANARY;
+  }
+
   /** Every case has an address of its own in 127.0.0.0/8, so that the backend knows whose request it has. */
-  #nextClient(): string {
-    this.#clients = (this.#clients + 1) % 0xfa_00_00;
-    const number = this.#clients + 0x02_00_00;
+  #nextClient(trusted: boolean): string {
+    this.#clients = (this.#clients + 1) % 0x7c_00_00;
+    const number = this.#clients + (trusted ? TRUSTED_FROM : 0x02_00_00);
     return `127.${number >> 16}.${(number >> 8) & 0xff}.${number & 0xff}`;
   }
 }

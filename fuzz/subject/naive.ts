@@ -10,6 +10,7 @@ export async function startNaive(backend: string): Promise<Subject> {
   let told = false;
   return {
     port: proxy.port,
+    ca: undefined,
     credentials: { valid: proxy.token, refused: ["bad"] },
     keepsContract: false,
     identity: ({ hasToken }) => (hasToken ? ALICE : NOBODY),
@@ -19,6 +20,7 @@ export async function startNaive(backend: string): Promise<Subject> {
       return [`the process ended: ${proxy.stderr()}`];
     },
     exited: proxy.exited,
+    residentBytes: () => Promise.resolve(0),
     loop: undefined,
     alive: () => Promise.resolve(!proxy.exited()),
     [Symbol.asyncDispose]: proxy.close,

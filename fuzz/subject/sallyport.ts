@@ -1,9 +1,10 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { testCertificates } from "../../test/support/certificates.ts";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { until } from "../../test/support/until.ts";
-import { PUBLIC, type Subject } from "./subject.ts";
+import { PUBLIC, type Subject, TRUSTED } from "./subject.ts";
 import { AUDIENCE, credentials, ISSUER, signingKeyPem } from "./tokens.ts";
 import { watchProcess } from "./watched-process.ts";
 
@@ -14,19 +15,27 @@ export const BODY_BYTES = 64 * 1024;
 const ERROR_LINE = /"level":"(?:error|fatal)"/;
 
 /**
- * Starts the product as people do, with short limits and without TLS, in front of a backend.
+ * Starts the product as people do, with short limits, in front of a backend.
  *
+ * @param secure whether it speaks TLS.
  * @param preloaded modules that are loaded into its process first.
  */
 export async function startSallyport(
   backend: string,
+  secure = false,
   preloaded: readonly string[] = [],
 ): Promise<Subject> {
   const directory = await temporaryDirectory();
   await mkdir(join(directory.path, "keys"));
   await directory.write("keys/key.pem", signingKeyPem());
   // JSON is YAML, too.
-  const file = await directory.write("config.yaml", JSON.stringify(configuration(backend)));
+  const { ca, server } = await testCertificates();
+  const tls = {
+    certFile: await directory.write("cert.pem", server.cert),
+    keyFile: await directory.write("tls.pem", server.key),
+  };
+  const settings = configuration(backend, secure ? tls : "off");
+  const file = await directory.write("config.yaml", JSON.stringify(settings));
   const tokens = await credentials();
   const signature = tokens.valid.slice(tokens.valid.lastIndexOf(".") + 1);
   const ports = { main: 0, admin: 0 };
@@ -49,12 +58,14 @@ export async function startSallyport(
   }
   return {
     port: ports.main,
+    ca: secure ? ca : undefined,
     credentials: tokens,
     keepsContract: true,
     identity: ({ isPublic }) => (isPublic ? NOBODY : ALICE),
     troubles: child.troubles,
     exited: child.exited,
     alive: () => isAlive(ports.admin),
+    residentBytes: child.residentBytes,
     loop: child.loop,
     [Symbol.asyncDispose]: close,
   };
@@ -67,11 +78,13 @@ const ALICE: ReadonlyMap<string, string> = new Map([
 ]);
 const NOBODY: ReadonlyMap<string, string> = new Map();
 
-function configuration(backend: string): object {
+function configuration(backend: string, tls: object | "off"): object {
   return {
     server: {
       listen: "127.0.0.1:0",
-      tls: "off",
+      tls,
+      http2: true,
+      ...{ trustedProxies: [TRUSTED], proxyProtocol: "accept" },
       limits: { bodyBytes: `${BODY_BYTES}B`, headers: 256 },
       timeouts: { header: "1s", request: "2s" },
       drain: { delay: "0s", timeout: "1s" },

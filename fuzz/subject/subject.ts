@@ -16,6 +16,8 @@ export interface Standing {
 /** What stands between the client and the backend. */
 export interface Subject extends AsyncDisposable {
   readonly port: number;
+  /** Signs its certificate, PEM; undefined without TLS. */
+  readonly ca: string | undefined;
   readonly credentials: Credentials;
   /** Whether it answers with envelopes, and by the contract. */
   readonly keepsContract: boolean;
@@ -26,11 +28,18 @@ export interface Subject extends AsyncDisposable {
   exited(): boolean;
   /** Whether it says that it is alive. */
   alive(): Promise<boolean>;
+  /** The memory that it has; 0 where nobody watches it. */
+  residentBytes(): Promise<number>;
   /** Undefined where nobody watches it. */
   readonly loop: Loop | undefined;
 }
 
-export type StartSubject = (backend: string) => Promise<Subject>;
+/** @param secure whether it speaks TLS. */
+export type StartSubject = (backend: string, secure: boolean) => Promise<Subject>;
+
+/** The clients that are trusted proxies, as a network, and the first address of those that cases use. */
+export const TRUSTED = "127.128.0.0/9";
+export const TRUSTED_FROM = 0x82_00_00;
 
 /** What begins so needs no token. */
 export const PUBLIC = "/public/";

@@ -1,11 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { LOOP_WATCH, type Loop, loopOf } from "./loop.ts";
 
 /** A process whose output is read line by line and not kept, and whose event loop is watched. */
 export interface WatchedProcess extends AsyncDisposable {
   readonly loop: Loop;
   exited(): boolean;
+  /** The memory that it has now; 0 if it has ended. */
+  residentBytes(): Promise<number>;
   /** What `complaint` said of its lines, what it wrote on standard error, and how it ended, since the last call. */
   troubles(): string[];
 }
@@ -49,6 +52,10 @@ export function watchProcess(
   return {
     loop: loopOf(child),
     exited: () => !running,
+    async residentBytes() {
+      const status = await readFile(`/proc/${child.pid ?? 0}/status`, "utf8").catch(() => "");
+      return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0);
+    },
     troubles: () => complaints.splice(0),
     async [Symbol.asyncDispose]() {
       stopping = true;

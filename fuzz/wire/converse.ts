@@ -1,6 +1,7 @@
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { type Answers, readAnswers } from "./answers.ts";
+import { admitted, type Dial, dialled, type Listener, PLAIN } from "./dial.ts";
 import { type Reading, readRequests } from "./requests.ts";
 
 /** What a backend sends besides a plain answer. Texts are bytes as latin1. */
@@ -13,6 +14,10 @@ export interface AnswerStyle {
 
 /** What one client does on one connection. Texts are bytes as latin1. */
 export interface Case {
+  /** How the connection begins; without TLS when left out. */
+  readonly dial?: Dial;
+  /** Whether the rounds are frames of HTTP/2, behind a preface. Each ends with a whole frame. */
+  readonly frames?: boolean;
   /** Each round is written piece by piece; between two rounds the client waits for the answers so far. */
   readonly rounds: readonly (readonly string[])[];
   /** What the backend's answers to it look like; plain ones when left out. */
@@ -23,6 +28,8 @@ export interface Case {
 
 /** What became of it. */
 export interface Talk {
+  /** The address that the proxy must take for the client's. */
+  readonly client: string;
   /** What a strict reader takes the client's bytes for. */
   readonly reading: Reading;
   /** Of the requests, also of one that cannot be read, as far as can be guessed. */
@@ -33,16 +40,22 @@ export interface Talk {
 }
 
 /** How long a connection may live, in milliseconds: more than every limit of the proxy together. */
-const DEADLINE_MS = 10_000;
+export const DEADLINE_MS = 10_000;
 /** How long the proxy may take over a request that reads as unclear before the client ends its side, in milliseconds. */
-const PATIENCE_MS = 150;
+export const PATIENCE_MS = 150;
 /** The same for one that is not whole: what came before it shall be answered first. */
 const INCOMPLETE_MS = 15;
 
 /** Plays a case on a connection of its own, from an address of its own. */
-export async function converse(port: number, localAddress: string, play: Case): Promise<Talk> {
-  const reading = readRequests(play.rounds.flat().join(""));
-  const client = new Client(port, localAddress, reading);
+export async function converse(
+  listener: Listener,
+  localAddress: string,
+  play: Case,
+): Promise<Talk> {
+  const { dial = PLAIN } = play;
+  const heard = admitted(dial, localAddress, play.rounds.flat().join(""), false);
+  const reading = heard === undefined ? NOTHING : readRequests(heard.text);
+  const client = new Client(dialled(listener, localAddress, dial), reading);
   const deadline = setTimeout(() => client.giveUp(), DEADLINE_MS);
   let written = "";
   for (const [index, round] of play.rounds.entries()) {
@@ -54,8 +67,14 @@ export async function converse(port: number, localAddress: string, play: Case): 
   }
   await client.finish(play.patient);
   clearTimeout(deadline);
-  return client.talk();
+  const talk = client.talk();
+  // What comes back is another protocol's, or nothing.
+  if (heard === undefined) return { client: localAddress, ...talk, answers: readAnswers("", []) };
+  return { client: heard.client, ...talk };
 }
+
+/** Of a connection on which nothing may be served. */
+const NOTHING: Reading = { requests: [], begun: undefined, stop: "unclear", rest: "" };
 
 class Client {
   readonly #reading: Reading;
@@ -66,10 +85,10 @@ class Client {
   #ended: Talk["ended"] = "closed";
   #onBytes: () => void = () => undefined;
 
-  constructor(port: number, localAddress: string, reading: Reading) {
+  constructor(socket: Socket, reading: Reading) {
     this.#reading = reading;
     this.#methods = methodsOf(reading);
-    this.#socket = connect({ host: "127.0.0.1", port, localAddress, noDelay: true });
+    this.#socket = socket;
     this.#socket.on("data", (bytes: Buffer) => {
       this.#received += bytes.toString("latin1");
       this.#onBytes();
@@ -120,7 +139,7 @@ class Client {
     this.#socket.destroy();
   }
 
-  talk(): Talk {
+  talk(): Omit<Talk, "client"> {
     const [reading, methods] = [this.#reading, this.#methods];
     return { reading, methods, answers: this.#answers(), ended: this.#ended };
   }

@@ -39,7 +39,8 @@ const TARGET = /^(?:\/.*|\*|https?:\/\/[A-Za-z0-9.-]+(?::\d+)?(?:[/?].*)?)$/i;
 const AUTHORITY = /^[A-Za-z0-9.-]+:\d+$/;
 /** Those of every parser that is built on Node's: another one ends the connection. */
 const KNOWN = new Set(METHODS);
-const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
+export const HOST =
+  /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
 
 /** Reads the requests in the bytes of one connection, given as latin1. */
 export function readRequests(text: string): Reading {

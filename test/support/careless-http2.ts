@@ -1,4 +1,4 @@
-import { connect, type Socket } from "node:net";
+import { connect, type IpcNetConnectOpts, type Socket, type TcpNetConnectOpts } from "node:net";
 import {
   ACK,
   END_HEADERS,
@@ -91,7 +91,7 @@ function requestOf(stream: number, { block, body }: Collected): CarelessRequest 
 }
 
 /** Literals without indexing (RFC 7541 §6.2.2) and without Huffman coding, which is all that the self-test writes. */
-function literalsIn(block: Buffer): Field[] {
+export function literalsIn(block: Buffer): Field[] {
   const fields: Field[] = [];
   let at = 0;
   const text = (): string => {
@@ -114,7 +114,7 @@ function literalsIn(block: Buffer): Field[] {
 
 /** Writes requests as HTTP/1.1 to a backend, without framing for what no field announces, and relays every field of the answer. */
 export function translateCarelessly(
-  backend: { readonly path: string },
+  backend: IpcNetConnectOpts | TcpNetConnectOpts,
   { stream, method, path, authority, fields, body }: CarelessRequest,
   answer: AnswerStream,
 ): void {

@@ -43,6 +43,8 @@ export class FramedSession {
   #early: Buffer[] | undefined = [];
   #goAway = false;
   #settled = false;
+  /** Of settings: Node has sent them once. */
+  #acknowledged = false;
 
   /**
    * @param socket is connected.
@@ -58,6 +60,10 @@ export class FramedSession {
     });
     this.#session.on("error", () => undefined);
     this.#session.on("goaway", () => (this.#goAway = true));
+    this.#session.once("close", () => {
+      this.#goAway = true;
+      this.onChange();
+    });
     this.#session.once("remoteSettings", () => {
       this.#settled = true;
       resolve();
@@ -115,12 +121,29 @@ export class FramedSession {
         done();
       },
     });
+    const received = new FrameReader();
     socket.on("data", (chunk: Buffer) => {
-      if (!duplex.push(chunk)) socket.pause();
+      const frames = received.read(chunk).filter((each) => this.#isForNode(each));
+      const bytes = frames.map(({ type, flags, stream, payload }) =>
+        frame(type, flags, stream, payload),
+      );
+      if (bytes.length > 0 && !duplex.push(Buffer.concat(bytes))) socket.pause();
     });
     socket.once("end", () => void duplex.push(null));
     socket.once("close", () => duplex.destroy());
     return duplex;
+  }
+
+  /** Node would take what it has not asked for as the end of the connection. */
+  #isForNode({ type, flags, stream }: Frame): boolean {
+    const acknowledges = (flags & ACK) !== 0;
+    if (type === FRAME.ping) return !acknowledges;
+    if (type === FRAME.settings && acknowledges) {
+      const isFirst = !this.#acknowledged;
+      this.#acknowledged = true;
+      return isFirst;
+    }
+    return type !== FRAME.reset || stream < 2 * this.answers.length;
   }
 
   #sendEarly(): void {

@@ -2,8 +2,10 @@ import { describe, expect, test } from "vitest";
 import { CLASS_NAMES, type ClassName } from "../../../fuzz/classes.ts";
 import type { FaultKind } from "../../../fuzz/judge/fault.ts";
 import { fuzz, repeat } from "../../../fuzz/search/fuzz.ts";
+import { startNaiveConnections } from "../../../fuzz/subject/naive-connections.ts";
 import { startNaive } from "../../../fuzz/subject/naive.ts";
 import { startSallyport } from "../../../fuzz/subject/sallyport.ts";
+import type { StartSubject } from "../../../fuzz/subject/subject.ts";
 
 /** A machine that is busy may take long over it. */
 const PATIENCE_MS = 90_000;
@@ -31,23 +33,28 @@ test(
   PATIENCE_MS,
 );
 
-describe("in http-proxy-3 as it comes", () => {
-  const FOUND: readonly (readonly [ClassName, FaultKind])[] = [
-    ["framing", "smuggled"],
-    ["paths", "unauthorised"],
-    ["headers", "forged"],
+describe("in a naive front", () => {
+  const FOUND: readonly (readonly [ClassName, FaultKind, StartSubject])[] = [
+    ["framing", "smuggled", startNaive],
+    ["paths", "unauthorised", startNaive],
+    ["headers", "forged", startNaive],
+    ["http2", "forged", startNaiveConnections],
+    ["http2", "smuggled", startNaiveConnections],
+    ["frames", "body", startNaiveConnections],
+    ["alpn", "smuggled", startNaiveConnections],
+    ["proxied", "smuggled", startNaiveConnections],
   ];
 
   test.each(FOUND)(
     "%s finds what is %s, and the same again by its seed and path",
-    async (name, kind) => {
+    async (name, kind, start) => {
       const { findings } = await fuzz({
-        ...{ start: startNaive, shrinkingSeconds: 0.3 },
+        ...{ start, shrinkingSeconds: 0.3 },
         ...{ classes: [name], kinds: [kind], seed: 7, seconds: 30, first: true },
       });
       expect(findings).toMatchObject([{ name, kind, repeated: true }]);
       const [{ seed, path } = { seed: 0, path: "" }] = findings;
-      const again = await repeat({ start: startNaive, name, seed, path });
+      const again = await repeat({ start, name, seed, path });
       expect(again?.faults.map((fault) => fault.kind)).toContain(kind);
     },
     PATIENCE_MS,

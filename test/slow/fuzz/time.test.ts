@@ -11,7 +11,7 @@ import { startSallyport } from "../../../fuzz/subject/sallyport.ts";
 const PATIENCE_MS = 120_000;
 
 const BLOCKING = new URL("../../support/blocking.ts", import.meta.url).href;
-const startBlocking = (backend: string) => startSallyport(backend, [BLOCKING]);
+const startBlocking = (backend: string) => startSallyport(backend, false, [BLOCKING]);
 
 const FOUND: readonly (readonly [ClassName, FaultKind])[] = [
   ["answers", "stall"],

@@ -1,0 +1,101 @@
+import { METHODS } from "node:http";
+import type { Field } from "../../src/selftest/http2/http2-frames.ts";
+import type { Fields } from "./head.ts";
+import { HOST, type ReadRequest } from "./requests.ts";
+
+export interface StreamHead {
+  readonly request: ReadRequest;
+  /** What `content-length` says, if anything. */
+  readonly length: number | undefined;
+  /** Whether each field can stand in a request. One that cannot is left out, but the request may also be refused. */
+  readonly sound: boolean;
+}
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+/** RFC 9113 §8.2.1, which allows no blank at either end. */
+const VALUE = /^(?:[!-~\u0080-\u00ff](?:[\t -~\u0080-\u00ff]*[!-~\u0080-\u00ff])?)?$/;
+/** What may stand in an authority (RFC 3986 §3.2). */
+const AUTHORITY = /^[A-Za-z0-9\-._~!$&'()*+,;=:@%[\]]*$/;
+const PSEUDO = new Set([":method", ":scheme", ":authority", ":path", ":protocol"]);
+const CONNECTION = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
+]);
+const KNOWN = new Set(METHODS);
+
+/**
+ * Reads the head of a request to the letter of RFC 9113 §8.3; undefined where it is malformed, or means no request that can be
+ * passed on.
+ */
+export function readStreamHead(given: readonly Field[]): StreamHead | undefined {
+  const first = given.findIndex(([name]) => !name.startsWith(":"));
+  const behind = first === -1 ? given.length : first;
+  const pseudo = new Map(given.slice(0, behind));
+  const fields = readRegular(given.slice(behind));
+  if (fields === undefined || pseudo.size !== behind) return undefined;
+  for (const [name, value] of pseudo) if (!PSEUDO.has(name) || value === "") return undefined;
+  const [method = "", path = "", scheme = ""] = [":method", ":path", ":scheme"].map((name) =>
+    pseudo.get(name),
+  );
+  const host = hostOf(pseudo.get(":authority"), valuesIn(fields, "host"));
+  const lengths = valuesIn(fields, "content-length");
+  const isRequest = KNOWN.has(method) && method !== "CONNECT" && !pseudo.has(":protocol");
+  if (!isRequest || !/^[!-~]+$/.test(path) || !/^[a-z][a-z0-9+\-.]*$/i.test(scheme)) {
+    return undefined;
+  }
+  if (host === undefined || lengths.length > 1 || !lengths.every((each) => /^\d{1,15}$/.test(each)))
+    return undefined;
+  const length = lengths[0] === undefined ? undefined : Number(lengths[0]);
+  const sound = path.startsWith("/") && behind + fields.length === given.length;
+  const bare = { method, target: path, version: "1.1", trailers: [], switches: false };
+  return {
+    request: { ...bare, fields: asOne(fields, host), body: undefined },
+    length,
+    sound,
+  };
+}
+
+/** Undefined where trailers are malformed. */
+export function readTrailerFields(given: readonly Field[]): Fields | undefined {
+  return readRegular(given);
+}
+
+/**
+ * A name with capitals, one that belongs to a connection, and a pseudo-header field make a section malformed. A field that
+ * cannot be one is left out, as by nghttp2; the others go on without it.
+ */
+function readRegular(given: readonly Field[]): Field[] | undefined {
+  const fields: Field[] = [];
+  for (const [name, value] of given) {
+    if (name.startsWith(":") || /[A-Z]/.test(name)) return undefined;
+    if (!NAME.test(name) || !VALUE.test(value)) continue;
+    if (name === "host" && !AUTHORITY.test(value)) continue;
+    if (CONNECTION.has(name)) return undefined;
+    if (name === "te" && value.toLowerCase() !== "trailers") return undefined;
+    fields.push([name, value]);
+  }
+  return fields;
+}
+
+/** One host, whoever names it; undefined where there is none, or two. */
+function hostOf(authority: string | undefined, hosts: readonly string[]): string | undefined {
+  const [host, another] = hosts;
+  const named = authority ?? host;
+  const differs = host !== undefined && host.toLowerCase() !== named?.toLowerCase();
+  const match = HOST.exec(named ?? "");
+  if (another !== undefined || differs || match === null || Number(match[1] ?? 0) > 65_535) {
+    return undefined;
+  }
+  return named;
+}
+
+/** Cookies joined (RFC 9113 §8.2.3), and one host, behind all others. */
+function asOne(fields: readonly Field[], host: string): Field[] {
+  const cookies = valuesIn(fields, "cookie").filter((each) => each !== "");
+  const others = fields.filter(([name]) => name !== "cookie" && name !== "host");
+  const cookie: Field[] = cookies.length === 0 ? [] : [["cookie", cookies.join("; ")]];
+  return [...others, ...cookie, ["host", host]];
+}
+
+function valuesIn(fields: readonly Field[], name: string): string[] {
+  return fields.filter(([each]) => each === name).map(([, value]) => value);
+}
