@@ -70,6 +70,23 @@ describe("over HTTP/2", () => {
     expect(names?.filter((each) => /^x.[ab]$/.test(each))).toEqual([]);
   });
 
+  it.each(["host", "x-a"])(
+    "a HEAD with a NUL in %s and a malformed stream behind it get an answer and a reset of their own",
+    async (name) => {
+      const { gate, backend } = standing();
+      await using client = await FrameClient.connect(gate);
+      const head = [[":method", "HEAD"], ...GET.slice(1), [name, "a\0b"]] as const;
+      client.get(1, head);
+      client.get(3, [...GET, ["connection", "close"]]);
+      await until(() => client.of(FRAME.headers).length + client.of(FRAME.reset).length >= 2);
+      expect(client.of(FRAME.headers).map(({ stream }) => stream)).toEqual([1]);
+      expect(client.of(FRAME.reset).map(({ stream }) => stream)).toEqual([3]);
+      expect(client.of(FRAME.data)).toEqual([]);
+      expect(backend.seen()).toEqual(["HEAD /public/x"]);
+      expect(backend.requests()[0]?.headers).toContainEqual(["Host", "localhost"]);
+    },
+  );
+
   it.each([
     ["another Host", { host: "admin.example" }, 400],
     ["the same Host", { host: "LOCALHOST" }, 200],
