@@ -3,8 +3,8 @@ import { CLASS_NAMES, type ClassName, isClassName } from "./classes.ts";
 
 export const HELP = `Usage: npm run fuzz -- [options]
 
-Sends generated requests to Sallyport over raw sockets, and generated configurations to its check, and reports
-findings. The exit code is 1 if there are any. Nothing leaves this machine.
+Sends generated requests to Sallyport over raw sockets, in HTTP/1.1 and HTTP/2, and generated configurations to its
+check, and reports findings. The exit code is 1 if there are any. Nothing leaves this machine.
 
   --seconds S     duration (60)
   --seed N        seed (default: random)

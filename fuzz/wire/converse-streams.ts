@@ -16,6 +16,8 @@ export interface StreamTalk {
   readonly answered: number;
   /** Whether the other side has ended the connection. */
   readonly ended: boolean;
+  /** When everything was written, in milliseconds after the beginning. */
+  readonly writtenMs: number;
 }
 
 /** Streams beyond this number are not listened to. */
@@ -32,6 +34,7 @@ export async function converseStreams(
   const reading: ReadStreams =
     heard === undefined ? { streams: [], clean: false } : readStreams(heard.text);
   const methods = methodsOf(reading.streams);
+  const began = performance.now();
   const socket = dialled(listener, localAddress, dial);
   socket.on("error", () => undefined);
   if (dial.secure) await soon(once(socket, "secureConnect"));
@@ -46,6 +49,7 @@ export async function converseStreams(
     written += round.join("");
     for (const piece of round) session.send(Buffer.from(piece, "latin1"));
   }
+  const writtenMs = performance.now() - began;
   if (reading.clean)
     await until(session, () => over(reading.streams.filter(({ owed }) => owed)), DEADLINE_MS);
   await until(session, () => over(reading.streams), PATIENCE_MS);
@@ -53,7 +57,14 @@ export async function converseStreams(
   session.close();
   const streamAnswers = new Map(answers.map((each, i) => [2 * i + 1, each]));
   const answered = answers.filter(({ status }) => status !== 0).length;
-  return { client: heard?.client ?? localAddress, reading, streamAnswers, answered, ended };
+  return {
+    client: heard?.client ?? localAddress,
+    reading,
+    streamAnswers,
+    answered,
+    ended,
+    writtenMs,
+  };
 }
 
 export function isOver(answer: StreamAnswer | undefined): boolean {

@@ -90,9 +90,11 @@ function hostOf(authority: string | undefined, hosts: readonly string[]): string
 
 /** Cookies joined (RFC 9113 §8.2.3), and one host, behind all others. */
 function asOne(fields: readonly Field[], host: string): Field[] {
-  const cookies = valuesIn(fields, "cookie").filter((each) => each !== "");
+  const all = valuesIn(fields, "cookie");
+  const first = all.findIndex((each) => each !== "");
+  const cookies = first === -1 ? [] : all.slice(first);
   const others = fields.filter(([name]) => name !== "cookie" && name !== "host");
-  const cookie: Field[] = cookies.length === 0 ? [] : [["cookie", cookies.join("; ")]];
+  const cookie: Field[] = cookies.length === 0 ? [] : [["cookie", cookies.join("; ").trim()]];
   return [...others, ...cookie, ["host", host]];
 }
 
