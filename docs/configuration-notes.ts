@@ -2,18 +2,17 @@
  * What `docs/reference/configuration.md` says beyond the tables generated from the schema: below the table of a section, and at the end.
  */
 
-/** By section: a fact that belongs to several keys, or is too long for a cell. */
-export const NOTES: Readonly<Record<string, string>> = {
-  server: `With \`server.http2: true\`, TLS clients may choose HTTP/2 (ALPN), and with \`tls: off\` clients may begin with it on the same
-port (prior knowledge). Its requests go the same way as those of HTTP/1.1: decisions, limits and time limits are the same, for each request where
-HTTP/1.1 has them for its connection. \`limits.streams\` bounds the requests at once on one connection. WebSockets may be
-opened over HTTP/2 (RFC 8441), as Chromium and Firefox do.
-After a reload to \`false\`, open HTTP/2 connections close once their requests are answered.
+/** By section: a fact that belongs to several keys, or is too long for a cell. */ export const NOTES: Readonly<
+  Record<string, string>
+> = {
+  server: `With \`server.http2: true\`, TLS clients can select HTTP/2 by ALPN; with \`tls:
+off\`, clients can use it on the same port by prior knowledge. Sallyport treats HTTP/2 requests like HTTP/1.1 requests: decisions, limits and time limits are the same, but those that HTTP/1.1 applies to a connection apply to each request. \`limits.streams\` bounds the concurrent requests on one connection. Clients can open WebSockets over HTTP/2 (RFC 8441), as Chromium and Firefox do. After a reload to \`false\`,
+open HTTP/2 connections close once their requests are answered.
 
-With \`server.proxyProtocol: accept\`, every connection from \`server.trustedProxies\` must begin with a header of the PROXY protocol,
-before TLS; others must not. The address in it is the client's, for limits, routes and the log; its TLVs are ignored. Without a sound header
-within \`timeouts.header\`, the connection is closed. A proxy that speaks for itself (\`LOCAL\`, \`UNKNOWN\`), such as for a health check,
-keeps its own address, and its \`X-Forwarded-*\` are not trusted.
+With \`server.proxyProtocol: accept\`, every connection from \`server.trustedProxies\` must begin with a PROXY protocol header, before TLS;
+other connections must not. Limits, routes and the log use the client address in this header; Sallyport ignores its TLVs. It closes a
+connection without a valid header within \`timeouts.header\`. If a proxy connects on its own behalf (\`LOCAL\`, \`UNKNOWN\`), for example
+for a health check, Sallyport uses the proxy's own address and does not trust its \`X-Forwarded-*\`.
 
 CGI, WSGI and PHP read \`_\` and \`-\` in header names as the same. Sallyport always drops a header with \`_\` that such a backend could take for
 one of Sallyport's own. \`server.underscoreHeaders\` says what happens to the others: \`drop\` hides them from routes and backends, \`reject\`
@@ -21,9 +20,9 @@ answers 400 (\`underscore_header\`). The same holds for trailers, which only bac
 \`reject\` breaks it off. Envoy has the same three choices (\`headers_with_underscores_action\`); nginx drops by default (\`underscores_in_headers\`).
 
 Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
-\`server.trustedProxies\`; no other header names it. \`server.tls.clientCertificates.caFile\` must include the root certificates. What
-connections cost, and how many fit in a container: [operations](../operations.md#sizing). TLS versions and suites, and which certificates
-are refused: [security model](../security-model.md#tls).`,
+\`server.trustedProxies\`; Sallyport reads no other header for this. \`server.tls.clientCertificates.caFile\` must include the root
+certificates. [Operations](../operations.md#sizing) says what connections cost, and how many fit in a container. The [security
+model](../security-model.md#tls) lists TLS versions and suites, and says which certificates Sallyport refuses.`,
 
   login: `A *known* address is one that the user has logged in from in the last 30 days.
 
@@ -38,33 +37,28 @@ A throttled login gets 429; a login that finds the queue full gets 503: [trouble
   tokens: `\`tokens.issuer\` is also the \`realm\` of challenges. The directory of keys is reloaded when it changes: [operations](../operations.md#keys).
 A key set is fetched over \`https\`, or over \`http\` from the loopback. Shared secrets in a key set are not accepted.
 
-Each issuer needs one of \`tokens.trusted[].discovery: true\`, \`jwks.url\` and \`jwks.file\`. With discovery, the document must name exactly
-this \`issuer\`; its \`jwks_uri\` may be on another host, by \`https\`, but must not name an IP address or the loopback unless the issuer is
-there as well. Redirects are not followed, and the bearer token goes to the configured server alone. Keys are good for what
-\`Cache-Control\` says, from 1 minute to 1 hour, and for 10 minutes if it says nothing; they are fetched again before nine tenths of that
-time are over. When fetches fail: [operations](../operations.md#when-an-identity-provider-is-down).
+Each issuer with keys needs one of \`tokens.trusted[].discovery: true\`, \`jwks.url\` and \`jwks.file\`. With discovery, the document must
+name exactly this \`issuer\`; its \`jwks_uri\` may be an \`https\` URL on another host, but must not name an IP address or the loopback
+unless the issuer does so as well. Sallyport follows no redirects, and sends the bearer token only to the configured server.
+\`Cache-Control\` determines the lifetime of the keys, from 1 minute to 1 hour; the default is 10 minutes. Sallyport refetches them before
+nine tenths of the lifetime have passed. [Operations](../operations.md#when-an-identity-provider-is-down) says what happens if fetches fail.
 
-A claim is named as it stands in the token. If there is none with the whole name, a dot leads into an object: \`realm_access.roles\`. With
-\`tokens.trusted[].claims.subject: email\`, make sure that nobody can choose an address: require \`email_verified\`.
+Write the name of a claim as it is in the token. If no claim has the whole name, a dot leads into an object: \`realm_access.roles\`. With
+\`tokens.trusted[].claims.subject: email\`, make sure that callers cannot choose their address: require \`email_verified\`.
 
-A token that is a JWT and names an issuer with keys is verified with them and shown to nobody. \`introspection\` (RFC 7662) is asked about
-tokens that are no JWT: those that are not active, that are bound to a key (\`cnf\`, \`token_type\` other than Bearer), or that name no
-\`sub\` (or \`claims.subject\`) are refused. \`tokenReview\` is asked about every token that nobody else claims. A yes is remembered for
-\`cache\`, but never longer than the token's \`exp\`; revocation holds at once. What a token without an \`exp\` has opened ends after an
-hour. If a server cannot be asked, the answer is 503, never 401. Each thread has at most 256 questions under way, 64 of them because of one client, and shares them fairly. One more is 503, too, so
-put a rate limit by address on routes where strangers can send garbage.`,
+If a JWT names an issuer with keys, Sallyport verifies it with these keys and sends it to no other server. It uses \`introspection\` (RFC 7662)
+for tokens that are not JWTs, and refuses those that are inactive, bound to a key (\`cnf\`, or a \`token_type\` other than Bearer), or
+without \`sub\` (or \`claims.subject\`). It uses \`tokenReview\` for all remaining tokens. It caches a yes for \`cache\`, but never beyond
+the token's \`exp\`; a revocation takes effect at once. Connections that a token without \`exp\` has opened end after an hour. If a server
+is unavailable, the response is 503, never 401. Each thread has at most 256 of these requests in flight, at most 64 of them for one client,
+and divides them fairly. Beyond that, the response is also 503, so set a rate limit by address on routes where strangers can send garbage.`,
 
   version: `Give at most one of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\`. A version is \`<major>.<minor>.<patch>\`. An upstream's response
 is cached for 10 seconds.`,
 
-  identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` sets \`X-Remote-User\` and \`-Groups\`; neither names the
-issuer. What \`sallyport\` sets: [headers](http.md#headers-towards-the-backend). The headers
-of \`identity.claims\` are removed from clients' requests like the others.`,
+  identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` sets \`X-Remote-User\` and \`-Groups\`; neither names the issuer. [The HTTP reference](http.md#headers-towards-the-backend) lists the headers of \`sallyport\`. Sallyport removes the headers in \`identity.claims\` from client requests, like the others.`,
 
-  cors: `With \`cors\`, Sallyport answers the preflights of browsers for every path, without a token; the backend does not get them. All of its own
-answers, a 401 and the login included, have the fields by which a script may read them. A backend's answer gets them if it has no
-\`Access-Control-Allow-Origin\` of its own. Scripts send the token in \`Authorization\`, which needs no \`credentials\`. This protects users'
-browsers, not the backend: other clients send any \`Origin\`.`,
+  cors: `With \`cors\`, Sallyport answers browsers' preflight requests for every path, without a token; the backend does not get them. All of Sallyport's own responses, including a 401 and the login, have the headers that let scripts read them. Sallyport adds these headers to a backend's response unless that has its own \`Access-Control-Allow-Origin\`. Scripts send the token in \`Authorization\`, which needs no \`credentials\`. CORS protects users' browsers, not the backend: other clients can send any \`Origin\`.`,
 
   networks: `A name stands for its networks in \`routes[].allow\` and \`routes[].deny\`: \`networks: { office: ["203.0.113.0/24"] }\`.`,
 
@@ -72,66 +66,70 @@ browsers, not the backend: other clients send any \`Origin\`.`,
 methods, then the one with more \`headers\`. \`sallyport check\` prints the order. Without \`routes\`, every request requires a token and goes to the only upstream. A route has
 either \`path\` or \`exact\`.
 
-With \`mode: monitor\`, Sallyport refuses nothing. It forwards requests that it would refuse without identity headers, and requests that are
-only over the rate limit unchanged. Both count as \`would_deny\`: [how to roll it out](../operations.md#put-it-in-front-of-a-running-backend).
+With \`mode: monitor\`, Sallyport refuses nothing. It forwards a request that it would otherwise refuse, but without identity headers. A
+request that only exceeds the rate limit is forwarded unchanged. Both count as \`would_deny\`: [how to roll it
+out](../operations.md#put-it-in-front-of-a-running-backend).
 
-With \`routes[].tokenFrom\`, a token may be in each of these places, but only in one at a time: two tokens are 401, and so is a cookie or a query
-field that is there twice. Values count as they stand, without quotes or encodings. The backend gets the rest of the cookies, of the
-query and of the offered protocols, byte for byte. A cookie is sent by browsers whatever page asks for it, so with one, methods other than GET,
-HEAD and OPTIONS and WebSockets need \`Sec-Fetch-Site: same-origin\`, or an \`Origin\` that is the request's own or one of \`cors.origins\` with
-\`cors.credentials\`; otherwise they get 403 (\`cross_site\`). If the backend says nothing else, answers to callers get \`Cache-Control: private\`.
-A WebSocket that offers \`bearer\` and gets no protocol from the backend is answered \`bearer\`; the form of Kubernetes needs another protocol beside it. A token
-in a query ends up in the logs of proxies in front and in histories: prefer the other places.
+With \`routes[].tokenFrom\`, a token may be in any one of these places: a request with two tokens gets 401, and so does one that repeats the
+cookie or query parameter. Sallyport takes values as they are, without removing quotes or encodings. The backend gets the remaining cookies,
+query and offered subprotocols, byte for byte. Browsers send cookies with requests from any page. So if the token is in a cookie, WebSockets
+and methods other than GET, HEAD and OPTIONS need \`Sec-Fetch-Site: same-origin\`, or an \`Origin\` that is the request's own or in
+\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). Responses to such callers get
+\`Cache-Control: private\`, unless the backend sets the header. If a WebSocket offers \`bearer\` and the backend selects no subprotocol,
+Sallyport selects \`bearer\`; the Kubernetes form needs another subprotocol next to it. A token in a query ends up in the logs of proxies in
+front and in browser histories: prefer the other places.
 
-With \`auth: optional\`, a request without a token is forwarded without identity headers; a bad token is 401.
+With \`auth: optional\`, Sallyport forwards a request without a token without identity headers; an invalid token gets 401.
 
-Everything under \`routes[].require\` must hold. \`claims\` compares values with their type (\`true\` is not \`"true"\`); a list must contain
-the value, and an object is never equal to anything. A remembered token keeps only the claims that the configuration names. A 403 names the scopes of the
-route in its challenge, and tells nothing else; \`sallyport explain\` shows which line failed.
+The caller must meet everything under \`routes[].require\`. \`claims\` compares values together with their type (\`true\` is not
+\`"true"\`); a list must contain the value, and an object never equals anything. The token cache keeps only the claims that the
+configuration names. The challenge of a 403 names the scopes of the route, and nothing else; \`sallyport explain\` shows which line failed.
 
-With \`paths: encoded\`, a route also takes paths with encoded delimiters, as of RabbitMQ (\`/api/queues/%2F/orders\`), GitLab
-(\`/projects/group%2Fproject\`) and npm (\`/@scope%2Fname\`); with \`asSent\`, also \`//\`, \`;\`, \`[ ] { } | ^\`, such as matrix parameters. The
-backend gets them as they are; encoded letters, digits and \`- . _ ~\` are decoded as everywhere. Dot segments, double encoding, control
-characters and octets that are not UTF-8 are 400 in any spelling. So is a path that would lead to another route if the backend
-decoded it, merged its slashes, or cut parameters off: what is decided and what is done are one.
+With \`paths: encoded\`, a route also accepts paths with encoded delimiters, as in RabbitMQ (\`/api/queues/%2F/orders\`), GitLab
+(\`/projects/group%2Fproject\`) and npm (\`/@scope%2Fname\`); with \`asSent\`, also \`//\`, \`;\`, and \`[ ] { } | ^\`, as in matrix
+parameters. The backend gets them unchanged; encoded letters, digits and \`- . _ ~\` are decoded, as on other routes. Dot segments, double
+encoding, control characters and bytes that are not UTF-8 still get 400 in any spelling. So does a path that would match another route if
+the backend decoded it, merged its slashes, or cut parameters off: the backend must not read the path differently from Sallyport.
 
-\`headers\` match if the request has one field of each name, with exactly this value. Clients choose headers: \`check\` warns if a header
-leads around a token. \`allow\` and \`deny\` look at the client, behind trusted proxies at the one that they name; \`deny\` wins. They also
-hold for public routes. \`concurrency\` counts requests from the decision until the answer has ended, WebSockets too,
-in all workers, and with \`shared\` in all replicas.
+\`headers\` match if the request has exactly one field of each name, with exactly this value. Clients control headers: \`check\` warns if a
+client can avoid the token requirement by a header. \`allow\` and \`deny\` apply to the client's address, which trusted proxies may name;
+\`deny\` wins. They also apply to public routes. \`concurrency\` counts requests, including WebSockets, from the decision until the response
+has ended, in all workers, and with \`shared\` in all replicas.
 
-With \`mirror\`, \`percent\` of the requests that are forwarded also go to another upstream, to try a new version with real traffic: the same
-method, path, query, headers and body, with the same identity, and with the same tokens removed. Its answers are ignored, nothing is repeated, and no request waits
-for it. A copy is sent when the request is complete. It is given up, and counted in \`sallyport_mirrored_requests_total\`, if the
-body is larger than \`bodyBytes\` or takes longer than 10 seconds, if all \`connections\` of that upstream are in use, or if copies
-already take an eighth of \`server.limits.bufferedBytes\`. \`timeouts.response\` is the time for its whole answer. Trailers of requests and
-WebSockets are not mirrored. The other upstream learns who is calling, so trust it as the first; what it does with a POST happens twice.
+With \`mirror\`, Sallyport also sends \`percent\` of the forwarded requests to another upstream, so that you can try a new version with real
+traffic. The copy has the same method, path, query, headers, body and identity, and the same tokens are removed. Sallyport ignores the
+responses, never retries a copy, and never delays a request for it. It sends a copy when the request is complete. It drops the copy, and
+counts that in \`sallyport_mirrored_requests_total\`, if the body is larger than \`bodyBytes\` or takes longer than 10 seconds, if all
+\`connections\` of that upstream are in use, or if copies already take an eighth of \`server.limits.bufferedBytes\`. \`timeouts.response\`
+limits the time for the whole response. Request trailers and WebSockets are not mirrored. The other upstream learns who is calling, so trust
+it as much as the first; side effects of a POST there happen twice.
 
-\`routes[].rateLimit\` counts in all threads of a replica together, and each replica for itself, unless \`shared\` adds them up. \`within\` is in whole seconds. Requests beyond the limit get 429.
-With \`by: address\` (IPv6: a /64), requests are counted before the token is verified.
+\`routes[].rateLimit\` applies to all threads of a replica together. Without \`shared\`, each replica counts for itself. \`within\` is in
+whole seconds. Requests above the limit get 429. With \`by: address\` (IPv6: a /64), Sallyport counts requests before it verifies the token.
 
-A path is a plain path: \`path: /admin\` takes everything below it. Wildcards, parameters and regular expressions there (\`/admin/*\`,
-\`/users/:id\`, \`/users/{id}\`, \`^/api$\`) are errors that say what to write instead. For the character itself, write
-\`%2A\` for \`*\`, \`%3A\` for \`:\`, \`%24\` for \`$\`, \`%2B\` for \`+\`. Only \`:\` at the beginning of a segment, \`$\` at the end of the path,
-\`.+\` and any \`*\` need it: \`/v1/orders:cancel\` and \`/$metadata\` are paths.
+\`path\` is a plain path: \`path: /admin\` matches it and everything below it. Wildcards, parameters and regular expressions there
+(\`/admin/*\`, \`/users/:id\`, \`/users/{id}\`, \`^/api$\`) are errors that say what to write instead. For the character itself, write
+\`%2A\` for \`*\`, \`%3A\` for \`:\`, \`%24\` for \`$\`, \`%2B\` for \`+\`. Only \`:\` at the beginning of a segment, \`$\` at the end of
+the path, \`.+\` and any \`*\` need it: \`/v1/orders:cancel\` and \`/$metadata\` are paths.
 
-\`regex\` takes a regular expression that matches the whole path, for what no prefix can say: \`regex: '/users/[0-9]+/orders'\`. Put it in
-single quotes, in which YAML keeps backslashes.
+\`regex\` is a regular expression for the whole path, for patterns that a prefix cannot express: \`regex: '/users/[0-9]+/orders'\`. Put it
+in single quotes, in which YAML keeps backslashes.
 
-- It knows \`.\`, classes such as \`[a-z]\` and \`[^/]\`, \`\\d\`, \`\\w\`, \`\\\` before a sign, \`(…)\`, \`|\`, \`*\`, \`+\`, \`?\`, \`{2}\`, \`{2,}\` and \`{2,5}\`. They
-  mean what they mean in RE2 and PCRE. There is no lookaround, no back-reference and no flag.
-- It is compiled into a table at start and at reload. A request costs one look into it for each character of its path, so no path makes
-  it slow. An expression that would need more than 1,000 states is an error.
-- \`^\` and \`$\` are errors, since it matches from the first character to the last: \`/users/[0-9]+\` matches neither \`/users/1/\` nor
-  \`/users/1/x\`. End with \`/?\` or \`(/.*)?\` to take these, too.
-- It is compared with the same path as \`path\` and \`exact\`: the canonical one, without the query, in the case in which it was sent, with
-  @ for %40 and %20 for a blank. \`.\` also matches a slash; \`[^/]+\` stays within a segment. With \`paths: encoded\`, a path with %2F must match as it
-  is and decoded, so \`[^/]+\` refuses it and \`.+\` takes it.
-- It ranks by the text with which all its paths begin: \`/users/[0-9]+\` as \`/users/\`. Of the same length, \`exact\` comes before \`regex\`, and
-  that before \`path\`; two expressions of the same length stay in the order of the file. So a longer \`path\` is always tried first: \`/.*\\.css\` takes nothing below
-  \`path: /admin\`.
-- \`check\` compares all paths that two routes match. It warns if an expression takes a request from a route that would refuse it, or
-  if a longer path takes one from a stricter expression, and shows the request.
+- It supports \`.\`, classes such as \`[a-z]\` and \`[^/]\`, \`\\d\`, \`\\w\`, \`\\\` before a punctuation character, \`(…)\`, \`|\`, \`*\`,
+  \`+\`, \`?\`, \`{2}\`, \`{2,}\` and \`{2,5}\`. They have the same meaning as in RE2 and PCRE. Lookaround, back-references and flags are
+  not supported.
+- Sallyport compiles it into a table at start and at reload. Matching takes one table lookup per character of the path, so no path makes it
+  slow. An expression that needs more than 1,000 states is an error.
+- \`^\` and \`$\` are errors, since it always matches from the first character to the last: \`/users/[0-9]+\` matches neither \`/users/1/\`
+  nor \`/users/1/x\`. Add \`/?\` or \`(/.*)?\` at the end to match these, too.
+- It matches against the same path as \`path\` and \`exact\`: the canonical path without the query, case-sensitively, with @ for %40 and %20
+  for a space. \`.\` also matches a slash; \`[^/]+\` stays within a segment. With \`paths: encoded\`, a path with %2F must match both as it
+  is and decoded, so \`[^/]+\` does not match it and \`.+\` does.
+- Its rank is the length of the text with which all its paths begin: \`/users/[0-9]+\` ranks like \`/users/\`. Among equal lengths,
+  \`exact\` comes before \`regex\`, and \`regex\` before \`path\`; two expressions of the same length keep the order of the file. So
+  Sallyport always tries a longer \`path\` first: \`/.*\\.css\` matches nothing below \`path: /admin\`.
+- \`check\` compares routes for overlapping paths. It warns if an expression matches a request that another route would refuse, or if a
+  longer path matches one that a stricter expression covers, and shows the request.
 
 \`rewrite\` and \`hostHeader\` must not bypass another route. With \`path: /static\`, \`auth: none\` and \`stripPrefix: /static\`, a request for
 \`/static/admin\` reaches the backend as \`/admin\`. So \`check\` and \`serve\` reject a configuration in which two routes lead to the same
@@ -140,52 +138,53 @@ them. Monitor mode counts as open. The message names both routes and both paths.
 
 - Rewrite to a path that no stricter route matches: add \`addPrefix: /assets\`.
 - Require the same in both routes.
-- If it is intended, add a route for the backend's path that requires no more, such as \`{ path: /assets, auth: none }\` next to a
+- If you intend this, add a route for the backend's path that requires no more, such as \`{ path: /assets, auth: none }\` next to a
   catch-all that requires a token.
 
-With \`stripPrefix\`, the backend learns the prefix from \`X-Forwarded-Prefix\`. Where the path or the \`Host\` is changed, \`Location\`,
-\`Content-Location\`, \`Refresh\` and the \`Path\` of cookies are mapped back, if they lead to this backend; \`rewrite.responses\` turns that on and
-off. A path that begins with the prefix already stays, since the backend has read \`X-Forwarded-Prefix\`; with \`responses: true\`, it is
-mapped like any other. Addresses in bodies are not changed. [backends.md](../backends.md) says what frameworks have to be told.
+With \`stripPrefix\`, the backend gets the prefix in \`X-Forwarded-Prefix\`. If a route changes the path or the \`Host\`, Sallyport maps
+\`Location\`, \`Content-Location\`, \`Refresh\` and the \`Path\` of cookies back if they point to this backend; \`rewrite.responses\` turns
+that on or off. It leaves a path alone that already begins with the prefix, since the backend has read \`X-Forwarded-Prefix\`; with
+\`responses: true\`, it maps such a path like any other. It does not change URLs in bodies. [backends.md](../backends.md) shows how to
+configure frameworks.
 
-\`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of the name in any spelling that a backend could take for it
-(\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all. A value may hold \`\${claim:NAME}\`, \`\${subject}\`, \`\${request_id}\` and \`\${client}\` beside variables of
-the environment. Anything in them but printable ASCII is percent-encoded, so no token can add a header. Where a value does not
-exist, such as the subject on a public route, the header is left out, the client's as well. Headers that frame the message,
-end at the proxy, or tell who is calling cannot be changed. \`responseHeaders.set\` and \`.add\` also hold for Sallyport's own answers on
-the route, such as a 401, whose own headers stay. Values are not shown by \`sallyport explain\`, since they may be secrets.
+\`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of this name, in any spelling that a backend could read as the same
+name (\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all of them. Values may contain \`\${claim:NAME}\`, \`\${subject}\`,
+\`\${request_id}\` and \`\${client}\`, as well as environment variables. Everything in them except printable ASCII is percent-encoded, so a
+token cannot add a header. If a value does not exist, such as the subject on a public route, Sallyport omits the header and removes the
+client's. You cannot change headers that frame the message, end at the proxy, or name the caller. \`responseHeaders.set\` and \`.add\` also
+apply to Sallyport's own responses on the route, such as a 401, but do not replace their headers. \`sallyport explain\` does not show the
+values, since they may be secrets.
 
-Routes without \`rewrite\` never collide: each request has one route, and the backend gets the path that was checked.`,
+Routes without \`rewrite\` never conflict: each request has one route, and the backend gets the path that Sallyport checked.`,
 
-  authorization: `An entry is asked after \`require\`, for routes that name it with \`authorize\`. What it forbids is 403; if it cannot be asked,
-503 (\`onError: deny\`: 403). Nobody passes for want of an answer.
+  authorization: `Sallyport asks an entry for routes that name it in \`authorize\`, after checking \`require\`. If it denies the request, the client gets 403; if it is unavailable, 503 (with \`onError:
+  deny\`: 403). Without an answer, nobody passes.
 
-- **\`subjectAccessReview\`** asks the API server of Kubernetes about the caller's subject and groups, without \`resource\` about the path, and
-  with the verb of the method: \`get\` for GET and HEAD, \`create\`, \`update\`, \`patch\`, \`delete\`, else \`*\`. Only callers of \`issuers\` can
-  pass: the same subject of another issuer is somebody else. \`\${query:NAME}\` and \`\${header:NAME}\` in \`resource\` stand for values of the
-  request. If it brings several, the caller needs all of them; none, one that is longer than 253 characters, or a query with \`;\`, is 403.
-- **\`http\`** sends \`{ method, path, host, client, subject, groups, issuer, scopes, claims }\` by POST. 2xx allows, 4xx forbids (but 408 and 429),
-  and anything else is no answer. \`claims\` holds those that the configuration names elsewhere. The query is not sent.`,
+- **\`subjectAccessReview\`** asks the Kubernetes API server whether the caller, with subject and groups, may use \`resource\` or, without
+  one, the path. The verb follows the method: \`get\` for GET and HEAD, \`create\`, \`update\`, \`patch\`, \`delete\`, otherwise \`*\`. Only
+  callers from \`issuers\` can pass: the same subject from another issuer is somebody else. \`\${query:NAME}\` and \`\${header:NAME}\` in
+  \`resource\` stand for values from the request. If the request has several, the caller needs permission for all of them. A request without
+  a value, with one longer than 253 characters, or with \`;\` in the query gets 403.
+- **\`http\`** sends \`{ method, path, host, client, subject, groups, issuer, scopes, claims }\` by POST. 2xx allows the request, 4xx except
+  408 and 429 denies it, and any other status counts as unavailable. \`claims\` contains the claims that other parts of the configuration
+  name. The query is not sent.`,
 
-  upstreams: `Of several targets, one that cannot be reached is left out for \`ejection.for\` at once, and so is one that answers nothing from when a
-request is sent until it times out or is broken off; any other after \`ejection.failures\` failures in a row. When its time is over, it gets
-one request at a time until it has answered, and for another \`ejection.for\` only such as can be sent again. So a target that dies costs the requests that it had,
-and one that stays dead costs no more. With \`health\`, a target whose checks fail is
-left out, too. If none remains, all are used. Each thread checks by itself. \`weight\` counts in every \`balance\`: \`roundRobin\`,
-\`leastRequests\` (fewest in flight), \`random2\` (the one with fewer of two chosen by chance), \`clientHash\` (a client stays at its target), but
-in \`first\` (the first in the list that is used).
+  upstreams: `If an upstream has several targets, Sallyport ejects a target for \`ejection.for\` at once if it cannot connect to the target, or if the target sends nothing between a request and its time-out or disconnect; otherwise after \`ejection.failures\` failures in a row. After that time, the target gets one request at a time until it has answered one, and for another \`ejection.for\` only requests that Sallyport can retry. So a target that dies costs only the requests that it had, and one that stays dead costs no more. With \`health\`, Sallyport also stops using a target whose checks fail. If no target remains, it uses all. Each thread decides by itself. All kinds of \`balance\` respect \`weight\` except \`first\` (the first usable target in the list): \`roundRobin\`, \`leastRequests\` (fewest in flight), \`random2\` (the less busy of two random targets), \`clientHash\`
+  (a client stays with its target).
 
-A request that was not sent goes to another target. So does one whose connection broke before the answer, if its method is idempotent. That holds for the
-handshakes of WebSockets, too. \`routes[].retry\` changes that; at most 20 % of the requests are sent again, after a first ten, besides those that a target has when it is left out. A name with several addresses is one
-target: each new connection resolves it anew, and takes the first address that answers.
+Sallyport retries a request at another target if it was not sent, or if its connection broke before the response and its method is
+idempotent. The same applies to WebSocket handshakes. \`routes[].retry\` changes that. After the first ten, Sallyport retries at most 20 %
+of the requests, not counting those that a target has when it is ejected. A name with several addresses is one target: each new connection
+resolves it anew, and uses the first address that accepts the connection.
 
-With \`resolve\`, each address of a name is a target of its own, for balance, health checks and ejection, such as each pod of a headless
-Service. The system is asked, with its hosts file and search domains, every \`interval\`; \`resolve.servers\` are asked whenever the TTL is over,
-but at least every \`interval\` and at most every second, and need the full name. What an address that is gone has in flight is finished. An answer without addresses, or none
-at all, leaves the last known ones in use for \`staleFor\`; after that, requests get 502 (\`dns\`). Until the first answer they wait in the queue. The
-name remains what the certificate must have, and what \`hostHeader: target\` sends. At most 256 addresses of a name are used.
+With \`resolve\`, each address of a name is a separate target for balancing, health checks and ejection, such as each pod of a headless
+Service. Sallyport asks the system's resolver, with its hosts file and search domains, every \`interval\`. It queries \`resolve.servers\`
+whenever the TTL has expired, but at least every \`interval\` and at most every second; they need the full name. Requests in flight to an
+address that disappears can finish. If a lookup fails or finds no address, the last known addresses stay in use for \`staleFor\`; after
+that, requests get 502 (\`dns\`). Before the first answer, requests wait in the queue. The certificate must still match the name, and
+\`hostHeader: target\` still sends it. Sallyport uses at most 256 addresses of a name.
 
-\`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Connections and the queue are counted per thread.
+\`<name>\` is 1 to 64 characters of \`a-z 0-9 _ -\`. Each thread has its own connections and its own queue.
 [Operations](../operations.md#when-a-backend-is-full) says which request is next, and which gets 503.`,
 };
 

@@ -17,7 +17,7 @@ import { publishedKeys } from "../tokens/keys/published-keys.ts";
 import type { Reloader } from "./reload/reloader.ts";
 import type { Service } from "./service.ts";
 
-/** What the pages report on. */
+/** The parts of the process on which the pages report. */
 export interface AdminSubject {
   readonly service: Service;
   /** Undefined if the configuration never changes. */

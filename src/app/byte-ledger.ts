@@ -31,7 +31,7 @@ export function openLedger(options: LedgerOptions): ConnectionLedger {
       unreported += connections;
       const now = clock.monotonic();
       if (now - warnedAt < WARN_EVERY_MS) return;
-      log.warn("connections were closed: too many bytes wait for clients", {
+      log.warn("connections were closed: too much data is buffered for clients", {
         ...{ connections: unreported, client, bytes },
       });
       warnedAt = now;

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { StartupWarning } from "./startup-warnings.ts";
 
-/** Servers elsewhere to which passwords, or the password to a server, go in clear text. This machine is not elsewhere. */
+/** Warns about connections that carry passwords in clear text to other machines. */
 export function clearTextWarnings({
   users,
   shared,
@@ -18,12 +18,12 @@ export function clearTextWarnings({
     .filter(({ url }) => !isHere(url))
     .map(({ kind }): StartupWarning => ({
       ...{ about: "configuration", urgent: false },
-      message: `users: the connection to the ${kind} store is clear text: who listens can read passwords or hashes`,
+      message: `users: the connection to the ${kind} store is clear text: eavesdroppers can read passwords or hashes`,
       hint: kind === "ldap" ? "use ldaps://, or startTls: true" : "use TLS",
     }));
   if (shared === undefined || !shared.url.startsWith("redis:")) return found;
   if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
-  const message = "shared: the connection is clear text: who listens can read its password";
+  const message = "shared: the connection is clear text: eavesdroppers can read its password";
   const hint = "use rediss://";
   return [...found, { about: "configuration", urgent: false, message, hint }];
 }

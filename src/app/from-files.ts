@@ -31,9 +31,8 @@ export async function tlsOf(
 }
 
 /**
- * The same for certificates in files.
- *
- * @param served the key of session tickets until now, which goes on unless a file has or had another.
+ * Returns the TLS settings for certificates in files.
+ * @param served the current settings: their session ticket key is kept unless a file has or had another.
  * @throws ConfigError with all problems of the files.
  */
 export function tlsFromFiles(
@@ -54,9 +53,8 @@ export function tlsFromFiles(
 }
 
 /**
- * Returns the TLS settings that are served from now on.
- *
- * @param served the settings served until now.
+ * Returns the TLS settings for new connections.
+ * @param served the current settings.
  * @throws ConfigError if they cannot be used.
  */
 export function nextTls({ written, configuration, files }: Snapshot, served: ServerTls): ServerTls {
@@ -136,7 +134,7 @@ export function usersFilesIn(files: SnapshotFiles): FileReader {
   return (path) => files.content(path, (why) => `the users file cannot be read: ${why}`);
 }
 
-/** What the revocation file of a snapshot holds; undefined where there is none. @throws ConfigError */
+/** Reads the revocation file of a snapshot; undefined if there is none. @throws ConfigError */
 export function revocationFileIn(
   { tokens }: Configuration,
   files: SnapshotFiles,

@@ -26,7 +26,7 @@ import { statePlaceOf } from "./sharing.ts";
  */
 export async function inspect(sources: ConfigurationSources, inForce?: InForce): Promise<Snapshot> {
   const snapshot = await takeSnapshot(sources, inForce);
-  // A missing file is reported by each of its users, with the same problem.
+  // Each use of a missing file reports the same problem.
   const problems = new Set(snapshot.missing);
   for (const use of uses(snapshot, inForce?.configuration)) {
     for (const problem of await problemsOf(use)) problems.add(problem);
@@ -45,7 +45,7 @@ async function problemsOf(use: () => unknown): Promise<readonly ConfigProblem[]>
   }
 }
 
-/** The files with the authorities of servers that are asked about requests. */
+/** The files with the authorities of servers that Sallyport asks about requests. */
 function remoteAuthorities({ tokens, authorization }: Configuration): string[] {
   const asked = tokens.trusted.flatMap(({ introspection, tokenReview }) => [
     introspection?.caFile,
@@ -83,7 +83,7 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
     },
     () => {
       const { journal } = tokens.revocation;
-      // The one in force is being written.
+      // A running Sallyport may be writing it.
       const same = journal === inForce?.tokens.revocation.journal;
       if (journal !== undefined && !same) checkJournal(journal);
     },

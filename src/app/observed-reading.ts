@@ -11,7 +11,7 @@ export interface FairReadingOptions {
   readonly observer: Pick<Observer, "connectionsPostponed">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Where several threads share what clients use. */
+  /** Memory in which several threads share the usage of clients. */
   readonly usage?: UsageRow | undefined;
 }
 

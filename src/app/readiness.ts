@@ -10,9 +10,9 @@ import { probePage } from "../upstream/pool/probe.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import { type Reachability, createReachabilityCheck } from "../upstream/pool/reachable.ts";
 
-/** What health depends on besides this process, under the configuration in force. */
+/** Health checks that depend on the configuration in force. */
 export interface Probing {
-  /** The checks of readiness. Backends are probed on request only. */
+  /** The readiness checks. Backends are probed only on request. */
   readonly checks: () => Promise<readonly ReadinessCheck[]>;
   /** The pages of the admin listener that backends answer. */
   probePages(): readonly AdminPage[];
@@ -20,18 +20,18 @@ export interface Probing {
   prepare(next: Probed): Change;
 }
 
-/** Where the checks read the state of the process. */
+/** The state of the process that the checks read. */
 export interface ProbingSources {
   readonly draining: () => boolean;
   /** All trusted issuers. */
   readonly issuers: () => readonly IssuerState[];
   /** Reports whether we have a key of our own that verifies tokens. */
   readonly ownKeys: () => boolean;
-  /** The number of threads that accept clients; undefined if the main thread alone does. */
+  /** The number of threads that accept clients; undefined if only the main thread does. */
   readonly workersAlive: () => number | undefined;
   /** The user stores in force. */
   readonly stores: () => readonly NamedStore[];
-  /** What is known of each target. */
+  /** The state of each target. */
   readonly targets: () => Promise<readonly TargetState[]>;
   readonly clock: Clock;
 }
@@ -93,7 +93,7 @@ export function createProbing(
   };
 }
 
-/** Without users, and without keys that others may sign with, nobody can have a token of our own. */
+/** Without users, and without key files with which others may sign, no token of our own can exist. */
 function hasOwnTokens({ users, tokens }: Configuration): boolean {
   return users.length > 0 || tokens.keys !== undefined;
 }
@@ -134,10 +134,10 @@ function hasSeveral({ upstreams }: Probed): boolean {
   return upstreams.some(({ targets, resolve }) => targets.length > 1 || resolve !== undefined);
 }
 
-/** The most targets that are named for an upstream. */
+/** Maximum number of targets named per upstream. */
 const MOST_NAMED = 8;
 
-/** Tells which targets of which upstreams are left out. Sallyport is ready nonetheless. */
+/** Lists the targets that get no requests, by upstream. They do not affect readiness. */
 function targetsCheck(states: readonly TargetState[]): ReadinessCheck {
   const names = [...new Set(states.map(({ upstream }) => upstream))];
   const state = names.map((name) => {

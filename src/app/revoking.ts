@@ -24,7 +24,7 @@ import {
 import { revocationFileIn } from "./from-files.ts";
 import { verifyToken } from "./explanation/explained-token.ts";
 
-/** Opens what a snapshot says of revocations. @throws ConfigError when the journal or the file cannot be used. */
+/** Opens the revocations of a snapshot. @throws ConfigError if the journal or the file cannot be used. */
 export function openRevocations(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   { clock, log, share }: Pick<RevocationServiceOptions, "clock" | "log" | "share">,
@@ -35,7 +35,7 @@ export function openRevocations(
   return RevocationService.open({ journal, file, share, reloaded, clock, log });
 }
 
-/** What a process that starts now would take as revoked. @throws ConfigError when file or journal cannot be used. */
+/** Reads the revocations as a starting process would. @throws ConfigError if the file or the journal cannot be used. */
 export function revokedBy(configuration: Configuration, files: SnapshotFiles): RevocationList {
   const list = new RevocationList();
   const file = revocationFileIn(configuration, files);
@@ -58,15 +58,15 @@ export function logoutWith({
   clock,
 }: Revoking): (caller: Identity) => Promise<void> {
   return async (caller) => {
-    // Once is enough, however often it is asked.
+    // Repeated logouts need no further entry.
     if (list.covering(caller) !== undefined) return;
     await publish([tokenOf(caller, list.full, clock.now())]);
   };
 }
 
 /**
- * Ends the tokens of users who are gone, as `Logins` reports them. Those who are disabled at the start are found again at
- * every start, so they need no place in the journal.
+ * Revokes the tokens of users whom `Logins` reports as gone. Users who are disabled at the start are found again at
+ * every start, so the journal does not need them.
  */
 export function departedUsers(
   configuration: () => Configuration,
@@ -88,7 +88,7 @@ export function departedUsers(
   };
 }
 
-/** Ends what an operator names. */
+/** Revokes what an operator names. */
 export async function revokeNamed(
   { revocations: list, publish, clock }: Revoking,
   tokens: TokenVerifier,
@@ -99,7 +99,7 @@ export async function revokeNamed(
   return { revoked: named, kept: await publish(named) };
 }
 
-/** What can be named besides a token: `a jti`, `a subject`. */
+/** What an operator can name besides a token: `a jti`, `a subject`. */
 const NAMEABLE = Object.values(REVOCATION_FORMS).flatMap(({ names }) =>
   names === undefined ? [] : [`a ${names}`],
 );
@@ -118,9 +118,9 @@ async function revocationsIn(
   }
   const [[kind, names] = [undefined, []]] = named;
   const dated = kind !== undefined && REVOCATION_FORMS[kind].dated;
-  if (issuer !== undefined && !dated) return "issuer goes with subject alone";
+  if (issuer !== undefined && !dated) return "issuer needs subject";
   if (before !== undefined && !dated && (token !== undefined || kind !== undefined)) {
-    return "before goes with subject, or stands by itself";
+    return "before needs subject, or must be the only parameter";
   }
   if (token !== undefined) return revocationOf(token, tokens, list, nowMs);
   if (kind !== undefined) {

@@ -19,7 +19,7 @@ export class ServedCertificate {
     if (text !== undefined) this.#metrics.certificateNotAfter(notAfter(text));
   }
 
-  /** Reports another certificate, if it has changed. Whether there is TLS at all is decided at start. */
+  /** Reports the certificate if it has changed. TLS cannot be turned on or off after the start. */
   serve(text: string | undefined): void {
     if (text === undefined || this.#text === undefined || text === this.#text) return;
     this.#text = text;

@@ -7,7 +7,7 @@ import type { Sharing } from "./sharing.ts";
 import type { Service } from "./service.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
 
-/** Has the gauges read what the parts of a service keep. */
+/** Connects the gauges to the parts of a service. */
 export function feedGauges(
   { gauges }: Metrics,
   {

@@ -37,7 +37,7 @@ export interface Observation {
   readonly metrics: Metrics;
   readonly recent: RecentLog;
   readonly observer: Observer;
-  /** Where each file that is reread on its own reports its state. */
+  /** Receives the state of each file that is reread separately. */
   readonly reloads: ReloadStates;
   readonly clock: Clock;
 }
@@ -49,7 +49,7 @@ interface Parts extends AllKeys {
   readonly revoking: RevocationService;
   readonly sharing: Sharing;
   readonly traffic: Traffic;
-  /** Undefined if the main thread alone serves clients. */
+  /** Undefined if only the main thread serves clients. */
   readonly threads: Threads | undefined;
   /** The options that all of them share. */
   readonly options: TrafficOptions;
@@ -81,7 +81,7 @@ export async function openService(
   });
   await sharing.begin(logins, revoking);
   const workers = workersOf(configuration);
-  // The main thread has the first row. With several threads, its only listener is the admin listener.
+  // The main thread has row 0. With several threads, its only listener is the admin listener.
   const shared = { memory: allocateCounters(workers + 1), row: 0 };
   const options: TrafficOptions = {
     ...{ configuration, version, ...allKeys, tls, clock, log, observer, reloads },
@@ -91,7 +91,7 @@ export async function openService(
     buffered: openLedger({ configuration, observer, clock, log, shared }),
     ...{ port: configuration.server.listen.port, shared: false },
     ...{ connections: createLocalCounts(), inFlight: countInFlight() },
-    // Disjoint from the threads, which have the lower offsets.
+    // Different from those of the threads, which have the lower offsets.
     nextId:
       workers === 1
         ? createResponseIds(clock.now())
@@ -236,14 +236,14 @@ export class Service {
     return this.#drained;
   }
 
-  /** Releases what is left after the drain. */
+  /** Releases everything that is left after the drain. */
   async close(): Promise<void> {
     const { keys, assertionKeys, logins, revoking, sharing } = this.parts;
     for (const each of [keys, assertionKeys]) each.close();
     await Promise.all([logins.close(), revoking.close(), sharing.state?.close()]);
   }
 
-  /** Terminates at once, whatever runs. */
+  /** Terminates at once, without waiting for running requests. */
   async abandon(): Promise<void> {
     await Promise.all([this.parts.traffic.abandon(), this.close()]);
   }

@@ -13,17 +13,17 @@ import {
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import type { Logins } from "./gate/logins.ts";
 
-/** What replicas share, as the configuration says. All of it is undefined if that is nothing. */
+/** The parts that replicas share according to the configuration; all undefined if it has no `shared`. */
 export interface Sharing {
   readonly state: SharedState | undefined;
   readonly attempts: AttemptSharing | undefined;
   readonly revoke: ShareRevocations | undefined;
   readonly limits: SharedLimits;
-  /** Connects. Resolves when what others know has arrived, or after a second. */
+  /** Connects. Resolves when it has received the others' state, or after a second. */
   begin(logins: Logins, revoking: RevocationService): Promise<void>;
 }
 
-/** Takes what a configuration says of `shared`, and connects to nothing yet. @throws ConfigError */
+/** Reads `shared` from a configuration, without connecting yet. @throws ConfigError */
 export function openSharing(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   observation: Pick<SharedStateOptions, "log" | "clock" | "observer">,
@@ -58,7 +58,7 @@ export function openSharing(
   };
 }
 
-/** The server that a configuration names, or who knows it. @throws ConfigError when its authorities cannot be read. */
+/** The servers that a configuration names. @throws ConfigError if their authorities cannot be read. */
 export function statePlaceOf(
   { url, password, caFile, nodes, cluster, sentinel }: NonNullable<Configuration["shared"]>,
   files: Pick<SnapshotFiles, "text">,

@@ -24,7 +24,7 @@ export interface StartupWarning {
   readonly message: string;
   /** What to do about it. */
   readonly hint?: string;
-  /** Whether a running Sallyport logs it elsewhere, where it is detected again at run time. */
+  /** Whether another part of a running Sallyport detects and logs it. */
   readonly loggedElsewhere?: true;
 }
 
@@ -113,7 +113,7 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
     add(message, { hint: "set tokens.keys, see sallyport keys --help", loggedElsewhere: true });
   }
   if (tokens.assertion !== undefined && !assertsWithOwnKeys(tokens)) {
-    const message = "the keys of tokens sign assertions, too";
+    const message = "the token keys also sign assertions";
     add(message, { hint: "set tokens.assertion.keys, see docs/assertion.md" });
   }
   const { logout, journal } = tokens.revocation;
@@ -142,14 +142,14 @@ function gapWarnings(routes: readonly Route[]): StartupWarning[] {
 }
 
 function monitorWarning({ name, path }: Route): StartupWarning {
-  const message = `${name}: in monitor mode nothing is refused`;
+  const message = `${name}: monitor mode refuses nothing`;
   const warning = { about: "routes", urgent: false, loggedElsewhere: true } as const;
   if (!("prefix" in path) || path.prefix !== "/") {
     return { ...warning, message, hint: "set mode: enforce" };
   }
   const hint =
-    "name what must stay closed meanwhile, the backend's own /metrics or /admin say, in routes without mode: monitor";
-  return { ...warning, message: `${message}, on any path that no other route takes`, hint };
+    "until then, cover paths that must stay closed, such as the backend's own /metrics or /admin, by routes without mode: monitor";
+  return { ...warning, message: `${message}, on all paths that no other route matches`, hint };
 }
 
 /** Logs the warnings that are not logged elsewhere, and those about the process itself. */
@@ -181,9 +181,9 @@ export function logStartupWarnings(
 const OTHER_FILES = 200;
 
 /**
- * Checks whether `server.limits.connections` can be reached: each connection takes a file descriptor, and another one
- * while it talks to a backend. Beyond the limit of the process, neither clients nor backends nor the admin port get a
- * connection.
+ * Checks whether `server.limits.connections` can be reached: each connection takes a file descriptor, and another
+ * one while it talks to a backend. Above the limit of the process, neither clients nor backends nor the admin port
+ * get a connection.
  *
  * @returns undefined if there are enough, or if the limit is unknown.
  */

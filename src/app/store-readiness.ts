@@ -6,7 +6,7 @@ import type { ReadinessCheck } from "../server/admin/probe-pages.ts";
 
 /** The time limit for a store, in milliseconds; a kubelet waits for a second by default. */
 const EXAMINE_MS = 800;
-/** How long a result is cached, in milliseconds, since anyone who reaches the port may ask at any rate. */
+/** How long a result is cached, in milliseconds, since anyone who can reach the port may ask at any rate. */
 const CACHE_MS = 1_000;
 
 /** A user store and its name in metrics. */
@@ -16,9 +16,9 @@ export interface NamedStore {
 }
 
 /**
- * Creates a check of whether user stores elsewhere can be asked.
- *
- * @returns a function that resolves within a second whatever the stores do, and never rejects; undefined if all are here.
+ * Creates a check of whether user stores on other machines are available.
+ * @returns a function that resolves within a second, whatever the stores do, and never rejects; undefined if all
+ * stores are local.
  */
 export function createStoreCheck(
   stores: () => readonly NamedStore[],

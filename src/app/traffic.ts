@@ -34,29 +34,29 @@ import { tracedObserver } from "./traced.ts";
 
 export interface TrafficOptions extends SharedLimits {
   readonly configuration: Configuration;
-  /** The upstreams of the configuration with the content of their files. Plain text, so it can be posted to a thread. */
+  /** The upstreams of the configuration with the contents of their files, as plain data for other threads. */
   readonly upstreams: readonly UpstreamOptions[];
   readonly version: string;
   readonly keys: OwnKeys;
   readonly assertionKeys: OwnKeys;
   readonly logins: LoginService;
-  /** What is revoked, as this thread knows it. */
+  /** The revocations that this thread knows. */
   readonly revocations: RevocationList;
   readonly publish: PublishRevocations;
-  /** Counts the bytes that wait on the connections of this thread. */
+  /** Counts the bytes buffered on the connections of this thread. */
   readonly buffered: ConnectionLedger;
   readonly tls: ServerTls;
-  /** The port to take; 0 for a free one. */
+  /** The port to listen on; 0 for a free one. */
   readonly port: number;
   /** Whether other threads accept on the same port. */
   readonly shared: boolean;
   readonly nextId: () => number;
-  /** Count open connections, requests in flight, and what rate limits count, together with other threads. */
+  /** Count open connections, requests in flight and the use of rate limits together with other threads. */
   readonly connections: ConnectionCounts;
   readonly inFlight: NonNullable<GateOptions["inFlight"]>;
   readonly arrivalTimes?: GateOptions["arrivalTimes"];
   readonly usage?: FairReadingOptions["usage"];
-  /** Takes the reload state of each file of trusted keys. */
+  /** Receives the reload state of each file of trusted keys. */
   readonly reloads: ReloadStates;
   /** Called with the state of all trusted issuers when the keys of one change. Left out where `issuers` is polled. */
   readonly issuersChanged?: (states: readonly IssuerState[]) => void;
@@ -65,35 +65,35 @@ export interface TrafficOptions extends SharedLimits {
   readonly observer: Observer;
 }
 
-/** What a reload can change. OpenSSL has accepted the certificate. */
+/** The options that a reload can change. OpenSSL has already accepted the certificate. */
 export type TrafficChange = Pick<TrafficOptions, "configuration" | "upstreams" | "tls">;
 
-/** The part of Sallyport that each thread has for itself: a listener, a gate, connections to the backends. */
+/** The part of Sallyport that each thread has: a listener, a gate, connections to the backends. */
 export interface Traffic {
   readonly address: string;
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** What is known of each target. */
+  /** The state of each target. */
   targets(): Promise<readonly TargetState[]>;
   /** All trusted issuers, and whether their tokens can be verified now. */
   issuers(): readonly IssuerState[];
-  /** Asks the gate in force what it would do, and keeps it open meanwhile. */
+  /** Asks the gate in force what it would do, and keeps it open until it has answered. */
   query<Answer>(question: (gate: Gate) => Promise<Answer>): Promise<Answer>;
   /**
-   * Prepares another configuration. When it is committed, it ends what it would refuse; everything else that runs or is
-   * cached goes on. Ignores what needs a restart. Rejects with a `ConfigError` when a file that it names is broken.
+   * Prepares another configuration. Committing it ends what it would refuse; other requests continue, and caches
+   * are kept. Ignores keys that need a restart. Rejects with a `ConfigError` if a file that it names is invalid.
    */
   prepare(changed: TrafficChange): Promise<Change>;
   /** Drains the listener. Resolves with whether all requests ended by themselves. */
   drain(): Promise<boolean>;
-  /** Ends at once, whatever runs. */
+  /** Ends at once, without waiting for running requests. */
   abandon(): Promise<void>;
 }
 
 /**
- * Starts to accept clients: a listener hands requests to a pipeline, which has the generation in force read them and decide
- * about them. Rejects when the address cannot be had.
+ * Starts to accept clients: a listener passes requests to a pipeline, in which the generation in force reads and
+ * decides them. Rejects if the address is not available.
  */
 export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const { configuration, port, shared, nextId, buffered, reloads, clock, log } = options;
@@ -132,7 +132,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
 }
 
 interface TrafficParts {
-  /** Every generation is opened with these. */
+  /** The options of every generation. */
   readonly common: Omit<GateOptions, keyof TrafficOptions>;
   readonly generations: Generations;
   readonly listener: Listener;
@@ -191,7 +191,7 @@ class ThreadTraffic implements Traffic {
 
   #commit({ configuration }: TrafficChange, next: Generation): void {
     const { listener, generations, trustedKeys } = this.#parts;
-    // While the certificate is the same, clients can go on resuming their sessions.
+    // As long as the certificate stays the same, clients can still resume their sessions.
     const same = isDeepStrictEqual(next.listening.tls, generations.current.listening.tls);
     listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
     this.#options.buffered.setLimit(configuration.server.limits.bufferedBytes);
@@ -201,13 +201,13 @@ class ThreadTraffic implements Traffic {
     trustedKeys.refresh();
   }
 
-  /** Decides anew about what is open, at the end of the turn: once for all changes in it. */
+  /** Rechecks everything open at the end of the turn, once for all changes in it. */
   reconsiderSoon(): void {
     const { log } = this.#options;
     this.#reconsidering ??= setImmediate(() => {
       this.#reconsidering = undefined;
       this.#reconsider().catch((error: unknown) =>
-        log.error("what is open could not be looked at", { error }),
+        log.error("open requests could not be rechecked", { error }),
       );
     });
   }

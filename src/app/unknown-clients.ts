@@ -6,8 +6,8 @@ import type { ClientUnknown } from "../server/request/intake.ts";
 const WARN_EVERY_MS = 3_600_000;
 
 /**
- * Warns, once an hour at most, about a trusted proxy that does not name the client: all clients behind it then count as
- * one. What it sent instead is not logged, since a client may have written it.
+ * Warns, once an hour at most, about a trusted proxy that does not name the client: all clients behind it then
+ * count as one. The value that it sent instead is not logged, since a client may have written it.
  */
 export function warnUnknownClients(log: Log, clock: Clock): ClientUnknown {
   let warnedAt = -Infinity;

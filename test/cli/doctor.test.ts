@@ -142,7 +142,7 @@ describe("the configuration", () => {
       expect.stringMatching(/^warning admin: HEAD, POST, .* is public by the route home$/),
       "warning admin: /ADMIN/ is public by the route home",
       "warning new: /NEW is public by the route home",
-      "warning new: in monitor mode nothing is refused",
+      "warning new: monitor mode refuses nothing",
     ]);
   });
 
@@ -155,9 +155,9 @@ describe("the configuration", () => {
     expect(of("routes")).toEqual([
       "warning admin: /admin is open by the route rest, in monitor mode",
       "warning admin: /ADMIN/ is open by the route rest, in monitor mode",
-      "warning rest: in monitor mode nothing is refused, on any path that no other route takes",
+      "warning rest: monitor mode refuses nothing, on all paths that no other route matches",
     ]);
-    const { hint } = all.find(({ message }) => message.includes("any path")) ?? {};
+    const { hint } = all.find(({ message }) => message.includes("all paths")) ?? {};
     expect(hint).toContain("/metrics");
   });
 });

@@ -126,14 +126,16 @@ describe("what would become of a request", () => {
 
   it("says that there is no answer where the connection does not come about", async () => {
     const plain = await explain("--url", "http://api.example.com/docs/");
-    expect(plain.out).toContain("  the listener speaks TLS: over plain http there is no answer\n");
+    expect(plain.out).toContain(
+      "  the listener speaks TLS: a request over plain http gets no answer\n",
+    );
     expect((await explain("--url", "/docs/")).out).not.toContain("plain http");
     const asking = await explain(
       ...["--url", "/docs/"],
       ...["--set", "server.tls.clientCertificates={ mode: required, caFile: ca.crt }"],
     );
     expect(asking.code).toBe(0);
-    expect(asking.out).toContain("  without a client certificate there is no connection");
+    expect(asking.out).toContain("  the listener refuses connections without a client certificate");
   });
 
   it("names the routes whose regular expressions match, too", async () => {
@@ -165,7 +167,7 @@ describe("what would become of a request", () => {
     const json = ["--header", "Content-Type: application/json"];
     const sent = await explain(...login, ...json, "--header", "Content-Length: 40");
     expect(sent.code).toBe(0);
-    expect(sent.out).toContain("  the body decides");
+    expect(sent.out).toContain("  the result depends on the name and password in the body");
     const large = await explain(...login, ...json, "--header", "Content-Length: 20000");
     expect(large.out).toMatch(/^. refused with 413: login_too_large/);
   });

@@ -83,9 +83,9 @@ describe("the same warnings", () => {
   it("of assertions that have no keys of their own", async () => {
     const tokens = { keys: "keys", assertion: { audience: "backend" } };
     const { check, doctor, serve } = await warnings(await sound({ tokens }));
-    expect(check).toEqual(["the keys of tokens sign assertions, too"]);
+    expect(check).toEqual(["the token keys also sign assertions"]);
     expect(doctor).toEqual(check);
-    expect(serve).toEqual([expect.stringContaining("the keys of tokens sign assertions, too")]);
+    expect(serve).toEqual([expect.stringContaining("the token keys also sign assertions")]);
   });
 
   it.each<[string, (at: (name: string) => string) => Promise<unknown>, string, RegExp]>([
@@ -141,7 +141,7 @@ describe("the same warnings", () => {
       expect.stringMatching(/no users and no trusted issuers/),
       expect.stringMatching(/^admin: HEAD, POST, .* is public by the route home/),
       expect.stringMatching(/^admin: \/ADMIN is public/),
-      expect.stringMatching(/^watched: in monitor mode/),
+      expect.stringMatching(/^watched: monitor mode/),
     ];
     expect(check).toEqual(told);
     expect(doctor).toEqual(told);
@@ -179,7 +179,7 @@ describe("refused by both", () => {
     [
       "one that has a key of tokens",
       (at) => writeFile(at("own/two.pem"), PRIVATE, { mode: 0o600 }),
-      /own\/two\.pem: this key is in tokens\.keys, too: assertions need keys of their own/,
+      /own\/two\.pem: this key is in tokens\.keys, too: assertions need their own keys/,
     ],
     [
       "one without a key that can sign",

@@ -44,18 +44,18 @@ async function stepsOf(token: string): Promise<Record<string, string>> {
 
 it("names the server that vouches for an opaque token, and claims no key", async () => {
   expect(await stepsOf("good")).toMatchObject({
-    form: "opaque: it says nothing by itself",
+    form: "opaque: only its issuer can read it",
     issuer: "no key here verifies it, so opaque (introspection) is asked",
     key: "none is needed",
     signature: "opaque (introspection) vouches for it",
-    revocation: "nobody has revoked it",
+    revocation: "it is not revoked",
   });
 });
 
 it.each([
   ["unknown", "signature", "opaque (introspection) knows no such token"],
-  ["other", "claims", "what the server has told does not fit: audience"],
-  ["down", "key", "opaque (introspection) cannot be asked at the moment"],
+  ["other", "claims", "the server's answer does not fit: audience"],
+  ["down", "key", "opaque (introspection) is unavailable at the moment"],
 ])("says what was wrong: %s", async (token, step, detail) => {
   expect(await stepsOf(token)).toMatchObject({ [step]: detail });
 });

@@ -331,9 +331,9 @@ describe("the explanation", () => {
     ["ambiguous_path", "/a\\b", "a backslash"],
     ["ambiguous_path", "/a%3Fb", "an encoded ? or #"],
     ["ambiguous_path", "/a%00", "an encoded control character"],
-    ["ambiguous_path", "/a%252e", "what is encoded twice"],
-    ["ambiguous_path", "/a%25%32%65", "what is encoded twice"],
-    ["ambiguous_path", "/a%zz", "a % that begins no encoding"],
+    ["ambiguous_path", "/a%252e", "a doubly encoded character"],
+    ["ambiguous_path", "/a%25%32%65", "a doubly encoded character"],
+    ["ambiguous_path", "/a%zz", "a % without two hex digits"],
     ["ambiguous_path", "/a%ff", "bytes that are not UTF-8"],
     ["ambiguous_path", "/a|b", "a character that must be encoded"],
     ["ambiguous_target", "/a#b", "a fragment, #"],
@@ -347,7 +347,7 @@ describe("the explanation", () => {
     [
       "ambiguous_framing",
       ["Transfer-Encoding: gzip, chunked"],
-      "a transfer coding that is not chunked alone",
+      "a transfer coding other than chunked",
     ],
     [
       "ambiguous_framing",
@@ -367,7 +367,7 @@ describe("the explanation", () => {
 
   it("says what is no host", async () => {
     const { verdict } = await byPage({ ...question, host: "a b" });
-    expect(verdict.detail).toBe("no host name with or without a port");
+    expect(verdict.detail).toBe("a Host that is not a host name, with or without a port");
   });
 
   it("has room for a token that the main listener would not take", async () => {

@@ -190,7 +190,7 @@ describe("a SQLite file, between two other stores", () => {
     await expectUnavailable(gate);
     heal();
     await expectAvailable(gate);
-    await until(() => gate.log().some((line) => line["msg"] === "a user store can be asked again"));
+    await until(() => gate.log().some((line) => line["msg"] === "a user store is available again"));
   });
 
   test.skipIf(missing("setpriv") !== undefined)("that may not be read", async () => {

@@ -209,7 +209,7 @@ it("shows in metrics what was asked, and in no log line a token or a secret", as
     expect(text).toMatch(new RegExp(`${series.replaceAll(/[{}]/g, "\\$&")} [1-9]`));
   }
   const log = JSON.stringify(gate.log());
-  expect(log).toContain("a remote check cannot be asked");
+  expect(log).toContain("a remote check is unavailable");
   for (const secret of ["s:e/cret", "opaque-1", "broken-error", "remembered"]) {
     expect(log).not.toContain(secret);
   }

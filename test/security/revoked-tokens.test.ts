@@ -249,9 +249,9 @@ describe("an operator", () => {
       "?subject=a&subject=": "a subject must be text without control characters",
       "?jti=a&subject=b": "name a token, a jti or a subject, and only one of them",
       "?before=yesterday": "before must be a time with its zone, such as 2026-11-22T10:00:00Z",
-      "?jti=a&before=2026-11-22T10:00:00Z": "before goes with subject, or stands by itself",
-      "?issuer=x": "issuer goes with subject alone",
-      "?jti=a&issuer=x": "issuer goes with subject alone",
+      "?jti=a&before=2026-11-22T10:00:00Z": "before needs subject, or must be the only parameter",
+      "?issuer=x": "issuer needs subject",
+      "?jti=a&issuer=x": "issuer needs subject",
       "?all=yes": "the query may hold jti, subject, issuer, before and nothing else",
     };
     for (const [query, why] of Object.entries(bad)) {

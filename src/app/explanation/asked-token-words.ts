@@ -3,11 +3,11 @@ import type { TokenRefusal, TokenStep } from "../../core/request/token-verifier.
 import { printable } from "../../lib/text/printable.ts";
 import { isOpaque } from "../../tokens/verify/token-text.ts";
 
-/** Texts for the steps of a token that no key verifies: another server is asked about it. */
+/** Texts for the steps of a token that another server verifies, not a key. */
 
 type Trusted = Configuration["tokens"]["trusted"][number];
 
-/** The issuers that were asked about a token, as the verifier chooses them; none for one that a key verifies. */
+/** The issuers whose servers were asked about a token, in the verifier's order; none if a key verifies it. */
 export function askedAbout(
   token: string,
   iss: unknown,
@@ -22,7 +22,7 @@ export function askedAbout(
   );
 }
 
-/** What a step has found; `by` is the issuer of the caller once one has vouched for the token. */
+/** What a step found; `by` is the issuer that vouched for the token. */
 export function askedDetail(
   step: TokenStep,
   token: string,
@@ -31,11 +31,11 @@ export function askedDetail(
 ): string | undefined {
   switch (step) {
     case "form":
-      return isOpaque(token) ? "opaque: it says nothing by itself" : undefined;
+      return isOpaque(token) ? "opaque: only its issuer can read it" : undefined;
     case "issuer":
       return `no key here verifies it, so ${asked.map(nameOf).join(", then ")} ${asked.length === 1 ? "is" : "are"} asked`;
     case "claims":
-      return "those that the server has told";
+      return "as the server reports them";
     case "key":
       return "none is needed";
     case "signature": {
@@ -47,7 +47,7 @@ export function askedDetail(
   }
 }
 
-/** Why nobody vouches for it; undefined for what is wrong with its form. */
+/** Why no issuer vouches for the token; undefined if its form is wrong. */
 export function askedFault(
   { step, reason }: TokenRefusal,
   asked: readonly Trusted[],
@@ -55,8 +55,9 @@ export function askedFault(
   const names = asked.map(nameOf).join(", ");
   if (reason === "inactive")
     return `${names} ${asked.length === 1 ? "knows" : "know"} no such token`;
-  if (reason === "keys_unusable") return `${names} cannot be asked at the moment`;
-  return step === "claims" ? `what the server has told does not fit: ${reason}` : undefined;
+  if (reason === "keys_unusable")
+    return `${names} ${asked.length === 1 ? "is" : "are"} unavailable at the moment`;
+  return step === "claims" ? `the server's answer does not fit: ${reason}` : undefined;
 }
 
 function nameOf({ issuer, introspection }: Trusted): string {

@@ -9,9 +9,9 @@ import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import { forwardedQuery } from "../../upstream/headers/without-tokens.ts";
 import { identityHeadersOf } from "../gate/from-configuration.ts";
 
-/** Rewritten for the connection to the backend, with the same meaning. */
+/** Headers that are rewritten for the connection to the backend, with the same meaning. */
 const FRAMING = new Set(["host", "content-length", "transfer-encoding"]);
-/** Repeated in the request that opens a WebSocket. */
+/** Headers that are repeated in the request that opens a WebSocket. */
 const SWITCHING = new Set(["connection", "upgrade"]);
 
 /** Explains what would be sent to the backend, and where. */

@@ -6,10 +6,10 @@ import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts"
 import type { Traffic } from "../traffic.ts";
 import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 
-/** A gate for dry runs only. It changes together with the gates in force. */
+/** A gate only for dry runs. It changes together with the gates in force. */
 export interface DryRunGate {
   readonly query: Traffic["query"];
-  /** @throws ConfigError if a file that the configuration names is broken. */
+  /** @throws ConfigError if a file that the configuration names is invalid. */
   prepare(next: DryRunOptions): Change;
   close(): Promise<void>;
 }
@@ -19,14 +19,13 @@ type DryRunOptions = Pick<GateOptions, "configuration" | "upstreams">;
 
 /**
  * Opens a gate for dry runs, for a thread that serves no clients itself.
- *
- * @throws ConfigError if a file that the configuration names is broken.
+ * @throws ConfigError if a file that the configuration names is invalid.
  */
 export function openDryRunGate(
   options: DryRunOptions & Pick<GateOptions, "version" | "keys" | "revocations" | "clock">,
 ): DryRunGate {
   const { version, keys, revocations, clock } = options;
-  // As in each thread, so that a reload loses no keys.
+  // The same as in each thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
   const open = ({ configuration, upstreams }: DryRunOptions, before?: OpenGate): Leased<OpenGate> =>
     openGate(
@@ -56,7 +55,7 @@ export function openDryRunGate(
   };
 }
 
-/** Few tokens are explained twice, and a cache allocates its memory at once. */
+/** Small, since few tokens are explained twice, and a cache allocates all its memory at once. */
 function withSmallCache({ tokens, ...rest }: Configuration): Configuration {
   return { ...rest, tokens: { ...tokens, cache: { entries: 1, bytes: 1 } } };
 }

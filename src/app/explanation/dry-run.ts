@@ -26,7 +26,7 @@ export interface ExplainerOptions {
   readonly clock: Clock;
 }
 
-/** The options of an explainer with a gate of its own. */
+/** The options of an explainer that opens its own gate. */
 export type ExplainerAloneOptions = ExplainerOptions &
   Pick<GateOptions, "upstreams" | "revocations">;
 
@@ -58,9 +58,8 @@ export async function explain(
 }
 
 /**
- * Explains a request with a gate of its own.
- *
- * @throws ConfigError if a file that the configuration names is broken.
+ * Opens a gate for one request and explains what it decides.
+ * @throws ConfigError if a file that the configuration names is invalid.
  */
 export function explainAlone(
   options: ExplainerAloneOptions,
@@ -69,7 +68,7 @@ export function explainAlone(
   return withOwnGate(options, (gate) => explain(options, gate, dryRun));
 }
 
-/** Runs a function with a gate of its own, which fetches the keys of trusted issuers anew. */
+/** Runs a function with a new gate, which fetches the keys of trusted issuers itself. */
 export async function withOwnGate<T>(
   { configuration, upstreams, keys, revocations, clock }: ExplainerAloneOptions,
   ask: (gate: Gate) => Promise<T>,
@@ -168,13 +167,15 @@ function refused(error: GateError, dryRun: DryRunRequest, { server }: Configurat
 /** Notes on what prevents a request from arriving at all. */
 function connectionNotes({ server: { tls } }: Configuration, { secure }: DryRunRequest): string[] {
   if (tls.mode === "off") return [];
-  if (!secure) return ["the listener speaks TLS: over plain http there is no answer"];
+  if (!secure) return ["the listener speaks TLS: a request over plain http gets no answer"];
   return tls.clientCertificates?.mode === "required"
-    ? ["without a client certificate there is no connection, and the client gets no answer"]
+    ? [
+        "the listener refuses connections without a client certificate, so the client gets no answer",
+      ]
     : [];
 }
 
-/** Notes on fields that nobody behind the intake sees. */
+/** Notes on fields that the intake drops. */
 function droppedNotes({ request, message }: ReadRequest): string[] {
   if (request.rawHeaders === message.rawHeaders) return [];
   const names = message.rawHeaders.filter((text, i) => i % 2 === 0 && text.includes("_"));
@@ -185,12 +186,14 @@ function droppedNotes({ request, message }: ReadRequest): string[] {
 function decisionNotes({ route, action }: Decision, refusal: GateError | undefined): string[] {
   const notes: string[] = [];
   if (route?.authorize !== undefined)
-    notes.push(`${route.authorize} is asked as for a real request`);
+    notes.push(`${route.authorize} was asked, as for a real request`);
   if (route?.rateLimit !== undefined) notes.push("the rate limit is not counted here");
   if (route?.concurrency !== undefined) notes.push("requests in flight are not counted here");
-  if (route?.mode === "monitor") notes.push("the route is in monitor mode: nobody is refused");
+  if (route?.mode === "monitor") notes.push("the route is in monitor mode, which refuses nobody");
   if (refusal === undefined && "checkHead" in action) {
-    notes.push("the body decides, and is not checked here: the name, the password");
+    notes.push(
+      "the result depends on the name and password in the body, which are not checked here",
+    );
   }
   return notes;
 }

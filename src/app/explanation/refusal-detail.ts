@@ -7,7 +7,7 @@ interface HeadLimits {
   readonly headers: number;
 }
 
-/** Says what was wrong with a head that could not be read, if the reason alone does not. Repeats none of its values. */
+/** Says what was wrong with an unreadable head, if the reason alone does not. Never includes its values. */
 export function refusalDetail(
   error: GateError,
   { head }: DryRunRequest,
@@ -31,7 +31,7 @@ export function refusalDetail(
     case "ambiguous_host":
       return count("host") > 1
         ? `${count("host")} Host fields`
-        : "no host name with or without a port";
+        : "a Host that is not a host name, with or without a port";
     case "ambiguous_length":
       return count("content-length") > 1
         ? `${count("content-length")} Content-Length fields`
@@ -40,8 +40,8 @@ export function refusalDetail(
       const codings = count("transfer-encoding");
       if (codings > 1) return `${codings} Transfer-Encoding fields`;
       return count("content-length") > 0
-        ? "Transfer-Encoding beside Content-Length"
-        : "a transfer coding that is not chunked alone";
+        ? "both Transfer-Encoding and Content-Length"
+        : "a transfer coding other than chunked";
     }
     default:
       return parserWords(error.cause);
@@ -55,8 +55,8 @@ function parserWords(cause: unknown): string | undefined {
 }
 
 const PATH_ERRORS: readonly (readonly [RegExp, string])[] = [
-  [/%(?![0-9a-f]{2})/i, "a % that begins no encoding"],
-  [/%(?:25|%32%35)[0-9a-f%]{2}/i, "what is encoded twice"],
+  [/%(?![0-9a-f]{2})/i, "a % without two hex digits"],
+  [/%(?:25|%32%35)[0-9a-f%]{2}/i, "a doubly encoded character"],
   [/\/(?:\.|%2e){1,2}(?:\/|$)/i, "a dot segment, . or .."],
   [/\/\//, "an empty segment, //"],
   [/;|%3b/i, "a semicolon"],

@@ -49,7 +49,7 @@ export function overlapNotes(
     });
 }
 
-/** Checks each condition alone. */
+/** Checks each condition separately. */
 function mismatchesOf(route: Route, request: GateRequest): ExplainedRoute["misfits"] {
   const { hosts, methods, path, headers, ...rest } = route;
   const everywhere: Route = { ...rest, path: { prefix: "/" } };

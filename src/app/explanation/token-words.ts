@@ -13,7 +13,7 @@ import { readableParts } from "../../tokens/verify/token-text.ts";
 
 /** Texts for each step of verifying a token; the verifier decides. */
 
-/** What tokens are verified against. */
+/** The settings and keys that tokens are verified with. */
 export interface TokenContext {
   readonly configuration: Configuration;
   readonly keys: SigningKeys;
@@ -43,12 +43,12 @@ export function passDetail(
       return dateWords(claims, context.clock.now()).join(", ");
     case "key":
       return header["kid"] === undefined
-        ? "the one key that fits"
+        ? "only one key fits"
         : `${textOf(header["kid"])} is known`;
     case "signature":
       return "made with that key";
     case "revocation":
-      return "nobody has revoked it";
+      return "it is not revoked";
   }
 }
 
@@ -65,7 +65,7 @@ export function failDetail(refusal: TokenRefusal, token: string, context: TokenC
         ? "there are two Authorization headers"
         : "there is no Authorization: Bearer";
     case "size":
-      return `${token.length} bytes, and ${configuration.tokens.maxBytes} are the maximum`;
+      return `${token.length} bytes; the maximum is ${configuration.tokens.maxBytes}`;
     case "form":
       return refusal.detail ?? "it is not a signed token";
     case "issuer": {
@@ -88,9 +88,9 @@ export function failDetail(refusal: TokenRefusal, token: string, context: TokenC
 function revokedIn(kind: RevocationKindName | undefined): string {
   switch (kind) {
     case "subject":
-      return "the tokens of its subject are revoked that were issued so early";
+      return "it was issued before the time up to which its subject's tokens are revoked";
     case "everything":
-      return "all tokens are revoked that were issued so early";
+      return "it was issued before the time up to which all tokens are revoked";
     default:
       return "its jti is revoked";
   }
@@ -110,7 +110,7 @@ function claimsDetail(
     case "type":
       return `"typ" is ${textOf(header["typ"]) ?? "not there"}, and must be ${expected?.types?.join(" or ")}`;
     case "lifetime":
-      return `between "iat" and "exp" there may be ${formatDuration(expected?.maxLifetimeMs ?? 0)} at most`;
+      return `the time from "iat" to "exp" must not exceed ${formatDuration(expected?.maxLifetimeMs ?? 0)}`;
     case "no_expiry":
       return 'there is no "exp"';
     default: {
@@ -135,12 +135,12 @@ function keyDetail(
     const algorithms = trusted
       .filter(isKeyed)
       .find((each) => each.issuer === claims["iss"])?.algorithms;
-    const named = algorithms === undefined ? "" : `; ${algorithms.join(", ")} may be`;
+    const named = algorithms === undefined ? "" : `; it may be ${algorithms.join(" or ")}`;
     return `the key is not used with ${textOf(header["alg"])}${named}`;
   }
-  const known = own ? `; known are ${keys.verification.map((key) => key.kid).join(", ")}` : "";
+  const known = own ? `; known keys: ${keys.verification.map((key) => key.kid).join(", ")}` : "";
   return kid === undefined
-    ? `it names no key, and there is not exactly one that fits${known}`
+    ? `it names no key, and not exactly one key fits${known}`
     : `${kid} is not a key of this issuer${known}`;
 }
 

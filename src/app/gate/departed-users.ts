@@ -1,23 +1,23 @@
 import type { OpenUserStore } from "../../credentials/stores/user-store.ts";
 
-/** Notices who could log in and cannot any more: users who were removed or disabled. */
+/** Detects users who were removed or disabled, and so can no longer log in. */
 export class DepartedUsers {
   readonly #tell: (names: readonly string[], atStart: boolean) => void;
   #stores: (() => readonly OpenUserStore[]) | undefined;
   #known: ReadonlySet<string> | undefined;
 
-  /** @param tell called with who is gone; at the start, with who is disabled. */
+  /** @param tell called with the users who are gone; at the start, with those who are disabled. */
   constructor(tell: (names: readonly string[], atStart: boolean) => void) {
     this.#tell = tell;
   }
 
-  /** Takes the stores when all of them are open. */
+  /** Sets the stores, once all of them are open. */
   begin(stores: () => readonly OpenUserStore[]): void {
     this.#stores = stores;
     this.look();
   }
 
-  /** Looks at all stores. To be called when one has other users. */
+  /** Compares the users of all stores with those before. Call it when a store has changed. */
   readonly look = (): void => {
     if (this.#stores === undefined) return;
     const users = this.#stores().flatMap((store) => [...(store.users?.() ?? [])]);

@@ -66,7 +66,7 @@ const STALL_MARGIN_MS = 2_000;
 /** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** What requests are read with. */
+/** The settings for reading requests. */
 export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeOptions, "unknown"> {
   return {
     trustedProxies: createNetworks(server.trustedProxies),
@@ -94,7 +94,7 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-/** What scripts of other origins may read; undefined for nothing. */
+/** The settings of CORS; undefined if it is off. */
 export function corsOf({ cors, routes }: Configuration): Cors | undefined {
   if (cors === undefined) return undefined;
   const { maxAge: maxAgeMs, methods, ...rest } = cors;
@@ -104,20 +104,20 @@ export function corsOf({ cors, routes }: Configuration): Cors | undefined {
   return createCors({ ...rest, methods: methods ?? all, maxAgeMs });
 }
 
-/** The fields that access lines have besides their own; undefined if there are none. */
+/** The additional fields of access lines; undefined if there are none. */
 export function accessFieldsOf({ log }: Configuration): AccessFields | undefined {
   if (log.access === "none") return undefined;
   return createAccessFields(log.fields, leastLoggedStatus(log.access));
 }
 
-/** What assertions for backends say; undefined if there are none. */
+/** The settings of assertions for backends; undefined if there are none. */
 export function assertionOf({ tokens }: Configuration): AssertionSettings | undefined {
   if (tokens.assertion === undefined) return undefined;
   const { keys: _sign, algorithm: _signs, ...said } = tokens.assertion;
   return { issuer: tokens.issuer, ...said };
 }
 
-/** Whether assertions have keys of their own: always, unless those of tokens are in files, which replicas share. */
+/** Whether assertions have their own keys: always, unless the token keys are in files, which replicas share. */
 export function assertsWithOwnKeys({ keys, assertion }: Configuration["tokens"]): boolean {
   return assertion !== undefined && (assertion.keys !== undefined || keys === undefined);
 }

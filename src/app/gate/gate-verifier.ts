@@ -13,7 +13,7 @@ export function verifierFor(
   { configuration, keys, trustedKeys, revocations, clock, log, observer, keysChanged }: GateOptions,
   before: Reusable<Leased<CachingTokenVerifier>> | undefined,
 ): Reusable<Leased<CachingTokenVerifier>> {
-  // Without the settings that only issuing needs, so that changing them keeps the cache.
+  // Leaves out the settings that only issuing needs, so that changing them keeps the cache.
   const {
     lifetime: _ours,
     algorithm: _signs,

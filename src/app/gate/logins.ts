@@ -35,11 +35,11 @@ export interface LoginsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Pick<Observer, "tokenIssued" | "storeAnswered" | "outdatedHashUsed">;
-  /** Takes the reload state of each user store. */
+  /** Receives the reload state of each user store. */
   readonly reloads: ReloadStates;
-  /** Tells other replicas of attempts; left out, this one counts for itself. */
+  /** Sends attempts to other replicas. Without it, this one counts for itself. */
   readonly attempts?: AttemptSharing | undefined;
-  /** Called with users who are gone: at the start with those who are disabled, later with those who could log in before. */
+  /** Called with users who can no longer log in; at the start, with those who are disabled. */
   readonly departed: (names: readonly string[], atStart: boolean) => void;
 }
 
@@ -47,15 +47,16 @@ export interface LoginsOptions {
 export interface Logins {
   readonly service: LoginService;
   /**
-   * Prepares another configuration. Counts of failed attempts are kept, and running logins finish with the stores that they
-   * began with. @throws ConfigError if a user store cannot be used.
+   * Prepares another configuration. Keeps the counts of failed attempts; running logins finish with the stores that
+   * they began with.
+   * @throws ConfigError if a user store cannot be used.
    */
   prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
   /** The number of logins that wait for a hashing thread. */
   readonly waiting: () => number;
   /** The stores in force. */
   readonly stores: () => readonly NamedStore[];
-  /** What a store in force keeps itself, by its name in metrics. */
+  /** The metrics that the stores in force keep themselves, by the store's name in metrics. */
   readonly storeState: (name: string) => StoreState;
   /** Counts an attempt that ended in another replica. */
   readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
@@ -145,7 +146,7 @@ function warnOfNobody({ configuration, log }: Pick<LoginsOptions, "configuration
 }
 
 interface OpeningOptions extends LoginsOptions {
-  /** Called when a store has other users. */
+  /** Called when the users of a store have changed. */
   readonly usersChanged: () => void;
 }
 

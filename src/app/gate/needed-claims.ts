@@ -4,8 +4,8 @@ import { fieldSource } from "../../observe/log/create-access-fields.ts";
 import { claimsIn } from "../../upstream/headers/header-template.ts";
 
 /**
- * What a verified token has to keep of its claims, so that the configuration can be carried out. Sorted, so that two
- * configurations that need the same share the remembered tokens.
+ * The claims of a verified token that the configuration uses. Sorted, so that two configurations that need the same
+ * claims share the cached tokens.
  */
 export function neededClaims({ routes, identity, tokens, log }: Configuration): NeededClaims {
   const names = [

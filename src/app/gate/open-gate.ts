@@ -56,28 +56,28 @@ export interface GateOptions extends SharedLimits {
   /** Sallyport's own version, `<major>.<minor>.<patch>`. */
   readonly version: string;
   readonly keys: SigningKeys;
-  /** Those that sign assertions alone, if they have keys of their own. */
+  /** The keys that sign only assertions, if there are any. */
   readonly assertionKeys: SigningKeys;
   /** Keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
   readonly trustedKeys?: TrustedKeys | undefined;
   readonly logins: LoginService;
-  /** What is revoked; left out, nothing is. */
+  /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: Revocations | undefined;
   /** Ends the token of a caller who logs out. */
   readonly logOut: (caller: Identity) => Promise<void>;
-  /** Counts the bytes that wait for clients. Left out where there are no clients. */
+  /** Counts the bytes buffered for clients. Omitted if there are no clients. */
   readonly buffered?: BufferedBytes | undefined;
-  /** Divides reading time fairly among clients. Left out where there are no clients. */
+  /** Divides reading time fairly among clients. Omitted if there are no clients. */
   readonly reading?: ClientReading | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
-  /** Count requests in flight, and what callers of a rate limit have spent, by its name. Left out where there are no clients. */
+  /** Count requests in flight and the use of rate limits, by name. Omitted if there are no clients. */
   readonly inFlight?: InFlight | undefined;
   readonly arrivalTimes?: ((limit: string) => ArrivalTimes) | undefined;
   /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined;
-  /** Called when keys that verify tokens have changed. */
+  /** Called when the keys that verify tokens have changed. */
   readonly keysChanged?: (() => void) | undefined;
 }
 
@@ -88,37 +88,37 @@ export interface OpenGate {
   readonly tokenCacheEntries: () => number;
   /** The parts that the next gate may reuse. */
   readonly kept: KeptParts;
-  /** The parts that it leases, alone or together with other gates. */
+  /** The parts that it leases, some of them together with other gates. */
   readonly parts: readonly Pick<Leased<unknown>, "release" | "close">[];
 }
 
 type KeptByName<Value> = ReadonlyMap<string, Reusable<Value>>;
 
 interface KeptParts {
-  /** With their remembered answers. */
+  /** Including their cached answers. */
   readonly authorizers: KeptByName<Leased<RemoteAuthorizer>>;
-  /** With its cache of tokens. */
+  /** Including its token cache. */
   readonly verifier: Reusable<Leased<CachingTokenVerifier>>;
-  /** With their connections to the backends. */
+  /** Including their connections to the backends. */
   readonly upstreams: KeptByName<Leased<Upstream>>;
-  /** With its WebSockets. */
+  /** Including its WebSockets. */
   readonly forwarder: Reusable<Forwarder>;
-  /** With its cached answer. */
+  /** Including its cached answer. */
   readonly version: Reusable<Leased<OpenVersionSource>>;
-  /** With their counts, by route. */
+  /** Including their counts, by route. */
   readonly rateLimits: KeptByName<RateLimit>;
   readonly concurrencies: KeptByName<ConcurrencyLimit>;
 }
 
 /**
- * Builds the gate that the configuration describes. @throws ConfigError when a file that it names is broken.
- *
- * @param before the previous gate, whose parts are reused where their settings are the same.
+ * Builds the gate that the configuration describes.
+ * @throws ConfigError if a file that it names is invalid.
+ * @param before the previous gate; parts with the same settings are reused.
  * @returns the gate. Retire it when it is replaced: its parts are released after its last request.
  */
 export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGate> {
   const { configuration, clock, observer, logins, reading = UNMETERED } = options;
-  // First, because it is the only part that can fail.
+  // Comes first, because it is the only part that can fail.
   const verifier = verifierFor(options, before?.kept.verifier);
   const authorizers = authorizersFor(options, before?.kept.authorizers);
   const { routes, ...limits } = routesFor(options, before?.kept);
@@ -164,7 +164,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   return leased;
 }
 
-/** Who else is asked about callers, by name. */
+/** The servers that authorize callers, by name. */
 function authorizersFor(
   { configuration, clock, log, observer }: GateOptions,
   before: KeptParts["authorizers"] | undefined,
@@ -188,7 +188,7 @@ function withAuthorizer(route: Route, authorizers: KeptParts["authorizers"]): Ro
   return authorizer === undefined ? route : { ...route, authorizer };
 }
 
-/** The routes, each with its own limits if it has some. */
+/** The routes, with their own limits. */
 function routesFor(
   options: GateOptions,
   before: Pick<KeptParts, "rateLimits" | "concurrencies"> | undefined,

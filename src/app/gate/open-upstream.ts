@@ -7,7 +7,7 @@ import {
 } from "../../upstream/pool/upstreams.ts";
 import type { GateOptions } from "./open-gate.ts";
 
-/** Opens an upstream. Without clients, its targets get no requests. */
+/** Opens an upstream. Without clients, it sends no requests to its targets. */
 export function openUpstream(
   { clock, log, observer, buffered }: GateOptions,
   options: UpstreamOptions,
@@ -17,7 +17,7 @@ export function openUpstream(
   return upstream;
 }
 
-/** Logs and counts what happens to targets. An outage of a name is logged when it begins and when it ends. */
+/** Logs and counts the events of targets. Logs when a name can no longer be resolved, and when it can again. */
 function tellTargets(log: Log, observer: Observer): UpstreamEvents {
   const unknown = new Set<string>();
   return {

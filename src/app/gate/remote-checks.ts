@@ -8,7 +8,7 @@ import type { AuthorizationSettings } from "../../policy/remote/authorizer-kinds
 /** How long an outage lasts before it is logged again, in milliseconds. */
 const REMIND_MS = 600_000;
 
-/** Counts what a check says, and logs when an outage begins, every ten minutes, and when it ends. */
+/** Counts the results of a check, and logs an outage when it begins, every ten minutes, and when it ends. */
 export function observeCheck(
   { kind, name }: RemoteCheckName,
   {
@@ -25,7 +25,7 @@ export function observeCheck(
     answered(allowed, seconds) {
       observer.remoteChecked(check, allowed ? "allowed" : "denied", seconds);
       if (failures > 0)
-        log.info("a remote check can be asked again", { ...check, attempts: failures });
+        log.info("a remote check is available again", { ...check, attempts: failures });
       failures = 0;
     },
     failed(reason, seconds) {
@@ -33,12 +33,12 @@ export function observeCheck(
       failures += 1;
       if (failures > 1 && clock.monotonic() - toldAt < REMIND_MS) return;
       toldAt = clock.monotonic();
-      log.error("a remote check cannot be asked", { ...check, reason, attempts: failures });
+      log.error("a remote check is unavailable", { ...check, reason, attempts: failures });
     },
   };
 }
 
-/** The checks of a configuration, as metrics name them. */
+/** The checks of a configuration, with their names in metrics. */
 export function checksIn({ authorization, tokens }: Configuration): RemoteCheckName[] {
   return [
     ...tokens.trusted.flatMap((each): RemoteCheckName[] => {

@@ -9,9 +9,9 @@ import type { ReloadStates } from "../reload/reload-states.ts";
 
 /** All keys of our own. */
 export interface AllKeys {
-  /** Those that sign and verify our tokens. */
+  /** The keys that sign and verify our tokens. */
   readonly keys: WatchedKeys;
-  /** Those that sign assertions alone; none where the others do. */
+  /** The keys that sign only assertions; none if the token keys do. */
   readonly assertionKeys: WatchedKeys;
 }
 
@@ -36,7 +36,7 @@ export async function openAllKeys(
   }
 }
 
-/** Prepares to take the keys from another snapshot. @throws ConfigError if they cannot be used. */
+/** Prepares the keys of another snapshot. @throws ConfigError if they cannot be used. */
 export function prepareKeys(
   { keys, assertionKeys }: AllKeys,
   { configuration, files }: Snapshot,

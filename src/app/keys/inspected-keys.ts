@@ -31,7 +31,7 @@ export function exposedOwnKeys({ tokens }: Configuration, files: SnapshotFiles):
   ];
 }
 
-/** A key that signs both would leave only the type and the audience to tell an assertion from a token. */
+/** If one key signs both, only the type and the audience distinguish an assertion from a token. */
 async function refuseSharedKeys({ tokens }: Configuration, files: SnapshotFiles): Promise<void> {
   const { keys, assertion } = tokens;
   if (keys === undefined || assertion?.keys === undefined) return;
@@ -41,7 +41,7 @@ async function refuseSharedKeys({ tokens }: Configuration, files: SnapshotFiles)
     .filter(({ kid }) => kids.has(kid))
     .map(({ file = "" }) => ({
       file,
-      message: "this key is in tokens.keys, too: assertions need keys of their own",
+      message: "this key is in tokens.keys, too: assertions need their own keys",
     }));
   if (problems.length > 0) throw new ConfigError(problems);
 }

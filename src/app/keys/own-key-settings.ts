@@ -18,7 +18,7 @@ export function ownKeysOf({ tokens, users }: Configuration, files: SnapshotFiles
 }
 
 /**
- * Returns the settings of the keys that sign assertions alone.
+ * Returns the settings of the keys that sign only assertions.
  *
  * @throws ConfigError if their directory cannot be read.
  */

@@ -5,14 +5,14 @@ export class FollowedFiles {
   readonly #followed = new Map<string, FollowedFile>();
   readonly #changed: () => void;
 
-  /** @param changed called when a file has changed, disappeared, or come back. */
+  /** @param changed called when a file has changed, disappeared, or reappeared. */
   constructor(changed: () => void) {
     this.#changed = changed;
   }
 
   /**
-   * Follows exactly these files. Files that are followed already are not released in between, and changes of a new file
-   * since it was read are reported, so that no change is lost.
+   * Watches exactly these files. Keeps watching files that it already watches, and reports a change to a new file
+   * since it was read, so that no change is lost.
    *
    * @param files with the fingerprint of the content that was read; undefined for one that could not be read.
    */

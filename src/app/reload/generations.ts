@@ -14,7 +14,7 @@ import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts"
 import { tracedIntake } from "../traced.ts";
 import { warnUnknownClients } from "../unknown-clients.ts";
 
-/** All that one configuration makes of connections and requests. A reload replaces it as a whole. */
+/** Everything that handles connections and requests under one configuration. A reload replaces it as a whole. */
 export interface Generation {
   readonly opened: Leased<OpenGate>;
   readonly intake: Intake;
@@ -24,8 +24,8 @@ export interface Generation {
 }
 
 /**
- * @param before the generation whose verified tokens and connections are reused where their settings are the same.
- * @throws ConfigError when a file that the configuration names is broken; then `before` is unchanged.
+ * @param before the previous generation, whose verified tokens and connections are reused if their settings are the same.
+ * @throws ConfigError if a file that the configuration names is invalid; then `before` is unchanged.
  */
 export function openGeneration(
   options: GateOptions & { readonly tls: ServerTls },
@@ -67,7 +67,7 @@ export class Generations {
     return this.#current.opened.value.gate;
   }
 
-  /** The trusted proxies of whichever generation is in force. */
+  /** The trusted proxies of the generation in force. */
   get trustedProxies(): Networks {
     const current = (): Networks => this.#current.trustedProxies;
     return {
@@ -78,7 +78,7 @@ export class Generations {
     };
   }
 
-  /** Puts another generation in force. The gate before it is closed when its last request is through. */
+  /** Puts another generation in force. The previous gate closes after its last request. */
   replace(next: Generation): void {
     const { opened } = this.#current;
     this.#current = next;
@@ -86,7 +86,7 @@ export class Generations {
     void opened.retire().then(() => this.#all.delete(opened));
   }
 
-  /** The load of an upstream's targets, earlier gates included. */
+  /** The load of an upstream's targets, including earlier gates. */
   load(name: string): UpstreamLoad {
     const upstreams = new Set(
       this.#opened().map(({ kept }) => kept.upstreams.get(name)?.value.value),
@@ -100,13 +100,13 @@ export class Generations {
     };
   }
 
-  /** What is known of each target of the configuration in force. */
+  /** The state of each target of the configuration in force. */
   targets(): TargetState[] {
     const { kept } = this.current.opened.value;
     return [...kept.upstreams.values()].flatMap(({ value }) => value.value.targets);
   }
 
-  /** The open WebSockets, those of earlier gates included. */
+  /** The open WebSockets, including those of earlier gates. */
   openWebSockets(): OpenStream[] {
     return this.#forwarders().flatMap((forwarder) => [...forwarder.openWebSockets()]);
   }

@@ -1,4 +1,4 @@
-/** The state of something that is reread on its own: a file, a directory. */
+/** The reload state of a file or directory that is reread separately. */
 export interface ReloadState {
   /** Called after each reading. */
   reloaded(successful: boolean): void;
@@ -6,7 +6,7 @@ export interface ReloadState {
   removed(): void;
 }
 
-/** Combines the last readings of many files: successful while none of them is broken. */
+/** Combines the reload states of many files: successful while none of them is invalid. */
 export class ReloadStates {
   readonly #broken = new Set<ReloadState>();
   readonly #report: (successful: boolean) => void;
@@ -15,7 +15,7 @@ export class ReloadStates {
     this.#report = report;
   }
 
-  /** Adds a file, not broken yet. */
+  /** Adds a file, which counts as valid until it is read. */
   add(): ReloadState {
     const broken = this.#broken;
     const report = (): void => this.#report(broken.size === 0);

@@ -34,19 +34,19 @@ export interface LastReload {
 /** Wait after a change, in milliseconds: certificate and key are often written one after the other. */
 const SETTLE_MS = 200;
 /**
- * Interval of retries after a failure, in milliseconds: what the configuration names may appear later, where nobody
- * watches.
+ * Interval of retries after a failure, in milliseconds: a file that the configuration names may appear later, in a
+ * directory that is not watched.
  */
 const RETRY_MS = 1_500;
 
-/** What is kept of a snapshot: not the contents of its files, which may hold private keys. */
+/** A snapshot without the contents of its files, which may be private keys. */
 interface Remembered extends Omit<Snapshot, "files" | "missing">, InForce {}
 
 function remember({ written, configuration, followed, effective, files }: Snapshot): Remembered {
   return { written, configuration, followed, effective, seen: files.seen() };
 }
 
-/** Reloads the configuration whenever its file, or one that is read with it, changes. */
+/** Reloads the configuration whenever its file changes, or one of the files that it names. */
 export class Reloader {
   readonly #options: Omit<ReloadOptions, "start">;
   readonly #following: FollowedFiles;
@@ -61,7 +61,7 @@ export class Reloader {
   /** The error logged last, so that retries do not repeat it. */
   #loggedError: string | undefined;
   #latest: { readonly at: number; readonly result: ReloadResult } | undefined;
-  /** What the last successful reload replaced. */
+  /** The snapshot that the last successful reload replaced. */
   #before: Remembered | undefined;
 
   constructor({ start, ...options }: ReloadOptions) {
@@ -75,7 +75,7 @@ export class Reloader {
     this.#following.follow(start.followed);
   }
 
-  /** Reads and applies the configuration. Calls during a reload share the one that follows it. Never rejects. */
+  /** Reads and applies the configuration. Calls during a reload share the next one. Never rejects. */
   now(): Promise<ReloadResult> {
     this.#loggedError = undefined;
     return this.#again();

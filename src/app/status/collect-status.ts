@@ -24,7 +24,10 @@ export interface StatusSources {
   readonly startedAt: number;
 }
 
-/** Asks all parts of the process, and all of its threads. Resolves within a second or two, whatever they do. */
+/**
+ * Collects the state of all parts of the process and all threads. Resolves within two seconds, even if some do not
+ * answer.
+ */
 export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { service, explain, startedAt } = sources;
   const { configuration, keys, assertionKeys, certificate } = service;
@@ -81,7 +84,7 @@ interface Recent {
   readonly issuers: readonly IssuerState[];
 }
 
-/** Merges what all threads that answer saw lately. */
+/** Merges the recent events of all threads that answer. */
 async function threadsOf({ parts, traffic }: Service): Promise<Recent> {
   const own = parts.observation.recent.events();
   if (parts.threads === undefined) {

@@ -11,12 +11,12 @@ import type { DryRunRequest } from "../../core/explanation.ts";
 
 type Explain = (request: DryRunRequest) => Promise<Explanation>;
 
-/** Routes that were tried before the one that was taken, at most. */
+/** Maximum number of routes to list before the one that matched. */
 const MAX_ROUTES = 12;
 
 /**
- * Explains refusals by dry runs: one for equal requests, and one in each turn of the event loop, so that clients do not
- * wait for them.
+ * Explains refusals by dry runs: one per group of equal requests, and one per turn of the event loop, so that
+ * clients do not wait for them.
  */
 export async function explainRefusals(
   refusals: readonly RecentRefusal[],

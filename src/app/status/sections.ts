@@ -19,7 +19,7 @@ import { routesOf } from "../gate/from-configuration.ts";
 import type { LastReload } from "../reload/reloader.ts";
 import type { Counted } from "./counted.ts";
 
-/** The sections of the status that take more than a line each. */
+/** The longer sections of the status. */
 
 const REQUESTS = "http_requests_total";
 
@@ -37,7 +37,7 @@ export function routesIn(configuration: Configuration, counted: Counted): Status
   }));
 }
 
-/** Asks each target whether it accepts a connection: of a name that is resolved, each address. */
+/** Checks whether each target accepts a connection; with `resolve`, each address of a name. */
 export function upstreamsIn(
   { upstreams }: Configuration,
   counted: Counted,
@@ -57,7 +57,7 @@ export function upstreamsIn(
   );
 }
 
-/** @param known what the threads know; nothing while no name has an address, or no thread answers. */
+/** @param known the targets that the threads report; none while no name has an address, or no thread answers. */
 async function statesOf(
   configured: readonly string[],
   known: readonly TargetState[],

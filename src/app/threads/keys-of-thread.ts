@@ -5,7 +5,7 @@ import { type OwnKeys, ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
 type Name = "keys" | "assertionKeys";
 const NAMES: readonly Name[] = ["keys", "assertionKeys"];
 
-/** All keys of our own, as they are posted to a thread. */
+/** All of our own keys, in the form in which they are posted to a thread. */
 export type KeyRings = Readonly<Record<Name, KeyRing>>;
 
 export function ringsOf({ keys, assertionKeys }: Readonly<Record<Name, OwnKeys>>): KeyRings {
@@ -13,7 +13,7 @@ export function ringsOf({ keys, assertionKeys }: Readonly<Record<Name, OwnKeys>>
 }
 
 /**
- * Calls back with what is replaced.
+ * Calls back whenever a key ring is replaced.
  *
  * @returns a function that ends the subscription.
  */
@@ -27,7 +27,7 @@ export function onKeyChange(
   };
 }
 
-/** The keys of our own in a thread that receives them. */
+/** Our own keys in a thread that receives them. */
 export class KeysOfThread {
   readonly all: Readonly<Record<Name, ReplaceableKeys>>;
 

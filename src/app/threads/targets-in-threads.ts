@@ -1,6 +1,6 @@
 import type { TargetState } from "../../core/request/forwarder.ts";
 
-/** Returns each target once, as the thread knows it that is worst off, with the requests of all. */
+/** Merges the targets of all threads: each has its worst state in any thread, and the requests of all. */
 export function inAllThreads(
   ofThreads: readonly (readonly TargetState[] | undefined)[],
 ): TargetState[] {

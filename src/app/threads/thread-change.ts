@@ -16,7 +16,7 @@ export class PreparedChange {
     this.#committed = committed;
   }
 
-  /** Rejects with the problem. */
+  /** Rejects if the change cannot be prepared. */
   async prepare(changed: TrafficChange): Promise<void> {
     const traffic = await this.#traffic;
     const preparing = traffic.prepare(changed).then(({ commit, rollback }) => ({

@@ -26,15 +26,15 @@ export interface ThreadPlacement {
   readonly index: number;
   readonly count: number;
   readonly port: number;
-  /** Where all threads count their connections. */
+  /** Shared memory in which all threads count their connections. */
   readonly connections: SharedCounts;
-  /** Where all threads count the requests in flight that routes limit. */
+  /** Shared memory in which all threads count requests in flight, for routes that limit them. */
   readonly inFlight: SharedCounts;
-  /** Where all threads count what callers of rate limits have spent. */
+  /** Shared memory in which all threads count the use of rate limits. */
   readonly arrivalTimes: SharedTimes;
-  /** Where all threads share what clients use of their time. */
+  /** Shared memory in which all threads record how much time clients use. */
   readonly usage: SharedArrayBuffer;
-  /** Where all threads count the log lines that wait for the main thread. */
+  /** Shared memory in which all threads count the log lines that wait for the main thread. */
   readonly backlog: SharedArrayBuffer;
 }
 
@@ -99,7 +99,7 @@ export class ThreadLife {
       this.#calls.close();
       this.#exited.resolve();
     });
-    // Not every user awaits it.
+    // Not every caller awaits it.
     this.#listening.promise.catch(() => undefined);
   }
 
@@ -151,7 +151,7 @@ export class ThreadLife {
     return answer;
   }
 
-  /** Rejects with the problem; resolves when the change is prepared, or when the thread will not answer any more. */
+  /** Resolves when the change is prepared, or when the thread will not answer any more. Rejects if it cannot be prepared. */
   prepare(changed: TrafficChange): Promise<void> {
     return this.#change("prepare", changed);
   }

@@ -34,29 +34,29 @@ import { PreparedChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
 import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
 
-/** What a traffic thread is started with. */
+/** The start options of a traffic thread. */
 export interface ThreadData {
   readonly configuration: Configuration;
   readonly upstreams: readonly UpstreamOptions[];
   readonly version: string;
   readonly rings: KeyRings;
-  /** What is revoked when it starts. */
+  /** The revocations at its start. */
   readonly revoked: readonly RevocationNews[];
   readonly tls: ServerTls;
   readonly port: number;
   readonly index: number;
   readonly count: number;
   readonly pulse: SharedPulse;
-  /** Where the threads count the bytes that wait for clients; this thread's row is `index + 1`. */
+  /** Shared memory in which the threads count the bytes buffered for clients; this thread's row is `index + 1`. */
   readonly weights: SharedArrayBuffer;
   readonly connections: SharedCounts;
-  /** Where the threads count the requests in flight that routes limit. */
+  /** Shared memory in which the threads count requests in flight, for routes that limit them. */
   readonly inFlight: SharedCounts;
-  /** Where the threads count what callers of rate limits have spent. */
+  /** Shared memory in which the threads count the use of rate limits. */
   readonly arrivalTimes: SharedTimes;
-  /** Where the threads share what clients use of their time. */
+  /** Shared memory in which the threads record how much time clients use. */
   readonly usage: SharedArrayBuffer;
-  /** Where the threads count the log lines that wait for the main thread. */
+  /** Shared memory in which the threads count the log lines that wait for the main thread. */
   readonly backlog: SharedArrayBuffer;
 }
 
@@ -66,17 +66,17 @@ export type MainApi = {
   readonly publish: PublishRevocations;
   readonly settleRates: SettleRates;
   readonly settleConcurrency: SettleConcurrency;
-  /** It accepts clients from now on. */
+  /** Reports that the thread accepts clients from now on. */
   readonly listening: (address: string, port: number) => void;
-  /** Whether none of the files that it rereads on its own is broken. */
+  /** Reports whether all files that the thread rereads itself are valid. */
   readonly reloaded: (successful: boolean) => void;
-  /** All trusted issuers, whenever the keys of one have changed. */
+  /** Reports all trusted issuers whenever the keys of one have changed. */
   readonly issuers: (states: readonly IssuerState[]) => void;
   /** Lines of the log, and their bytes. */
   readonly log: (lines: readonly string[], bytes: number) => void;
 };
 
-/** What a thread saw lately, and the state of its trusted issuers. */
+/** The recent events of a thread, and the state of its trusted issuers. */
 export interface ThreadRecent {
   readonly events: RecentEvents;
   readonly issuers: readonly IssuerState[];
@@ -109,7 +109,7 @@ function remoteLogins(main: RpcClient<MainApi>): LoginService {
   };
 }
 
-/** Limits are settled by the main thread, which alone knows the state server. */
+/** The main thread settles limits, since only it is connected to the state server. */
 function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): SharedLimits {
   const shares = new Set(shared?.share);
   return {
@@ -120,7 +120,7 @@ function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): S
   };
 }
 
-/** What all threads count together. */
+/** The counts that all threads share. */
 function countsOf({ connections, inFlight, arrivalTimes, index }: ThreadData) {
   return {
     connections: attachSharedCounts(connections, index),

@@ -23,7 +23,7 @@ export interface Threads extends Traffic {
   metricsText(own: Metrics): Promise<string>;
   /** The number of threads that serve clients. */
   alive(): number;
-  /** What each thread saw lately; undefined for a thread that does not answer. */
+  /** The recent events of each thread; undefined for a thread that does not answer. */
   recent(): Promise<readonly (ThreadRecent | undefined)[]>;
   /** The counts of this thread and all others together, as objects. */
   metricObjects(own: Metrics): Promise<MetricObjects>;
@@ -87,7 +87,7 @@ export async function startThreads(
   };
 }
 
-/** What all threads write to. */
+/** The memory that all threads share. */
 function commonMemory(count: number) {
   return {
     connections: createSharedCounts(count, CONNECTION_TABLE),
@@ -103,7 +103,7 @@ async function countedIn(threads: readonly TrafficThread[]): Promise<MetricObjec
   return counted.flat();
 }
 
-/** Returns each issuer once, as the thread knows it that is worst off: usable if no thread lacks its keys. */
+/** Merges the issuers of all threads: an issuer is usable if no thread lacks its keys. */
 export function inAll(ofThreads: readonly (readonly IssuerState[])[]): IssuerState[] {
   const worst = new Map<string, IssuerState>();
   for (const state of ofThreads.flat()) {
@@ -122,7 +122,7 @@ export function inAll(ofThreads: readonly (readonly IssuerState[])[]): IssuerSta
   return [...worst.values()];
 }
 
-/** The earlier of two times; undefined, which is never, if one is. */
+/** The earlier of two times; undefined, which means never, if one of them is. */
 function earlier(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? undefined : Math.min(a, b);
 }

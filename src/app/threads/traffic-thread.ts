@@ -11,7 +11,7 @@ import type { TrafficChange, TrafficOptions } from "../traffic.ts";
 
 /** Interval at which the counts of a thread are fetched, in checks: later counts are lost with the thread. */
 const COUNT_CHECKS = 15;
-/** A thread that has not terminated this many checks after the order to is stuck in a system call. */
+/** A thread that has not terminated this many checks after it was told to is stuck in a system call. */
 const STUCK_CHECKS = 5;
 /** How long a scrape waits for a thread, in milliseconds. */
 const SCRAPE_MS = 1_000;
@@ -53,7 +53,7 @@ export class TrafficThread {
     );
   }
 
-  /** Of its first life. Rejects if that cannot listen. */
+  /** The address of its first life. Rejects if that cannot listen. */
   get listening(): Promise<{ readonly address: string; readonly port: number }> {
     return this.#life.listening;
   }
@@ -84,7 +84,7 @@ export class TrafficThread {
     else if (life.serves && this.#countedAgo >= COUNT_CHECKS) void this.#fetchCounts();
   }
 
-  /** Rejects with the problem. If the thread cannot answer, its successor will start with the change. */
+  /** Rejects if the change cannot be prepared. If the thread cannot answer, its successor starts with the change. */
   async prepare(changed: TrafficChange): Promise<void> {
     this.#prepared = undefined;
     if (this.#drains || !this.#life.serves) return;

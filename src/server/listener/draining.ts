@@ -44,7 +44,7 @@ export async function drain(options: DrainOptions): Promise<boolean> {
   limit.abort();
   clearInterval(checking);
   if (!finished) {
-    log.warn("what was still running was ended");
+    log.warn("requests that were still running were ended");
     listener.refuseAll();
     await Promise.race([closed, after(LAST_ANSWERS_MS)]);
     listener.closeAll();

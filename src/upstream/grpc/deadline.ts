@@ -14,7 +14,7 @@ const UNKNOWN_LENGTH = -1;
 /** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** The time that a call may take, in milliseconds; undefined if it may take any. */
+/** The time limit of a call, in milliseconds; undefined if it has none. */
 function timeoutOf(rawHeaders: readonly string[]): number | undefined {
   const [, amount = "", unit = ""] =
     TIMEOUT.exec(headerValues(rawHeaders, "grpc-timeout")[0] ?? "") ?? [];
@@ -23,10 +23,10 @@ function timeoutOf(rawHeaders: readonly string[]): number | undefined {
 }
 
 /**
- * Applies the time limits of gRPC to a call: it ends at its deadline (`grpc-timeout`), also while it waits for a connection, and the
- * backend is told when the answer to the client is out. Messages of the client may follow one another for as long as they do.
- *
- * @returns what resolves and rejects like `Forwarder.forward`.
+ * Applies the gRPC time limits to a call. The call ends at its deadline (`grpc-timeout`), even while it waits for a
+ * connection; its stream to the backend is cancelled after the response to the client has been sent. A client
+ * stream has no limit of its own.
+ * @returns a promise that resolves and rejects like that of `Forwarder.forward`.
  */
 export function withinDeadline(
   forwarded: Promise<void>,

@@ -2,8 +2,8 @@ import type { TargetOrigin } from "../pool/target-origin.ts";
 import type { Question, ShortAnswer } from "../http2/ask.ts";
 
 /**
- * The question and the answer of grpc.health.v1 (github.com/grpc/grpc, doc/health-checking.md). Each message has one field, so a
- * library for protobuf would be larger than what it does here.
+ * The request and the response of grpc.health.v1 (github.com/grpc/grpc, doc/health-checking.md). Each message has
+ * one field, so a protobuf library would be larger than this code.
  */
 
 /** HealthCheckRequest: field 1, the name of the service. HealthCheckResponse: field 1, the status, where 1 is SERVING. */
@@ -12,7 +12,7 @@ const STATUS_FIELD = 0x08;
 const SERVING = 1;
 const PREFIX_BYTES = 5;
 
-/** @param service its name, up to 127 bytes; empty for the server as a whole. */
+/** @param service its name, up to 127 bytes; empty for the whole server. */
 export function healthQuestion({ authority }: TargetOrigin, service: string): Question {
   const name = Buffer.from(service);
   const message =
@@ -31,7 +31,7 @@ export function healthQuestion({ authority }: TargetOrigin, service: string): Qu
   return { method: "POST", path, headers, body: Buffer.concat([prefix, message]) };
 }
 
-/** What is wrong; undefined if it serves. */
+/** Returns why the service is not healthy; undefined if it is. */
 export function healthFault({ status, headers, trailers, body }: ShortAnswer): string | undefined {
   if (status !== 200) return `health check: ${status}`;
   const code = String(trailers["grpc-status"] ?? headers["grpc-status"]);

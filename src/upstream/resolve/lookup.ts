@@ -1,17 +1,17 @@
 import { lookup as lookupBySystem, Resolver } from "node:dns/promises";
 import { isIPv4 } from "node:net";
 
-/** Which addresses of a name are used; `auto`: IPv4 where there are any, otherwise IPv6. */
+/** Which addresses of a name to use; `auto`: IPv4 if there are any, otherwise IPv6. */
 type AddressFamily = "auto" | "ipv4" | "ipv6" | "all";
 
 /** How names of targets are resolved. Times are in milliseconds. */
 export interface ResolveOptions {
   /** The longest time between two lookups. */
   readonly interval: number;
-  /** DNS servers, as `address` or `address:port`; left out, the system is asked. */
+  /** DNS servers, as `address` or `address:port`; without them, the system resolves names. */
   readonly servers?: readonly string[] | undefined;
   readonly family: AddressFamily;
-  /** How long the last known addresses are used while lookups fail. */
+  /** How long the last known addresses stay in use while lookups fail. */
   readonly staleFor: number;
 }
 
@@ -19,22 +19,22 @@ export interface ResolveOptions {
 interface Found {
   /** None if the name has no address. */
   readonly addresses: readonly string[];
-  /** How long they are good for, in milliseconds; Infinity if nothing says so. */
+  /** The TTL, in milliseconds; Infinity if there is none. */
   readonly ttl: number;
 }
 
-/** Asks for the addresses of a name. @throws the error of the system or of the DNS servers. */
+/** Looks up the addresses of a name. @throws the error of the system or of the DNS servers. */
 export type Lookup = (name: string) => Promise<Found>;
 
-/** The time for one question to a DNS server, in milliseconds, and how often it is asked. */
+/** The time limit of a query to a DNS server, in milliseconds, and the number of tries. */
 const QUESTION = { timeout: 2_000, tries: 2 };
 /** A name that exists has no address of this family, or does not exist. */
 const NO_ADDRESS = new Set(["ENODATA", "ENOTFOUND"]);
 
-/** The system's lookups follow one another, since each takes a thread of the few that files need, too. */
+/** The system's lookups run one after the other, since each takes one of the few threads that file access needs, too. */
 let others: Promise<unknown> = Promise.resolve();
 
-/** Returns what asks the DNS servers of the options, or the system. */
+/** Returns a lookup through the DNS servers in the options, or through the system. */
 export function lookupFor({ servers, family }: ResolveOptions): Lookup {
   return servers === undefined ? systemLookup(family) : dnsLookup(servers, family);
 }

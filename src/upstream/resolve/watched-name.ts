@@ -3,17 +3,17 @@ import { type Lookup, lookupFor, type ResolveOptions } from "./lookup.ts";
 
 /** More addresses of one name are ignored. */
 const MOST_ADDRESSES = 256;
-/** The time before the next lookup: at least this long, and this long while nothing is known, in milliseconds. */
+/** Minimum time between two lookups, and the time between lookups while no address is known, in milliseconds. */
 const SHORTEST_MS = 1_000;
 
 interface NameEvents {
-  /** The addresses are others than before; none once the last known ones are too old. */
+  /** The addresses have changed; empty once the last known ones are too old. */
   changed(addresses: readonly string[]): void;
   /** A lookup has ended. @param fault why it found nothing. */
   lookedUp(fault: string | undefined): void;
 }
 
-/** Resolves a name again and again. An answer without addresses, or none at all, leaves the last known ones in use for a while. */
+/** Resolves a name repeatedly. If a lookup fails or finds no address, the last known ones stay in use for a while. */
 export class WatchedName {
   readonly #name: string;
   readonly #options: ResolveOptions;

@@ -130,6 +130,8 @@ it("SIGTERM at 200 requests per second fails none, whatever else runs", async ()
   // 440 and more on a machine that is not busy otherwise.
   expect(tally.count).toBeGreaterThan(50);
   expect(await exit).toBe(0);
-  expect(gate.log().filter(({ msg }) => msg === "what was still running was ended")).toEqual([]);
+  expect(
+    gate.log().filter(({ msg }) => msg === "requests that were still running were ended"),
+  ).toEqual([]);
   agent.destroy();
 }, 30_000);

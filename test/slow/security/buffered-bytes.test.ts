@@ -144,7 +144,7 @@ describe.each(["over TLS", "over plain HTTP"])("%s", (transport) => {
     }
     expect(modest.closed()).toBe(0);
     await logLine(standing().gate, {
-      msg: "connections were closed: too many bytes wait for clients",
+      msg: "connections were closed: too much data is buffered for clients",
       client: GREEDY,
     });
   });

@@ -27,7 +27,7 @@ export class StoreOutage {
     if (now - this.#told < (this.#tells ? REMIND_MS : QUIET_MS)) return;
     this.#told = now;
     this.#tells = true;
-    this.#log.error("a user store cannot be asked, its users cannot log in", {
+    this.#log.error("a user store is unavailable, its users cannot log in", {
       ...{ store: this.#store, reason, attempts: this.#failures },
     });
   }
@@ -35,7 +35,7 @@ export class StoreOutage {
   answered(): void {
     if (this.#tells) {
       const fields = { store: this.#store, attempts: this.#failures };
-      this.#log.info("a user store can be asked again", fields);
+      this.#log.info("a user store is available again", fields);
     }
     this.#tells = false;
     this.#failures = 0;
