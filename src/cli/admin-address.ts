@@ -5,7 +5,7 @@ import { type Terminal, UsageError } from "./command.ts";
 
 const DEFAULT = "http://127.0.0.1:9464";
 
-/** The address of a running Sallyport, and the configuration that it comes from, if one was read. */
+/** The address of a running Sallyport, and the configuration that names it, if one was read. */
 export interface AdminAddress {
   readonly url: URL;
   readonly configuration?: Configuration;
@@ -41,7 +41,7 @@ export async function configuredAddress(
   const { loadConfiguration } = await import("../config/load.ts");
   const { configuration } = loadConfiguration(sources);
   const { admin } = configuration;
-  if (admin === "off") throw new Error("admin is off: there is nothing to ask");
+  if (admin === "off") throw new Error("admin is off: there is no listener to ask");
   url.hostname = reachable(admin.listen.host);
   url.port = String(admin.listen.port);
   return { url, configuration };

@@ -32,7 +32,7 @@ export function parseFlags<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
-/** The flag that a misspelled one was probably meant to be, as the end of a sentence; empty if none is near. */
+/** Suggests the flag that a misspelled one probably means, as the end of a sentence; empty if none is similar. */
 function meantFlag(sentence: string, flags: readonly string[]): string {
   const [, given] = /^Unknown option '--([^'=]+)/.exec(sentence) ?? [];
   const meant = given === undefined ? undefined : nearest(given, [...flags, "help"]);

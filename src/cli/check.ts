@@ -61,7 +61,10 @@ async function textReport(sources: ConfigurationSources): Promise<Report> {
   const snapshot = await inspect(sources);
   const warnings = await startupWarnings(snapshot, systemClock.now());
   const text = [
-    `${sources.file} is valid.\n\nRoutes, in the order in which they are tried:\n`,
+    `${sources.file} is valid.
+
+Routes, in matching order:
+`,
     table(orderOf(snapshot.configuration)),
     ...warnings.map(({ file, message, hint }) => {
       const position = file === undefined ? "" : `${file}: `;
@@ -105,10 +108,10 @@ async function jsonReport(sources: ConfigurationSources): Promise<Report> {
   }
 }
 
-/** How often `--watch` looks, in milliseconds. */
+/** The interval of `--watch`, in milliseconds. */
 const WATCH_MS = 500;
 
-/** Reports whenever the report changes, until SIGINT. */
+/** Prints the report again whenever it changes, until SIGINT. */
 async function watch(report: () => Promise<Report>, terminal: Terminal): Promise<number> {
   const interrupted = new AbortController();
   process.once("SIGINT", () => interrupted.abort());

@@ -108,7 +108,7 @@ function findingOf({ file, urgent, message, hint }: StartupWarning): Finding {
 }
 
 function fileFindings(warnings: readonly StartupWarning[], file: string): FindingGroup {
-  const valid = good(`${file} is valid, and everything that it names can be used`);
+  const valid = good(`${file} is valid, and all files that it names are usable`);
   const found = warnings.filter(({ about }) => about !== "routes").map(findingOf);
   return { name: "configuration", findings: [valid, ...found] };
 }

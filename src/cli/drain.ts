@@ -11,7 +11,7 @@ const PATH = "/-/drain";
 /** Timeout of one request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 3_000;
 const POLL_EVERY_MS = 100;
-/** What a drain takes beyond the configured times, in milliseconds. */
+/** The time that a drain takes beyond the configured times, in milliseconds. */
 const MARGIN_MS = 5_000;
 /** The duration of a drain with the default configuration, with its margin. */
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -72,7 +72,7 @@ function expectedMs({ configuration }: AdminAddress): number {
   return delay + timeout + MARGIN_MS;
 }
 
-/** A proxy that was told to stop meanwhile has exited because it was drained. */
+/** If the proxy was told to stop during the drain, it has exited because the drain is complete. */
 async function stateOrEnd(url: URL): Promise<string> {
   try {
     return await stateFrom(url, "GET");

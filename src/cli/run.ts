@@ -34,7 +34,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       load: async () => (await import("./check.ts")).check,
     },
     config: {
-      summary: "print the configuration in force, and the origin of each value",
+      summary: "print the effective configuration, and the origin of each value",
       load: async () => (await import("./config.ts")).config,
     },
     doctor: {
@@ -46,7 +46,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       load: async () => (await import("./explain.ts")).explain,
     },
     token: {
-      summary: "show why a token is accepted or refused, make one, or revoke some",
+      summary: "inspect, mint or revoke tokens",
       load: async () => (await import("./token.ts")).token,
     },
     "hash-password": {
@@ -54,7 +54,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       load: async () => (await import("./hash-password.ts")).hashPassword,
     },
     keys: {
-      summary: "make, list, rotate and retire signing keys",
+      summary: "generate, list, rotate and retire signing keys",
       load: async () => (await import("./keys.ts")).keys,
     },
     healthcheck: {
@@ -66,7 +66,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       load: async () => (await import("./top/top.ts")).top,
     },
     drain: {
-      summary: "drain a running proxy, and wait for it",
+      summary: "drain a running proxy, and wait until it is drained",
       load: async () => (await import("./drain.ts")).drain,
     },
     selftest: {

@@ -77,7 +77,7 @@ export interface StatusKey {
   readonly signs: "tokens" | "assertions";
   readonly kid: string;
   readonly algorithm: string;
-  readonly state: "published" | "signing" | "verifying" | "over";
+  readonly state: "published" | "signing" | "verifying" | "expired";
   /** Undefined for a key that was made at start. */
   readonly file: string | undefined;
   readonly madeAt: number;

@@ -52,11 +52,11 @@ test("servers that are asked about tokens and callers are asked about nobody, an
   expect(found("http policy")).toMatchObject({ result: "good", message: answers });
   expect(found("tokenReview cluster")).toMatchObject({ result: "good", message: answers });
   expect(found("introspection secret")).toMatchObject({
-    ...{ result: "bad", message: "introspection secret: cannot be asked (status 401)" },
+    ...{ result: "bad", message: "introspection secret: is unavailable (status 401)" },
     hint: expect.stringContaining("clientSecret") as string,
   });
   expect(found("subjectAccessReview rbac")).toMatchObject({
-    ...{ result: "bad", message: "subjectAccessReview rbac: cannot be asked (status 403)" },
+    ...{ result: "bad", message: "subjectAccessReview rbac: is unavailable (status 403)" },
     hint: expect.stringContaining("system:auth-delegator") as string,
   });
   expect(found("tokenReview gone")).toMatchObject({

@@ -32,7 +32,7 @@ test("a user store that is somewhere else is asked, and what is wrong is told", 
   expect(code).toBe(1);
   expect(found).toMatchObject([
     { result: "good", message: expect.stringMatching(/^http: answers in \d+ ms$/) as string },
-    { result: "bad", message: "postgres: cannot be asked: ECONNREFUSED" },
+    { result: "bad", message: "postgres: is unavailable: ECONNREFUSED" },
   ]);
   expect(out).not.toContain("hunter22");
 });

@@ -245,9 +245,11 @@ describe("upstreams", () => {
     expect(await last(both.url, "auto")).toBe("good speaks HTTP/2 (ALPN: h2)");
     expect(await last(both.url, "http2")).toBe("good speaks HTTP/2 (ALPN: h2)");
     expect(await last(both.url, "http1")).toMatch(/^good TLS is trusted/);
-    expect(await last(one.url, "http1")).toBe("bad takes none of http/1.1 by ALPN");
+    expect(await last(one.url, "http1")).toBe("bad accepts none of http/1.1 by ALPN");
     expect(await last(secure.url, "auto")).toBe("good speaks HTTP/1.1 (ALPN: http/1.1)");
-    expect(await last(secure.url, "http2")).toMatch(/^bad (?:takes none of h2 by|does not speak)/);
+    expect(await last(secure.url, "http2")).toMatch(
+      /^bad (?:accepts none of h2 by|does not speak)/,
+    );
   });
 
   it("show a certificate that has ended, begins later, or ends soon", async () => {
@@ -283,7 +285,7 @@ describe("upstreams", () => {
       await shipped.write("ca.crt", server.ca);
       const tls = { caFile: "ca.crt", serverName: TLS_NAME };
       expect((await ofTarget(server.url, tls)).at(-1)).toMatch(/^bad .*(?:HANDSHAKE|CERTIFICATE)/);
-      expect(await lastHint(server.url, tls)).toMatch(/^does it ask for a client certificate/);
+      expect(await lastHint(server.url, tls)).toMatch(/^does it require a client certificate/);
       const { cert, key } = await server.authority.certificate();
       await shipped.write("client.crt", cert);
       await shipped.write("client.key", key);
@@ -381,7 +383,7 @@ describe("trusted key sets", () => {
     const { of } = await examine(trusting(url));
     expect(of("trusted key sets")).toEqual([
       "bad us: no connection (ECONNREFUSED)",
-      "bad us: its key set is not available (ECONNREFUSED)",
+      "bad us: its key set is unavailable (ECONNREFUSED)",
     ]);
   });
 });

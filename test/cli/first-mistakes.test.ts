@@ -70,7 +70,7 @@ it("a token is decoded without a configuration, and not said to be accepted", as
   expect(ended.code).toBe(1);
   expect(ended.out).toContain("alice");
   expect(ended.out).toContain("not_verified");
-  expect(ended.err).toContain("nothing is verified");
+  expect(ended.err).toContain("nothing was verified");
   // One that was asked for has to be there.
   const named = await command(["token", "inspect", token, "--config", "/none.yaml"]);
   expect(named.code).toBe(78);

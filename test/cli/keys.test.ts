@@ -191,7 +191,7 @@ describe("keys retire", () => {
     expect(await readdir(directory)).toEqual(["one.jwk", "two.jwk"]);
     const jwk = await membersOf(old);
     await writeFile(old, JSON.stringify({ ...jwk, exp: Math.floor(Date.now() / 1000) }));
-    expect((await states(directory)).at(-1)).toBe("over");
+    expect((await states(directory)).at(-1)).toBe("expired");
     await done("retire", directory);
     expect(await readdir(directory)).toEqual(["two.jwk"]);
   });

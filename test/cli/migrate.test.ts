@@ -142,7 +142,7 @@ describe("oauth2-proxy", () => {
     ]);
     expect(result.report).toContainEqual({
       ...{ setting: "brand_new", result: "lost" },
-      words: "this command does not know it: see the guide",
+      words: "unknown to this command: see the guide",
     });
   });
 });

@@ -198,7 +198,7 @@ describe("the ends that a rotation gives", () => {
     const now = state("b", { made: -10 });
     expect(given(now, state("a", { made: -9000 }))).toEqual({ b: 4260, a: 3660 });
     expect(given(now, state("a", { made: -9000 }, { canSign: false }))).toEqual({ b: 4260 });
-    expect(given(now, state("a", { made: -9000, ends: -1 }, { state: "over" }))).toEqual({
+    expect(given(now, state("a", { made: -9000, ends: -1 }, { state: "expired" }))).toEqual({
       b: 4260,
     });
   });

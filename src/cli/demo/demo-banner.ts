@@ -13,7 +13,7 @@ export interface DemoFacts {
   readonly color: boolean;
 }
 
-/** What the demo prints first: where everything is, and lines for another terminal, each short enough for one row or two. */
+/** What the demo prints first: where everything is, and commands for another terminal, each short enough for a row or two. */
 export function demoBanner(facts: DemoFacts): string {
   const { url, adminUrl, configuration, username, password, color } = facts;
   const bold = (title: string): string => (color ? `\u001B[1m${title}\u001B[22m` : title);
@@ -22,19 +22,19 @@ export function demoBanner(facts: DemoFacts): string {
   const login = `ask -H 'Content-Type: application/json' -d ${credentials} ${url}/api/authenticate`;
   const withToken = `ask -H "Authorization: Bearer $TOKEN"`;
   const examples = [
-    ["First of all:", `ask() { ${ask}; }; login() { ${login}; }`],
+    ["Define these first:", `ask() { ${ask}; }; login() { ${login}; }`],
     ["Log in:", "login; echo"],
     [
       "Log in and keep the token:",
       String.raw`TOKEN=$(login | sed 's/.*"token":"\([^"]*\)".*/\1/')`,
     ],
-    ["Call the backend, which learns who is calling:", `${withToken} '${url}/orders?page=2'`],
+    ["Call the backend, which gets your identity:", `${withToken} '${url}/orders?page=2'`],
     ["The version of the API:", `${withToken} ${url}/api/v1/version; echo`],
     ["Without a token, 401:", `ask -i ${url}/orders; echo`],
     [`A route for a group that ${username} is not in, 403:`, `${withToken} -i ${url}/admin/; echo`],
     ["A public route:", `ask ${url}/public/welcome`],
     ["Server-sent events, as they happen:", `${withToken} -N '${url}/events?count=3'`],
-    ["Whether it is ready:", `curl -sS ${adminUrl}/readyz; echo`],
+    ["Check whether it is ready:", `curl -sS ${adminUrl}/readyz; echo`],
   ].map(([title = "", line = ""]) => `${bold(title)}\n  ${line}\n`);
   return `${bold("Sallyport runs in front of a small demo backend.")}
 

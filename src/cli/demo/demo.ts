@@ -87,7 +87,7 @@ function holdBack(sink: LogSink): { sink: LogSink; release(): void } {
   };
 }
 
-/** Addresses that the development certificate covers, or that include one, and their form in a URL. */
+/** Addresses that the development certificate covers, or that include such an address, and their form in a URL. */
 const HOSTS = new Map([
   ["127.0.0.1", "127.0.0.1"],
   ["0.0.0.0", "127.0.0.1"],

@@ -32,7 +32,7 @@ function difference({ server, behindMs }: ClockDifference): Finding {
   return (apart > TOO_MUCH_MS ? bad : warning)(message, HINT);
 }
 
-const HINT = "tokens are accepted too long, or refused: set the clock by NTP";
+const HINT = "Sallyport accepts tokens too long, or refuses valid ones: set the clock by NTP";
 
 function words(milliseconds: number): string {
   return formatDuration(Math.floor(milliseconds / 1000) * 1000);

@@ -11,7 +11,7 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Who holds a port: nobody, a Sallyport, or another program; or the system's code if the address is not available. */
+/** What listens on a port: nothing, a Sallyport, or another program; or the system's code if the address is unavailable. */
 export type Holder =
   | { readonly kind: "nobody" | "sallyport" | "other" }
   | { readonly kind: "none can"; readonly code: string };

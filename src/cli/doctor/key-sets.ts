@@ -24,9 +24,9 @@ type TrustedIssuer = Extract<
 
 const HINTS: TlsHints = {
   authority:
-    "set tokens.trusted[].jwks.caFile, or start with NODE_EXTRA_CA_CERTS=FILE: the certificate of its authority",
-  name: "the certificate is for another name than that in tokens.trusted[].jwks.url",
-  client: "does it ask for a client certificate? None can be shown for a key set",
+    "set tokens.trusted[].jwks.caFile, or start with NODE_EXTRA_CA_CERTS=FILE, to the certificate of its authority",
+  name: "the certificate does not match the name in tokens.trusted[].jwks.url",
+  client: "does it require a client certificate? Sallyport cannot present one to fetch a key set",
 };
 
 /** Checks the key sets of all trusted issuers concurrently. */
@@ -70,14 +70,14 @@ async function fetchKeys(
     const clock = Number.isNaN(date) ? {} : { behindMs: date - Date.now() };
     const { keys, ignored } = readJwkSet(fetched.text, algorithms);
     if (keys.length === 0) {
-      const hint = `look at tokens.trusted[].algorithms; ${ignored.length} were left out`;
+      const hint = `check tokens.trusted[].algorithms; ${ignored.length} keys were ignored`;
       return { finding: bad(`${issuer}: its key set has no usable key`, hint), ...clock };
     }
     const message = `${issuer}: ${keys.length} keys, ${ignored.length} left out`;
     return { finding: ignored.length === 0 ? good(message) : warning(message), ...clock };
   } catch (error) {
-    const hint = "no token of this issuer can be accepted until that works";
-    const message = `${issuer}: its key set is not available (${remoteFailure(error)})`;
+    const hint = "Sallyport cannot accept tokens of this issuer until this works";
+    const message = `${issuer}: its key set is unavailable (${remoteFailure(error)})`;
     return { finding: bad(message, hint) };
   } finally {
     server.close();

@@ -30,7 +30,7 @@ export async function checkListeners(
   const findings = [
     portFinding("server.listen", listen, main, other),
     adminPlace === undefined
-      ? skipped("admin is off: nobody can ask whether it is ready")
+      ? skipped("admin is off: readiness cannot be checked")
       : portFinding("admin.listen", adminPlace, other, main),
     readyFinding(ready),
   ];
@@ -76,7 +76,7 @@ function portFinding(
 function readyFinding(ready: number | string | undefined): Finding {
   switch (ready) {
     case undefined:
-      return skipped("readiness is not known");
+      return skipped("readiness is unknown");
     case 200:
       return good("a running Sallyport is ready");
     case 503:

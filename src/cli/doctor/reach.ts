@@ -25,7 +25,7 @@ export async function reach(
       findings.push(good(`${label}: ${hostname} is ${address}`));
     }
   } catch (error) {
-    const hint = "look at the name, and at the DNS of this machine or pod";
+    const hint = "check the name, and the DNS of this machine or pod";
     return [bad(`${label}: ${hostname} does not resolve (${codeOf(error)})`, hint)];
   }
   const socket = openTcp(origin);

@@ -13,7 +13,7 @@ import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
 import type { ReachOptions } from "./waiting.ts";
 
-/** A server that is asked about tokens or callers. */
+/** A server that Sallyport asks about tokens or callers. */
 interface Asked {
   readonly label: string;
   readonly url: string;
@@ -21,23 +21,24 @@ interface Asked {
   /** Milliseconds. */
   readonly timeout: number;
   readonly hint: string;
-  /** Asks what has the answer no. @throws what the check throws. */
+  /** Sends a request whose answer must be no. @throws what the check throws. */
   readonly ask: (signal: AbortSignal) => Promise<unknown>;
 }
 
 const NOBODY = "sallyport-doctor";
 
 const HINTS: TlsHints = {
-  authority: "set caFile beside its address: the certificate of its authority",
-  name: "the certificate is for another name than that in the address",
-  client: "does it ask for a client certificate? None can be shown",
+  authority: "set its caFile to the certificate of its authority",
+  name: "the certificate does not match the name in the URL",
+  client: "does it require a client certificate? Sallyport cannot present one",
 };
-const CREDENTIALS = "are clientId and clientSecret those of a client that may introspect tokens?";
+const CREDENTIALS = "do clientId and clientSecret belong to a client that may introspect tokens?";
 const RIGHTS =
-  "does tokenFile hold a token of the ServiceAccount, and has it the ClusterRole system:auth-delegator?";
-const POLICY = "does the server take POST at this address, with what docs/operations.md describes?";
+  "does tokenFile contain a token of the ServiceAccount, and does that have the ClusterRole system:auth-delegator?";
+const POLICY =
+  "does the server accept POST at this URL, with the body that docs/reference/configuration.md describes?";
 
-/** Asks every server of introspection, tokenReview and authorization about nobody. No group without such servers. */
+/** Sends a test request to every server of introspection, tokenReview and authorization. No group without such servers. */
 export async function checkRemoteChecks(
   configuration: Configuration,
   reaching: ReachOptions,
@@ -57,16 +58,16 @@ async function look(asked: Asked, reaching: ReachOptions): Promise<Finding[]> {
   try {
     await ask(AbortSignal.timeout(reaching.timeoutMs));
   } catch (error) {
-    return [...reached, bad(`${label}: cannot be asked (${remoteFailure(error)})`, hint)];
+    return [...reached, bad(`${label}: is unavailable (${remoteFailure(error)})`, hint)];
   }
   const took = Math.ceil(performance.now() - began);
   if (took <= timeout) return [...reached, good(`${label}: answers in ${took} ms`)];
   const slow = `timeout is ${timeout} ms: requests get 503`;
-  return [...reached, warning(`${label}: takes ${took} ms for an answer`, slow)];
+  return [...reached, warning(`${label}: takes ${took} ms to answer`, slow)];
 }
 
 function aboutTokens({ tokens }: Configuration): Asked[] {
-  // Nobody has it, so that nobody's token is shown.
+  // Not a real token, so that none is revealed.
   const token = `${NOBODY}-${randomBytes(16).toString("hex")}`;
   return tokens.trusted.flatMap(({ issuer, introspection, tokenReview }): Asked[] => {
     if (introspection !== undefined) {

@@ -4,7 +4,10 @@ import { examineStateServer } from "../../shared/examine.ts";
 import { storeHint } from "./store-hints.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
 
-/** Does at the server of `shared` what a replica does: reachable, TLS, credentials, rights, latency. No group without one. */
+/**
+ * Uses the server of `shared` as a replica does: connection, TLS, credentials, permissions, latency. No group
+ * without one.
+ */
 export async function checkStateServer(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   timeoutMs: number,
@@ -18,13 +21,13 @@ export async function checkStateServer(
   if (problem !== undefined) {
     findings.push(bad(`redis: cannot be used: ${problem}`, storeHint("redis", problem)));
   } else if (answerMs > shared.timeout) {
-    const message = `redis: ${where} takes ${Math.round(answerMs)} ms for an answer`;
-    findings.push(warning(message, "shared.timeout is shorter: a logout does not wait for it"));
+    const message = `redis: ${where} takes ${Math.round(answerMs)} ms to answer`;
+    findings.push(warning(message, "shared.timeout is shorter, so a logout does not wait for it"));
   } else {
     findings.push(good(`redis: ${where} answers in ${Math.ceil(answerMs)} ms`));
   }
   if (eviction !== undefined && eviction !== "noeviction") {
-    const message = `redis: with maxmemory-policy ${eviction} it may forget what is revoked`;
+    const message = `redis: with maxmemory-policy ${eviction}, it may lose revocations`;
     findings.push(warning(message, "set maxmemory-policy noeviction"));
   }
   return [{ name: "state server", findings }];

@@ -2,30 +2,33 @@ import type { StoreSettings } from "../../credentials/stores/store-kinds.ts";
 
 type Kind = StoreSettings["kind"] | "redis";
 
-/** What to do about a reason why a user store or state server cannot be asked. The first that fits is taken. */
+/** Hints for the reasons why a user store or state server is unavailable. The first one that matches applies. */
 interface Hint {
   readonly reason: RegExp;
-  /** Left out: of any kind. */
+  /** Undefined: any kind. */
   readonly kind?: Kind;
   readonly hint: string;
 }
 
 const HINTS: readonly Hint[] = [
-  { reason: /^ECONNREFUSED/, hint: "does the server run, and listen at this address and port?" },
+  {
+    reason: /^ECONNREFUSED/,
+    hint: "is the server running and listening at this address and port?",
+  },
   {
     reason: /^(?:ENOTFOUND|EAI_AGAIN)/,
-    hint: "look at the host of `url`, and at the DNS of this machine or pod",
+    hint: "check the host in `url`, and the DNS of this machine or pod",
   },
   {
     reason: /^(?:EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)/,
     hint: "does a firewall or NetworkPolicy let this through?",
   },
-  { reason: /ALTNAME/, hint: "the certificate is for another name than that in `url`" },
+  { reason: /ALTNAME/, hint: "the certificate does not match the name in `url`" },
   {
     reason: /EXPIRED|NOT_YET_VALID/,
-    hint: "renew the certificate of the server, or set the clock of this machine",
+    hint: "renew the server's certificate, or set the clock of this machine",
   },
-  { reason: /SELF_SIGNED|VERIFY|ISSUER/, hint: "set `caFile`: the certificate of its authority" },
+  { reason: /SELF_SIGNED|VERIFY|ISSUER/, hint: "set `caFile` to the certificate of its authority" },
   {
     reason: /ERR_SSL|^EPROTO|ECONNRESET/,
     hint: "does this port speak TLS, and does `url` say so?",
@@ -34,32 +37,40 @@ const HINTS: readonly Hint[] = [
     reason: /\btime|timeout|^Connection terminated/i,
     hint: "it hangs or is slow, or a firewall drops the connection: raise `timeout` if it needs longer",
   },
-  { reason: /credentials of `bind`/, kind: "ldap", hint: "look at `bind.dn` and `bind.password`" },
+  { reason: /credentials of `bind`/, kind: "ldap", hint: "check `bind.dn` and `bind.password`" },
   {
     reason: /^there is no /,
     kind: "ldap",
-    hint: "look at `search.base` and `groups.base`, and at what the directory lets `bind` see",
+    hint: "check `search.base` and `groups.base`, and whether `bind` may read them",
   },
-  { reason: /\(50\)$/, kind: "ldap", hint: "let the entry of `bind` read and search there" },
+  {
+    reason: /\(50\)$/,
+    kind: "ldap",
+    hint: "give the entry of `bind` permission to read and search there",
+  },
   {
     reason: /\((?:8|13)\)$/,
     kind: "ldap",
-    hint: "the directory wants TLS: use ldaps:// or `startTls: true`",
+    hint: "the directory requires TLS: use ldaps:// or `startTls: true`",
   },
-  { reason: /\(1\)$/, kind: "ldap", hint: "it may want a bind before a search: set `bind`" },
+  { reason: /\(1\)$/, kind: "ldap", hint: "it may require a bind before a search: set `bind`" },
   { reason: /^28P01/, kind: "postgres", hint: "the user or the password in `url` is wrong" },
-  { reason: /^28000/, kind: "postgres", hint: "pg_hba.conf does not let this user in from here" },
+  {
+    reason: /^28000/,
+    kind: "postgres",
+    hint: "pg_hba.conf does not allow this user from this address",
+  },
   {
     reason: /^3D000/,
     kind: "postgres",
-    hint: "there is no such database: look at the end of `url`",
+    hint: "there is no such database: check the end of `url`",
   },
-  { reason: /^42P01/, kind: "postgres", hint: "the query names a table that is not there" },
-  { reason: /^42703/, kind: "postgres", hint: "the query names a column that is not there" },
+  { reason: /^42P01/, kind: "postgres", hint: "the query names a table that does not exist" },
+  { reason: /^42703/, kind: "postgres", hint: "the query names a column that does not exist" },
   {
     reason: /^42501/,
     kind: "postgres",
-    hint: "GRANT the role of `url` SELECT on what the query names",
+    hint: "GRANT the role in `url` SELECT on the tables and columns in the query",
   },
   {
     reason: /^42/,
@@ -69,29 +80,29 @@ const HINTS: readonly Hint[] = [
   {
     reason: /^53300/,
     kind: "postgres",
-    hint: "it has no connection left: lower `connections`, or raise max_connections",
+    hint: "it has no free connection: lower `connections`, or raise max_connections",
   },
   {
     reason: /^53/,
     kind: "postgres",
-    hint: "it lacks a resource: 53100 is a full disk, 53200 memory",
+    hint: "it lacks a resource: 53100 means disk space, 53200 memory",
   },
   { reason: /^57P03/, kind: "postgres", hint: "it is starting up or shutting down" },
   {
     reason: /does not support SSL/,
     kind: "postgres",
-    hint: "switch its TLS on (`ssl = on`), or set `tls: false` for clear text",
+    hint: "turn on TLS there (`ssl = on`), or set `tls: false` for clear text",
   },
   { reason: /password_hash/, hint: "docs/users.md lists the columns" },
   {
     reason: /^(?:WRONGPASS|NOAUTH)/,
     kind: "redis",
-    hint: "look at the user in `url`, and at `password`; sentinels have `sentinel.password`",
+    hint: "check the user in `url` and `password`; sentinels use `sentinel.password`",
   },
   {
     reason: /^NOPERM/,
     kind: "redis",
-    hint: "give the ACL user what docs/scale.md lists, for the keys of `prefix`",
+    hint: "give the ACL user the permissions in docs/scale.md, for the keys with `prefix`",
   },
   { reason: /^MOVED/, kind: "redis", hint: "set `cluster: true`" },
   {
@@ -103,12 +114,12 @@ const HINTS: readonly Hint[] = [
   {
     reason: /^MISCONF/,
     kind: "redis",
-    hint: "it cannot write to its disk, and takes nothing until it can",
+    hint: "it cannot write to its disk, and accepts no writes until it can",
   },
   {
     reason: /knows no primary/,
     kind: "redis",
-    hint: "look at `sentinel.name`, and at what `SENTINEL masters` lists",
+    hint: "compare `sentinel.name` with the output of `SENTINEL masters`",
   },
   {
     reason: /^the query cannot be run/,
@@ -118,23 +129,23 @@ const HINTS: readonly Hint[] = [
   {
     reason: /^status (?:404|405)/,
     kind: "http",
-    hint: "is the path of `url` the login, and does it take POST?",
+    hint: "does the path in `url` belong to the login, and does it accept POST?",
   },
   {
     reason: /^status 3/,
     kind: "http",
-    hint: "redirects are not followed: name the last address in `url`",
+    hint: "Sallyport follows no redirects: set `url` to the final address",
   },
   {
     reason: /^status (?:400|415|422)/,
     kind: "http",
-    hint: "does the login take what `format` and `fields` say?",
+    hint: "does the login accept the body that `format` and `fields` describe?",
   },
   { reason: /^status 429/, kind: "http", hint: "the login throttles Sallyport: exempt it there" },
   {
     reason: /^status /,
     kind: "http",
-    hint: "`status` of the store says what a status means: 200, 401 and 403 by default",
+    hint: "`status` of the store sets the meaning of each status: 200, 401 and 403 by default",
   },
 ];
 

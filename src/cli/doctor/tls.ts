@@ -55,7 +55,7 @@ export async function handshake(
   } catch (error) {
     const code = codeOf(error);
     if (code.includes("NO_APPLICATION_PROTOCOL")) {
-      return [bad(`${label}: takes none of ${offered.join(", ")} by ALPN`, ALPN_HINT)];
+      return [bad(`${label}: accepts none of ${offered.join(", ")} by ALPN`, ALPN_HINT)];
     }
     // An alert is part of TLS (RFC 8446 §6).
     const hint = code.includes("ALERT") ? hints.client : "does this port speak TLS?";
@@ -80,9 +80,10 @@ async function refusal(secure: TLSSocket): Promise<string | undefined> {
   return promise;
 }
 
-const ALPN_HINT = "set protocol of the upstream to auto, which speaks what TLS negotiates";
+const ALPN_HINT =
+  "set the upstream's protocol to auto, which uses the protocol that TLS negotiates";
 
-/** What each protocol of an upstream offers by ALPN. */
+/** The ALPN protocols that each `protocol` of an upstream offers. */
 const OFFERED = {
   http1: ["http/1.1"],
   http2: ["h2"],
@@ -90,7 +91,7 @@ const OFFERED = {
   auto: ["h2", "http/1.1"],
 } as const satisfies Readonly<Record<UpstreamProtocol, readonly string[]>>;
 
-/** Tells what the backend has chosen by ALPN, where HTTP/2 was offered. */
+/** Reports what the backend selected by ALPN, if HTTP/2 was offered. */
 function protocolFindings(
   label: string,
   { alpnProtocol }: TLSSocket,

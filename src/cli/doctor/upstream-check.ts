@@ -10,9 +10,9 @@ import type { TlsHints } from "./tls.ts";
 import { type ReachOptions, within } from "./waiting.ts";
 
 const HINTS: TlsHints = {
-  authority: "set tls.caFile to the file of its authority",
-  name: "set tls.serverName to a name that is in the certificate",
-  client: "does it ask for a client certificate? Look at tls.certFile and tls.keyFile",
+  authority: "set tls.caFile to the certificate of its authority",
+  name: "set tls.serverName to a name in the certificate",
+  client: "does it require a client certificate? Set tls.certFile and tls.keyFile",
 };
 
 /** Checks every target of every upstream concurrently: with `resolve`, each address; with `health`, its answer. */
@@ -43,7 +43,7 @@ async function checkTarget(
   const addresses = await lookup.then((found) => found.addresses, codeOf);
   if (typeof addresses === "string" || addresses.length === 0) {
     const why = typeof addresses === "string" ? addresses : "no address";
-    const hint = "look at the name, at resolve.servers, and at the DNS of this machine or pod";
+    const hint = "check the name, resolve.servers, and the DNS of this machine or pod";
     return [bad(`${label}: ${origin.hostname} does not resolve (${why})`, hint)];
   }
   const found = await Promise.all(
@@ -67,7 +67,7 @@ async function checkOrigin(
   const target = createTarget({ address: label, origin, protocol, connections: 1, connectMs });
   const fault = await new HealthCheck(health).faultOf(target);
   await target.pool.close();
-  const hint = "it would be left out: look at health.path and health.status";
+  const hint = "Sallyport would not use it: check health.path and health.status";
   const last = fault === undefined ? good(`${label}: is healthy`) : bad(`${label}: ${fault}`, hint);
   return [...findings, last];
 }

@@ -8,12 +8,12 @@ import { systemClock } from "../../lib/clock.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
 import { storeHint } from "./store-hints.ts";
 
-/** Asks each store that is somewhere else for a name: reachable, TLS, credentials, query. No group without such stores. */
+/** Looks up a name in each remote store: connection, TLS, credentials, query. No group without such stores. */
 export async function checkUserStores(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   timeoutMs: number,
 ): Promise<readonly FindingGroup[]> {
-  // It verifies nothing: a name that nobody has shows no hash.
+  // Nobody has this name, so no hash is verified.
   const verifier = new HashingPool({ concurrency: 1, queue: 1 });
   const look = async (settings: StoreSettings): Promise<readonly Finding[]> => {
     const context = { contentOf: usersFilesIn(files), log: NOOP_LOG, verifier };
@@ -43,7 +43,7 @@ async function findingsOf(
   const problem = await examine(timeoutMs);
   const tookMs = Math.round(performance.now() - began);
   if (problem !== undefined) {
-    return [bad(`${kind}: cannot be asked: ${problem}`, storeHint(kind, problem))];
+    return [bad(`${kind}: is unavailable: ${problem}`, storeHint(kind, problem))];
   }
   const doubtful = (await doubts?.(timeoutMs)) ?? [];
   return [
@@ -52,7 +52,7 @@ async function findingsOf(
   ];
 }
 
-/** A login asks a store elsewhere two or three times, on connections that are open: the first answer is the slowest. */
+/** A login queries a remote store two or three times, on open connections: the first answer is the slowest. */
 function answersIn(settings: StoreSettings, tookMs: number): Finding {
   const answers = `${settings.kind}: answers in ${tookMs} ms`;
   if (!("timeout" in settings) || tookMs < settings.timeout / 2) return good(answers);

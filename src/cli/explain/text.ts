@@ -88,7 +88,7 @@ function tokenLines({ accepted, reason, steps, ...caller }: ExplainedToken, mark
   return lines;
 }
 
-/** Renders what the route requires, a line for each, and what the caller has of it. */
+/** Renders the requirements of the route, one per line, and which of them the caller meets. */
 function requirementLines(found: readonly ExplainedRequirement[], marks: Marks): string[] {
   const lines = found.map((each) => {
     const { required, held } = requirementLine(each);
@@ -133,7 +133,7 @@ function backendLines(backend: ExplainedBackend) {
   ];
 }
 
-/** How often a request is sent, and where else. */
+/** Renders the retries and the mirror of the route. */
 function moreLines({ retry, mirror }: ExplainedBackend): string[] {
   const { attempts, on } = retry;
   const times = attempts === 1 ? "once more" : `${attempts} times more`;

@@ -78,7 +78,7 @@ async function firstKey(directory: string): Promise<string> {
 }
 
 function configuration({ listen, backend, runner }: InitSettings): string {
-  // In a pod, the application behind the sidecar decides nothing about these two.
+  // In a pod, these two do not depend on the application behind the sidecar.
   const server = runner === "kubernetes" ? "" : `  listen: "${listen}"\n`;
   return `# sallyport check --config config.yaml reports every error; docs/reference/configuration.md lists every key.
 server:

@@ -19,13 +19,13 @@ export const INIT_FLAGS = {
 
 type Flags = { readonly [Flag in keyof typeof INIT_FLAGS]?: string | boolean | undefined };
 
-/** What a new deployment is made for. */
+/** The environments for which `init` creates a deployment. */
 type Runner = (typeof RUNNERS)[number];
 
 const RUNNERS = ["shell", "systemd", "kubernetes"] as const;
 const RUNNERS_IN_WORDS = "shell, systemd or kubernetes";
 
-/** All that `init` has to know. */
+/** The settings of `init`. */
 export interface InitSettings {
   readonly directory: string;
   readonly backend: string;
@@ -36,7 +36,7 @@ export interface InitSettings {
   readonly port: number;
   readonly username: string;
   readonly password: string;
-  /** Nobody typed the password, so it must be shown once. */
+  /** Whether `init` made up the password, so that it must be shown once. */
   readonly generated: boolean;
   readonly runner: Runner;
 }
@@ -45,7 +45,7 @@ interface Question {
   readonly flag: "directory" | "backend" | "host" | "username" | "for";
   readonly text: string;
   readonly preset: string;
-  /** @returns why an answer is refused; undefined if it is taken. */
+  /** @returns why an answer is invalid; undefined if it is valid. */
   fault(answer: string): string | undefined;
 }
 
@@ -91,7 +91,7 @@ const QUESTIONS: readonly Question[] = [
 ];
 
 /**
- * Takes the flags, and asks for the rest on a terminal unless `--yes` is there.
+ * Reads the flags, and asks for the rest on a terminal, unless `--yes` is given.
  *
  * @throws UsageError for a value that cannot be used.
  */

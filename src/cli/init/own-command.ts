@@ -7,7 +7,7 @@ export function ownArguments(): readonly string[] {
   return [process.execPath, ...process.execArgv, ownScript()];
 }
 
-/** How a person starts Sallyport again from the current directory, for lines to paste. */
+/** The command that starts Sallyport from the current directory, for lines to paste. */
 export function ownCommand(): string {
   const script = ownScript();
   const source = join("src", "main.ts");

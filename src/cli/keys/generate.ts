@@ -7,8 +7,8 @@ import { makeKeyFile } from "./make-key-file.ts";
 import { LOCATION_FLAGS, keyLocation } from "./location.ts";
 
 /**
- * Makes a key that signs at once. Refuses if there is one already: replicas without the new key would refuse its
- * tokens.
+ * Generates a key that signs at once. Refuses if there is a signing key: replicas without the new key would refuse
+ * its tokens.
  */
 export async function generate(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {
@@ -20,7 +20,7 @@ export async function generate(args: readonly string[], terminal: Terminal): Pro
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const nowMs = systemClock.now();
   const { keys } = await keyStates(directory, wanted, nowMs);
-  if (flags.force !== true && keys.some(({ canSign, state }) => canSign && state !== "over")) {
+  if (flags.force !== true && keys.some(({ canSign, state }) => canSign && state !== "expired")) {
     throw new Error(
       `there is a key for ${wanted} in ${directory}; use keys rotate, or --force to sign with a new one at once`,
     );

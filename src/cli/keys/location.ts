@@ -16,7 +16,7 @@ interface LocationFlagValues {
   readonly set?: readonly string[] | undefined;
   readonly directory?: string | undefined;
   readonly algorithm?: string | undefined;
-  /** Whether the keys of assertions are meant, not those of tokens. */
+  /** Whether the command is about assertion keys, not token keys. */
   readonly assertion?: boolean | undefined;
 }
 

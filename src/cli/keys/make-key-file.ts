@@ -11,7 +11,7 @@ interface NewKeyOptions {
   readonly name: string | undefined;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** When the newest existing key was made: the new one is newer by at least a second. */
+  /** The age of the newest existing key: the new one is at least a second newer. */
   readonly newestMs: number;
   readonly signsFromMs: number;
 }

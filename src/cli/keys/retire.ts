@@ -16,9 +16,9 @@ export async function retire(args: readonly string[], terminal: Terminal): Promi
   const { keys } = await keyStates(directory, algorithm, systemClock.now());
   const leaving =
     flags.kid === undefined
-      ? keys.filter(({ state }) => state === "over")
+      ? keys.filter(({ state }) => state === "expired")
       : named(keys, flags.kid, flags.force === true);
-  if (leaving.length === 0) terminal.err("No key is over yet.\n");
+  if (leaving.length === 0) terminal.err("No key has expired yet.\n");
   for (const { file, kid } of leaving) {
     await rm(file);
     terminal.out(`${file}\n  ${kid} is retired\n`);
@@ -29,7 +29,7 @@ export async function retire(args: readonly string[], terminal: Terminal): Promi
 /** @throws Error if there is no such key, or it is still needed. */
 function named(keys: readonly KeyInState[], kid: string, force: boolean): KeyInState[] {
   const leaving = keys.filter((key) => key.kid === kid);
-  const living = leaving.find(({ state }) => state !== "over");
+  const living = leaving.find(({ state }) => state !== "expired");
   if (leaving.length === 0) throw new Error(`there is no key ${kid}`);
   if (living === undefined) return leaving;
   if (!force) {
@@ -38,7 +38,7 @@ function named(keys: readonly KeyInState[], kid: string, force: boolean): KeyInS
   }
   const nowMs = systemClock.now();
   const another = keys.some(
-    (key) => key.kid !== kid && key.canSign && key.state !== "over" && key.signsFrom <= nowMs,
+    (key) => key.kid !== kid && key.canSign && key.state !== "expired" && key.signsFrom <= nowMs,
   );
   if (living.state === "signing" && !another) {
     throw new Error(`no other key signs at this time; use keys generate --force first`);

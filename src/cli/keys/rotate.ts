@@ -8,8 +8,8 @@ import { makeKeyFile } from "./make-key-file.ts";
 import { LOCATION_FLAGS, keyLocation, timeText } from "./location.ts";
 
 /**
- * Makes the next key, which is published now and signs later, and then sets when the older ones expire. A rotation that
- * fails in between leaves keys that do not expire, which is harmless.
+ * Generates the next key, which is published now and signs later, and then sets when the older ones expire. A
+ * rotation that fails in between leaves keys that do not expire, which is harmless.
  */
 export async function rotate(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {
@@ -23,7 +23,7 @@ export async function rotate(args: readonly string[], terminal: Terminal): Promi
   const lifetimeMs = lifetimeOf(flags.lifetime, location.lifetimeMs);
   const nowMs = systemClock.now();
   const { algorithm, keys } = await keyStates(location.directory, location.algorithm, nowMs);
-  if (!keys.some(({ canSign, state }) => canSign && state !== "over")) {
+  if (!keys.some(({ canSign, state }) => canSign && state !== "expired")) {
     throw new Error(`no key in ${location.directory} can sign ${algorithm}; use keys generate`);
   }
   const signsFromMs = Math.ceil((nowMs + publishForMs) / 1000) * 1000;

@@ -54,7 +54,7 @@ Of oauth2-proxy, the variables OAUTH2_PROXY_… of this environment count, too.`
   },
 };
 
-/** What follows `--flags` begins with a dash itself: `--flags=…`, as the parser wants it. */
+/** The value of `--flags` begins with a dash itself, so the parser needs the form `--flags=…`. */
 function joined(args: readonly string[]): string[] {
   const at = args.indexOf("--flags");
   if (at < 0 || args[at + 1] === undefined) return [...args];

@@ -1,9 +1,9 @@
-/** What became of one setting of the other proxy. */
+/** The result for one setting of the other proxy. */
 export interface ReportLine {
   readonly setting: string;
   /** `changed`: it has a counterpart, but look at it. `lost`: it has none. */
   readonly result: "carried" | "changed" | "lost";
-  /** Where it is now, or why it is nowhere. */
+  /** Its counterpart, or why it has none. */
   readonly words: string;
 }
 
@@ -35,7 +35,7 @@ interface DraftUpstream {
   timeouts?: Record<string, string>;
 }
 
-/** The parts of a configuration that other proxies have words for. */
+/** The parts of a configuration that other proxies can express. */
 export interface Draft {
   server: {
     listen?: string;
@@ -100,7 +100,7 @@ export function freeName(wanted: string, taken: readonly string[]): string {
   return `${name}-${number}`;
 }
 
-/** The parts of a URL that a target is, and the path behind it; undefined if it is no http(s) URL. */
+/** Splits a URL into a target and the path after it; undefined if it is not an http(s) URL. */
 export function targetOf(
   text: string,
 ): { readonly target: string; readonly path: string } | undefined {

@@ -1,7 +1,7 @@
 import { type Draft, type DraftRoute, freeName, type Report, targetOf } from "./migration.ts";
 import { argsOf, type Directive } from "./nginx-file.ts";
 
-/** What locations share. */
+/** The settings that all locations of a server share. */
 export interface NginxContext {
   readonly draft: Draft;
   readonly report: Report;
@@ -24,7 +24,7 @@ export function addRoute(
   const [modifier, path = modifier ?? "/"] = location.args;
   const setting = `location ${location.args.join(" ")}`;
   if (modifier === "~" || modifier === "~*" || path.startsWith("@")) {
-    report.lost(setting, "no path: write routes with exact or path");
+    report.lost(setting, "not a plain path: write routes with exact or path");
     return;
   }
   const passed = argsOf(block, "proxy_pass")?.[0];
@@ -34,7 +34,7 @@ export function addRoute(
   }
   const upstream = upstreamFor(passed, path, block, context);
   if (upstream === undefined) {
-    report.lost(`${setting}: proxy_pass`, "its address has variables, or is no http URL");
+    report.lost(`${setting}: proxy_pass`, "its address has variables, or is not an http URL");
     return;
   }
   const asked = argsOf(block, "auth_request")?.[0] ?? argsOf(server, "auth_request")?.[0] ?? "off";
@@ -123,7 +123,7 @@ function bodyLimit(block: readonly Directive[]) {
   return size === undefined || size === "0" ? {} : { limits: { bodyBytes: sizeOf(size) } };
 }
 
-/** The path behind `proxy_pass` takes the place of the location's. */
+/** The path in `proxy_pass` replaces that of the location. */
 function rewriteOf(path: string, passed: string, exact: boolean): Pick<DraftRoute, "rewrite"> {
   const behind = /^https?:\/\/[^/]+(\/.*)$/.exec(passed)?.[1];
   if (behind === undefined) return {};

@@ -4,18 +4,19 @@ export const LOST: readonly (readonly [RegExp, string])[] = [
     /^(?:root|alias|index|try_files|autoindex)$/,
     "files: keep nginx in front, or let the backend serve them",
   ],
-  [/^(?:proxy_cache|gzip|brotli|expires|sub_filter|http2|ssi)/, "keep nginx in front for it"],
+  [/^(?:proxy_cache|gzip|brotli|expires|sub_filter|ssi)/, "keep nginx in front for it"],
+  [/^http2/, "see server.http2"],
   [/^(?:add_header|more_set_headers|proxy_hide_header)$/, "see responseHeaders of a route"],
   [
     /^(?:satisfy|allow|deny|geo|valid_referers)$/,
-    "no address gets in without a token; a public route is public for everybody",
+    "see allow and deny of a route; no address gets in without a token",
   ],
   [/^auth_basic/, "POST /api/authenticate, then the token: see kind: htpasswd for the file"],
   [
     /^(?:error_page|proxy_intercept_errors)$/,
     "answers pass unchanged; a refusal is 401 or 403 with JSON, without a redirect",
   ],
-  [/^(?:rewrite|return|if|set|map)$/, "decisions by variables move to the backend"],
+  [/^(?:rewrite|return|if|set|map)$/, "move decisions by variables to the backend"],
   [
     /^(?:proxy_next_upstream|proxy_cookie|proxy_redirect|proxy_bind|proxy_ssl)/,
     "see upstreams and rewrite.responses",

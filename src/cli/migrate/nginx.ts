@@ -6,9 +6,9 @@ import { LOST, SILENT } from "./nginx-words.ts";
 const UNDERSTOOD =
   /^(?:listen|server_name|ssl_certificate|ssl_certificate_key|ssl_protocols|client_max_body_size|auth_request|auth_request_set|proxy_set_header|proxy_pass|proxy_read_timeout|proxy_send_timeout|proxy_connect_timeout|limit_req|limit_req_zone|limit_req_status|set_real_ip_from|real_ip_)/;
 
-/** @throws MigrationError if the text is no configuration of nginx, or has no server with auth_request. */
+/** @throws MigrationError if the text is not an nginx configuration, or has no server with auth_request. */
 export function fromNginx({ file }: { readonly file?: string | undefined }): Migrated {
-  if (file === undefined) throw new MigrationError("--file names no configuration of nginx");
+  if (file === undefined) throw new MigrationError("--file must name an nginx configuration");
   const all = parseNginx(file);
   const servers = blocksNamed(all, "server").filter(({ block = [] }) => usesAuthRequest(block));
   const [first] = servers;
@@ -39,9 +39,12 @@ export function fromNginx({ file }: { readonly file?: string | undefined }): Mig
   draft.users = [{ kind: "file", path: "users.yaml" }];
   report.changed(
     "auth_request",
-    "the service is not asked any more: put its users into users.yaml, and its further decisions into the backend",
+    "Sallyport does not use this service: put its users into users.yaml, and its other decisions into the backend",
   );
-  report.changed("tokens.keys", "new: make a key with sallyport keys generate --directory keys");
+  report.changed(
+    "tokens.keys",
+    "new: generate a key with sallyport keys generate --directory keys",
+  );
   identity(servers, draft, report);
   rest(servers, report);
   return { configuration: draft, report: report.lines };
@@ -51,7 +54,7 @@ function usesAuthRequest(block: readonly Directive[]): boolean {
   return questions(block).length > 0;
 }
 
-/** The addresses that are asked, of this block and those in it. */
+/** The addresses in `auth_request` of this block and the blocks in it. */
 function questions(block: readonly Directive[]): string[] {
   return block.flatMap(({ name, args, block: inner = [] }) => [
     ...(name === "auth_request" && args[0] !== undefined && args[0] !== "off" ? [args[0]] : []),
@@ -69,7 +72,7 @@ function listener(block: readonly Directive[], { server }: Draft, report: Report
     report.carried("listen, ssl_certificate, ssl_certificate_key", "server.listen, server.tls");
   } else {
     server.tls = "off";
-    report.changed("listen", "server.tls is off: passwords and tokens pass unencrypted here");
+    report.changed("listen", "server.tls is off: passwords and tokens travel unencrypted");
   }
   const protocols = argsOf(block, "ssl_protocols");
   if (protocols !== undefined && typeof server.tls === "object") {
@@ -116,7 +119,10 @@ function ratesIn(all: readonly Directive[]) {
   return new Map(zones);
 }
 
-/** `auth_request_set $user $upstream_http_x_user` and `proxy_set_header X-User $user`: a header with what was answered. */
+/**
+ * `auth_request_set $user $upstream_http_x_user` and `proxy_set_header X-User $user`: a header with a value from
+ * the response.
+ */
 function identity(servers: readonly Directive[], draft: Draft, report: Report): void {
   const all = servers
     .flatMap(({ block = [] }) => [
@@ -138,7 +144,10 @@ function identity(servers: readonly Directive[], draft: Draft, report: Report): 
         ? "subject"
         : undefined;
     if (kind === undefined)
-      report.lost(`proxy_set_header ${header}`, "not of the answer any more: see identity.claims");
+      report.lost(
+        `proxy_set_header ${header}`,
+        "no longer from the service's response: see identity.claims",
+      );
     else if (headers[kind] === undefined) headers[kind] = header;
   }
   if (Object.keys(headers).length === 0) return;
@@ -159,8 +168,7 @@ function rest(servers: readonly Directive[], report: Report): void {
       seen.add(name);
       const [, why] = LOST.find(([pattern]) => pattern.test(name)) ?? [];
       if (why !== undefined) report.lost(name, why);
-      else if (!SILENT.test(name))
-        report.lost(name, "this command does not know it: see the guide");
+      else if (!SILENT.test(name)) report.lost(name, "unknown to this command: see the guide");
     }
   };
   look(servers);

@@ -34,7 +34,7 @@ function listeners(settings: Settings, draft: Draft, report: Report): void {
   } else {
     server.tls = "off";
     server.listen = listenAddress(http ?? "127.0.0.1:4180");
-    report.changed("http_address", "server.tls is off: passwords and tokens pass unencrypted here");
+    report.changed("http_address", "server.tls is off: passwords and tokens travel unencrypted");
   }
   const least = settings.take("tls_min_version");
   if (least !== undefined && typeof server.tls === "object") {
@@ -48,7 +48,7 @@ function listeners(settings: Settings, draft: Draft, report: Report): void {
     if (known.length > 0) Object.assign(server, { trustedProxies: known });
     report.changed(
       "reverse_proxy",
-      "name the proxies in front in server.trustedProxies: no others are believed",
+      "list the proxies in front in server.trustedProxies: Sallyport trusts no others",
     );
   }
   const metrics = settings.take("metrics_address");
@@ -91,7 +91,7 @@ function issuers(settings: Settings, { tokens }: Draft, report: Report): void {
     if (!bearer)
       report.changed(
         "oidc_issuer_url",
-        "browsers were redirected there: now clients bring its tokens",
+        "browsers were redirected there: now clients must send its tokens",
       );
   } else if (audience !== undefined)
     report.lost("client_id", "without oidc_issuer_url there is no issuer");
@@ -126,11 +126,11 @@ function users(settings: Settings, draft: Draft, report: Report): void {
   if (path === undefined) return;
   draft.users = [{ kind: "htpasswd", path }];
   draft.tokens.keys = "keys";
-  report.carried(
-    "htpasswd_file",
-    "users; POST /api/authenticate in the place of the form and of Basic",
+  report.carried("htpasswd_file", "users; POST /api/authenticate replaces the form and Basic");
+  report.changed(
+    "tokens.keys",
+    "new: generate a key with sallyport keys generate --directory keys",
   );
-  report.changed("tokens.keys", "new: make a key with sallyport keys generate --directory keys");
   if (groups.length > 0) {
     report.changed(
       "htpasswd_user_groups",
@@ -150,7 +150,7 @@ function headers(settings: Settings, draft: Draft, report: Report): void {
       if (route.auth !== "none") route.forwardAuthorization = "keep";
     report.changed(
       "pass_authorization_header",
-      "forwardAuthorization: keep; it is the caller's own token",
+      "forwardAuthorization: keep; the backend gets the caller's own token",
     );
   }
   if (settings.has("pass_host_header") && !settings.takeFlag("pass_host_header")) {

@@ -14,7 +14,7 @@ export function routes(settings: Settings, draft: Draft, report: Report): void {
       if (route === undefined) {
         report.lost(
           `skip_auth_routes ${written}`,
-          "no path: write a route with exact or path, and auth: none",
+          "not a plain path: write a route with exact or path, and auth: none",
         );
         return [];
       }
@@ -45,7 +45,7 @@ export function routes(settings: Settings, draft: Draft, report: Report): void {
   report.carried("upstream_timeout", "upstreams.<name>.timeouts.response");
 }
 
-/** Returns the name of the upstream for everything, and adds routes for those with a path. */
+/** Returns the name of the upstream for all other paths, and adds routes for upstreams with a path. */
 function upstreams(settings: Settings, draft: Draft, report: Report): string | undefined {
   let main: string | undefined;
   for (const written of settings.takeAll("upstreams")) {
@@ -53,7 +53,7 @@ function upstreams(settings: Settings, draft: Draft, report: Report): string | u
     if (found === undefined) {
       report.lost(
         `upstreams ${written.replace(/:.*/s, "://…")}`,
-        "HTTP only: files and fixed answers need a server",
+        "HTTP only: files and fixed responses need a server",
       );
       continue;
     }

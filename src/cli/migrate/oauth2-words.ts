@@ -17,21 +17,21 @@ export const LOST: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /^(?:github|google|azure|gitlab|keycloak|bitbucket|entra|adfs)/,
-    "only tokens that are JWTs, of any issuer with a key set",
+    "JWTs from any issuer with a key set; other tokens by introspection",
   ],
   [
     /^ssl_/,
     "the backend's certificate is verified: name its authority in upstreams.<name>.tls.caFile",
   ],
-  [/^trusted_ips$/, "no address gets in without a token; a public route is public for everybody"],
+  [/^trusted_ips$/, "see allow and deny of a route; no address gets in without a token"],
   [
     /^skip_auth_(?:preflight|strip)/,
-    "name the web pages in cors; identity headers of clients never pass",
+    "list the origins in cors; identity headers of clients never pass",
   ],
   [/logging|^exclude_logging|^log_/, "see log.level, log.format and log.access"],
   [/^(?:ping|ready)_/, "/livez and /readyz on the admin listener"],
   [
     /^(?:gcp_healthchecks|force_json_errors|real_client_ip_header|flush_interval|proxy_websockets|api_routes|skip_claims)/,
-    "nothing to configure: it is always so, or has no counterpart",
+    "nothing to configure: always on, or without a counterpart",
   ],
 ];

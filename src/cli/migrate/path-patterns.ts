@@ -1,8 +1,8 @@
 const LITERAL = /^(?:[A-Za-z0-9_~!@,/-]|\\[./_-])+$/;
 
 /**
- * Returns the path that a regular expression stands for: `^/docs/` a prefix, `^/healthz$` one path; undefined if it says
- * more than a path can.
+ * Returns the path that a regular expression stands for: `^/docs/` is a prefix, `^/healthz$` one path; undefined if
+ * a path cannot express it.
  */
 export function regexPath(pattern: string): { exact?: string; path?: string } | undefined {
   const body = pattern.replace(/^\^/, "").replace(/(?:\.\*)?\$?$/, "");

@@ -4,13 +4,13 @@ import type { Report } from "./migration.ts";
 export class Settings {
   readonly #values = new Map<string, string[]>();
 
-  /** Adds values; those of one name add up if it may be given several times, else the last wins. */
+  /** Adds values. If a name may be given several times, its values accumulate; otherwise the last one wins. */
   add(name: string, values: readonly string[], repeatable = true): void {
     const before = repeatable ? (this.#values.get(name) ?? []) : [];
     this.#values.set(name, [...before, ...values]);
   }
 
-  /** Returns the values of a setting and takes it out. */
+  /** Removes a setting and returns its values. */
   takeAll(...names: readonly string[]): string[] {
     return names.flatMap((name) => {
       const found = this.#values.get(name) ?? [];
@@ -67,7 +67,7 @@ export function wordsIn(line: string): string[] {
   );
 }
 
-/** Reports what was not taken out: with the reason of its group, or as unknown. */
+/** Reports the remaining settings: with the reason of their group, or as unknown. */
 export function reportRest(
   settings: Settings,
   groups: readonly (readonly [pattern: RegExp, why: string])[],
@@ -75,6 +75,6 @@ export function reportRest(
 ): void {
   for (const name of settings.names()) {
     const [, why] = groups.find(([pattern]) => pattern.test(name)) ?? [];
-    report.lost(name, why ?? "this command does not know it: see the guide");
+    report.lost(name, why ?? "unknown to this command: see the guide");
   }
 }

@@ -5,7 +5,7 @@ import type { Terminal } from "../command.ts";
 const EVERY_MS = 2_000;
 
 /**
- * Says every two seconds, on standard error, what a command waits for: for people, so only if that is a terminal.
+ * Prints every two seconds, on standard error, what a command waits for, if standard error is a terminal.
  *
  * @param words what it waits for now.
  */

@@ -11,8 +11,7 @@ export interface Prompt {
 
 /**
  * Opens a line editor on the terminal. Close it, or the process does not end.
- *
- * @param hidden shows nothing of what is typed.
+ * @param hidden whether to hide the input.
  */
 export function openPrompt(terminal: Terminal, { hidden = false } = {}): Prompt {
   // The line editor switches off the terminal's own echo. What it would show instead goes nowhere if hidden.

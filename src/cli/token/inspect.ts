@@ -41,7 +41,7 @@ export async function inspectOne(args: readonly string[], terminal: Terminal): P
     );
   const configured = flags.config ?? terminal.env["SALLYPORT_CONFIG"];
   if (!configured && !existsSync(sources.file)) {
-    terminal.err(`without a configuration nothing is verified: set one with --config\n`);
+    terminal.err(`nothing was verified without a configuration: set one with --config\n`);
     print(decodeToken(token, systemClock));
     return EXIT.failed;
   }

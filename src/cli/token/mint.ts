@@ -14,8 +14,7 @@ const LONGEST_MS = 366 * 24 * 3_600_000;
 
 /**
  * Runs `token mint`.
- *
- * @throws ConfigError without a key directory: nobody else would know a key made now.
+ * @throws ConfigError without a key directory: no other process would know a key generated now.
  */
 export async function mint(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {

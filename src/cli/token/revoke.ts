@@ -18,7 +18,7 @@ const FLAGS = {
   ...{ subject: text, issuer: text, before: text },
 } as const;
 
-/** `token revoke`: has a running proxy end tokens before their time. */
+/** `token revoke`: makes a running proxy revoke tokens. */
 export async function revoke(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, FLAGS);
   const { url: given, jti = [], subject, issuer, before } = flags;
@@ -48,7 +48,7 @@ async function piped({ input }: Terminal): Promise<string> {
   return token;
 }
 
-/** @throws the system's error when nobody answers, or an error with what was answered instead of JSON. */
+/** @throws the system's error if there is no response, or an error with the response if it is not JSON. */
 async function ask(
   url: URL,
   token: string | undefined,

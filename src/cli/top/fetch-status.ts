@@ -6,8 +6,7 @@ const TIMEOUT_MS = 5_000;
 
 /**
  * Asks a running proxy for its status.
- *
- * @throws Error that says what is wrong: no answer, a refusal, or something that is no status.
+ * @throws Error that says what is wrong: no response, a refusal, or a response that is not a status.
  */
 export async function fetchStatus(url: URL): Promise<Status> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);

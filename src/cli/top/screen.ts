@@ -4,7 +4,7 @@ import type { Status } from "../../core/status.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { amount, bytes, clockTime, relative, span } from "../../server/admin/status/words.ts";
 
-/** How the screen is drawn. */
+/** The properties of the screen. */
 export interface ScreenOptions {
   /** Longer lines are cut. */
   readonly width: number;
@@ -79,7 +79,7 @@ function headLines(status: Status, before: Status | undefined): Cell[][] {
   ];
 }
 
-/** Returns the mean per second since the status before; empty if that is not known. */
+/** Returns the mean per second since the previous status; empty if there is none. */
 function rateOf(
   count: number,
   earlier: number | undefined,
@@ -188,7 +188,7 @@ function refusalRows({ refusals }: Status): Cell[][] {
 
 const LONGEST_CELL = 60;
 
-/** Aligns rows under titles; a title that begins with `>` is that of numbers. No rows, no lines. */
+/** Aligns rows under titles; a title that begins with `>` is for numbers. Without rows, returns no lines. */
 function tableLines(titles: readonly string[], rows: readonly (readonly Cell[])[]): Cell[][] {
   if (rows.length === 0) return [];
   const head = titles.map((title): Cell => ({ text: title.replace(">", ""), style: "dim" }));

@@ -52,7 +52,7 @@ function optionsFor({ env }: Terminal): ScreenOptions {
   const { isTTY: onTerminal, columns } = process.stdout;
   const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "";
   return {
-    // A terminal may not know its size.
+    // Some terminals do not report their size.
     width: onTerminal && columns > 0 ? columns : WIDTH,
     color: onTerminal && (env["NO_COLOR"] ?? "") === "",
     unicode: /utf-?8/i.test(locale),
@@ -65,7 +65,7 @@ const HOME = "\u001b[H";
 const REST_OF_LINE = "\u001b[K";
 const REST_OF_SCREEN = "\u001b[J";
 
-/** Draws on a screen of its own, until SIGINT or SIGTERM. A proxy that does not answer is asked again. */
+/** Draws on the alternate screen until SIGINT or SIGTERM. Keeps asking a proxy that does not answer. */
 async function watch(url: URL, everyMs: number, terminal: Terminal): Promise<void> {
   const interrupted = new AbortController();
   const { signal } = interrupted;

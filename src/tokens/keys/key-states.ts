@@ -3,10 +3,10 @@ import { type FoundKey, keysIn, readKeyFiles } from "./key-directory.ts";
 import { type KeyRing, keysAt, type OwnKey, createKeyRing } from "./key-ring.ts";
 
 /**
- * `published`: will sign later. `signing`: signs new tokens. `verifying`: verifies only. `over`: has expired and can be
+ * `published`: will sign later. `signing`: signs new tokens. `verifying`: verifies only. `expired`: no longer verifies and can be
  * retired.
  */
-type KeyState = "published" | "signing" | "verifying" | "over";
+type KeyState = "published" | "signing" | "verifying" | "expired";
 
 /** A key file, and the state of its key at a time. */
 export interface KeyInState extends FoundKey {
@@ -51,7 +51,7 @@ export async function keyStates(
 
 /** Returns the state of one key of a ring at a time. */
 export function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
-  if (nowMs >= key.verifiesUntil) return "over";
+  if (nowMs >= key.verifiesUntil) return "expired";
   if (keysAt(ring, nowMs).signing?.kid === key.kid) return "signing";
   return key.canSign && key.signsFrom > nowMs ? "published" : "verifying";
 }

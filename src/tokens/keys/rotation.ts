@@ -35,7 +35,7 @@ export function expiriesAfterRotation(
   const ends: KeyExpiry[] = [];
   // When the next newer key starts to sign.
   let stops = signsFromMs;
-  for (const found of keys.filter(({ canSign, state }) => canSign && state !== "over")) {
+  for (const found of keys.filter(({ canSign, state }) => canSign && state !== "expired")) {
     const exp = Math.ceil((Math.max(stops, nowMs) + lifetimeMs) / 1000) + CLOCK_SKEW_S;
     const tooEarly = stops > nowMs && found.verifiesUntil < exp * 1000;
     if (found.verifiesUntil === Infinity || tooEarly) ends.push({ found, exp });

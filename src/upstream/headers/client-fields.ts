@@ -41,7 +41,7 @@ export function clientFields(
     : route.responseHeaders.modify(fields, permit);
 }
 
-/** A backend that says who may read an answer keeps all of what it says. Several `Vary` fields are one list. */
+/** If a backend has its own CORS fields, they are kept. Several `Vary` fields are one list. */
 function addCors(fields: string[], headers: IncomingHttpHeaders, cors: readonly string[]): void {
   if (headers["access-control-allow-origin"] !== undefined) return;
   for (let i = 0; i + 1 < cors.length; i += 2) {

@@ -13,14 +13,14 @@ export interface HeaderChanges {
 
 interface Field {
   readonly name: string;
-  /** As backends that fold names compare it. */
+  /** The folded name, as some backends compare it. */
   readonly folded: string;
   readonly value: HeaderTemplate;
 }
 
 /**
- * Prepares the changes of a route. What is set or removed is gone in every spelling that a backend could read as the same
- * name, even where a reference has no value: a client can never choose it.
+ * Prepares the changes of a route. A header that is set or removed is first deleted in every spelling that a
+ * backend could read as the same name, even if a reference has no value, so that clients can never choose it.
  */
 export function headerModifier({ set, add, remove }: HeaderChanges): HeaderModifier {
   const replaced = fieldsOf(set);

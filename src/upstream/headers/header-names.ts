@@ -19,8 +19,8 @@ export const DROPPED: readonly string[] = [
 ];
 
 /**
- * Headers in which proxies identify the caller, as whole families, since backends know more names than any preset.
- * `Remote-User` and similar are those of Authelia and CGI.
+ * Headers in which proxies identify the caller, as whole families, since backends read more names than any preset
+ * has. `Remote-User` and similar are those of Authelia and CGI.
  */
 const IDENTITY_FAMILIES =
   /^(?:x-(?:auth-request|remote|forwarded-(?:user|groups?|email|preferred-username|(?:access|id)-token))|remote-(?:user|groups?|email|name))(?:-|$)/;

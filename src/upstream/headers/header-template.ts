@@ -1,7 +1,7 @@
 import type { HeaderValues } from "../../core/route/header-modifier.ts";
 import { claimValue, fieldValue } from "./identity-headers.ts";
 
-/** A value of the request that a header can hold, by the word in `${…}`. */
+/** The request values that a header can contain, by the word in `${…}`. */
 const REFERENCES: Readonly<Record<string, (values: HeaderValues) => string | undefined>> = {
   subject: ({ identity }) => identity && fieldValue(identity.subject),
   request_id: ({ request }) => request.requestId,
@@ -15,9 +15,9 @@ type Part = string | ((values: HeaderValues) => string | undefined);
 
 /** A header value with references to the request, prepared once. */
 export interface HeaderTemplate {
-  /** @returns undefined if a value that it refers to does not exist: the header is then left out. */
+  /** @returns undefined if a value that it refers to does not exist: then the header is omitted. */
   render(values: HeaderValues): string | undefined;
-  /** Whether it refers to nothing. */
+  /** Whether it has no references. */
   readonly fixed: boolean;
 }
 

@@ -34,7 +34,7 @@ const INSTANCE = instanceName();
 const PROXY_FAMILIES =
   /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
 
-/** Headers that name another method than the one that was authorized: kept from nobody. */
+/** Headers that name another method than the authorized one: always removed. */
 const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
   ...["x-http-method-override", "x-method-override", "x-http-method"],
 ]);
@@ -87,7 +87,7 @@ class Dispositions {
     this.#ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...identityNames, "authorization"]);
   }
 
-  /** @returns the client's headers that go on to the backend, name and value alternating. */
+  /** @returns the client's headers for the backend, name and value alternating. */
   passed({ request, route }: Permit): string[] {
     const { rawHeaders } = request;
     const fields: string[] = [];
@@ -115,7 +115,7 @@ class Dispositions {
     return route.tokenFrom === undefined ? passed : withoutTokens(passed, route.tokenFrom);
   }
 
-  /** @returns the fields that the backend gets from anybody. */
+  /** @returns the fields that every client may send to the backend. */
   ordinary(fields: readonly string[]): string[] {
     const passed: string[] = [];
     for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -138,7 +138,7 @@ class Dispositions {
 
 const PREFIX_HEADER = "X-Forwarded-Prefix";
 
-/** Tells the backend which prefix it does not see, behind the one that a trusted proxy has stripped before. */
+/** Adds the stripped prefix for the backend, after the prefix that a trusted proxy has stripped. */
 function addPrefix(passed: string[], { route, request }: Permit): void {
   const prefix = strippedPrefix(route, request);
   if (prefix === "") return;

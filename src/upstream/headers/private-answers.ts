@@ -1,7 +1,7 @@
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlace } from "../../core/request/token-place.ts";
 
-/** Directives by which a backend says itself whether shared caches may keep an answer (RFC 9111 §3.5). */
+/** Directives by which a backend controls whether shared caches may store a response (RFC 9111 §3.5). */
 const DECIDED = /(?:^|[\s,])(?:private|no-store|public|s-maxage|must-revalidate)(?=$|[\s,=])/i;
 
 /** Whether `keepPrivate` has anything to do on a route. */
@@ -10,9 +10,9 @@ export function mayNeedPrivacy({ auth, tokenFrom }: Permit["route"]): boolean {
 }
 
 /**
- * Keeps an answer to one caller out of shared caches. They do not keep the answer to a request with `Authorization` unless
- * told to (RFC 9111 §3.5), but they do not know that a cookie or a query holds a token (RFC 6750 §2.3). Where a token may
- * be left out, an answer differs with it.
+ * Keeps responses to authenticated callers out of shared caches. Caches do not store the response to a request with
+ * `Authorization` unless told to (RFC 9111 §3.5), but they cannot know that a cookie or a query contains a token
+ * (RFC 6750 §2.3). If a token is optional, the response differs with it.
  *
  * @param fields names and values, alternating; the names in lower case. Changed in place.
  */

@@ -7,7 +7,7 @@ import { BEARER_PROTOCOL, offeredProtocols } from "../../lib/http/websocket-bear
 
 const PROTOCOLS = "sec-websocket-protocol";
 
-/** The query that the backend gets: what was sent, without tokens. */
+/** Returns the query for the backend: the client's, without tokens. */
 export function forwardedQuery({ route, request }: Permit): string {
   const names = route.tokenFrom?.queries ?? [];
   return names.length === 0 || request.query === ""
@@ -16,7 +16,8 @@ export function forwardedQuery({ route, request }: Permit): string {
 }
 
 /**
- * Removes tokens from header fields wherever the route looks for one; whatever else they hold stays as it was.
+ * Removes tokens from the header fields in which the route looks for them; the rest of their values stays
+ * unchanged.
  *
  * @param fields names and values, alternating.
  * @returns the same list if none of them may hold a token.
@@ -49,8 +50,8 @@ function removed(fields: readonly string[], places: TokenPlaces): string[] {
 }
 
 /**
- * The protocol to answer if the backend chose none: a browser that has offered `bearer` fails without an answer. Undefined
- * if the token came otherwise.
+ * The subprotocol to select if the backend selected none: a browser that has offered `bearer` fails without a
+ * selection. Undefined if the token came in another place.
  */
 export function answeredProtocol({ route, request }: Permit): string | undefined {
   if (route.tokenFrom?.websocketProtocol !== true) return undefined;

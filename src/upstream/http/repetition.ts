@@ -27,7 +27,7 @@ export class Attempts {
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
   readonly #body: Pick<ClientBody, "isWhole" | "settle">;
-  /** How often the request was sent again. */
+  /** The number of retries. */
   retries = 0;
 
   constructor(
@@ -48,7 +48,7 @@ export class Attempts {
     this.#settings.observer.upstreamRetried(this.#permitted.upstream.name);
   }
 
-  /** The head of an answer has arrived. @throws Repeated if it is not used. */
+  /** The head of a response has arrived. @throws Repeated if it is discarded for a retry. */
   answered(status: number): void {
     const { upstream } = this.#permitted;
     const { target } = this.#slot;
@@ -78,14 +78,14 @@ export class Attempts {
     const { target } = this.#slot;
     const reason = upstreamReason(failure);
     const unprocessed = failure.cause instanceof Unprocessed ? failure.cause : undefined;
-    // A connection that was closed while it was idle, or that ends as agreed, says nothing of the target.
+    // A connection that was closed while idle, or in an orderly way, says nothing about the target.
     const isEnd = (stale && reason === "reset") || unprocessed?.refused === false;
     if (target !== undefined && reason !== undefined && !isEnd) {
       upstream.states?.failed(target, reason, sentAt);
     }
     const { attempts, on } = permit.route.retry ?? USUAL_RETRY;
     if (reason === undefined || reason === "aborted") return undefined;
-    // No target would have been reached.
+    // The request could not have reached any target.
     if (reason === "resource_exhausted") return undefined;
     if (this.retries >= attempts || !this.#body.isWhole) return undefined;
     const idempotent = isIdempotent(permit.request);
@@ -103,7 +103,7 @@ export class Attempts {
   }
 }
 
-/** Ends an attempt whose answer is not used. */
+/** Ends an attempt whose response is discarded. */
 export class Repeated extends Error {
   constructor() {
     super("the request is sent again");

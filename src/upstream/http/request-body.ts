@@ -40,7 +40,7 @@ export class RequestBody extends Readable {
 
   /**
    * @param limit maximum size in bytes, for a body without a length.
-   * @param kept what attempts before this one have passed on: it goes first.
+   * @param kept the part that earlier attempts have already sent: it is sent first.
    */
   constructor(source: IncomingRequest, limit: number, events: BodyEvents, kept?: KeptBody) {
     super({ highWaterMark: 64 * 1024 });
@@ -50,12 +50,12 @@ export class RequestBody extends Readable {
     this.#events = events;
   }
 
-  /** Whether another attempt can have all of it: nothing has been read yet, or what was is kept. */
+  /** Whether another attempt can send all of it: nothing has been read yet, or the part that was read is kept. */
   get isWhole(): boolean {
     return (this.#bytes === 0 && !this.#ended) || this.#kept?.isWhole === true;
   }
 
-  /** What the client sent behind the body, once it has ended: names and values, alternating. */
+  /** The client's trailers, once the body has ended: names and values, alternating. */
   get trailers(): readonly string[] {
     return this.#ended ? this.#source.rawTrailers : [];
   }
@@ -77,7 +77,7 @@ export class RequestBody extends Readable {
     done(error);
   }
 
-  /** Passes on what is kept. @returns whether that is all. */
+  /** Sends the part that is kept. @returns whether that was all of it. */
   #repeat(kept: KeptBody): boolean {
     this.#bytes = kept.bytes;
     for (const chunk of kept.chunks) this.push(chunk);

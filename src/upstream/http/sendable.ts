@@ -1,4 +1,7 @@
-/** What cannot stand in a field value (RFC 9110 §5.5) or in a request target (RFC 9112 §3.2), or what is no byte. */
+/**
+ * Characters that are not allowed in a field value (RFC 9110 §5.5) or a request target (RFC 9112 §3.2), or that are
+ * not bytes.
+ */
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const NOT_IN_TARGET = /[^\x21-\x7e\x80-\xff]/;
 

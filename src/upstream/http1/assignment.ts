@@ -1,6 +1,6 @@
 import type { AnswerHandler, BackendRequest, RequestControl } from "../http/connection.ts";
 
-/** What a request can do to its connection. */
+/** The operations of a request on its connection. */
 interface Carrier {
   /** Ends the connection and the request. */
   fail(error: Error): void;
@@ -8,11 +8,11 @@ interface Carrier {
   resume(): void;
 }
 
-/** A request on a connection, from the moment that it is given to it. */
+/** A request that was assigned to a connection. */
 export class Assignment implements RequestControl {
   readonly request: BackendRequest;
   readonly handler: AnswerHandler;
-  /** Undefined when the request is over: what the handler does then concerns no later request. */
+  /** Undefined when the request has ended, so that its handler cannot affect later requests. */
   connection: Carrier | undefined;
   /** Whether the request was written, or its first byte. */
   isWritten = false;

@@ -4,13 +4,13 @@ import { BackendTimeout } from "../http/failures.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 import { ChoseHttp2 } from "./faults.ts";
 
-/** When an idle connection is probed by TCP, in milliseconds. */
+/** The idle time after which TCP keep-alive probes a connection, in milliseconds. */
 const TCP_KEEP_ALIVE_MS = 60_000;
 
-/** Where connections of a pool go. */
+/** The destination of the connections of a pool. */
 export interface Route {
   readonly origin: TargetOrigin;
-  /** What is offered to the backend in TLS (ALPN). */
+  /** The protocols to offer to the backend in TLS (ALPN). */
   readonly protocols: readonly ("h2" | "http/1.1")[];
   /** What the connections can carry. */
   readonly speaks: "h2" | "http/1.1";

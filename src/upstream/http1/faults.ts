@@ -1,4 +1,4 @@
-/** What a handler threw, as an error. */
+/** Converts anything that a handler threw to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error("a handler failed", { cause: thrown });
 }
@@ -13,7 +13,7 @@ export class ConnectionLost extends Error {
   }
 }
 
-/** The backend sends what nobody asked for. */
+/** The backend sent data that belongs to no request. */
 export class UnexpectedBytes extends Error {
   readonly code = "HPE_UNEXPECTED_BYTES";
 
@@ -23,7 +23,7 @@ export class UnexpectedBytes extends Error {
   }
 }
 
-/** A status that answers no request, or none of ours. */
+/** The backend's status is invalid, or not a response to such a request. */
 export class UnexpectedStatus extends Error {
   readonly code = "HPE_INVALID_STATUS";
 

@@ -24,8 +24,8 @@ interface Owner {
 }
 
 /**
- * One connection to a backend, which carries a request at a time. Bytes that no request waits for end it, as an answer to
- * nobody would become the answer to the next request.
+ * One connection to a backend, which carries one request at a time. Unsolicited bytes close it: otherwise they
+ * would be read as the response to the next request.
  */
 export class Http1Connection extends TimeoutEntry implements Connection, ResponseEvents, TurnTask {
   readonly socket: Socket;
@@ -58,12 +58,12 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
       .on("close", () => this.fail(new ConnectionLost()));
   }
 
-  /** Sends a request at the end of the turn, or when the connection is there. */
+  /** Sends a request at the end of the turn, or once the connection is open. */
   dispatch(request: BackendRequest, handler: AnswerHandler): void {
     this.list?.cancel(this);
     this.#current = new Assignment(request, handler, this);
     handler.onConnection(this);
-    // What arrived before the request is seen first: it is no answer to it.
+    // Reads what arrived before the request first, since it cannot be the response to it.
     if (this.#connected) atEndOfTurn(this);
   }
 
@@ -77,7 +77,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     return this.socket.writableNeedDrain;
   }
 
-  /** Ends the connection, and the request on it, which goes to another connection if this one was lost before it was written. */
+  /** Ends the connection and its request. If the request was not written yet, another connection sends it. */
   fail(error: Error): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -97,7 +97,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     this.fail(new ConnectionLost());
   }
 
-  /** It was idle for too long. */
+  /** Called when it was idle for too long. */
   override onTimeout(): void {
     this.close();
   }
@@ -216,7 +216,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
 
   onEnd(trailers: readonly string[]): void {
     this.#passBody();
-    // A backend that does not wait for the whole body may not read the rest of it.
+    // A backend that responds before the end of the body may not read the rest.
     const reusable = this.#keepAlive && this.#sender === undefined;
     const current = this.#detach();
     if (this.#closed || current === undefined) return;
@@ -227,7 +227,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     current.handler.onResponseEnd(current, headersOf(trailers));
   }
 
-  /** Passes on what this read has brought of the body. */
+  /** Passes on the parts of the body in this read. */
   #passBody(): void {
     const parts = this.#parts;
     const [first] = parts;

@@ -10,24 +10,24 @@ import { Http1Connection } from "./http1-connection.ts";
 
 /** How long a connection stays open for the next request, in milliseconds: Node and many others close after five seconds. */
 const IDLE_MS = 4_000;
-/** The same where the backend names a time (`Keep-Alive: timeout=…`): so much earlier than that, and at most this long. */
+/** If the backend announces a time (`Keep-Alive: timeout=…`): the margin before it, and the maximum. */
 const EARLIER_MS = 2_000;
 const LONGEST_MS = 600_000;
 
-/** The kept-alive connections to one target. Each request under way has one; the upstream limits their number. */
+/** The kept-alive connections to one target. Each request in flight has its own; the upstream limits their number. */
 export class Http1Pool implements ConnectionPool {
   readonly #route: Route;
   readonly #clock: Clock;
-  /** The one that was used last is used next, so that those too many grow old. */
+  /** A stack: the most recently used connection is used next, so that surplus connections time out. */
   readonly #idle: Http1Connection[] = [];
   readonly #open = new Set<Http1Connection>();
   /** By milliseconds. */
   readonly #limits = new Map<number, TimeoutList>();
-  /** Takes the requests of connections whose backend chooses HTTP/2. */
+  /** Receives the requests of connections whose backend selects HTTP/2. */
   readonly #otherwise: Pick<ConnectionPool, "dispatch"> | undefined;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  /** @param otherwise offers HTTP/2, too, and takes the requests of those who choose it. */
+  /** @param otherwise receives the requests of connections whose backend selects HTTP/2, which is then offered, too. */
   constructor(
     origin: TargetOrigin,
     connectMs: number,
@@ -45,7 +45,10 @@ export class Http1Pool implements ConnectionPool {
     (this.#idle.pop() ?? this.#connect()).dispatch(request, handler);
   }
 
-  /** A connection was lost before its request was written. @param wasUsed whether it had carried others: another may yet be open. */
+  /**
+   * Called when a connection was lost before its request was written.
+   * @param wasUsed whether it had carried others: another one may still be open.
+   */
   unwritten({ request, handler }: Assignment, error: Error, wasUsed: boolean): void {
     if (error instanceof ChoseHttp2) this.#otherwise?.dispatch(request, handler);
     else if (wasUsed) this.dispatch(request, handler);
@@ -65,7 +68,7 @@ export class Http1Pool implements ConnectionPool {
     return connection;
   }
 
-  /** A connection can carry another request. @param hint the value of `Keep-Alive`. */
+  /** Called when a connection can carry another request. @param hint the value of `Keep-Alive`. */
   released(connection: Http1Connection, hint: string | undefined): void {
     const ms = hint === undefined ? IDLE_MS : idleMs(hint);
     if (ms <= 0 || this.#closed !== undefined) return connection.close();
@@ -73,7 +76,7 @@ export class Http1Pool implements ConnectionPool {
     this.#limitOf(ms).start(connection);
   }
 
-  /** A connection has closed. */
+  /** Called when a connection has closed. */
   left(connection: Http1Connection): void {
     this.#open.delete(connection);
     const index = this.#idle.indexOf(connection);

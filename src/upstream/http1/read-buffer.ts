@@ -1,4 +1,4 @@
-/** What one read takes at most, in bytes. */
+/** Maximum size of one read, in bytes. */
 const READ_BYTES = 64 * 1024;
 
 /** Reads of at least this size belong to a large body, whose next read is as large. */
@@ -8,8 +8,8 @@ const LARGE_BYTES = 32 * 1024;
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /**
- * The buffer that one connection reads into. While a large body arrives it has buffers of its own, which are handed on without
- * a copy.
+ * The buffer that one connection reads into. While a large body arrives, it has its own buffers, which are passed
+ * on without a copy.
  */
 export class ReadBuffer {
   #current = SHARED;
@@ -26,7 +26,7 @@ export class ReadBuffer {
     return this.#current;
   }
 
-  /** What a read has brought. @throws TypeError if Node has read into another buffer than the last one of `next`. */
+  /** Returns the bytes of a read. @throws TypeError if Node has read into another buffer than the last one of `next`. */
   filled(bytes: number, into: Uint8Array): Buffer {
     if (into !== this.#current) throw new TypeError("the read went into another buffer");
     this.#isLarge = bytes >= LARGE_BYTES;

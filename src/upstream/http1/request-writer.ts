@@ -8,8 +8,8 @@ import { isSendableTarget, isSendableValue, UnsendableRequest } from "../http/se
 const WITH_BODY = new Set(["PUT", "POST", "PATCH", "QUERY", "PROPFIND", "PROPPATCH"]);
 
 /**
- * Whether the connection can be used again. Not after HEAD, since some servers send a body all the same, nor after a body
- * where none is expected, which some servers do not read. Both would be taken for the next message.
+ * Whether the connection can be reused. It cannot after HEAD, since some servers send a body anyway, nor after an
+ * unexpected request body, since some servers do not read it. Both would be read as the next message.
  */
 export function mayReuseAfter({ method, body }: BackendRequest): boolean {
   return method !== "HEAD" && (body === null || body === undefined || WITH_BODY.has(method));
@@ -36,7 +36,7 @@ export function requestHead(request: BackendRequest): RequestHead {
     const name = fields[i] ?? "";
     const value = fields[i + 1] ?? "";
     if (!isSendableValue(value)) throw new UnsendableRequest();
-    // First, as RFC 9110 §7.2 has it.
+    // RFC 9110 §7.2: Host comes first.
     if (name === "Host") host = `\r\nHost: ${value}`;
     else others = others + lineStart(name) + value;
     if (name === "Content-Length") chunked = false;
@@ -53,7 +53,7 @@ function fieldsOf({ headers }: BackendRequest): readonly string[] {
   return headers;
 }
 
-/** Told how a body is sent. */
+/** Called while a body is sent. */
 export interface BodyListener {
   onBodySent(): void;
   onRequestSent(): void;
@@ -83,7 +83,7 @@ export class BodyWriter {
   stop(): void {
     this.#socket.off("drain", this.#onDrain);
     this.#body.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
-    // An error that comes now concerns nobody.
+    // Later errors affect no request.
     this.#body.destroy();
   }
 

@@ -2,9 +2,9 @@ import { Duplex } from "node:stream";
 import { createServer } from "../../lib/http/node-http.ts";
 import { UnexpectedStatus } from "./faults.ts";
 
-/** Receives what a parser finds. Whatever it throws comes out of `read` or `finish`. */
+/** Receives the events of a parser. `read` and `finish` rethrow whatever it throws. */
 export interface ResponseEvents {
-  /** A message begins, also one that nobody waits for. */
+  /** A message begins, even if no request waits for one. */
   onBegin(): void;
   /** @param fields names and values, alternating, in Latin-1. @returns whether the response has no body, whatever its fields say. */
   onHead(
@@ -19,7 +19,7 @@ export interface ResponseEvents {
   onEnd(trailers: readonly string[]): void;
 }
 
-/** What Node's parser answers to: a number of bytes, or an error with a code of llhttp (`HPE_…`). */
+/** The result of Node's parser: a number of bytes, or an error with a code of llhttp (`HPE_…`). */
 type Parsed = number | Error | undefined;
 
 interface NodeParser {
@@ -37,7 +37,7 @@ const CONSTANTS = [
 type Constants = Readonly<Record<(typeof CONSTANTS)[number], number>>;
 type NodeParserClass = (new () => NodeParser) & Constants;
 
-/** Node skips the body of a response to HEAD, and reads on behind an interim one, when this is returned. */
+/** If this is returned, Node skips the body: for a response to HEAD, or after an interim response. */
 const WITHOUT_BODY = 1;
 
 /**
@@ -51,7 +51,7 @@ export class ResponseParser {
   #fields: string[] = [];
   #interim = false;
 
-  /** @throws TypeError where Node's parser cannot be had: see `hasNodeParser`. */
+  /** @throws TypeError if Node's parser is not accessible: see `hasNodeParser`. */
   constructor(events: ResponseEvents, maxHeaderBytes: number) {
     if (NODE_PARSER === undefined) throw new TypeError("Node's parser has changed");
     this.#events = events;
@@ -75,12 +75,15 @@ export class ResponseParser {
     throwIfError(this.#parser.execute(bytes));
   }
 
-  /** The connection has ended, and with it a response without a length. @throws like `read`, if one is incomplete. */
+  /**
+   * Ends the message at the end of the connection, as for a response without a length.
+   * @throws like `read`, if it is incomplete.
+   */
   finish(): void {
     throwIfError(this.#parser.finish());
   }
 
-  /** Frees the parser. Not to be called while it parses. */
+  /** Frees the parser. Must not be called while it parses. */
   close(): void {
     this.#parser.close();
   }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { AnswerHandler, ConnectionPool, RequestControl } from "../http/connection.ts";
 
-/** A question of Sallyport's own to a backend. */
+/** A request that Sallyport itself sends to a backend. */
 export interface Question {
   readonly method: "GET" | "POST";
   readonly path: string;
@@ -19,7 +19,7 @@ export interface ShortAnswer {
 }
 
 /**
- * Asks over the connections of a pool.
+ * Sends the request over the connections of a pool.
  *
  * @param maxBytes of the body; the rest is not read.
  * @throws the error of the connection, or an AbortError.
@@ -46,7 +46,7 @@ export async function ask(
   return handler.answer;
 }
 
-/** The same over connections that are closed then. */
+/** Sends it over a new connection, which it closes afterwards. */
 export async function askOnce(
   pool: ConnectionPool,
   question: Question,
@@ -60,7 +60,7 @@ export async function askOnce(
   }
 }
 
-/** Reads an answer up to a size. */
+/** Reads a response up to a maximum size. */
 class Reader implements AnswerHandler {
   readonly #maxBytes: number;
   readonly #answer = Promise.withResolvers<ShortAnswer>();
@@ -79,7 +79,7 @@ class Reader implements AnswerHandler {
     return this.#answer.promise;
   }
 
-  /** Ends the question without an answer. */
+  /** Ends the request without a response. */
   end(error: Error): void {
     this.#ended = error;
     this.#answer.reject(error);
@@ -92,7 +92,7 @@ class Reader implements AnswerHandler {
 
   onRequestStart(control: RequestControl): void {
     this.#control = control;
-    // The connection was not there before the limit.
+    // The connection did not open before the time limit.
     if (this.#ended !== undefined) control.abort(this.#ended);
   }
 

@@ -13,13 +13,13 @@ import { Liveness, type Silences } from "./liveness.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { SESSION_OPTIONS } from "./session-options.ts";
 
-/** The pool of a connection. */
+/** The pool to which a connection belongs. */
 interface Owner {
   /** More requests can be sent. */
   hasRoom(session: BackendSession): void;
-  /** No request is under way. */
+  /** No request is in flight. */
   idle(session: BackendSession): void;
-  /** The connection takes no more requests. @param error why it did not even open; undefined if it was open. */
+  /** The connection accepts no more requests. @param error why it did not open; undefined if it was open. */
   left(session: BackendSession, error: Error | undefined): void;
 }
 
@@ -29,7 +29,7 @@ const BLAMES = new Set([0x1, 0x3, 0x4, 0x5, 0x6, 0x9, 0xb]);
 /** Streams have odd numbers below 2^31, each used once (RFC 9113 §5.1.1). */
 const MOST_REQUESTS = 2 ** 29;
 
-/** One connection by HTTP/2, which carries as many requests at a time as the backend takes. */
+/** One HTTP/2 connection, which carries as many requests at a time as the backend allows. */
 export class BackendSession extends TimeoutEntry {
   readonly scheme: string;
   readonly #owner: Owner;
@@ -41,7 +41,7 @@ export class BackendSession extends TimeoutEntry {
   #state: "connecting" | "open" | "leaving" | "closed" = "connecting";
   /** Why the connection broke, once it has. */
   #fault: Error | undefined;
-  /** How many streams the backend allows at a time. */
+  /** The number of concurrent streams that the backend allows. */
   #allowed = 0;
   #requests = 0;
   /** The last stream that the backend has processed or will process. */
@@ -77,7 +77,7 @@ export class BackendSession extends TimeoutEntry {
     return this.#state === "open" ? this.#allowed - this.#streams.size : 0;
   }
 
-  /** Sends a request. Only if there is room. */
+  /** Sends a request. Must only be called if there is room. */
   send(request: BackendRequest, handler: AnswerHandler): void {
     if (this.#session === undefined) throw new TypeError("the connection is not open");
     this.list?.cancel(this);
@@ -114,7 +114,7 @@ export class BackendSession extends TimeoutEntry {
     return BLAMES.has(code) ? new InvalidHttp2(`code ${code}`) : new StreamReset();
   }
 
-  /** Takes no more requests, and closes after those under way. */
+  /** Accepts no more requests, and closes after those in flight. */
   leave(): void {
     if (this.#state === "connecting") return this.fail(new StreamReset());
     if (this.#state !== "open") return;
@@ -123,7 +123,7 @@ export class BackendSession extends TimeoutEntry {
     if (this.#streams.size === 0) this.#close();
   }
 
-  /** It was idle for too long. */
+  /** Called when it was idle for too long. */
   override onTimeout(): void {
     this.leave();
   }

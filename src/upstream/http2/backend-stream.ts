@@ -13,9 +13,9 @@ import { requestFields } from "./http2-request-fields.ts";
 import { limitedFields, responseHead } from "./response-fields.ts";
 import { listenTo, readFrom } from "./stream-events.ts";
 
-/** The memory of a part that waits, besides its bytes. */
+/** The memory that a waiting part takes in addition to its bytes. */
 const PART_BYTES = 256;
-/** The most parts that wait for a client, as each takes memory: 16 bytes each fill the window. */
+/** Maximum number of parts that wait for a client, since each takes memory: parts of 16 bytes would fill the window. */
 const MOST_PARTS = 4_096;
 
 const NO_FIELDS: IncomingHttpHeaders = {};
@@ -25,7 +25,7 @@ interface Owner {
   readonly scheme: string;
   /** Called once before each request. @returns whether the connection was used before. */
   begin(): boolean;
-  /** Something of an answer has arrived. */
+  /** A part of a response has arrived. */
   heard(): void;
   /** The stream has ended, and another may open. */
   ended(stream: BackendStream): void;
@@ -33,7 +33,7 @@ interface Owner {
   faultOf(id: number, code: number, answered: boolean): Error;
 }
 
-/** One request on a stream of a connection that many share. */
+/** One request on a stream of a shared connection. */
 export class BackendStream implements Connection, RequestControl {
   readonly socket = undefined;
   readonly #request: BackendRequest;
@@ -46,9 +46,9 @@ export class BackendStream implements Connection, RequestControl {
   #answered = false;
   #over = false;
   #trailers = NO_FIELDS;
-  /** Parts of the answer that wait for the client. */
+  /** Parts of the response that wait for the client. */
   #waiting = 0;
-  /** Whether the stream was closed before the backend had ended its answer. */
+  /** Whether the stream was closed before the backend completed its response. */
   #isCut = false;
 
   constructor(request: BackendRequest, handler: AnswerHandler, owner: Owner) {
@@ -116,7 +116,7 @@ export class BackendStream implements Connection, RequestControl {
     stream.on("wantTrailers", () => this.#sendTrailers(stream));
   }
 
-  /** Trailers that are refused end the request: the backend does not see it whole. */
+  /** Refused trailers end the request, so that the backend does not consider it complete. */
   #sendTrailers(stream: ClientHttp2Stream): void {
     try {
       stream.sendTrailers(headersOf(this.#request.trailers?.() ?? []));
@@ -168,7 +168,7 @@ export class BackendStream implements Connection, RequestControl {
 
   onEnd(): void {
     if (this.#isCut) return this.onClose();
-    // A backend that does not wait for the whole body may not read the rest of it.
+    // A backend that responds before the end of the body may not read the rest.
     if (!this.#sent) this.#stream?.close(nodeHttp2().constants.NGHTTP2_NO_ERROR);
     this.#leave();
     this.#handler.onResponseEnd(this, this.#trailers);

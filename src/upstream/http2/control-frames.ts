@@ -1,10 +1,13 @@
 import type { Clock } from "../../lib/clock.ts";
 
-/** The most frames that are about no request, in this time (milliseconds). Each takes time, and an answer from Node. */
+/**
+ * Maximum number of frames that belong to no request, in this time (milliseconds). Node spends time on each, and
+ * answers it.
+ */
 const MOST = 1_000;
 const WITHIN_MS = 10_000;
 
-/** Counts what a backend sends about no request: SETTINGS and PING. */
+/** Counts a backend's frames that belong to no request: SETTINGS and PING. */
 export class ControlFrames {
   readonly #clock: Clock;
   #count = 0;
@@ -14,7 +17,7 @@ export class ControlFrames {
     this.#clock = clock;
   }
 
-  /** @returns whether these are too many. */
+  /** @returns whether there are too many. */
   add(): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#since > WITHIN_MS) {

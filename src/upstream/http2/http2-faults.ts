@@ -21,7 +21,7 @@ export class StreamReset extends Error {
   }
 }
 
-/** The backend does not speak HTTP/2 as it should. */
+/** The backend violates HTTP/2. */
 export class InvalidHttp2 extends Error {
   readonly code = "ERR_HTTP2_ERROR";
 

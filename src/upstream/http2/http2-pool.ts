@@ -8,8 +8,8 @@ import { type PingTimes, Silences } from "./liveness.ts";
 import { NoHttp2, StreamReset } from "./http2-faults.ts";
 
 /**
- * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier says what it has
- * processed, so nothing is lost.
+ * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier says what it
+ * has processed, so no request is lost.
  */
 const IDLE_MS = 60_000;
 
@@ -19,8 +19,8 @@ interface Waiting {
 }
 
 /**
- * The connections to one target by HTTP/2. A request goes to the oldest connection with room for another stream; if none has,
- * it waits for one that opens. The upstream limits how many requests there are.
+ * The HTTP/2 connections to one target. A request goes to the oldest connection with room for another stream; if
+ * there is none, it waits for a new connection. The upstream limits the number of requests.
  */
 export class Http2Pool implements ConnectionPool {
   readonly #route: Route;
@@ -28,15 +28,15 @@ export class Http2Pool implements ConnectionPool {
   readonly #silences: Silences;
   readonly #idle: TimeoutList;
   readonly #sessions: BackendSession[] = [];
-  /** Takes the requests of a backend that does not choose HTTP/2. */
+  /** Receives the requests of connections whose backend does not select HTTP/2. */
   readonly #otherwise: Pick<ConnectionPool, "dispatch"> | undefined;
   /** Oldest first. */
   #waiting: Waiting[] = [];
-  /** Whether a connection has been open. */
+  /** Whether a connection has ever been open. */
   hasOpened = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  /** @param otherwise offers HTTP/1.1, too, and takes the requests of those who choose it. */
+  /** @param otherwise receives the requests of connections whose backend selects HTTP/1.1, which is then offered, too. */
   constructor(
     origin: TargetOrigin,
     connectMs: number,

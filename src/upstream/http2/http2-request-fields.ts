@@ -17,7 +17,7 @@ export function requestFields(request: BackendRequest, scheme: string): string[]
     const value = headers[i + 1] ?? "";
     fields.push(name === "Host" ? ":authority" : lowerCase(name), value);
   }
-  // The only value that HTTP/2 knows (RFC 9113 §8.2.2). Servers of gRPC look for it.
+  // The only value that HTTP/2 allows (RFC 9113 §8.2.2). gRPC servers look for it.
   if (request.acceptsTrailers === true) fields.push("te", "trailers");
   return fields;
 }

@@ -3,20 +3,20 @@ import { TimeoutEntry, TimeoutList } from "../../lib/async/timeout-list.ts";
 
 /** Milliseconds. */
 export interface PingTimes {
-  /** The silence after which a connection with requests is asked whether it works. */
+  /** The silence after which a PING checks a connection with requests. */
   readonly quiet: number;
-  /** The time for the answer. */
+  /** The time limit for the acknowledgement. */
   readonly answer: number;
   /**
-   * The silence until it is asked again, if it still works: servers of gRPC end a connection that asks more often than every
-   * five minutes while they have nothing to say.
+   * The silence until the next PING if the connection works: gRPC servers close a connection with more frequent
+   * PINGs than one in five minutes while they send nothing.
    */
   readonly again: number;
 }
 
 const USUAL: PingTimes = { quiet: 10_000, answer: 5_000, again: 330_000 };
 
-/** The silences of all connections of a pool. */
+/** Tracks the silence of all connections of a pool. */
 export class Silences {
   readonly quiet: TimeoutList;
   readonly answer: TimeoutList;
@@ -29,13 +29,13 @@ export class Silences {
   }
 }
 
-/** Asks a connection that is quiet while requests wait whether it still works, by PING. */
+/** Checks by PING whether a connection that is silent while requests wait still works. */
 export class Liveness extends TimeoutEntry {
   readonly #silences: Silences;
   readonly #ping: (answered: () => void) => void;
   readonly #dead: () => void;
 
-  /** @param ping sends a PING. @param dead called if it is not answered in time. */
+  /** @param ping sends a PING. @param dead called if no acknowledgement arrives in time. */
   constructor(silences: Silences, ping: (answered: () => void) => void, dead: () => void) {
     super();
     this.#silences = silences;
@@ -49,7 +49,7 @@ export class Liveness extends TimeoutEntry {
     if (this.list === undefined || this.list === again) quiet.start(this);
   }
 
-  /** Something of an answer has arrived. */
+  /** A part of a response has arrived. */
   heard(): void {
     this.#silences.quiet.start(this);
   }

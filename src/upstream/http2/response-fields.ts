@@ -7,14 +7,14 @@ interface ResponseHead {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** The maximum size of a header or trailer section, in bytes: Node tells the backend, and takes more all the same. */
+/** The maximum size of a header or trailer section, in bytes. Node announces it to the backend, but does not enforce it. */
 export const MAX_HEADER_BYTES = 64 * 1024;
 
 /**
  * Separates the status from the fields. Node has checked the pseudo-header fields, and refuses fields about a connection.
  *
  * @param raw names and values, alternating. The status comes first, as the only pseudo-header field (RFC 9113 §8.3.2).
- * @throws InvalidHttp2 for a status that answers no request of ours, or too many bytes.
+ * @throws InvalidHttp2 for an invalid status, or too many bytes.
  */
 export function responseHead(raw: readonly string[]): ResponseHead {
   const status = raw[0] === ":status" ? Number(raw[1]) : 0;
@@ -22,7 +22,7 @@ export function responseHead(raw: readonly string[]): ResponseHead {
   return { status, headers: limitedFields(raw, 2) };
 }
 
-/** The fields by their names. @param from where they begin. @throws InvalidHttp2 if they are too large. */
+/** Returns the fields by name. @param from index of the first one. @throws InvalidHttp2 if they are too large. */
 export function limitedFields(raw: readonly string[], from = 0): IncomingHttpHeaders {
   let bytes = 0;
   for (const text of raw) bytes += text.length;

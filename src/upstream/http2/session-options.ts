@@ -1,19 +1,19 @@
 import type { ClientSessionOptions } from "node:http2";
 import { MAX_HEADER_BYTES } from "./response-fields.ts";
 
-/** The most fields of a header section. They may refer to one long field, so their number bounds what they take. */
+/** Maximum number of fields in a header section. Several may refer to one long field, so their number bounds the memory. */
 const MOST_FIELDS = 500;
 
-/** What a backend may send of one response before the client has taken it, in bytes. A connection of HTTP/1.1 holds as much. */
+/** The bytes of one response that a backend may send before the client reads them. An HTTP/1.1 connection buffers as much. */
 const WINDOW_BYTES = 64 * 1024;
 
 /**
- * What a connection may hold, in megabytes. Other bounds apply first: waiting bodies are measured for each client, and
- * answers are limited by the window and the size of a header section.
+ * Maximum memory of a connection, in megabytes. Other bounds apply first: waiting bodies count for each client, and
+ * the window and the size of a header section limit responses.
  */
 const MAX_SESSION_MEMORY_MB = 1_000;
 
-/** How Sallyport speaks HTTP/2 to backends. */
+/** The options of HTTP/2 sessions with backends. */
 export const SESSION_OPTIONS = {
   maxSessionMemory: MAX_SESSION_MEMORY_MB,
   maxHeaderListPairs: MOST_FIELDS,

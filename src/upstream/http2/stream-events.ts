@@ -2,9 +2,9 @@ import type { ClientHttp2Stream } from "node:http2";
 import { Readable } from "node:stream";
 import { asError } from "../http1/faults.ts";
 
-/** Told what happens on a stream. What it throws aborts the request. */
+/** Receives the events of a stream. An exception that it throws aborts the request. */
 interface StreamListener {
-  /** Whether nothing concerns it any more. */
+  /** Whether it ignores further events. */
   readonly isOver: boolean;
   /** Node adds a part of the answer to those that wait, or its end: null. */
   added(stream: ClientHttp2Stream, part: Buffer | null): void;
@@ -17,7 +17,7 @@ interface StreamListener {
   abort(error: Error): void;
 }
 
-/** Of a stream: who is told. The functions below are the same for all streams, since closures for each take time and memory. */
+/** The listener of a stream. All streams share the functions below, since closures for each would take time and memory. */
 const LISTENER: unique symbol = Symbol("listener");
 
 declare module "node:http2" {
@@ -26,7 +26,7 @@ declare module "node:http2" {
   }
 }
 
-/** Tells a listener of everything on a stream but the parts of its answer. */
+/** Passes all events of a stream to a listener, except the parts of its response. */
 export function listenTo(stream: ClientHttp2Stream, listener: StreamListener): void {
   stream[LISTENER] = listener;
   stream.push = pushCounted;
@@ -34,12 +34,12 @@ export function listenTo(stream: ClientHttp2Stream, listener: StreamListener): v
   stream.on("end", onEnd).on("error", onClose).on("close", onClose);
 }
 
-/** Passes the parts of the answer on as they come. */
+/** Passes on the parts of the response as they arrive. */
 export function readFrom(stream: ClientHttp2Stream): void {
   stream.on("data", onData);
 }
 
-/** Takes the place of `push` of a stream. */
+/** Replaces `push` of a stream. */
 function pushCounted(
   this: ClientHttp2Stream,
   part: Buffer | null,

@@ -10,7 +10,7 @@ interface CopyEvents {
   dropped(why: MirrorResult): void;
 }
 
-/** Copies the body of a request while it passes, within bounds. It never holds the request up. */
+/** Copies the body of a request as it passes, within bounds. It never delays the request. */
 export class BodyCopy extends TimeoutEntry {
   readonly #most: number;
   readonly #buffered: Pick<BufferedBytes, "reserve" | "free">;
@@ -51,7 +51,7 @@ export class BodyCopy extends TimeoutEntry {
     this.#events.copied(body, this.#bytes);
   }
 
-  /** The copy is given up, unless it is complete. */
+  /** Drops the copy, unless it is complete. */
   drop(why: MirrorResult): void {
     if (this.#over) return;
     this.#leave();

@@ -9,10 +9,10 @@ import { ClientGone } from "../http/request-body.ts";
 import type { Target } from "../pool/target.ts";
 import type { Upstream } from "../pool/upstreams.ts";
 
-/** The answer is cut off after this many bytes: nobody reads it. */
+/** The response is cut off after this many bytes, since nobody reads it. */
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
-/** The copy of a request on its way to another upstream. Its answer is read, to reuse the connection, and ignored. */
+/** The copy of a request for another upstream. Its response is read, to reuse the connection, and discarded. */
 export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   readonly #settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">;
   readonly #upstream: Upstream;
@@ -67,7 +67,7 @@ export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   }
 
   onRequestSent(): void {
-    // The time for the answer began with the request.
+    // The time limit of the response began with the request.
   }
 
   onResponseStarted(): void {

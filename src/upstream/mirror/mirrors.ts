@@ -11,7 +11,10 @@ import { MirroredRequest } from "./mirrored-request.ts";
 /** The time for a body to be complete, in milliseconds. */
 const BODY_MS = 10_000;
 
-/** All copies are one requester to an upstream, so that they never take the slots that it keeps for others. No subject has this name. */
+/**
+ * To an upstream, all copies are one requester, so that they never take the slots reserved for others. No subject
+ * has this name.
+ */
 const MIRRORED = "\0mirrored";
 
 /** Sends copies of requests to other upstreams and counts the results. The requests never wait for them. */
@@ -40,7 +43,7 @@ export class Mirrors {
       this.#observer.requestMirrored(mirror.upstream, why);
     const copy = new BodyCopy(mirror.bodyBytes, this.#settings.buffered, {
       dropped,
-      // After the request itself.
+      // Comes after the request itself.
       copied: (body, reserved) =>
         void setImmediate(() => this.#send(upstream, permit, body, reserved)),
     });

@@ -3,21 +3,22 @@ import { NoHttp2 } from "../http2/http2-faults.ts";
 import { Http2Pool } from "../http2/http2-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
 
-/** Creates the pool of HTTP/1.1. @param otherwise takes the requests of connections whose backend has chosen HTTP/2. */
+/** Creates the HTTP/1.1 pool. @param otherwise receives the requests of connections whose backend has selected HTTP/2. */
 export type OpenHttp1 = (otherwise: Pick<ConnectionPool, "dispatch">) => ConnectionPool;
 
-/** How often a request may meet the protocol that it was not sent by: a backend that chooses in turns would keep it for ever. */
+/** How often a request may move to the other protocol: with a backend that alternates, it would otherwise move forever. */
 const MOST_TURNS = 3;
 
 /**
- * The connections to a target whose protocol TLS negotiates (ALPN, RFC 7301). Each connection offers both; the first whose
- * backend chooses the other protocol moves all requests that follow there. Nothing was sent on it, so nothing is sent twice.
+ * The connections to a target whose protocol TLS negotiates (ALPN, RFC 7301). Each connection offers both; if a
+ * backend selects the other protocol on one of them, all following requests move there. No request was sent on that
+ * connection, so none is sent twice.
  */
 export class AlpnPool implements ConnectionPool {
   readonly #openHttp1: () => ConnectionPool;
   readonly #openHttp2: () => Http2Pool;
   readonly #turns = new WeakMap<AnswerHandler, number>();
-  /** Pools of before, with requests that are under way. */
+  /** Earlier pools with requests in flight. */
   readonly #leaving = new Set<Promise<void>>();
   #pool: ConnectionPool;
 
@@ -37,7 +38,7 @@ export class AlpnPool implements ConnectionPool {
     this.#pool = this.#openHttp2();
   }
 
-  /** What the backend chose; undefined before a connection is open. */
+  /** The protocol that the backend selected; undefined before a connection is open. */
   get negotiated(): "http1" | "http2" | undefined {
     if (!(this.#pool instanceof Http2Pool)) return "http1";
     return this.#pool.hasOpened ? "http2" : undefined;
@@ -55,7 +56,7 @@ export class AlpnPool implements ConnectionPool {
     await Promise.all([this.#pool.close(), ...this.#leaving]);
   }
 
-  /** Sends a request by the other protocol, as all that follow. @param from the pool whose backend has chosen that. */
+  /** Sends this request and all following ones by the other protocol. @param from the pool whose backend has selected it. */
   #turn(
     from: ConnectionPool,
     protocol: "http1" | "http2",

@@ -7,12 +7,12 @@ export type Balance = "roundRobin" | "leastRequests" | "random2" | "clientHash" 
 /** Chooses one of several targets. @param client the key of the client in limits. */
 export type Balancer = (candidates: readonly Target[], client: string) => Target | undefined;
 
-/** A target that has just come back gets at least this part of its weight. */
+/** A target that has just been readmitted gets at least this part of its weight. */
 const LEAST_SHARE = 0.1;
 
 /**
  * @param now monotonic milliseconds.
- * @param slowStartMs how long a target that has come back takes to its full weight.
+ * @param slowStartMs the time until a target that is used again has its full weight.
  */
 export function createBalancer(balance: Balance, now: () => number, slowStartMs: number): Balancer {
   const weightOf = (target: Target): number => {
@@ -42,7 +42,7 @@ function loadOf(target: Target, weightOf: WeightOf): number {
   return (target.inFlight + 1) / weightOf(target);
 }
 
-/** The smooth weighted round robin of nginx: of weights 5, 1, 1 come a a b a c a a. */
+/** nginx's smooth weighted round robin: weights 5, 1, 1 give a a b a c a a. */
 function inTurn(candidates: readonly Target[], weightOf: WeightOf): Target | undefined {
   let total = 0;
   for (const target of candidates) {
@@ -55,7 +55,7 @@ function inTurn(candidates: readonly Target[], weightOf: WeightOf): Target | und
   return chosen;
 }
 
-/** Two different targets by chance, each as likely as its weight. */
+/** Two different random targets, each with a probability proportional to its weight. */
 function twoOf(candidates: readonly Target[], weightOf: WeightOf): Target[] {
   const one = byChance(candidates, weightOf);
   if (one === undefined) return [];
@@ -77,14 +77,15 @@ function byChance(candidates: readonly Target[], weightOf: WeightOf): Target | u
   return candidates.at(-1);
 }
 
-/** From a random place on, so that targets of equal load share what comes. */
+/** Starts at a random place, so that equally loaded targets share new requests. */
 function shuffled(candidates: readonly Target[]): Target[] {
   const at = Math.floor(Math.random() * candidates.length);
   return [...candidates.slice(at), ...candidates.slice(0, at)];
 }
 
 /**
- * Rendezvous hashing with weights: when a target goes or comes, only its own clients move (Schindelhauer, Schomaker 2005).
+ * Weighted rendezvous hashing: when a target is added or removed, only its own clients move (Schindelhauer,
+ * Schomaker 2005).
  */
 function rendezvous(client: string, { address }: Target, weight: number): number {
   const bits = hash("sha1", `${client}\0${address}`, "buffer").readUIntBE(0, 6);

@@ -25,16 +25,16 @@ type CheckedTarget = Pick<Target, "origin" | "pool" | "speaksHttp2">;
 
 const USUAL = [[200, 399]] as const;
 
-/** The most bytes of an answer that are read. */
+/** Maximum number of bytes to read of a response. */
 const MAX_BYTES = 1024;
 
-/** Spreads the checks of several targets and replicas, as a part of the interval. */
+/** Jitter that spreads the checks of several targets and replicas, as a fraction of the interval. */
 const JITTER = 0.1;
 
-/** This process had no socket left to ask with. */
+/** This process had no socket left for the check. */
 const NOT_ASKED = "health check: resource_exhausted";
 
-/** Asks targets at intervals whether they can serve. */
+/** Checks targets at intervals. */
 export class HealthCheck {
   readonly #options: HealthOptions;
 
@@ -57,7 +57,7 @@ export class HealthCheck {
       const fault = await this.faultOf(target);
       if (stopped) return;
       const passed = fault === undefined;
-      // A check that could not be made says nothing of the target.
+      // A check that could not be made says nothing about the target.
       if (fault !== NOT_ASKED) row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
       if (row >= healthy) decided(true, "the health checks pass");
       if (row <= -unhealthy) decided(false, fault ?? "");
@@ -71,7 +71,7 @@ export class HealthCheck {
     };
   }
 
-  /** What is wrong with a target; undefined if it is healthy. Never rejects. */
+  /** Resolves with why a target is unhealthy; undefined if it is healthy. Never rejects. */
   async faultOf(target: CheckedTarget): Promise<string | undefined> {
     const { kind, timeout, service = "" } = this.#options;
     const limit = AbortSignal.timeout(timeout);
@@ -92,7 +92,7 @@ export class HealthCheck {
   }
 }
 
-/** Asks a target of HTTP/1.1 over a connection of its own, and one of HTTP/2 over those of its requests. */
+/** Checks an HTTP/1.1 target over a separate connection, and an HTTP/2 target over the connections of its requests. */
 async function statusOf(
   { origin, pool, speaksHttp2 }: CheckedTarget,
   path: string,

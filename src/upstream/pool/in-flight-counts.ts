@@ -4,7 +4,7 @@ export interface Requester {
   readonly client: string;
   /** The subject of its token; undefined without a token. */
   readonly user: string | undefined;
-  /** Whether its request is lost if a target fails it, since it may not be sent again. */
+  /** Whether its request cannot be retried if a target fails. */
   readonly once?: boolean;
 }
 

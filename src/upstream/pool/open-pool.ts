@@ -6,7 +6,7 @@ import { LateUndiciPool } from "../undici/late-undici-pool.ts";
 import { AlpnPool, type OpenHttp1 } from "./alpn-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
 
-/** What targets speak: HTTP/2 by TLS (ALPN) or by prior knowledge (`h2c`), or whatever TLS negotiates. */
+/** The protocols of targets: HTTP/2 over TLS (ALPN) or by prior knowledge (`h2c`), or whatever TLS negotiates. */
 export type UpstreamProtocol = "http1" | "http2" | "h2c" | "auto";
 
 interface PoolOptions {
@@ -17,7 +17,7 @@ interface PoolOptions {
   readonly connectMs: number;
 }
 
-/** Creates the pool of connections to one origin: undici's where this Node's parser is not the one that is known. */
+/** Creates the pool of connections to one origin; undici's if this Node's parser is not the expected one. */
 export function openPool(origin: TargetOrigin, options: PoolOptions): ConnectionPool {
   const { protocol = "http1", connectMs } = options;
   const openHttp1 = (otherwise?: Parameters<OpenHttp1>[0]): ConnectionPool =>

@@ -96,12 +96,12 @@ export class Upstream {
     return (this.options.protocol ?? "http1") !== "http1";
   }
 
-  /** What is known of the targets; undefined for a single one, which is always used. */
+  /** The state of the targets; undefined for a single one, which is always used. */
   get states(): TargetStates | undefined {
     return this.#group.states;
   }
 
-  /** Whether there is no other target to turn to. */
+  /** Whether there is no other target. */
   get isAlone(): boolean {
     return this.#group.isAlone;
   }
@@ -111,7 +111,7 @@ export class Upstream {
     this.#group.start();
   }
 
-  /** Takes a retry from the budget, if there is one. What a target had that is left out needs none, however much it is. */
+  /** Takes a retry from the budget, if there is one. Requests of a target that was ejected need no budget. */
   takeRetry(from?: Target): boolean {
     return (from !== undefined && !this.#group.isUsed(from)) || this.#retries.take();
   }
@@ -129,8 +129,7 @@ export class Upstream {
 
   /**
    * Takes a slot at a target that has room, or returns undefined. The caller releases the slot.
-   *
-   * @param avoid a target that has failed this request: another is taken if one has room.
+   * @param avoid a target that has failed this request: another one is used if it has room.
    */
   take(requester: Requester, avoid?: Target): Target | undefined {
     if (avoid === undefined) this.#retries.earn();
@@ -141,7 +140,7 @@ export class Upstream {
     return target;
   }
 
-  /** Lets waiting requests have the room of a target that is used again, or for the first time. */
+  /** Grants slots of a target that is used again, or for the first time, to waiting requests. */
   #grantRoomAt(target: Target): void {
     while (target.inFlight < unreservedSlots(target)) {
       const granted = this.#queue.grant(target, Infinity);
@@ -227,7 +226,7 @@ export class Upstream {
     return { inFlight, waiting: this.#queue.length, leftOut, targets: targets.length };
   }
 
-  /** What is known of each target. */
+  /** The state of each target. */
   get targets(): TargetState[] {
     const { protocol = "http1" } = this.options;
     return this.#group.targets.map((target) => ({

@@ -3,8 +3,8 @@ import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/conn
 import type { UndiciPoolOptions } from "./undici-pool.ts";
 
 /**
- * undici's pool, loaded with its first request. It is for a Node with another parser than the one that is known; all others
- * save what undici takes: 280 KB of code.
+ * undici's pool, loaded with its first request. Only a Node with an unexpected parser needs it; all others save 280
+ * KB of code.
  */
 export class LateUndiciPool implements ConnectionPool {
   readonly #open: () => Promise<ConnectionPool>;

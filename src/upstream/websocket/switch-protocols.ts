@@ -19,9 +19,9 @@ export interface Switched {
 
 /** How long a stream stays open for a client that does not end it, once the backend has, in milliseconds. */
 const AFTER_BACKEND_MS = 1_000;
-/** What a 101 has besides other answers. A body has a length and trailers, but a 101 none (RFC 9110 §8.6). */
+/** Fields that only a 101 has. It has neither a body's length nor trailers (RFC 9110 §8.6). */
 const NOT_PASSED = new Set(["content-length", "trailer"]);
-/** HTTP/2 has a handshake of its own (RFC 8441 §5). */
+/** HTTP/2 has its own handshake (RFC 8441 §5). */
 const ACCEPT = "sec-websocket-accept";
 
 /**

@@ -109,7 +109,8 @@ export class WebSockets {
         const reason = failureReason(error);
         const isOther = upstream.speaksHttp2 && isOtherProtocol(reason);
         const failed = isOther ? noHttp1(reason, error) : failure(reason, error);
-        // Of an answer that has begun, nothing is repeated. What speaks HTTP/2 alone is no less fit for other requests.
+        // A handshake whose response has begun is not retried. A backend that speaks only HTTP/2 still serves other
+        // requests.
         const where =
           response.headersSent || (isOther && reason === "invalid_response")
             ? undefined
@@ -172,7 +173,7 @@ export class WebSockets {
   /** Makes http-proxy-3 send the handshake, and takes over its handling of errors and responses. */
   #begin({ permit, request, stream }: UpgradeContext, origin: TargetOrigin): Handshake {
     let sent: ClientRequest | undefined;
-    // A stream has no connection for itself.
+    // A stream does not own its connection.
     const client = stream === undefined ? request.socket : new Socket();
     const handshake = new IncomingMessage(client);
     handshake.method = "GET";
@@ -212,7 +213,7 @@ export class WebSockets {
   }
 }
 
-/** How a backend that speaks HTTP/2 alone meets the handshake of HTTP/1.1. */
+/** How a backend that speaks only HTTP/2 reacts to an HTTP/1.1 handshake. */
 function isOtherProtocol(reason: UpstreamErrorReason): reason is "reset" | "invalid_response" {
   return reason === "reset" || reason === "invalid_response";
 }

@@ -46,7 +46,7 @@ const STATES = {
   signing: { tone: "good", text: "signs" },
   published: { tone: "plain", text: "will sign" },
   verifying: { tone: "plain", text: "verifies" },
-  over: { tone: "warn", text: "over" },
+  expired: { tone: "warn", text: "expired" },
 } as const;
 
 function keyRow(key: StatusKey, now: number) {
