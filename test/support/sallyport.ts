@@ -24,6 +24,8 @@ export interface Sallyport extends Gate {
   readonly token: string;
   /** Log lines so far, those that are JSON. */
   log(): LogLine[];
+  /** All lines on standard output so far. */
+  lines(): readonly string[];
   /** Reads no more of the log until the process has ended. */
   pauseLog(): void;
   stderr(): string;
@@ -111,6 +113,7 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
       token,
       directory: directory.path,
       log: () => logLines(child),
+      lines: () => child.lines,
       pauseLog: child.pause,
       stderr: child.stderr,
       login,
