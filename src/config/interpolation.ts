@@ -75,7 +75,7 @@ export function isHeaderValue([section, , key, change, , ...more]: YamlPath): bo
   );
 }
 
-/** What a review asks about, which may also refer to the request. */
+/** The keys of a review, whose values may also refer to the request. */
 function isReviewed([section, , key, ...more]: YamlPath): boolean {
   return section === "authorization" && key === "resource" && more.length === 1;
 }

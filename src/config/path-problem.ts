@@ -13,7 +13,7 @@ export interface PathProblem {
   readonly related?: { readonly path: YamlPath; readonly message: string };
 }
 
-/** Adds "did you mean" to a problem if one of the candidates is close to what is written. */
+/** Adds "did you mean" to a problem if one of the candidates is similar to the written text. */
 export function withSuggestion(
   problem: PathProblem,
   written: string,

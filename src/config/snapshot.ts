@@ -27,7 +27,7 @@ export interface Snapshot {
   readonly effective: () => Effective;
 }
 
-/** What is in force while a snapshot is taken. */
+/** The configuration in force while a snapshot is taken. */
 export interface InForce {
   readonly configuration: Configuration;
   readonly seen: SeenFiles;

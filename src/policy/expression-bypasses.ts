@@ -4,7 +4,7 @@ import { commonText } from "../lib/automaton/common-text.ts";
 import { fitsBesidesPath } from "./expression-warnings.ts";
 import { automatonOf, canonicalPaths } from "./path-automata.ts";
 
-/** A route, the request that it is asked about, and all routes in the order of matching. */
+/** A route, the request in question, and all routes in matching order. */
 interface Way {
   readonly route: Route;
   readonly asked: RouteQuery;

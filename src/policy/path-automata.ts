@@ -63,7 +63,7 @@ export function canonicalPaths(spelling: PathSpelling): Automaton {
   return automaton;
 }
 
-/** What the rules of the configuration ask of a regular expression. */
+/** The operations that the configuration rules need from a regular expression. */
 export interface ComparableExpression {
   /** Whether it matches a path of this spelling. */
   matchesSome(spelling: PathSpelling): boolean;

@@ -81,7 +81,7 @@ function isMet({ how, names, held }: Demand, caller: IdentityClaims): boolean {
     : names.every((name) => has.includes(name));
 }
 
-/** The scopes that a route asks for, as a challenge names them (RFC 6750 §3); undefined for none. */
+/** The scopes that a route requires, in the form for a challenge (RFC 6750 §3); undefined if there are none. */
 export function challengedScopes({ scopes }: Requirements): string | undefined {
   if (scopes === undefined) return undefined;
   return [...new Set([...(scopes.all ?? []), ...(scopes.any ?? [])])].join(" ");
@@ -120,7 +120,7 @@ function wordOf(name: ClaimScalar): string {
     : String(name);
 }
 
-/** What is required, line by line, and what the caller holds. @param caller undefined if there is none. */
+/** Returns the requirements line by line, and what the caller has. @param caller undefined if there is none. */
 export function explainRequirements(
   require: Requirements,
   caller: IdentityClaims | undefined,
@@ -132,7 +132,7 @@ export function explainRequirements(
   }));
 }
 
-/** Renders what is required and held of one kind: `one group of sales, admin` and `sales`. */
+/** Renders one kind of requirement and what the caller has: `one group of sales, admin` and `sales`. */
 export function requirementLine({ how, what, names, held }: ExplainedRequirement): {
   readonly required: string;
   readonly held: string;

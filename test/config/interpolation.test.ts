@@ -83,7 +83,7 @@ tokens: { issuer: "\${N}" }
   });
 });
 
-test("text in quotes is no number", async () => {
+test("text in quotes is not a number", async () => {
   expect(
     await faultsOf(
       'server: { tls: off, workers: "4" }\nupstreams: { app: { targets: ["http://h"] } }',

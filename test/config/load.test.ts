@@ -167,7 +167,7 @@ log:
     expect(hints).toEqual(["did you mean listen?", "did you mean orders?", "did you mean info?"]);
   });
 
-  test("is told which unit is missing", async () => {
+  test("gets a message with the missing unit", async () => {
     const problems = await problemsOf(MANY);
     expect(problems[1]?.message).toMatch(/unit.*\bB, KiB, MiB or GiB\b/);
     expect(problems[2]?.message).toMatch(/unit.*\bms, s, m or h\b/);
@@ -232,7 +232,7 @@ test("a target with a password is not repeated", async () => {
   expect(problems[0]?.hint).toBeUndefined();
 });
 
-test("a key that is there twice is told with both places", async () => {
+test("a duplicate key is reported with both positions", async () => {
   const [problem] = await problemsOf(`${SMALLEST}server: {}\n`);
   expect(problem).toMatchObject({ line: 3, message: "this key is there twice, first in line 1" });
 });

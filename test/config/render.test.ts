@@ -30,7 +30,7 @@ test("a file cannot write control sequences to the terminal", async () => {
   expect(renderProblems(problems, { color: false })).not.toContain("\u001B");
 });
 
-test("of very many problems the first are told, and how many more there are", async () => {
+test("of very many problems, the first are shown, with the number of the others", async () => {
   const problems = await problemsOf(`${"x: [".repeat(3)}${"{ a: 1, a: 2 }, ".repeat(3_000)}]]]\n`);
   expect(problems.length).toBeGreaterThan(3_000);
   const lines = renderProblems(problems, { color: false }).split("\n");

@@ -377,7 +377,7 @@ describe("accepted", () => {
   });
 });
 
-test("a key set's address with a fragment is told as that", async () => {
+test("a key set's URL with a fragment is reported as such", async () => {
   const jwks = "{ url: 'https://id.example.com/jwks#a' }";
   const entry = `{ issuer: a, audience: b, jwks: ${jwks}, algorithms: [ES256] }`;
   const problems = await problemsOf(`${SMALLEST}tokens: { trusted: [${entry}] }\n`);

@@ -110,7 +110,7 @@ test("whoever uses a snapshot sees what it has read, whatever has become of the 
   );
 });
 
-test("everything that is wrong with the files is told at once, what is missing with its key", async () => {
+test("all errors of the files are reported at once, missing ones with their key", async () => {
   const { sources, at } = await place(WITH_FILES);
   await rm(at("ca.crt"));
   await writeFile(at("tls.crt"), "x".repeat(1024 ** 2 + 1));

@@ -28,7 +28,7 @@ test.each([
   expect(problems.map(({ message }) => message.split(" ")[0])).toEqual([key]);
 });
 
-test("a retry on what is no cause is refused", async () => {
+test("a retry on an unknown cause is refused", async () => {
   const text = `${SMALLEST}routes: [{ name: r, upstream: app, retry: { on: ["500"] } }]\n`;
   const problems = await problemsOf(text);
   expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["routes[0].retry.on[0]"]);

@@ -54,7 +54,7 @@ test("the right password gives the user with its groups, and nothing of its hash
   });
 });
 
-test("right, wrong, unknown, disabled and endless cost one verification each and are told apart by nobody", async () => {
+test("right, wrong, unknown, disabled and endless cost one verification each and are indistinguishable", async () => {
   const { check, hashes } = checkOf(storeOf(ALICE, BOB));
   const attempts = [
     ["alice", "apple"],

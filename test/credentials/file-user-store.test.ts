@@ -84,7 +84,7 @@ describe("reading", () => {
   });
 });
 
-describe("what is wrong at the start is told with its place", () => {
+describe("errors at the start are reported with their position", () => {
   test("everything at once", async () => {
     await using directory = await temporaryDirectory();
     const problems = await problemsOf(
@@ -190,7 +190,7 @@ describe("following changes", () => {
     await until(() => store.find("alice")?.password === OTHER);
   });
 
-  test("a broken file keeps the old users and is told once, with its place; the next good one is taken", async () => {
+  test("an invalid file keeps the old users and is reported once, with its position; the next valid one takes effect", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
     const { store, log, reloads } = await open(path);
@@ -249,7 +249,7 @@ describe("following changes", () => {
     expect(store.passwords()).toEqual([HASH]);
   });
 
-  test("nothing is told of a reading that ends after close", async () => {
+  test("a read that ends after close is not reported", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
     const { store, log, reloads } = await open(path);

@@ -31,7 +31,7 @@ describe("whose turn it is", () => {
     expect(order()).toBe("a1 b1 c1 a2 b2 a3 a4");
   });
 
-  test("whoever comes later waits for one of each other network", () => {
+  test("a later login waits for one of each other network", () => {
     const queue = new HashingQueue<string>(100);
     const add = (network: string): void => {
       queue.add(network, { network, known: false, failures: 0 });
@@ -50,7 +50,7 @@ describe("whose turn it is", () => {
 });
 
 describe("a full queue", () => {
-  test("refuses whoever is no lighter than the others", () => {
+  test("refuses a login that is not lighter than the others", () => {
     const { add, order } = queueOf(4);
     expect(add("a1 b1 c1 d1")).toEqual(nothing(4));
     expect(add("e1 a2")).toEqual(["e1", "a2"]);

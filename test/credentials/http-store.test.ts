@@ -77,7 +77,7 @@ test("an empty password is wrong, even if the login takes it", async () => {
   expect(await verify("alice", "x".repeat(2_000))).toEqual({ result: "wrong" });
 });
 
-test("no more than `connections` ask at once, and the rest waits or is told to come again", async () => {
+test("no more than `connections` logins query at once, and the others wait or get 503", async () => {
   const { login, verify, store } = await opened({ connections: 2, timeout: 5_000 });
   const held: ServerResponse[] = [];
   login.instead = (_request, response) => void held.push(response);

@@ -105,7 +105,7 @@ describe("failures of one name in a row (NIST SP 800-63B §5.2.2)", () => {
     expect(login.guess(150, HOME)).toBe(100);
   });
 
-  test("whoever logged in from a network a month ago is a stranger there", () => {
+  test("a user who logged in from a network a month ago is unknown there", () => {
     const login = guarded(10);
     login.succeeded("alice", HOME);
     login.guess(10, "198.51.100.7");

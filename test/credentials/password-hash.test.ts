@@ -53,7 +53,7 @@ test("a password over bcrypt's 72 bytes does not match, though bcrypt itself wou
   expect(matches("a".repeat(73), hash)).toBe(false);
 });
 
-describe("what is no safe hash is refused", () => {
+describe("unsafe hashes are refused", () => {
   test.each([
     ["plain text", "hunter2"],
     ["nothing", ""],

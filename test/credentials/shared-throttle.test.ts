@@ -72,7 +72,7 @@ test("what was told before a replica started bans for what is left, though its c
   expect(attemptAt(throttle)).toHaveProperty("origin");
 });
 
-test("nothing that is told holds a name or an address", () => {
+test("nothing sent to other replicas contains a name or an address", () => {
   const { all, told } = replicas(1);
   failAt(all[0] as FailureThrottle);
   expect(JSON.stringify(told)).not.toMatch(/alice|192\.0\.2/);

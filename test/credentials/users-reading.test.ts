@@ -50,7 +50,7 @@ describe("a large users file", () => {
     );
   });
 
-  it("that is broken is told with the same places", async () => {
+  it("that is invalid is reported with the same positions", async () => {
     const bytes = usersOf(700, "  bob: hunter2\n  carol: { pasword: x }\n  user0: {}\n");
     const problems = await problemsOf(contentOf(bytes, "broken.yaml"));
     expect(problems).toMatchObject([
@@ -75,7 +75,7 @@ describe("what was read last", () => {
     }
   });
 
-  it("is told again when it was broken, in the name of each file", async () => {
+  it("is reported again if it was invalid, in the name of each file", async () => {
     const bytes = Buffer.from("users: [");
     const first = contentOf(bytes, "one.yaml");
     const told = await problemsOf(first);

@@ -7,7 +7,7 @@ import { markProcesses } from "../support/left-behind.ts";
 
 const MARK = "VITEST_RUN_MARK";
 
-it("a process whose parent has gone is told of and ended; one of another run stays", async () => {
+it("a process whose parent has ended is reported and ended; one of another run stays", async () => {
   const before = process.env[MARK];
   delete process.env[MARK];
   const teardown = markProcesses(300);

@@ -43,7 +43,7 @@ test("secrets are masked in fields and in the message", () => {
   expect(lines[0]).not.toMatch(/abc\.def|hunter2|k-123/);
 });
 
-test("an error is told as message, code and cause, with its stack at debug only", () => {
+test("an error is logged as message, code and cause, with its stack only at debug", () => {
   const cause = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
   const error = new Error("no keys", { cause });
   const plain = logAt("info");

@@ -7,7 +7,7 @@ const busy = (ms: number): void => {
   while (performance.now() < end);
 };
 
-it("a turn of the event loop that takes long is told, and one that waits is not", async () => {
+it("a long turn of the event loop is reported, and one that waits is not", async () => {
   const metrics = createMetrics({ routes: [], upstreams: [], version: "0" });
   const longest = async (): Promise<number> =>
     Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(await metrics.text())?.[1]);

@@ -126,7 +126,7 @@ test("a reader that has gone does not end the program, and the lines are counted
   expect(await said).toBe("20001\n");
 });
 
-test("a full disk costs lines, which are told of once there is room again", async () => {
+test("a full disk loses lines, which are reported once there is room again", async () => {
   // The program puts a file in the place of the full disk, under the same descriptor.
   await using directory = await temporaryDirectory();
   const path = await directory.write("log", "");

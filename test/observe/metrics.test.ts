@@ -112,7 +112,7 @@ test("a duration above the last bound is counted in +Inf alone", async () => {
   expect(shown.get("sallyport_login_duration_seconds_count")).toBe(1);
 });
 
-test("how long a WebSocket stayed open is no request duration", async () => {
+test("the time that a WebSocket stays open does not count as request duration", async () => {
   const counted = metrics();
   counted.requestFinished(
     outcomeWith({ status: 101, protocol: "websocket", durationMs: 3_600_000 }),

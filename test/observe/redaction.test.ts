@@ -29,7 +29,7 @@ test.each([
   }
 });
 
-test("what is told about secrets stays readable", () => {
+test("messages about secrets stay readable", () => {
   const fields = { keyFile: "/etc/tls.key", kid: "a1", keyId: "a1", keys: 3, tokenLifetime: "5h" };
   expect(redactFields({ ...fields, cookie: undefined })).toEqual(fields);
 });

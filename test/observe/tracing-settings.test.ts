@@ -40,7 +40,7 @@ test.each(["collector", "collector:4318", "ftp://collector", "http://", "unix:/x
   },
 );
 
-test("nothing is told where nobody wants tracing", () => {
+test("nothing is logged while tracing is off", () => {
   const wrong = { OTEL_TRACES_SAMPLER: "wrong" };
   for (const env of [
     wrong,
@@ -83,7 +83,7 @@ test.each([
   expect(settings(env)).toEqual(DEFAULTS);
 });
 
-test.each(["abc", "-0.1", "1.1"])("%j is no part of all traces", (ratio) => {
+test.each(["abc", "-0.1", "1.1"])("%j is not a valid ratio", (ratio) => {
   const env = { ...ENDPOINT, OTEL_TRACES_SAMPLER_ARG: ratio };
   const byRatio = { ...env, OTEL_TRACES_SAMPLER: "traceidratio" };
   expect(unsupported(byRatio)).toEqual(["OTEL_TRACES_SAMPLER_ARG"]);
@@ -92,7 +92,7 @@ test.each(["abc", "-0.1", "1.1"])("%j is no part of all traces", (ratio) => {
   expect(unsupported(env)).toEqual([]);
 });
 
-test("what is right is followed, and nothing is told", async () => {
+test("valid values apply, and nothing is logged", async () => {
   await using directory = await temporaryDirectory();
   const file = await directory.write("ca.crt", "");
   const env = {

@@ -189,7 +189,7 @@ describe("replicas", () => {
     expect(asked.length - before).toBeLessThan(12);
   });
 
-  test("what stays is told again, and then it ends", async () => {
+  test("requests that stay in flight are reported again, and then end", async () => {
     const { limits, asked } = start(1);
     const [one] = limits;
     one.take("long");

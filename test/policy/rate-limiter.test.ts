@@ -44,7 +44,7 @@ test("one caller does not count for another", () => {
   expect(take("a").allowed).toBe(false);
 });
 
-test("long names are told apart", () => {
+test("long names are distinguished", () => {
   const { take } = limit(1, 1_000, 1);
   const long = "x".repeat(8_000);
   expect(take(`${long}a`).allowed).toBe(true);

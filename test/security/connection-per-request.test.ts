@@ -26,7 +26,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = use(startRawBackend, (target) => startNaiveProxy(target, { agent: false }));
 
   it("opens one for each request", async () => {

@@ -52,7 +52,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = use(
     () => startRawBackend(script),
     (target) => startNaiveProxy(target, {}, FORCED),

@@ -84,7 +84,7 @@ describe("Sallyport behind a trusted proxy", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("appends to the forgery and keeps the forged host", async () => {

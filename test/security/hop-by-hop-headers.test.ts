@@ -140,7 +140,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script);
 
   it("passes them on in both directions", async () => {

@@ -98,7 +98,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const crashing = Object.keys(ANSWERS).filter((name) => ANSWERS[name]?.crashesNaive);
   crashing.push("trailer-beside-length");
 

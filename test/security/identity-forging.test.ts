@@ -109,7 +109,7 @@ describe("Sallyport with the preset oauth2-proxy", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("forwards the spelling with underscores", async () => {

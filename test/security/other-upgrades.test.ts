@@ -37,7 +37,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it.each(CASES)("gives no answer to $protocol", async ({ protocol, connection }) => {

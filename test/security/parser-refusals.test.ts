@@ -111,7 +111,7 @@ describe("Sallyport with a client that dribbles", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it.each(CASES.filter((row) => row.naive === true))(

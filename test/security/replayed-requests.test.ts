@@ -85,7 +85,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script);
 
   it("makes an error of what could have been sent again", async () => {

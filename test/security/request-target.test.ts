@@ -54,7 +54,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it.each(REFUSED.filter((row) => row.naive !== undefined))(

@@ -45,7 +45,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script, { proxyTimeout: 300 });
 
   it("reports the same for both", async () => {

@@ -61,7 +61,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it.each(CASES.filter((row) => row.smuggledByNaive))(

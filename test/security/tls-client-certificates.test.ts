@@ -210,7 +210,7 @@ describe("a server that insists, and resumes sessions from before its authoritie
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("hands the header on, whoever sends it", async () => {

@@ -48,7 +48,7 @@ describe("Sallyport", () => {
 
 describe.each([
   ["Sallyport", useSallyport, [405, 405, 405]],
-  ["http-proxy-3 as it comes", useNaiveProxy, [200, 200, 200]],
+  ["plain http-proxy-3", useNaiveProxy, [200, 200, 200]],
 ] as const)("%s and methods of other protocols", (_name, use, expected) => {
   const standing = use();
 
@@ -71,7 +71,7 @@ describe.each([
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("forwards TRACE", async () => {

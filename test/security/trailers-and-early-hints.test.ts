@@ -56,7 +56,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script);
 
   it("drops trailers in both directions, and 103", async () => {

@@ -213,7 +213,7 @@ describe.each(["allow", "drop", "reject"])("trailers with %s", (policy) => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("passes them on", async () => {

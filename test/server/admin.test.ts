@@ -130,7 +130,7 @@ test("a check is left out by ?exclude, and only that one", async () => {
   expect([last.status, last.body]).toEqual([200, "ready\nupstreams: excluded\ndraining: no\n"]);
 });
 
-test("a check that is not there is told, and changes nothing", async () => {
+test("an unknown check is reported, and changes nothing", async () => {
   const peer = await admin();
   const { last } = await ask(peer, "GET /readyz?exclude=nope&exclude=listener");
   expect([last.status, last.body]).toEqual([

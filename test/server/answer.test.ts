@@ -71,7 +71,7 @@ test.each([
   expect(headers.get("www-authenticate")).toBe(challenge);
 });
 
-test("what an occurrence adds is told: seconds rounded up, methods, another message", () => {
+test("an answer contains what its occurrence adds: seconds rounded up, methods, another message", () => {
   const details = { retryAfter: 1.2, allow: "GET, HEAD", message: "The field x must be a string" };
   const answer = errorAnswer(new GateError("login_throttled", details), 7, "r", "x");
   expect(headersOf(answer).get("retry-after")).toBe("2");

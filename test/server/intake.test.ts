@@ -138,7 +138,7 @@ describe("the body", () => {
   });
 });
 
-test("whoever waits for 100 is known, and so is who sends two credentials", async () => {
+test("a request that waits for 100, and one with two credentials, are recognized", async () => {
   const got = await accepted("POST / HTTP/1.1", [
     ...["Content-Length: 1", "Expect: 100-continue"],
     ...["Authorization: Bearer one", "authorization: Bearer two"],

@@ -123,7 +123,7 @@ test("every request has one line, and every line its request", () => {
   expect(judged({ asked: [asked(answered(200))], lines: sameId })).toEqual(["ids that came twice"]);
 });
 
-test("a client that left need not be in the log, and is no loss when it is", () => {
+test("a client that left need not be in the log, and does not count as a loss if it is", () => {
   const left = asked({ what: "left" }, { right: [] });
   expect(judged({ asked: [left] })).toEqual([]);
   expect(judged({ asked: [left], lines: [line(499)] })).toEqual([]);

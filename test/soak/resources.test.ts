@@ -77,7 +77,7 @@ test("a socket in the place of a file fails", () => {
   expect(failures(judgeResources({ base: rest(), end, samples: steady }))).toEqual(["sockets"]);
 });
 
-test("a leak is told in MiB for an hour, and a short run does not judge it", () => {
+test("a leak is reported in MiB per hour, and a short run does not judge it", () => {
   const [base, end] = [rest(), rest()];
   const leaking = samples(300);
   const findings = judgeResources({ base, end, samples: leaking });

@@ -94,7 +94,7 @@ test("an error about something else is none about a backend", () => {
   expect(upstreamReason(new GateError("no_route"))).toBe(undefined);
 });
 
-test("what undici refuses to send is told from what a backend does", () => {
+test("a request that undici refuses to send is not counted as the backend's failure", () => {
   const codeOf = (error: unknown): string => failureOf(error).code;
   expect(codeOf(new errors.InvalidArgumentError("invalid path"))).toBe("bad_request");
   expect(codeOf(new GateError("body_too_large"))).toBe("body_too_large");

@@ -39,7 +39,7 @@ describe("from anybody", () => {
     );
   });
 
-  test("what is remembered of a connection is never told of another host or peer", () => {
+  test("the values cached for a connection are never used for another host or peer", () => {
     const connections = [{}, {}];
     const request = fc.record({ authority, secure: fc.boolean(), connection: fc.nat(1) });
     fc.assert(

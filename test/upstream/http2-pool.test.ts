@@ -102,7 +102,7 @@ test("a request whose client has left before the connection was open is not sent
   expect(backend.requests.map(({ path }) => path)).toEqual(["/stays"]);
 });
 
-test("what a backend has not processed is told apart from what it may have", async () => {
+test("requests that a backend has not processed are distinguished from those that it may have", async () => {
   await using backend = await h2.startRawHttp2Backend(({ type, stream }, socket) => {
     if (type !== h2.HEADERS || stream < 3) return;
     // Stream 1 may have been processed, 3 was not.

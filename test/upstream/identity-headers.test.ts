@@ -102,7 +102,7 @@ describe("groups", () => {
   });
 });
 
-test("nobody has no headers, and what has no name is not told", () => {
+test("a request without identity gets no headers, and a part without a configured header is not sent", () => {
   expect(headersFor(names, undefined)).toEqual([]);
   expect(headersFor({ subject: "X-User" }, identityWith())).toEqual(["X-User", "alice"]);
 });

@@ -38,7 +38,7 @@ export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {
   return { value: walk.through(jsonSchema(), whole, []), values: walk.values };
 }
 
-/** Goes through everything that is written, and the schema beside it. */
+/** Walks through all written values together with the schema. */
 class EffectiveWalk {
   readonly values: EffectiveValue[] = [];
   readonly #loaded: LoadedConfiguration;

@@ -41,7 +41,7 @@ export function inForce(
   return { values, hash: fingerprint(JSON.stringify(entries)) };
 }
 
-/** A value before and after; undefined where there was none. Secrets are masked. */
+/** A value before and after; undefined if there was none. Secrets are masked. */
 export interface ValueChange {
   readonly key: string;
   readonly before: unknown;

@@ -25,7 +25,7 @@ export function mayHoldSecret(line: string): boolean {
   return isNamed || SECRET_VALUE.test(line) || line.search(PASSWORD_HASH) >= 0;
 }
 
-/** Masks what looks like a secret: in place if possible, else the whole text. */
+/** Masks text that looks like a secret: in place if possible, otherwise the whole text. */
 export function maskSecrets(text: string): string {
   const masked = maskText(text);
   const rest = masked.replaceAll(REDACTED, "").replaceAll(REFERENCE, "");

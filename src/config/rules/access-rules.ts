@@ -1,7 +1,7 @@
 import type { PathProblem } from "../path-problem.ts";
 import { mappingAt } from "../schema/untyped.ts";
 
-/** Reports keys about the caller of a route where there may be none. */
+/** Reports keys that need a caller on routes that may have none. */
 export function accessProblems(
   route: Readonly<Record<string, unknown>>,
   index: number,

@@ -19,7 +19,7 @@ export function protocolProblems(upstreams: unknown): PathProblem[] {
   });
 }
 
-/** Reports keys of a health check that do not fit what is asked, or what the targets speak. */
+/** Reports keys of a health check that do not fit its kind, or the protocol of the targets. */
 function healthProblems(upstream: unknown, name: string): PathProblem[] {
   const { health, protocol } = mappingAt(upstream);
   if (health === undefined) return [];

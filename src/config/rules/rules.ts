@@ -111,7 +111,7 @@ function issuerProblems(written: unknown): PathProblem[] {
   return [...ownAgain, ...duplicates(tokens["trusted"], "issuer", path, "is there twice")];
 }
 
-/** Reports an issuer that a route asks for while no token of it is accepted. */
+/** Reports an issuer that a route requires although none of its tokens are accepted. */
 function requiredIssuerProblems(configuration: Readonly<Record<string, unknown>>): PathProblem[] {
   const tokens = mappingAt(configuration["tokens"]);
   const accepted = [

@@ -16,7 +16,7 @@ export function targetProblems(upstreams: unknown): PathProblem[] {
   });
 }
 
-/** What is no target at all is told elsewhere. */
+/** Other code reports texts that are not targets. */
 function hasName(target: string): boolean {
   const [, host] = /^https?:\/\/(\[[^\]]*\]|[^:/]*)/.exec(target) ?? [];
   return host !== undefined && !host.startsWith("[") && isIP(host) === 0;

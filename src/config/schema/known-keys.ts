@@ -8,7 +8,7 @@ export interface KnownKeys {
   readonly names: readonly string[];
   /** Whether users define the names (upstreams). */
   readonly open: boolean;
-  /** Returns what is known below a key; undefined if there is no such key. */
+  /** Returns the keys below a key; undefined if there is no such key. */
   below(key: string | number): KnownKeys | undefined;
 }
 

@@ -128,7 +128,7 @@ function typeHint({ expected, message }: { expected: string; message: string }, 
   return expected === "array" && isOne ? "put it in brackets: [ ]" : undefined;
 }
 
-/** Reports whether a missing key is already explained by a misspelt one beside it. */
+/** Reports whether a misspelt key next to it already explains a missing one. */
 function isMisspelt(problem: PathProblem, problems: readonly PathProblem[]): boolean {
   if (!problem.message.startsWith("is missing")) return false;
   const key = String(problem.path.at(-1));

@@ -15,7 +15,7 @@ const CURRENT_MEMORY_KIB = 7_168;
 /** Bounds memory × passes, and so the time on one thread: 4 GiB took 4 s; 19 MiB × 2 took 47 ms. */
 const MAX_WORK_KIB = 4 * 1024 * 1024;
 
-/** What YAML leaves of a hash that stands in `{ }` without quotes. */
+/** What YAML makes of a hash in `{ }` without quotes. */
 const CUT = /^\$argon2id\$v=\d+\$m=\d+$/;
 
 /** argon2id (RFC 9106) in the PHC format `$argon2id$v=19$m=<KiB>,t=<passes>,p=<lanes>$<salt>$<hash>`. */

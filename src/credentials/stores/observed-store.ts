@@ -5,7 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { StoreSettings } from "./store-kinds.ts";
 import type { UserStore } from "./user-store.ts";
 
-/** Maximum number of users that are remembered as told; then all are told again. */
+/** Maximum number of users to remember as logged; beyond it, all are logged again. */
 const MOST_TOLD = 10_000;
 
 /** The names of stores in metrics and in the log: the kind; of several of one kind, all but the first with their number. */

@@ -44,9 +44,9 @@ interface Decoys {
 export interface OpenUserStore extends UserStore {
   /** Takes the content of a new snapshot without waiting for the watch. Never rejects. */
   reload(contentOf: FileReader): Promise<void>;
-  /** Lists all users; left out if the store cannot list them. */
+  /** Lists all users; undefined if the store cannot list them. */
   users?(): Iterable<{ readonly name: string; readonly disabled: boolean }>;
-  /** Returns the number of users whose hash should be made anew; left out if the store cannot list them. */
+  /** Returns the number of users whose hash should be replaced; undefined if the store cannot list them. */
   readonly outdated?: () => number;
   /** Returns the number of open connections to the source; undefined for a store without connections. */
   readonly connections?: () => number;

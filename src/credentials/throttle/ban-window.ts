@@ -65,7 +65,7 @@ export function createBanWindow(limits: BanLimits, clock: Clock): BanWindow {
 
       while ((entry.failures[0] ?? now) + withinMs < now) entry.failures.shift();
       entry.failures.push(now);
-      // One that is told late may be older than one that was counted before.
+      // A failure that is reported late may be older than one that was counted before.
       if (agoMs > 0) entry.failures.sort((one, other) => one - other);
       if (entry.failures.length >= attempts) {
         entry.failures.length = 0;

@@ -46,7 +46,7 @@ export interface LoginAttempt {
 
 /** Slows guessing down. The keys ensure that failures elsewhere cannot lock the owner out. */
 export interface LoginThrottle {
-  /** The queue in which attempts that share a count wait for each other. Unknown networks have places of their own. */
+  /** The queue in which attempts that share a count wait for each other. Unknown networks have separate places. */
   queueFor(
     username: string,
     client: string,
@@ -68,7 +68,7 @@ export interface LoginThrottleLimits {
   readonly global: BucketLimits;
 }
 
-/** The network as a digest, too: what is remembered holds no addresses. */
+/** The network is also stored as a digest, so that no addresses are kept. */
 interface NetworkAttempt extends Attempt {
   readonly network: string;
 }
@@ -98,7 +98,10 @@ export class FailureThrottle implements LoginThrottle {
   readonly #sharing: AttemptSharing;
   #attemptsOfPair: number;
 
-  /** @param sharing tells other replicas, whose attempts come to `arrived`; left out, each counts for itself. */
+  /**
+   * @param sharing sends attempts to other replicas; theirs arrive in `arrived`. Without it, each replica counts
+   * for itself.
+   */
   constructor(
     limits: LoginThrottleLimits,
     clock: Clock,
@@ -144,7 +147,7 @@ export class FailureThrottle implements LoginThrottle {
       },
       succeeded: () => {
         giveBack();
-        // To other replicas it is no news that a known network, which has not failed, has logged in again.
+        // Other replicas need not know that a known network without failures has logged in again.
         const news = !known || this.#pairs.recent(attempt.pair) > 0;
         this.#succeeded(attempt);
         if (news) this.#sharing.tell({ ...attempt, failed: false });

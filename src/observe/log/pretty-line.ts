@@ -7,7 +7,7 @@ const LEVEL_STYLES = { debug: "dim", info: "green", warn: "yellow", error: "red"
 /** Fields that the head of every line shows. */
 const IN_THE_HEAD = new Set(["time", "level", "msg"]);
 
-/** What follows the head of a request, as much of it as fits, the most important first; between the two, `log.fields`. */
+/** The fields after the head of a request, as many as fit, the most important first; `log.fields` come in between. */
 const FIRST = ["id", "reason", "subject", "route"];
 const LAST = ["auth", "upstream", "client", "host"];
 const OWN: ReadonlySet<string> = new Set(ACCESS_FIELDS);
@@ -15,7 +15,7 @@ const OWN: ReadonlySet<string> = new Set(ACCESS_FIELDS);
 /** Columns of the line of a request. */
 const WIDTH = 120;
 
-/** Columns of a method and of a path; of a longer one, the end is left out. */
+/** Columns for the method and the path; longer ones are cut at the end. */
 const METHOD_WIDTH = 16;
 const PATH_WIDTH = 48;
 

@@ -1,7 +1,7 @@
 import { POSTPONED, type Observer } from "../../core/observer.ts";
 import { increment, slotCounter, slotsOf, type DefineMetric } from "./counters.ts";
 
-/** What is counted of connections. */
+/** The metrics of connections. */
 export function connectionMetrics(define: DefineMetric): Pick<Observer, "connectionsPostponed"> {
   const slots = slotsOf(POSTPONED);
   const postponed = slotCounter(

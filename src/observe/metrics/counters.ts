@@ -61,7 +61,7 @@ export function slotCounter(head: MetricDefinition, series: readonly Labels[]): 
   return counter;
 }
 
-/** A counter without labels that is kept elsewhere; `read` returns its value, which never decreases. */
+/** A counter without labels whose value other code keeps; `read` returns the value, which never decreases. */
 export function externalCounter(head: MetricDefinition, read: () => number): void {
   new Counter({
     ...registration(head),

@@ -16,16 +16,16 @@ export interface GaugeSources {
   /** Logins that wait for a hashing thread. */
   loginQueueLength: () => number;
   draining: () => boolean;
-  /** Whether the journal of revocations can be written; true where there is none. */
+  /** Whether the journal of revocations is writable; true if there is none. */
   revocationsWritable: () => boolean;
   /** The threads that accept clients: their configured and their actual number. */
   workers: () => { readonly count: number; readonly alive: number };
   /** The key that signs; undefined if none does. Milliseconds since the epoch, Infinity if it does not expire. */
   signingKey: () => { readonly madeAt: number; readonly verifiesUntil: number } | undefined;
-  /** The key that signs assertions, if they have keys of their own. */
+  /** The key that signs assertions, if they have their own keys. */
   assertionKey: () => { readonly verifiesUntil: number } | undefined;
   upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** What is known of each target, by all threads. */
+  /** The state of each target in all threads. */
   targets: () => Promise<readonly TargetState[]>;
   /** The trusted issuers and their keys. */
   issuers: () => readonly IssuerState[];

@@ -22,9 +22,9 @@ export interface MetricsOptions {
   readonly upstreams: readonly string[];
   /** Names of the user stores. */
   readonly stores?: readonly string[];
-  /** What other servers are asked; left out, nothing. */
+  /** The checks by other servers; by default none. */
   readonly checks?: readonly RemoteCheckName[];
-  /** Names of the upstreams that requests are mirrored to; left out, none. */
+  /** Names of the upstreams to which requests are mirrored; by default none. */
   readonly mirrors?: readonly string[];
   readonly version: string;
   readonly clock?: Clock;
@@ -38,7 +38,7 @@ export interface MetricsOptions {
 export interface Metrics extends Observer, GaugeSetters {
   /** Adds the routes, upstreams, user stores and checks of a new configuration. The series of removed ones stay. */
   add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores" | "checks" | "mirrors">): void;
-  /** The sources of gauges that are kept elsewhere; each returns 0 until it is set. */
+  /** The sources of gauges; each returns 0 until it is set. */
   readonly gauges: GaugeSources;
   /** The exposition in the format of `contentType`. */
   text(): Promise<string>;
@@ -61,7 +61,7 @@ const MISNAMED = [
   "nodejs_active_resources_total",
 ];
 
-/** All metrics, in a registry of their own. Every series that is known in advance exists at 0 from the start. */
+/** All metrics, in a separate registry. Every series that is known in advance exists at 0 from the start. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   const ofProcess = processRegistry(options);

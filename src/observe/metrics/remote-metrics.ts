@@ -10,7 +10,7 @@ interface RemoteMetrics extends Pick<Observer, "remoteChecked"> {
 
 const keyOf = ({ kind, name }: RemoteCheckName): string => `${kind} ${name}`;
 
-/** Metrics of what other servers are asked about requests. A check that is not known is not counted. */
+/** Metrics of checks by other servers. An unknown check is not counted. */
 export function remoteMetrics(
   define: DefineMetric,
   configured: readonly RemoteCheckName[],

@@ -13,7 +13,7 @@ export interface SharedStateGauge {
 
 const RESULTS = ["ok", "failed"] as const;
 
-/** Metrics of what replicas share. Threads share through the main thread, which alone has these. */
+/** Metrics of the state that replicas share. Only the main thread has them, since all threads share through it. */
 export function sharedStateMetrics(
   define: DefineMetric,
   state: () => SharedStateGauge | undefined,

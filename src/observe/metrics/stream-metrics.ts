@@ -2,7 +2,7 @@ import type { Observer } from "../../core/observer.ts";
 import { STREAM_ENDS } from "../../core/request/outcome.ts";
 import { increment, type DefineMetric, slotCounter, slotsOf } from "./counters.ts";
 
-/** What is counted of streams that were ended before they ended by themselves. */
+/** Counts streams that Sallyport ended. */
 export function streamMetrics(define: DefineMetric): Pick<Observer, "streamEnded"> {
   const slots = slotsOf(STREAM_ENDS);
   const ended = slotCounter(

@@ -109,7 +109,7 @@ function clientAttributes({ source, status, target, reason }: Outcome): Attribut
   };
 }
 
-/** There was no answer, or it was an error. The semantic conventions count 4xx as errors of a client span, too. */
+/** Whether there was no response, or an error. The semantic conventions also count 4xx as errors of a client span. */
 function isBackendsFault({ source, status }: Outcome): boolean {
   return source === "self" || status >= 400;
 }

@@ -33,7 +33,7 @@ export interface TracingSettings {
   readonly timeoutMs: number;
 }
 
-/** A variable with an unsupported value. The value is left out: some are secret. */
+/** A variable with an unsupported value. The value is omitted, since some are secret. */
 export interface UnsupportedVariable {
   readonly variable: string;
   readonly wanted: string;

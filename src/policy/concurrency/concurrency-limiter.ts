@@ -11,7 +11,7 @@ const LONGEST_KEY = 128;
  * Limits the requests of a route in flight.
  *
  * @param inFlight counts them in this process, for all routes.
- * @param settle adds up what all replicas have in flight; left out, this one counts for itself.
+ * @param settle adds up the requests in flight of all replicas. Without it, this one counts for itself.
  */
 export function createConcurrencyLimit(
   route: string,

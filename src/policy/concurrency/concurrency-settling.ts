@@ -4,9 +4,9 @@ import type { InFlight } from "./in-flight.ts";
 
 /** How often what has changed is settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;
-/** In how many of these rounds everything is told again, so that the server knows that we are still there. */
+/** The number of rounds after which everything is reported again, so that the server knows that this replica is alive. */
 const REPEAT_ROUNDS = 20;
-/** Maximum number of names that are settled; what others have in flight of further ones stays uncounted. */
+/** Maximum number of names to settle; for further ones, the other replicas' requests do not count. */
 const MOST_NAMES = 50_000;
 
 /** A name that was sent to others, or asked about. */
@@ -19,7 +19,7 @@ interface Settled {
   readonly round: number;
 }
 
-/** Settles what is in flight here with other replicas, ten times a second at most. Requests do not wait for it. */
+/** Settles the local requests in flight with other replicas, at most ten times a second. Requests do not wait for it. */
 export class ConcurrencySettling {
   readonly #settle: SettleConcurrency;
   readonly #inFlight: Pick<InFlight, "count">;

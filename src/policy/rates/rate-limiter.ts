@@ -17,7 +17,7 @@ const MOST_BURSTS = 10;
  * million timers; here 6 MB and none) and follow the wall clock.
  *
  * @param times of the keys, in this thread or in all of the process.
- * @param settle adds up what all replicas have spent; left out, this one counts for itself.
+ * @param settle adds up the use in all replicas. Without it, this one counts for itself.
  */
 export function createRateLimit(
   options: Omit<RateLimit, "take">,

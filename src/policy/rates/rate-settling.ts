@@ -7,7 +7,7 @@ const SETTLE_EVERY_MS = 100;
 /** Maximum number of keys that wait to be settled; what others spend meanwhile stays uncounted. */
 const MOST_KEYS = 50_000;
 
-/** Settles what is spent here with other replicas, ten times a second at most. Requests do not wait for it. */
+/** Settles the local use with other replicas, at most ten times a second. Requests do not wait for it. */
 export class RateSettling {
   readonly #settle: SettleRates;
   readonly #costMs: number;
@@ -42,7 +42,7 @@ export class RateSettling {
     const spent = [...this.#spent];
     this.#spent = new Map();
     const spendings = spent.map(([key, requests]) => ({ key, costMs: requests * this.#costMs }));
-    // What cannot be settled counts here alone.
+    // Use that cannot be settled counts only here.
     const behind = await this.#settle(spendings).catch(() => undefined);
     for (const [place, [key]] of spent.entries()) {
       const behindMs = behind?.[place];

@@ -14,7 +14,7 @@ const CONNECTIONS = 32;
 /** Of the answer only the status counts. */
 const LARGEST_ANSWER = 65_536;
 
-/** Asks any HTTP server: 2xx allows, 4xx refuses, and everything else is no answer. */
+/** Asks any HTTP server: 2xx allows, 4xx denies, and everything else counts as unavailable. */
 export class HttpCall implements AuthorizationKind {
   readonly connections = CONNECTIONS;
   readonly #url: string;

@@ -10,7 +10,7 @@ import { SingleFlight } from "../../lib/async/single-flight.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { remoteFailure } from "../../lib/http/remote-client.ts";
 
-/** What is specific to a kind. */
+/** The part that differs between kinds. */
 export interface AuthorizationKind {
   /** How many connections it has to the server. */
   readonly connections: number;
@@ -19,7 +19,7 @@ export interface AuthorizationKind {
    * is refused without a question.
    */
   questions(request: GateRequest, identity: Identity): readonly string[] | undefined;
-  /** Asks one of them. @throws RemoteError, or the system's error. */
+  /** Sends one question. @throws RemoteError, or the system's error. */
   ask(question: string, signal: AbortSignal): Promise<boolean>;
   close(): void;
 }
@@ -28,9 +28,9 @@ export interface AuthorizerOptions {
   readonly kind: AuthorizationKind;
   /** How long an answer may take, in milliseconds. */
   readonly timeout: number;
-  /** How long a yes is remembered, in milliseconds; 0 for not at all. */
+  /** How long a yes is cached, in milliseconds; 0 for no cache. */
   readonly cache: number;
-  /** What a request gets that nobody can decide about. */
+  /** The response if the server cannot decide. */
   readonly onError: "unavailable" | "deny";
   readonly clock: Clock;
   readonly observer: RemoteCheckObserver;

@@ -32,7 +32,7 @@ export class RequestTemplate {
     this.#references = [...new Map(references).values()];
   }
 
-  /** Returns the texts for every combination of values; undefined if one is missing, or cannot be told. */
+  /** Returns the texts for every combination of values; undefined if one is missing or ambiguous. */
   render(request: GateRequest): Record<string, string>[] | undefined {
     let combinations: Record<string, string>[] = [this.#texts];
     for (const [all, kind, name] of this.#references) {

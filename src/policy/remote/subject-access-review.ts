@@ -12,7 +12,7 @@ export interface SubjectAccessReviewSettings {
   readonly tokenFile?: string;
   /** The issuers whose subjects and groups are those of the cluster. */
   readonly issuers: readonly string[];
-  /** Left out, the path of the request is asked about. */
+  /** Without it, the review is about the path of the request. */
   readonly resource?: Readonly<Record<string, string>>;
 }
 
@@ -25,7 +25,7 @@ const VERBS: Readonly<Record<string, string>> = {
   ...{ GET: "get", HEAD: "get", POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" },
 };
 
-/** Asks the API server of Kubernetes whether its RBAC (or whatever authorizes there) allows a request. */
+/** Asks the Kubernetes API server whether its RBAC (or another authorizer) allows a request. */
 export class SubjectAccessReview implements AuthorizationKind {
   readonly connections = CONNECTIONS;
   readonly #settings: SubjectAccessReviewSettings;

@@ -18,7 +18,7 @@ export interface AdminOptions extends AdminSite {
   /** 0 for a port chosen by the system. */
   readonly port: number;
   readonly nextId: () => number;
-  /** Counts what is buffered for connections; left out for no budget. */
+  /** Counts the bytes buffered for connections; without it, there is no budget. */
   readonly buffered?: BufferedBytes & Pick<ConnectionLedger, "trackServer">;
 }
 

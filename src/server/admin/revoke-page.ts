@@ -10,9 +10,9 @@ import {
 export interface RevocationQuery {
   /** The kinds that name something, and what. */
   readonly named: ReadonlyMap<RevocationKindName, readonly string[]>;
-  /** Whose tokens of the subject; left out, every issuer's. */
+  /** The issuer of the subject's tokens; by default every issuer. */
   readonly issuer: string | undefined;
-  /** Issued before this time; left out with a subject, until now. */
+  /** Revokes tokens issued before this time; with a subject, the default is now. */
   readonly before: string | undefined;
   /** A token, from the `Authorization` of the request. */
   readonly token: string | undefined;
@@ -23,7 +23,7 @@ export type RevocationResult =
   | { readonly refused: string }
   | { readonly revoked: readonly Revocation[]; readonly kept: boolean };
 
-/** The kinds with a parameter of their own. */
+/** The kinds that have their own parameter. */
 const NAMED = REVOCATION_KINDS.flatMap((kind) => {
   const { names: parameter } = REVOCATION_FORMS[kind];
   return parameter === undefined ? [] : [{ kind, parameter }];

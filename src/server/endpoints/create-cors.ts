@@ -50,7 +50,7 @@ export function createCors(options: CorsOptions): Cors {
   };
 }
 
-/** An origin has no path, so it matches as a whole. `*` stands for one label: it takes no dot. */
+/** An origin has no path, so it matches as a whole. `*` stands for one label, without a dot. */
 function originMatcher(origins: readonly string[]): (origin: string) => boolean {
   const exact = new Set(origins.filter((origin) => !origin.includes("*")));
   const patterns = origins
@@ -68,7 +68,7 @@ function originMatcher(origins: readonly string[]): (origin: string) => boolean 
     });
 }
 
-/** One answer for all: the browser compares what it wants with what is allowed. */
+/** The same response for all: the browser compares its request with what is allowed. */
 function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoint {
   const fields = [
     ...["Access-Control-Allow-Methods", methods.join(", ")],

@@ -6,13 +6,16 @@ import { envelopeAnswer } from "../request/write-answer.ts";
 export const LOGOUT_PATH = "/api/logout";
 
 export interface LogoutOptions {
-  /** The issuer of our own tokens. Nobody else's end here: who issued them goes on accepting them. */
+  /**
+   * The issuer of our own tokens. Tokens of other issuers cannot be logged out here, since their issuer would still
+   * accept them.
+   */
   readonly issuer: string;
   /** Ends the token of a caller; resolves when it is accepted nowhere any more. */
   readonly revoke: (caller: Identity) => Promise<void>;
 }
 
-/** `POST /api/logout`: the token of the request ends now. With one that was revoked before, it says the same again. */
+/** `POST /api/logout`: revokes the token of the request. For a token that is already revoked, the response is the same. */
 export function logoutEndpoint({ issuer, revoke }: LogoutOptions): Endpoint {
   return {
     name: "logout",

@@ -60,11 +60,11 @@ export class Http2Body implements BlockTaker {
     return this.#stream.readableLength < this.#stream.readableHighWaterMark;
   }
 
-  /** Node ends a body also when the client resets the stream without an error: what is left would pass as the whole. */
+  /** Node also ends a body when the client resets the stream without an error: a truncated body would pass as complete. */
   #end(): boolean {
     this.#coalescer.flush();
     if (!this.#whole && this.#stream.closed) {
-      // Not at once: Node goes on with the stream behind this call.
+      // Not immediately: Node continues to use the stream after this call.
       process.nextTick(() => this.#stream.destroy());
       return false;
     }

@@ -26,12 +26,18 @@ export interface Http2ConnectionOptions {
 const LAST_STREAM = 2 ** 31 - 1;
 /** Error code of a connection that ends in order (RFC 9113 §7). */
 const NO_ERROR = 0;
-/** As nginx has it: bytes of frames to bytes of heads and bodies in them, and what a connection may have beyond that. */
+/**
+ * As in nginx: the maximum ratio of frame bytes to the bytes of heads and bodies in them, and the bytes allowed
+ * beyond that.
+ */
 const FRAME_RATIO = 8;
 const FREE_BYTES = 1024 * 1024;
 /** How long a closing connection waits for the client to read everything, in milliseconds. */
 const CLOSING_MS = 1_000;
-/** What a stream counts besides its head and body, in bytes. With its exchange and its connection to a backend it takes 23 KB. */
+/**
+ * The bytes that a stream counts in addition to its head and body. With its exchange and its backend connection it
+ * takes 23 KB.
+ */
 const STREAM_BYTES = 6 * 1024;
 /** Streams of a connection that are not counted: HTTP/1.1 would count neither. */
 const FREE_STREAMS = 1;
@@ -75,7 +81,7 @@ export class Http2Connection implements BufferHolder {
     });
   }
 
-  /** What is buffered for the requests, in bytes. */
+  /** The bytes buffered for the requests. */
   get bufferedBytes(): number {
     let bytes = 0;
     for (const { req, writableLength, transfer, headBytes } of this.responses) {
@@ -90,14 +96,14 @@ export class Http2Connection implements BufferHolder {
     if (!this.#session.closed) this.#session.settings(settingsFor(this.#options.settings().limits));
   }
 
-  /** Tells the client to open another connection. What it sends until then is still served. */
+  /** Tells the client to open a new connection. Requests that it sends until then are still served. */
   announceClose(): void {
     if (this.#announced || this.#session.closed) return;
     this.#announced = true;
     this.#session.goaway(NO_ERROR, LAST_STREAM);
   }
 
-  /** Tells the client which streams were seen. */
+  /** Tells the client which streams were processed. */
   sayGoodbye(): void {
     if (!this.#session.destroyed) this.#session.goaway(NO_ERROR);
   }
@@ -128,7 +134,7 @@ export class Http2Connection implements BufferHolder {
 
   #lookAt(response: Http2Response, now: number): void {
     const { settings, observer, realm } = this.#options;
-    // Its handshake and its WebSocket have time limits of their own.
+    // The handshake and the WebSocket have their own time limits.
     if (response.req.isTunnel) return;
     const { request, stall } = settings().timeouts;
     const idle = response.transfer?.idleMs;

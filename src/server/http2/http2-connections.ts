@@ -46,7 +46,7 @@ export class Http2Connections {
     for (const connection of this.#open) connection.change();
   }
 
-  /** Tells all clients to open other connections. What they send until `close` is still served. */
+  /** Tells all clients to open new connections. Requests that they send until `close` are still served. */
   announceClose(): void {
     for (const connection of this.#open) connection.announceClose();
   }

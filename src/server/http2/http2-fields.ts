@@ -4,7 +4,7 @@ import { lowerCase } from "../../lib/text/by-name.ts";
 const CONNECTION_SPECIFIC = new Set([
   ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
 ]);
-/** What cannot stand in a value (RFC 9110 §5.5), or is no byte. */
+/** Characters that are not allowed in a value (RFC 9110 §5.5), or that are not bytes. */
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**

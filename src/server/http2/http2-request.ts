@@ -31,7 +31,7 @@ export class Http2Request implements IncomingRequest {
   readonly #stream: ServerHttp2Stream;
   /** Undefined if there is none. */
   readonly #body: Http2Body | undefined;
-  /** Whether it asks for a tunnel: what follows is no body. */
+  /** Whether it requests a tunnel: the bytes after the head are then not a body. */
   readonly isTunnel: boolean;
   #distinct: Record<string, string[]> | undefined;
 

@@ -140,7 +140,7 @@ export class Http2Response
   }
 
   writeHead(status: number, reason: string | string[], fields: string[] = []): this {
-    // There is no reason phrase in HTTP/2.
+    // HTTP/2 has no reason phrase.
     const all = typeof reason === "string" ? fields : reason;
     this.#head = http2Fields(status, this.#single === undefined ? all : [...this.#single, ...all]);
     this.statusCode = status;
@@ -205,7 +205,7 @@ export class Http2Response
     return this;
   }
 
-  /** @returns what is called when everything is written, or will not be. */
+  /** @returns a callback for when everything has been written, or will not be. */
   #onFinish(): (error?: Error | null) => void {
     return (error) => {
       if (error || this.#state !== "ended") return;

@@ -10,7 +10,7 @@ interface ResponseListener {
   onClose(): void;
 }
 
-/** Of a stream: who is told. The functions below are the same for all streams, since closures for each take time and memory. */
+/** The listener of a stream. All streams share the functions below, since closures for each would take time and memory. */
 const LISTENER: unique symbol = Symbol("listener");
 
 declare module "node:http2" {
@@ -19,18 +19,18 @@ declare module "node:http2" {
   }
 }
 
-/** Tells a listener when a stream closes. */
+/** Notifies a listener when a stream closes. */
 export function listenTo(stream: ServerHttp2Stream, listener: ResponseListener): void {
   stream[LISTENER] = listener;
   stream.on("close", onClose);
 }
 
-/** Tells it of a stream that has more to write than the client takes: most have not. */
+/** Notifies it when a stream drains. Most streams never wait for the client. */
 export function listenToDrain(stream: ServerHttp2Stream): void {
   stream.on("drain", onDrain);
 }
 
-/** Tells it of a stream that may have trailers. */
+/** Notifies it when a stream may send trailers. */
 export function listenForTrailers(stream: ServerHttp2Stream): void {
   stream.on("wantTrailers", onWantTrailers);
 }

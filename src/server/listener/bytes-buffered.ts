@@ -16,7 +16,7 @@ const TLS_READ_BYTES = 64 * 1024;
 const HEAD_COPIES = 2;
 
 /**
- * Returns the memory of what is buffered for a connection, in bytes.
+ * Returns the memory of the data buffered for a connection, in bytes.
  *
  * @param held what others hold for it, such as pipelined requests.
  */
@@ -30,7 +30,7 @@ export function bytesBufferedOn(socket: Socket, held: number): number {
   return written + unsent + read + bytesUnderWay(response);
 }
 
-/** Returns what is buffered between a client and a backend. */
+/** Returns the bytes buffered between a client and a backend. */
 function bytesUnderWay(response: Response | undefined): number {
   const tracked = response instanceof TrackedResponse ? response : undefined;
   return tracked?.transfer?.holder?.bufferedBytes ?? 0;
@@ -45,7 +45,7 @@ function headLength(response: Response): number {
   return typeof head === "string" ? HEAD_COPIES * head.length : 0;
 }
 
-/** Returns what is buffered of a response. */
+/** Returns the bytes buffered of a response. */
 function bytesOfAnswer(response: Response): number {
   return response.writableLength + headLength(response);
 }

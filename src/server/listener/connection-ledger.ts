@@ -14,7 +14,7 @@ import { bytesBufferedOn } from "./bytes-buffered.ts";
 
 /** How often the connections that bytes pass on or wait for are measured, in milliseconds. */
 const SWEEP_EVERY_MS = 250;
-/** A connection for which no more than this waits, which is a head, is left alone until bytes pass again. */
+/** A connection with at most this many bytes, the size of a head, is not measured again until bytes pass. */
 const IDLE_BYTES = 4096;
 /** Connections are shed until this fraction of the budget is in use, so that the next byte does not shed again. */
 const SHED_TO = 7 / 8;
@@ -44,7 +44,7 @@ export interface ConnectionLedgerOptions {
 /** Returns the client of a connection. */
 type ClientOf = (connection: Socket) => string;
 
-/** What is buffered for one connection. */
+/** The bytes buffered for one connection. */
 interface Account extends Activity {
   readonly socket: Socket;
   readonly clientOf: ClientOf;

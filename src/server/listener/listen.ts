@@ -54,7 +54,7 @@ export interface ListenOptions {
     readonly stall: number;
   };
   readonly pipeline: Pipeline;
-  /** Counts what is buffered for connections. */
+  /** Counts the bytes buffered for connections. */
   readonly buffered: BufferedBytes & Pick<ConnectionLedger, "trackServer">;
   /** Shares the time for reading from clients. */
   readonly reading: FairReading;

@@ -15,7 +15,7 @@ export interface SocketRefusal {
   readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
 }
 
-/** What is known of a request that could not be parsed. */
+/** The known properties of a request that could not be parsed. */
 interface RequestLine {
   readonly method: string;
   readonly path: string;

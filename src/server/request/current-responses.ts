@@ -6,7 +6,7 @@ import { TrackedResponse } from "./tracked-response.ts";
 interface Multiplexed {
   /** Those under way. */
   readonly responses: Iterable<TrackedOutgoing>;
-  /** Tells the client that the connection ends at once, and which requests were seen. */
+  /** Tells the client that the connection ends now, and which requests were processed. */
   sayGoodbye(): void;
 }
 

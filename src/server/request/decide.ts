@@ -19,7 +19,7 @@ import { opensWebSocket } from "./opens-websocket.ts";
 import { bearerToken, tokenIn } from "./request-token.ts";
 import { isSameOrigin, needsSameOrigin } from "./same-origin.ts";
 
-/** The gate that decides, and what is known besides the request. */
+/** The gate that decides, and its input besides the request. */
 export interface DecisionContext {
   readonly gate: Gate;
   /** The message, if it asks to switch protocols. */

@@ -17,7 +17,7 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
   return DENIALS.has(code) && isAuthReason(reason) ? reason : undefined;
 }
 
-/** The reason to count if nobody can tell about the caller; undefined for any other error. */
+/** The reason to count if the caller cannot be verified at the moment; undefined for any other error. */
 export function undecidedOf({ code }: GateError): AuthReason | undefined {
   return code === "keys_unusable" || code === "authorization_unavailable" ? code : undefined;
 }

@@ -65,7 +65,7 @@ export interface IntakeOptions {
   readonly loosePaths?: boolean;
 }
 
-/** Creates an intake, which caches what it has computed for each connection. */
+/** Creates an intake, which caches its results for each connection. */
 export function createIntake(options: IntakeOptions): Intake {
   const { trustedProxies, limits, unknown, underscoreHeaders = "allow" } = options;
   const connections = new Connections(trustedProxies);
@@ -113,7 +113,7 @@ export function createIntake(options: IntakeOptions): Intake {
   };
 }
 
-/** Caches what is known of each connection. */
+/** Caches the properties of each connection. */
 class Connections {
   readonly #known = new WeakMap<Socket, Connection>();
   readonly #trustedProxies: Networks;

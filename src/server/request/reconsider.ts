@@ -11,7 +11,7 @@ import { decide } from "./decide.ts";
 const PER_TURN = 100;
 /** The reason in the log line. */
 const REASON: StreamEnd = "no_longer_allowed";
-/** Errors that refuse the caller. Any other error means that nothing can be decided now, and the request goes on. */
+/** Errors that refuse the caller. Any other error means that no decision is possible now, and the request continues. */
 const REFUSALS = new Set([
   "unauthenticated",
   "invalid_token",
@@ -29,7 +29,7 @@ export interface ReconsiderOptions {
   /** Called after all requests are decided, because a handshake may have become a WebSocket in the meantime. */
   readonly webSockets: () => Iterable<OpenStream>;
   readonly realm: string;
-  /** Called for each one that was ended. */
+  /** Called for each request that was ended. */
   readonly ended: (reason: StreamEnd) => void;
 }
 
@@ -60,7 +60,7 @@ async function inTurns<Item>(
 ): Promise<void> {
   const decisions: Promise<void>[] = [];
   for (const item of [...items]) {
-    // Where nothing can be decided, the request goes on.
+    // If no decision is possible, the request continues.
     decisions.push(each(item).catch(() => undefined));
     if (decisions.length % PER_TURN === 0) await nextTurn();
   }

@@ -1,6 +1,9 @@
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
 
-/** Why a token was refused, for clients: `error_description` (RFC 6750 §3), with nothing of the token or the configuration. */
+/**
+ * Why a token was refused, for clients: `error_description` (RFC 6750 §3). Reveals nothing about the token or the
+ * configuration.
+ */
 const DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>> = {
   malformed: "The token is malformed",
   too_large: "The token is too large",
@@ -17,7 +20,7 @@ const DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>>
   revoked: "The token was revoked",
   inactive: "The token is not active",
   multiple: "There is more than one token",
-  // A request without a token gets a challenge without an error, and one that nobody can decide about is 503.
+  // A request without a token gets a challenge without an error; if the token cannot be verified, the response is 503.
   missing: undefined,
   keys_unusable: undefined,
 };

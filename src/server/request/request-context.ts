@@ -18,7 +18,7 @@ type Arrival = Pick<
   "id" | "started" | "gate" | "incoming" | "response" | "upgrade"
 >;
 
-/** What is known of one request, from its head to its log line. */
+/** Everything known about one request, from its head to its log line. */
 export class RequestContext extends WheelEntry<RequestContext> implements DecisionContext {
   readonly id: number;
   /** Monotonic, in milliseconds. */

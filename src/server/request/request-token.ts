@@ -18,7 +18,10 @@ const USUAL_SCHEME = "Bearer ";
 const MISSING: TokenRefusal = { step: "bearer", reason: "missing" };
 const MULTIPLE: TokenRefusal = { step: "bearer", reason: "multiple" };
 const EMPTY: TokenRefusal = { step: "form", reason: "malformed", detail: "it is empty" };
-/** Kubernetes asks for the same: a browser fails unless one of its protocols is answered, and that must not be a token. */
+/**
+ * Kubernetes requires the same: a browser fails unless the server selects one of its subprotocols, which must not
+ * be the token.
+ */
 const ALONE: TokenRefusal = {
   ...{ step: "bearer", reason: "malformed" },
   detail: "the WebSocket must offer another protocol besides the token, to be answered",
@@ -77,7 +80,7 @@ export function tokenOf(request: GateRequest, route: Route | undefined): FoundTo
   return typeof token === "string" ? { token, place: { header: "Authorization" } } : token;
 }
 
-/** All tokens in one place, or why what is there is none. */
+/** Returns all tokens in one place, or why its content is not a token. */
 function tokensAt(request: GateRequest, place: TokenPlace): readonly string[] | TokenRefusal {
   const { rawHeaders, query } = request;
   if ("query" in place) return queryValues(query, place.query);

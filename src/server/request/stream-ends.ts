@@ -10,7 +10,7 @@ import type { RequestContext } from "./request-context.ts";
 export interface StreamEndsOptions {
   readonly settings: () => {
     readonly endWithToken: boolean;
-    /** How long a stream may go on behind the end of its token, in milliseconds; not when that is revoked. */
+    /** How long a stream may continue after its token has expired, in milliseconds; never after a revocation. */
     readonly grace: number;
   };
   readonly revocations: Revocations;
@@ -20,22 +20,22 @@ export interface StreamEndsOptions {
   readonly ended: (reason: StreamEnd) => void;
 }
 
-/** How often the wheel is looked at: one timer, however many streams there are. */
+/** The interval at which the wheel is checked: one timer for all streams. */
 const LOOK_EVERY_MS = 250;
-/** After a revocation, all streams are held against what is revoked: 10,000 take 3 ms. More often it would add up. */
+/** Minimum time between two checks of all streams after revocations: checking 10,000 takes 3 ms. */
 const JUDGE_EVERY_MS = 100;
 /** Maximum number of streams that end in one turn of the event loop. */
 const PER_TURN = 100;
 
 /**
- * Ends what runs when its token does: at `exp`, and when it is revoked. A WebSocket gets close code 1008, a request without
+ * Ends requests and WebSockets when their token ends: at `exp`, and when it is revoked. A WebSocket gets close code 1008, a request without
  * an answer 401, and an answer that has begun is cut.
  */
 export class StreamEnds {
   readonly #options: StreamEndsOptions;
-  /** By the end of the token, so that streams whose token goes on are not looked at. */
+  /** Ordered by the end of the token, so that streams with valid tokens need no check. */
   readonly #wheel: TimingWheel<RequestContext>;
-  /** Undefined while nothing has to be looked at, so that an idle process sleeps. */
+  /** Undefined while there is nothing to check, so that an idle process sleeps. */
   #timer: NodeJS.Timeout | undefined;
   readonly #stopListening: () => void;
   #soon: NodeJS.Timeout | undefined;

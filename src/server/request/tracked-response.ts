@@ -62,7 +62,7 @@ export class TrackedResponse extends ServerResponse implements TrackedOutgoing {
       : super.writeHead(status, STATUS_CODES[status] ?? "", reason);
   }
 
-  /** Sends the head alone, one byte for each character. Node would use the encoding of the socket. */
+  /** Sends only the head, one byte per character. Node would use the encoding of the socket. */
   override flushHeaders(): void {
     this.socket?.setDefaultEncoding("latin1");
     super.flushHeaders();
@@ -74,7 +74,7 @@ export class TrackedResponse extends ServerResponse implements TrackedOutgoing {
    * with unread bytes resets it, and the client would lose the answer.
    */
   override end(body?: unknown, encoding?: BufferEncoding | (() => void)): this {
-    // Node allows a callback in the place of the encoding; nobody here uses it.
+    // Node allows a callback instead of the encoding; nothing here uses that.
     const coding = typeof encoding === "string" ? encoding : "utf8";
     if (this.shouldKeepAlive || !this.#mayBringMore()) return super.end(body, coding);
     if (this.#ending) return this;

@@ -9,7 +9,7 @@ import type { ReadText } from "./certificate.ts";
 export interface TicketKey {
   /** Name, HMAC and AES key in base64, as Node and OpenSSL take them. */
   readonly key: string;
-  /** Whether it comes from a file, which other replicas may have, too. */
+  /** Whether it comes from a file, which other replicas may share. */
   readonly shared: boolean;
 }
 
@@ -21,7 +21,7 @@ export function newTicketKey(): TicketKey {
   return { key: randomBytes(KEY_BYTES).toString("base64"), shared: false };
 }
 
-/** Reads a key from a file. @throws ConfigError if it cannot be read or holds no such key; tells nothing of the content. */
+/** Reads a key from a file. @throws ConfigError if it is unreadable or contains no such key; never reveals the content. */
 export function readTicketKey(file: string, textOf: ReadText): TicketKey {
   const key = textOf(file).trim();
   if (BASE64.test(key)) return { key, shared: true };

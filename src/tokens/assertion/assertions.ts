@@ -12,7 +12,7 @@ export interface AssertionSettings {
   /** Whole seconds, in milliseconds. */
   readonly lifetime: number;
   readonly header: string;
-  /** What it says more of the caller: `groups`, and claims of the token. */
+  /** Further claims about the caller: `groups`, and claims of the token. */
   readonly claims: readonly string[];
 }
 
@@ -54,7 +54,7 @@ export class Assertions implements AssertionSource {
     if (known !== undefined && now < known.renewAt && known.key === signing.key) return known.text;
     const { issuer, audience, lifetime, claims } = this.#settings;
     const iat = Math.floor(now / 1000);
-    // It ends with the token that it stands for; then a new one would not last longer.
+    // It ends with the caller's token, so a new one would not last longer.
     const tokenEnds = Math.ceil(identity.acceptedUntil / 1000);
     const exp = Math.min(iat + lifetime / 1000, tokenEnds);
     const text = signed(signing, {

@@ -8,7 +8,7 @@ export interface JwkSet {
   readonly keys: readonly VerificationKey[];
   /** Equal for equal sets of keys. */
   readonly fingerprint: string;
-  /** Why entries were ignored; contains nothing of the keys. */
+  /** Why entries were ignored; never quotes the keys. */
   readonly ignored: readonly string[];
 }
 

@@ -8,7 +8,7 @@ import {
 } from "node:crypto";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 
-/** One key as it stands in a file. */
+/** One key as read from a file. */
 export interface KeyMaterial {
   readonly key: KeyObject;
   /** The `alg` of a JWK (RFC 7517 §4.4). */
@@ -21,7 +21,7 @@ export interface KeyMaterial {
   readonly expires: number | undefined;
 }
 
-/** Why a text is not a key. The message contains nothing of the text. */
+/** Why a text is not a key. The message never quotes the text. */
 export class KeyFormatError extends Error {}
 
 const PEM_LABEL = /-----BEGIN ([A-Z0-9 ]+)-----/g;

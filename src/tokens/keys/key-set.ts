@@ -19,8 +19,7 @@ export interface KeySource {
   readAt?(): number | undefined;
   /**
    * Fetches the keys again, unless that happened a moment ago. A failure keeps the known keys.
-   *
-   * @param kid the key that is missed; one that was not found lately is not looked for again.
+   * @param kid the missing key. If it was not found recently, the set is not fetched again for it.
    */
   refresh(kid?: string): Promise<void>;
   close(): void;

@@ -46,7 +46,10 @@ function formEncoded(text: string): string {
   return new URLSearchParams([["", text]]).toString().slice(1);
 }
 
-/** The claims of an active bearer token. One that is bound to a key (RFC 8705, RFC 9449) is none: nobody checks the key. */
+/**
+ * The claims of an active bearer token. Tokens bound to a key (RFC 8705, RFC 9449) are refused, since nothing here
+ * checks the key.
+ */
 function claimsIn(text: string): RemoteClaims | undefined {
   const answer = objectIn(text);
   const { active, token_type: type, cnf } = answer;

@@ -23,7 +23,7 @@ export interface TokenReviewSettings extends Times {
   readonly audiences: readonly string[];
 }
 
-/** An issuer whose tokens another server is asked about. */
+/** An issuer whose tokens another server verifies. */
 export interface RemoteIssuer {
   /** The name that its callers have as issuer. */
   readonly issuer: string;

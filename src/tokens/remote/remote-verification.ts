@@ -26,7 +26,7 @@ export interface RemoteVerificationOptions {
 
 interface Asked extends Expectations {
   readonly name: string;
-  /** Whether it is asked about tokens that are no JWT only. */
+  /** Whether it is only asked about tokens that are not JWTs. */
   readonly opaqueOnly: boolean;
   readonly check: RemoteTokenCheck;
   readonly questions: FairQuestions;
@@ -36,24 +36,27 @@ interface Asked extends Expectations {
   readonly observer: RemoteCheckObserver;
 }
 
-/** What is known of a token besides its text. */
+/** The context of a token. */
 export interface AboutToken {
   readonly digest: string;
   readonly opaque: boolean;
-  /** The network of the client that has sent it; those that nobody sent share one name. */
+  /** The network of the client that sent it; tokens without a client share one name. */
   readonly client: string;
 }
 
 /** A caller that another server has vouched for. */
 export interface Vouched {
   readonly claims: IdentityClaims;
-  /** Until when nobody is asked again, in milliseconds since the epoch. */
+  /** Until when the result is cached, in milliseconds since the epoch. */
   readonly until: number;
 }
 
 /** RFC 6750 §2.1. */
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
-/** The life of what a token without an end opens, in seconds: a WebSocket say. The token itself is asked about again before. */
+/**
+ * The lifetime of streams that a token without an expiry opens, in seconds. The token itself is checked again
+ * before that.
+ */
 const ASSUMED_LIFE_S = 3_600;
 const ANY_AUDIENCE = "*";
 /** How long a refused token is remembered at most. */
@@ -85,7 +88,7 @@ export class RemoteVerification {
   }
 
   /**
-   * Asks one server after the other until one knows the token.
+   * Asks the servers one after the other until one knows the token.
    *
    * @throws GateError `keys_unusable` if none accepts it and one could not be asked.
    */
@@ -172,7 +175,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   };
 }
 
-/** Opens what asks other servers about tokens; undefined if nobody is asked. */
+/** Opens the verification by other servers; undefined if none is configured. */
 export function remoteVerificationOf({
   remote: issuers = [],
   observeCheck: observe,

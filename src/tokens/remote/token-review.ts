@@ -9,7 +9,7 @@ import type { TokenReviewSettings } from "./remote-issuer.ts";
 const PATH = "/apis/authentication.k8s.io/v1/tokenreviews";
 const LARGEST_ANSWER = 65_536;
 
-/** Asks the API server of Kubernetes who a token is of. */
+/** Asks the Kubernetes API server whose token it is. */
 export class TokenReview implements RemoteTokenCheck {
   readonly #settings: TokenReviewSettings;
   readonly #client: RemoteClient;

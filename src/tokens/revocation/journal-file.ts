@@ -13,7 +13,7 @@ import { isName } from "./revocation-kind.ts";
 /** The largest that is read, in bytes: some 600,000 revocations. */
 const LARGEST = 64 * 1024 ** 2;
 const MODE = 0o600;
-/** A symbolic link could redirect writes; opening a pipe would block for ever. */
+/** A symbolic link could redirect writes; opening a pipe would block forever. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -25,10 +25,9 @@ export interface JournalContent {
 }
 
 /**
- * Reads a journal; one that is not there yet is empty.
+ * Reads a journal; a missing file counts as empty.
  *
- * @throws ConfigError when it cannot be read, and for a line that is no revocation: to pass it over could let a revoked
- *   token in.
+ * @throws ConfigError if it cannot be read, and for an invalid line: ignoring it could let a revoked token in.
  */
 export function readJournal(path: string): JournalContent {
   const text = textOf(path);
@@ -38,7 +37,7 @@ export function readJournal(path: string): JournalContent {
     const revocation = revocationIn(line);
     if (revocation !== undefined) return revocation;
     const message =
-      "is no revocation: mend the line, or remove the file to forget what was revoked";
+      "is not a revocation: fix the line, since ignoring it could let a revoked token in";
     throw new ConfigError([{ file: path, line: index + 1, column: 1, message }]);
   });
   return { revocations, torn: last !== "" };

@@ -35,7 +35,7 @@ export class Journal {
     this.#options = options;
   }
 
-  /** Writes anew what is kept. @throws ConfigError when it cannot be written. */
+  /** Rewrites the journal. @throws ConfigError if it cannot be written. */
   static async open(options: JournalOptions): Promise<Journal> {
     const journal = new Journal(options);
     try {

@@ -11,7 +11,7 @@ type Refuse = (path: YamlPath, of: "key" | "value", message: string) => void;
 /** All revocations of one kind. */
 export interface RevocationIndex {
   readonly size: number;
-  /** One that is there already keeps the wider of the two. */
+  /** If there is already one, keeps the wider of the two. */
   add(revocation: Revocation): void;
   /** Whether one of them ends the token of this caller. */
   covers(caller: IdentityClaims): boolean;
@@ -24,7 +24,7 @@ export interface RevocationIndex {
 export interface RevocationKind {
   /** The key of the revocation file. */
   readonly fileKey: string;
-  /** Reads what stands under the key. */
+  /** Reads the value of the key. */
   read(value: unknown, refuse: Refuse): Listed[];
   index(): RevocationIndex;
 }
@@ -47,7 +47,7 @@ export function timeFrom(value: unknown): number | undefined {
 
 export const TIME_EXPECTED = "must be a time with its zone, such as 2026-11-22T10:00:00Z";
 
-/** Whether a token was issued before a time; one that does not say when counts as issued before. */
+/** Whether a token was issued before a time. A token without `iat` counts as issued before. */
 export function issuedBefore({ issuedAt }: IdentityClaims, beforeMs: number): boolean {
   return issuedAt === undefined || issuedAt * 1000 < beforeMs;
 }

@@ -50,7 +50,7 @@ class Entries {
   }
 }
 
-/** What is revoked, as one thread knows it. */
+/** The revocations that one thread knows. */
 export class RevocationList implements Revocations {
   readonly #added = new Entries();
   #listed = new Entries();
@@ -72,7 +72,7 @@ export class RevocationList implements Revocations {
     return this.#added.size;
   }
 
-  /** Whether there is no room for another single token. Then its subject must be revoked instead. */
+  /** Whether there is no room for another single token. Then revoke its subject instead. */
   get full(): boolean {
     return (this.#added.of("token")?.size ?? 0) >= MOST_TOKENS;
   }

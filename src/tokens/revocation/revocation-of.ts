@@ -45,7 +45,8 @@ export function subjectUntilNow(
 }
 
 /**
- * Ends the token of a caller; where it has no `jti`, or there is no room for single tokens, all of its subject until now.
+ * Revokes the token of a caller. If it has no `jti`, or there is no room for single tokens, revokes all tokens of
+ * its subject until now.
  */
 export function tokenOf(caller: IdentityClaims, full: boolean, nowMs: number): Revocation {
   const { tokenId, subject, issuer, acceptedUntil } = caller;

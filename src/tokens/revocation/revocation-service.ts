@@ -10,9 +10,9 @@ import { readRevocationFile, RevocationFile } from "./revocation-file.ts";
 import { RevocationList } from "./revocation-list.ts";
 
 export interface RevocationServiceOptions {
-  /** Where revocations are kept for the next start; left out, they are lost. */
+  /** Keeps revocations for the next start. Without it, they are lost. */
   readonly journal: string | undefined;
-  /** What the revocation file holds; undefined where there is none. */
+  /** The content of the revocation file; undefined if there is none. */
   readonly file: FileContent | undefined;
   /** Informs other replicas, and keeps revocations for those that start later; undefined if there are none. */
   readonly share?: ShareRevocations | undefined;
@@ -63,12 +63,12 @@ export class RevocationService {
     return kept.includes(true);
   };
 
-  /** Whether what is revoked can be kept for the next start, where a journal is named. */
+  /** Whether revocations can be kept for the next start, if a journal is configured. */
   get journalWritable(): boolean {
     return this.#journal?.writable ?? true;
   }
 
-  /** Takes what was revoked elsewhere. */
+  /** Receives revocations from other replicas. */
   arrived(revocations: readonly Revocation[]): void {
     this.list.take({ added: revocations });
   }

@@ -21,7 +21,7 @@ export interface CopyOwner {
 
 const LARGEST = 524_288;
 const MODE = 0o600;
-/** A link could lead elsewhere; to open a pipe would take for good. */
+/** A link could point to another file, and opening a pipe would block forever. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** How far ahead of our clock a copy may have been written, in milliseconds. */
 const AHEAD_MS = 60_000;

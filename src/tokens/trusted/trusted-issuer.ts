@@ -5,7 +5,7 @@ import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 
 /** Where the keys of an issuer are fetched from, and how long they last. */
 export interface KeySetAddress {
-  /** Left out, it is found by discovery at the issuer. */
+  /** By default, discovery at the issuer finds it. */
   readonly url?: string;
   /** PEM of the authorities that its certificate may come from. */
   readonly caFile?: string;
@@ -29,7 +29,7 @@ export interface TrustedIssuer {
   readonly clockSkewMs: number;
   /** The longest time from `iat` to `exp`, in milliseconds. */
   readonly maxLifetimeMs?: number | undefined;
-  /** Accepted values of `typ`; left out, those of any access token. */
+  /** Accepted values of `typ`; by default those of any access token. */
   readonly types?: readonly string[] | undefined;
   /** The claims that hold subject and groups. */
   readonly claims?: ClaimMapping | undefined;

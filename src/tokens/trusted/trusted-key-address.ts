@@ -147,7 +147,7 @@ export class TrustedKeyAddress implements KeySource {
     }
   }
 
-  /** @throws an `Error` for what is no key set. */
+  /** @throws an `Error` if the response is not a key set. */
   #accept({ text, fetchedAt, lifeMs }: KeySetCopy): void {
     const { log, changed } = this.#context;
     const { issuer, algorithms } = this.#trusted;
@@ -176,7 +176,7 @@ export class TrustedKeyAddress implements KeySource {
     }, leftMs).unref();
   }
 
-  /** Forgets keys that nobody has confirmed for too long, and so every token that they have verified. */
+  /** Drops keys that have not been confirmed for too long, and with them every token that they verified. */
   #expire(): void {
     if (this.#known === undefined) return;
     const { issuer } = this.#trusted;

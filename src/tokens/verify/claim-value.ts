@@ -20,7 +20,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What is kept of a claim; undefined for what cannot be compared: an object, null. Of a list, its single values. */
+/** Returns the comparable part of a claim: a single value, or those in a list; undefined for an object or null. */
 export function keptValue(value: unknown): ClaimValue | undefined {
   if (isScalar(value)) return value;
   return Array.isArray(value) ? value.filter(isScalar) : undefined;

@@ -13,7 +13,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /**
  * Checks the claims (RFC 7519 §4.1) at a time in milliseconds since the epoch. `iss` has been looked at before.
- * @param needed what is kept besides the claims that every identity has.
+ * @param needed claims to keep in addition to those that every identity has.
  */
 export function readClaims(
   payload: Readonly<Record<string, unknown>>,
@@ -61,7 +61,7 @@ function callerOf(
   }
   const written = claimAt(payload, groupsClaim);
   if (written === undefined) return { subject, groups: [] };
-  // One group may stand alone, but not under the standard name, which is a list.
+  // A single group may be a string, but not under the standard name, which is a list.
   const groups = typeof written === "string" && groupsClaim !== "groups" ? [written] : written;
   return isTexts(groups) && groups.every(isName) ? { subject, groups } : undefined;
 }

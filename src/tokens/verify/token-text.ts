@@ -2,7 +2,7 @@ import type { TokenRefusal } from "../../core/request/token-verifier.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { isSigningAlgorithm, type SigningAlgorithm } from "../keys/algorithms.ts";
 
-/** A token taken apart. Nothing of it is proven yet. */
+/** A parsed token. Nothing in it is verified yet. */
 export interface UnverifiedToken {
   readonly algorithm: SigningAlgorithm;
   readonly kid: string | undefined;
@@ -48,12 +48,12 @@ export function readToken(
   return readHeader(header, payload, types);
 }
 
-/** Whether a token is no JWS by its form: not three parts joined by dots. */
+/** Whether a token does not have the form of a JWS: three parts joined by dots. */
 export function isOpaque(token: string): boolean {
   return token.split(".", PARTS.length + 1).length !== PARTS.length;
 }
 
-/** What can be read of a token, its header and its claims. Nothing of it is proven, nor well formed. */
+/** The readable parts of a token, its header and its claims. They are neither verified nor necessarily well formed. */
 export function readableParts(token: string): {
   readonly header: Readonly<Record<string, unknown>> | undefined;
   readonly claims: Readonly<Record<string, unknown>> | undefined;
@@ -87,7 +87,7 @@ function readHeader(
 
 const NO_ACCESS_TOKEN = '"typ" says that it is no access token';
 
-/** A `typ` as it is compared: media types are case-insensitive, and `application/` may be left out. */
+/** Normalizes a `typ` for comparison: media types are case-insensitive, and `application/` is optional. */
 export function typeName(typ: string): string {
   return typ.toLowerCase().replace(/^application\//, "");
 }

@@ -11,7 +11,7 @@ export class VerifiedToken {
   #key: VerificationKey | undefined;
   /** Until when it is accepted, milliseconds since the epoch: its own end, or that of its key when that is earlier. */
   until: number;
-  /** What is revoked was looked at in this version; NaN for never. */
+  /** The version of the revocations that the token was last checked against; NaN for never. */
   #judgedIn = NaN;
   #fault: TokenRefusal | undefined;
 
@@ -37,7 +37,7 @@ export class VerifiedToken {
     return this.#fault ?? this.identity;
   }
 
-  /** Goes on with the same key, which may have got another end. */
+  /** Updates the key, whose expiry may have changed. */
   goOnWith(key: VerificationKey): void {
     this.#key = key;
     this.until = Math.min(this.identity.acceptedUntil, key.until ?? Infinity);
@@ -46,10 +46,13 @@ export class VerifiedToken {
 
 /** What a remembered token takes without its groups: the entry, the identity, and the other claims. */
 const ENTRY_BYTES = 900;
-/** What a group takes besides its characters, which are kept twice: in the claims, and in a header for the backend. */
+/**
+ * The memory of a group in addition to its characters, which are kept twice: in the claims, and in a header for the
+ * backend.
+ */
 const GROUP_BYTES = 36;
 
-/** What a kept claim takes besides its value: an entry of a map, and the header that may be made of it. */
+/** The memory of a kept claim in addition to its value: a map entry, and a possible header. */
 const CLAIM_BYTES = 150;
 
 /** An estimate of the memory that a remembered token takes, in bytes: 17 KB for 200 groups of 25 characters, as measured. */

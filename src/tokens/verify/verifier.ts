@@ -37,17 +37,17 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly asserts?: boolean | undefined;
   /** Maximum length of a token. */
   readonly maxBytes: number;
-  /** What a verified token keeps of its claims; left out, what every identity has. */
+  /** The claims that a verified token keeps; by default those that every identity has. */
   readonly needed?: NeededClaims | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Called when the keys of an issuer have changed. */
   readonly keysChanged?: (() => void) | undefined;
-  /** What is revoked; left out, nothing is. */
+  /** The revocations; by default none. */
   readonly revocations?: Revocations | undefined;
-  /** Issuers whose tokens other servers are asked about. */
+  /** Issuers whose tokens other servers verify. */
   readonly remote?: readonly RemoteIssuer[] | undefined;
-  /** Is told how these servers are asked. */
+  /** Receives the results of these servers. */
   readonly observeCheck?: ObserveCheck | undefined;
 }
 

@@ -67,7 +67,7 @@ it("a worker that hangs", async () => {
   expect(await ended(gate)).toBe(0);
 }, 60_000);
 
-it("a worker that stands in a system call", async () => {
+it("a worker that is stuck in a system call", async () => {
   await using gate = await start({ server: { workers: 2 } });
   await misbehave(gate, `open ${await namedPipe(join(gate.directory, "pipe"))}`);
   expect(await ended(gate)).toBe("SIGKILL");

@@ -61,7 +61,7 @@ describe("failures of other names", () => {
     expect(login.tries("alice", "198.51.100.1", 150)).toBe(40);
   });
 
-  test("tell names that exist from others by nothing: a name that nobody has is guarded alike", () => {
+  test("do not reveal which names exist: an unknown name is guarded in the same way", () => {
     const login = open();
     for (const name of ["alice", "nobody"]) login.tries(name, "198.51.100.1", 100);
     login.failWithOthers(OTHERS, DAY / 2);

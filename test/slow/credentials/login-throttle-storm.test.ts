@@ -59,7 +59,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.rage(1000)).toBe(300);
   });
 
-  test("a name on a network that it has logged in from is no stranger", () => {
+  test("a name is known on a network from which it has logged in", () => {
     const login = storm();
     login.succeeded("alice", HOME);
     login.rage(1000);
@@ -99,7 +99,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.rage(1000)).toBe(300);
   });
 
-  test("whoever has failed lately leaves half of it to those who have not", () => {
+  test("networks with recent failures leave half of it to the others", () => {
     const login = storm();
     let names = 0;
     // A hundred addresses that never stop, for four minutes.
@@ -126,7 +126,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.refusal("carol", "203.0.113.9")).toEqual({ limit: "global", retryAfter: 6 });
   });
 
-  test("of several reasons the longest wait is told", () => {
+  test("of several reasons, the response has the longest wait", () => {
     const login = storm();
     for (let count = 0; count < 5; count++) login.failed("bob", HOME);
     login.rage(1000);

@@ -69,7 +69,7 @@ it.each([1, 2])(
   },
 );
 
-it("a client that is cut off since it neither reads nor sends is told as stalled", async () => {
+it("a client that is cut off because it neither reads nor sends is logged as stalled", async () => {
   await using gate = await startSallyport({
     target: backend.url,
     config: {

@@ -62,7 +62,7 @@ describe.each([1, 2])("with %i workers, a changed configuration", (workers) => {
     expect((await scrape(gate)).value("sallyport_config_last_reload_successful")).toBe(1);
   }, 60_000);
 
-  it("with an error changes nothing, and the error is told with its place", async () => {
+  it("with an error changes nothing, and the error is logged with its position", async () => {
     await using gate = await start({ server: { workers } });
     const before = await readFile(join(gate.directory, "config.yaml"), "utf8");
     await editConfiguration(gate, (config) => {

@@ -28,7 +28,7 @@ function start(
 }
 
 describe("a collector", () => {
-  it("that refuses touches no request; it is told once, and not in its words", async () => {
+  it("that refuses affects no request; it is logged once, and not in its words", async () => {
     await using refusing = await startCollector((response) => {
       response.writeHead(400, { "content-type": "text/plain" }).end("words of the collector");
     });
@@ -72,7 +72,7 @@ describe("a variable that cannot be followed", () => {
       .filter(({ msg }) => msg === "an OpenTelemetry variable has an unsupported value")
       .map(({ level, variable, wanted, tracing }) => ({ level, variable, wanted, tracing }));
 
-  it("is told once, without its value, and its default counts", async () => {
+  it("is logged once, without its value, and its default applies", async () => {
     const wrong = {
       OTEL_TRACES_SAMPLER: "traceidratio",
       OTEL_TRACES_SAMPLER_ARG: "abc",

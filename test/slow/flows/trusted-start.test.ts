@@ -86,7 +86,7 @@ it("a key that was changed right after the start lets its tokens in at once", as
   expect(provider.asked()).toBe(2);
 });
 
-it("an outage is told once, not at every attempt", async () => {
+it("an outage is logged once, not at every attempt", async () => {
   const { gate, provider } = await start();
   await until(() => provider.asked() >= 3, 20_000);
   const told = gate

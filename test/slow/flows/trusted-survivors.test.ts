@@ -77,7 +77,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
-  it("a broken file of keys is told with its place, and by the metric until it is mended", async () => {
+  it("an invalid key file is logged with its position, and shown by the metric until it is fixed", async () => {
     const successful = async (): Promise<number | undefined> =>
       (await scrape(gate)).value("sallyport_config_last_reload_successful");
     await until(async () => (await successful()) === 1);

@@ -92,7 +92,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("keeps whatever one address opens", async () => {

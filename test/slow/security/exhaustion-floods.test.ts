@@ -183,7 +183,7 @@ describe("Sallyport", () => {
   }, 60_000);
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script);
 
   it("has as many requests wait at a silent backend as were sent", async () => {

@@ -215,7 +215,7 @@ describe("Sallyport", () => {
   }, 60_000);
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script, { proxyTimeout: 500 });
 
   it("waits for ever, its time limit notwithstanding", async () => {

@@ -148,7 +148,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = use(startEchoBackend, (target) => startNaiveProxy(target));
 
   it("keeps a connection to the backend for each, as long as it is let", async () => {

@@ -116,7 +116,7 @@ describe("Sallyport", () => {
   }, 60_000);
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("holds on to them", async () => {

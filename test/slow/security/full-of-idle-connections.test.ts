@@ -83,7 +83,7 @@ describe.each([true, false])("Sallyport, TLS %s", (tls) => {
   );
 });
 
-describe("http-proxy-3 as it comes", () => {
+describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it("ends nobody's connection", async () => {

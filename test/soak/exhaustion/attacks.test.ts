@@ -10,9 +10,12 @@ const FIELD = {
   largeTokens: (count: number) => Promise.resolve(Array.from({ length: count }, () => "token")),
 };
 
-test.each(ATTACKS)("$name that did nothing is told from one that was held", ({ bites }) => {
-  expect(bites(IDLE, FIELD)).toBe(false);
-});
+test.each(ATTACKS)(
+  "$name that did nothing is distinguished from one that was contained",
+  ({ bites }) => {
+    expect(bites(IDLE, FIELD)).toBe(false);
+  },
+);
 
 test("every attack has a name of its own", () => {
   expect(new Set(ATTACKS.map(({ name }) => name)).size).toBe(ATTACKS.length);

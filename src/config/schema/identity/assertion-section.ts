@@ -3,13 +3,13 @@ import { ASSERTION_HEADER, isOwnRequestHeader } from "../../../upstream/headers/
 import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
 import { claimName, duration, filePath, text } from "../fields.ts";
 
-/** The claims that an assertion has of its own, and those that would change how it is read. */
+/** The claims that an assertion sets itself, and those that would change how it is interpreted. */
 const OWN = ["iss", "aud", "sub", "idp", "iat", "exp", "nbf", "jti", "cnf"];
 const ONE_HOUR = 3_600_000;
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** The part of `tokens` about what is signed for backends. */
+/** The part of `tokens` about assertions for backends. */
 export function assertionSection() {
   return z
     .strictObject({

@@ -117,7 +117,7 @@ export function versionSection() {
 
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Headers with a meaning of their own to the backend: framing, routing, credentials, forwarding. */
+/** Headers that already have a meaning for the backend: framing, routing, credentials, forwarding. */
 const TAKEN =
   /^(?:accept|authorization|connection|content-.*|cookie|date|expect|forwarded|host|http2-settings|keep-alive|max-forwards|origin|proxy-.*|range|referer|sec-.*|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|user-agent|via|x-auth-client-subject|x-forwarded-(?:for|host|port|proto)|x-real-ip|x-request-id)$/;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { absolute, duration, filePath, text } from "../fields.ts";
 
-/** The parts of `tokens` about the end of a token before its time, and of what it has opened. */
+/** The parts of `tokens` about revocation, and about what happens to open connections when a token ends. */
 
 export function revocationSection() {
   return z

@@ -80,7 +80,7 @@ interface KeyedIssuer
   readonly tokenReview?: undefined;
 }
 
-/** An issuer whose tokens another server is asked about. */
+/** An issuer whose tokens another server verifies. */
 type AskedIssuer = Common & {
   readonly audience?: string | readonly string[];
   readonly introspection?: Written["introspection"] | undefined;

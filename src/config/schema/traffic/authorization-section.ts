@@ -32,7 +32,7 @@ function resource() {
     .describe("What the caller must be allowed to use; default: the path of the request");
 }
 
-/** Who else is asked whether a caller may. */
+/** The servers that authorize callers. */
 export function authorizationSection() {
   const subjectAccessReview = z.strictObject({
     kind: z.literal("subjectAccessReview").describe("Asks Kubernetes RBAC"),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isIP } from "node:net";
 import { duration } from "../fields.ts";
 
-/** Keys of an upstream about its targets: which one is used, and when one is left out. */
+/** Keys of an upstream about its targets: which one is chosen, and when one is not used. */
 
 const RANGE = /^(\d{3})(?:-(\d{3}))?$/;
 

@@ -132,7 +132,10 @@ function isTarget(target: string): boolean {
   return v6 === undefined ? host !== undefined && isHost(host.replaceAll("_", "-")) : isIPv6(v6);
 }
 
-/** Only what is an address beyond doubt: anything else may hold a secret, or is no target for another reason. */
+/**
+ * Accepts only text that is certainly an address: anything else may contain a secret, or is not a target for
+ * another reason.
+ */
 function targetHint(text: string): string | undefined {
   if (/^[A-Za-z0-9.-]+:\d{1,5}$/.test(text)) return `did you mean http://${text}?`;
   if (/^https?:\/\/[A-Za-z0-9.-]+(?::\d{1,5})?\/[^@]*$/.test(text)) {

@@ -16,7 +16,8 @@ export interface HttpAnswer {
 type Credentials = { readonly username: string; readonly password: string };
 
 /**
- * Submits a name and a password to another login. Redirects are not followed: they could lead a password elsewhere.
+ * Submits a name and a password to another login. Follows no redirects, which could send the password to another
+ * server.
  *
  * @param wanted whether the body of an answer with this status is wanted.
  * @throws StoreUnavailable or the system's error.
@@ -81,7 +82,7 @@ async function exchange(
   const status = response.statusCode ?? 0;
   try {
     if (wanted(status)) return { status, body: await textOf(response) };
-    // What is left of a small answer is read by Node, so that the connection can be used again.
+    // Node reads the rest of a small response, so that the connection can be reused.
     await textOf(response);
     return { status, body: "" };
   } catch (error) {

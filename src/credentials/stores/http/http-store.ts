@@ -41,7 +41,7 @@ export interface HttpSettings {
   readonly timeout: number;
 }
 
-/** The kind of store that asks a login that exists already. */
+/** The kind of store that asks an existing login service. */
 export const http: StoreKind<HttpSettings> = {
   open: async (settings, context) => new HttpStore(settings, context),
   async inspect({ caFile }, contentOf) {
@@ -98,7 +98,7 @@ class HttpStore implements OpenUserStore {
     return [...Object.values(sockets), ...Object.values(freeSockets)].flat().length;
   };
 
-  /** Asks for a name that nobody has: any answer that has a meaning will do. */
+  /** Tries a nonexistent name: any response with a configured meaning is fine. */
   readonly examine = async (timeoutMs: number): Promise<string | undefined> => {
     try {
       await this.#ask("sallyport-doctor", "no password", AbortSignal.timeout(timeoutMs));

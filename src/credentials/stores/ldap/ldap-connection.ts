@@ -113,7 +113,7 @@ export class LdapConnection {
     }
   }
 
-  /** Referrals are not followed: they could lead a password elsewhere. */
+  /** Follows no referrals, which could send the password to another server. */
   async search(base: string, options: SearchOptions): Promise<readonly Entry[]> {
     this.#received = 0;
     try {
@@ -148,7 +148,7 @@ export class LdapConnection {
     this.#socket.destroy();
   }
 
-  /** What a directory says in words may quote what was sent: the code alone is told. */
+  /** A directory's message may quote the request, so only its code is reported. */
   #told(error: unknown): unknown {
     if (!(error instanceof this.#library.ResultCodeError)) return error;
     return new StoreUnavailable(`the directory says ${error.name} (${error.code})`, error);

@@ -19,7 +19,7 @@ export class LdapConnections {
   }
 
   /**
-   * Works on a connection. One that the directory had closed meanwhile is replaced, once.
+   * Uses a connection. If the directory has closed it in the meantime, replaces it once.
    *
    * @param end when the time is over, on the clock of `performance.now()`; the connection is then closed.
    */

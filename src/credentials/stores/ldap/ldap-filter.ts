@@ -1,4 +1,4 @@
-/** What is ASCII and not plainly a part of a name becomes `\xx`; the rest may stand as it is (RFC 4515 §3). */
+/** ASCII characters that are unusual in names become `\xx`; all others need no escape (RFC 4515 §3). */
 export function escapeFilterValue(value: string): string {
   return value.replaceAll(/(?![A-Za-z0-9@._ -])[\0-\x7f]/g, (character) => {
     const code = character.charCodeAt(0).toString(16);
@@ -6,7 +6,7 @@ export function escapeFilterValue(value: string): string {
   });
 }
 
-/** A filter with its places, `{username}` and `{dn}`, filled in. What is filled in stays a value, whatever it is. */
+/** Fills in the placeholders of a filter, `{username}` and `{dn}`. Escapes the values, so that they always stay values. */
 export function filledFilter(
   template: string,
   values: Readonly<Record<"username" | "dn", string>>,

@@ -10,7 +10,7 @@ import { LATE, reasonOf, StoreUnavailable } from "./store-unavailable.ts";
 export interface AccessOptions {
   /** For the log. */
   readonly store: string;
-  /** How many may ask at the same time. */
+  /** Maximum number of concurrent queries. */
   readonly connections: number;
   /** How long an answer may take, the wait for a connection included; milliseconds. */
   readonly timeout: number;
@@ -41,7 +41,7 @@ export class StoreAccess {
   }
 
   /**
-   * Asks when it is its turn.
+   * Runs a query when it is its turn.
    *
    * @param work has to end what it holds when the milliseconds are over that it is given; nobody waits for it then.
    * @throws StoreUnavailable whatever the store's fault is, and GateError `login_queue_full`.

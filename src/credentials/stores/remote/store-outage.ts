@@ -6,7 +6,7 @@ const REMIND_MS = 600_000;
 /** Keeps a client that can make a store fail (by a name that occurs twice, say) from flooding the log. */
 const QUIET_MS = 10_000;
 
-/** Failures in a row of one store. The log is told when they begin, every ten minutes, and when they end. */
+/** Tracks consecutive failures of one store. Logs when they begin, every ten minutes, and when they end. */
 export class StoreOutage {
   readonly #store: string;
   readonly #log: Log;

@@ -11,7 +11,7 @@ export class StoreUnavailable extends Error {
 /** The reason that is logged for a store that hangs. */
 export const LATE = "no answer in time";
 
-/** What to tell of it: our own words, or the code of somebody else's error, whose message may quote what was sent. */
+/** The reason to log: our own words, or the code of a foreign error, since its message may quote the request. */
 export function reasonOf(error: unknown): string {
   if (error instanceof StoreUnavailable) return error.message;
   const late = error instanceof Error && ["AbortError", "TimeoutError"].includes(error.name);

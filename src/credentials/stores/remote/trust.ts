@@ -8,9 +8,9 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /**
  * The authorities that a store's certificate may come from.
- *
- * @param caFile left out, those of Node.
- * @returns PEM. @throws ConfigError when the file holds none.
+ * @param caFile without it, Node's authorities apply.
+ * @returns PEM.
+ * @throws ConfigError when the file holds none.
  */
 export function authoritiesIn(
   caFile: string | undefined,
@@ -43,7 +43,7 @@ export class Trust {
     return this.#authorities;
   }
 
-  /** Takes what a reload has read; a file that is broken is told. @returns whether they are others than before. */
+  /** Takes the result of a reload, and logs an invalid file. @returns whether the authorities have changed. */
   follow(contentOf: FileReader, store: string, log: Log): boolean {
     const before = this.#authorities;
     try {

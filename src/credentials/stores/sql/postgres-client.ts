@@ -5,7 +5,7 @@ import { StoreUnavailable } from "../remote/store-unavailable.ts";
 /** The largest answer to one question, with what precedes it on a new connection: two rows with a thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;
 
-/** What the library's connections have besides what its types say: reads messages from the socket, or from TLS above it. */
+/** A member of the library's connections that its types omit: reads messages from the socket, or from TLS above it. */
 interface ReadingConnection extends pg.Connection {
   attachListeners(stream: Duplex): void;
 }
@@ -23,7 +23,7 @@ interface Reader {
 
 let bounded = false;
 
-/** Behind the last byte the library reads empty texts, and looks for the end of an error message in them for ever. */
+/** After the last byte, the library reads empty texts, and searches them for the end of an error message forever. */
 function readNothingBeyond(reader: Pick<Reader, "string">): void {
   if (bounded) return;
   bounded = true;
@@ -99,7 +99,7 @@ function keepSecret(connection: pg.Connection): void {
   );
 }
 
-/** Tells a client that its next question begins. */
+/** Notifies a client that its next query begins. */
 export function begin(client: pg.ClientBase): void {
   if (asks in client && typeof client[asks] === "function") client[asks]();
 }

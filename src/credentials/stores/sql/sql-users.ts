@@ -45,8 +45,7 @@ export function sqlUsers({ store, access, log, rows }: SqlSource): HashSource {
 
 /**
  * Checks the columns that a query gives.
- *
- * @returns what is wrong with them; undefined when nothing is.
+ * @returns what is wrong with them; undefined if they are valid.
  */
 export function columnsFault(names: readonly string[]): string | undefined {
   if (names.includes("password_hash")) return undefined;

@@ -21,7 +21,7 @@ interface Running {
   readonly calls: SqliteCalls;
 }
 
-/** A thread that asks SQLite, started with the first question. */
+/** A thread that queries SQLite, started with the first query. */
 export class SqliteThread {
   #running: Running | undefined;
   /** The thread that hangs in a query, and ends with it. */

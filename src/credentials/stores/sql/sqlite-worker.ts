@@ -1,4 +1,4 @@
-/** The thread that asks SQLite, whose calls block: the event loop that serves requests must not wait for a disk. */
+/** The thread that queries SQLite, whose calls block: the event loop that serves requests must not wait for a disk. */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
 import { ERROR_CODEC } from "../../../core/error-codec.ts";

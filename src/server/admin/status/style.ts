@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { Html } from "./html.ts";
 
-/** The whole style of the page: no script, no font and no picture from elsewhere. */
+/** The whole style of the page. It loads no script, font or picture. */
 const STYLE = `
 :root {
   color-scheme: light dark;
@@ -94,7 +94,7 @@ footer { color: var(--soft); font-size: 13px; padding-bottom: 32px; }
 /** Whole, since the policy names its content byte for byte. */
 export const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
-/** Allows this style and nothing else: no script, no form, no frame, nothing from elsewhere. */
+/** Allows this style and nothing else: no script, no form, no frame, no external resource. */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${hash("sha256", STYLE, "base64")}'`,

@@ -23,7 +23,7 @@ const V2_FIXED = 16;
 /** Addresses and TLVs of version 2, which may be 64 KiB; proxies send less than a tenth of this. */
 const V2_MOST = 4096;
 
-/** The most bytes that a header can have. */
+/** Maximum size of a header, in bytes. */
 export const MOST_HEADER_BYTES = V2_FIXED + V2_MOST;
 
 /** @returns undefined while the header is not complete, `invalid` if it is none. @param bytes what has arrived so far. */

@@ -7,7 +7,7 @@ import { MOST_HEADER_BYTES, parseProxyHeader } from "./proxy-header.ts";
  * follows to the next reader.
  *
  * @param limitMs the time for the whole header.
- * @param done called once: with whether the connection goes on. Otherwise it is closed.
+ * @param done called once, with whether the connection continues. Otherwise it is closed.
  */
 export function readProxyHeader(
   socket: Socket,
@@ -19,7 +19,7 @@ export function readProxyHeader(
     clearTimeout(timer);
     socket.off("readable", onReadable).off("end", onEnd).off("close", onEnd).off("error", onEnd);
     if (accepted) {
-      // Once Node has noticed that nobody waits for `readable` any more.
+      // Waits until Node has noticed that nothing listens for `readable` any more.
       process.nextTick(done, true);
       return;
     }

@@ -56,7 +56,7 @@ export class FairReading implements ClientReading {
 
   /**
    * @param onPostponed called with a client whose connections have to wait, and their number.
-   * @param shared what clients use in other threads; left out for none.
+   * @param shared the usage of clients in other threads; undefined if there are none.
    */
   constructor(
     clock: Clock,

@@ -11,7 +11,7 @@ const PAUSED_BEFORE_ACCEPTED = 8;
 
 /** One client: all connections of an address, or a single connection of a trusted proxy. */
 export class ReadingClient {
-  /** Of what it has used in other threads. */
+  /** The part that it has used in other threads. */
   readonly bucket: number;
   /** Open connections. */
   open = 0;
