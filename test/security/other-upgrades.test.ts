@@ -3,10 +3,12 @@
  * further request passes unchecked; http-proxy-3 destroys the connection of any upgrade that is no WebSocket without an
  * answer. Sallyport refuses with one.
  */
+import { once } from "node:events";
+import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
-import { exchange, request } from "../support/raw-client.ts";
+import { exchange, openSocket, request } from "../support/raw-client.ts";
 
 const CASES = [
   { protocol: "h2c", connection: "Upgrade, HTTP2-Settings" },
@@ -34,6 +36,29 @@ describe("Sallyport", () => {
     const bytes = upgrade(protocol, connection, gate.token);
     expectRefusal(await exchange(gate, bytes, { responses: Infinity }), 400);
     expect(backend.seen()).toEqual([]);
+  });
+
+  it.each([
+    ["ends", (socket: Socket) => void socket.end()],
+    ["is gone", (socket: Socket) => void socket.destroy()],
+  ])("refuses one whose body has not come, and whose client then %s", async (_what, leave) => {
+    const { gate, backend } = standing();
+    const head = ["GET /public/x HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: x"];
+    for (let turn = 0; turn < 10; turn += 1) {
+      const socket = await openSocket(gate);
+      const closed = once(socket, "close");
+      socket.on("error", () => undefined);
+      socket.write(request([...head, "Transfer-Encoding: chunked"]));
+      const [answer]: Buffer[] = await once(socket, "data");
+      expect(answer?.toString()).toMatch(/^HTTP\/1.1 400 /);
+      leave(socket);
+      await closed;
+    }
+    expect((await exchange(gate, request(["GET /public/y HTTP/1.1", "Host: a"]))).last.status).toBe(
+      200,
+    );
+    expect(gate.log().filter(({ level }) => level === "error")).toEqual([]);
+    expect(backend.seen()).toEqual(["GET /public/y"]);
   });
 });
 

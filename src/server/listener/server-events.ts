@@ -31,14 +31,14 @@ export function attachHandlers(server: Server, options: ListenOptions): void {
     if (request.socket.writableEnded) return;
     pipeline.refuse(request, response, new GateError("expectation_failed"));
   });
-  server.on("upgrade", (request: IncomingMessage, _stream: Duplex, head: Buffer) => {
+  server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
     reading.chargeUpgrade(request.socket);
-    const response = detachedResponse(request);
+    const response = detachedResponse(request, stream);
     if (response === undefined) return;
     void pipeline.handleUpgrade(request, response, { head, stream: undefined });
   });
-  server.on("connect", (request: IncomingMessage) => {
-    const response = detachedResponse(request);
+  server.on("connect", (request: IncomingMessage, stream: Duplex) => {
+    const response = detachedResponse(request, stream);
     if (response === undefined) return;
     pipeline.refuse(
       request,
@@ -58,15 +58,17 @@ export function attachHandlers(server: Server, options: ListenOptions): void {
 
 /**
  * Creates a response on a socket that Node has detached; the connection closes after it. For a request with a body
- * Node 26 passes another stream than the socket: the request is refused, on the socket like all others.
+ * Node 26 passes another stream than the socket, which ends and fails with it: the request is refused, on the socket
+ * like all others.
  *
  * @returns undefined if the connection is already closing, or if an earlier response is still pending: the client
  * sent the request without knowing that response. It is ignored, and the connection closes after the earlier
  * response.
  */
-function detachedResponse(request: IncomingMessage): TrackedResponse | undefined {
+function detachedResponse(request: IncomingMessage, stream: Duplex): TrackedResponse | undefined {
   const { socket } = request;
   socket.on("error", () => socket.destroy());
+  stream.on("error", () => socket.destroy());
   if (socket.writableEnded) {
     lingeringClose(socket);
     return undefined;
