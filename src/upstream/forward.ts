@@ -9,6 +9,7 @@ import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../core/tracing.ts";
 import type { Transfer } from "../core/request/transfer.ts";
+import type { UnderscoreHeaders } from "../core/request/underscore-headers.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withinDeadline } from "./grpc/deadline.ts";
 import { Exchange } from "./http/exchange.ts";
@@ -27,6 +28,8 @@ export interface ForwarderOptions {
   readonly identityHeaders: IdentityHeaderNames;
   /** What signs assertions, if they are configured. */
   readonly assertions?: AssertionSource | undefined;
+  /** What happens to trailers with an underscore in their names; left out, they pass. */
+  readonly underscoreHeaders?: UnderscoreHeaders | undefined;
   /** The maximum body size of requests, in bytes; Infinity for no limit. */
   readonly bodyBytes: number;
   readonly buffered: BufferedBytes;
@@ -63,7 +66,7 @@ class PoolForwarder implements Forwarder {
   constructor(options: ForwarderOptions) {
     const { bodyBytes, buffered, reading, clock, observer } = options;
     const outgoing = tracedHeaders(
-      createOutgoingHeaders(options.identityHeaders, options.assertions),
+      createOutgoingHeaders(options.identityHeaders, options.assertions, options.underscoreHeaders),
       options.tracing,
     );
     const young = youngCollection();

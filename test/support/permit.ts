@@ -16,7 +16,6 @@ import type { Route } from "../../src/core/route/route.ts";
 
 export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest {
   return mintGateRequest({
-    underscoreHeaders: "allow",
     id: 7,
     requestId: "request-7",
     method: "GET",

@@ -21,6 +21,7 @@ import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
+import type { ForwarderOptions } from "../../upstream/forward.ts";
 import {
   type IdentityHeaderNames,
   IDENTITY_PRESETS,
@@ -90,6 +91,15 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
   const { headers, claims } = identity;
   const names = typeof headers === "string" ? IDENTITY_PRESETS[headers] : headers;
   return { ...names, claims };
+}
+
+/** What holds for all requests that are forwarded. */
+export function forwardingOf(
+  configuration: Configuration,
+): Pick<ForwarderOptions, "identityHeaders" | "bodyBytes" | "underscoreHeaders"> {
+  const { limits, underscoreHeaders } = configuration.server;
+  const identityHeaders = identityHeadersOf(configuration);
+  return { identityHeaders, bodyBytes: limits.bodyBytes, underscoreHeaders };
 }
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

@@ -41,7 +41,7 @@ import {
   assertionOf,
   assertsWithOwnKeys,
   corsOf,
-  identityHeadersOf,
+  forwardingOf,
   routesOf,
 } from "./from-configuration.ts";
 import { openUpstream } from "./open-upstream.ts";
@@ -230,16 +230,15 @@ function connectionsFor(
       reuseOrLease(before?.upstreams.get(each.name), each, () => openUpstream(options, each)),
     ]),
   );
-  const identityHeaders = identityHeadersOf(configuration);
-  const { bodyBytes } = configuration.server.limits;
+  const settings = forwardingOf(configuration);
   const assertion = assertionOf(configuration);
   const signing = assertsWithOwnKeys(configuration.tokens) ? "assertionKeys" : "keys";
-  const forwarding = [options.upstreams, identityHeaders, bodyBytes, assertion, signing];
+  const forwarding = [options.upstreams, settings, assertion, signing];
   const forwarder = reuseOrCreate(before?.forwarder, forwarding, () =>
     createForwarder({
       upstreams: new Map([...upstreams].map(([name, { value }]) => [name, value.value])),
       assertions: assertion && new Assertions(assertion, options[signing], clock),
-      ...{ identityHeaders, bodyBytes, buffered, reading, clock, observer, tracing },
+      ...{ ...settings, buffered, reading, clock, observer, tracing },
     }),
   );
   const asked = askedForVersion(configuration, options.upstreams);

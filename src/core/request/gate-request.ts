@@ -1,6 +1,4 @@
 import type { PathSpelling } from "../../lib/http/loose-path.ts";
-import type { UnderscoreHeaders } from "./underscore-headers.ts";
-
 /** The parts of a request that `intake` has found unambiguous. */
 export type GateRequestParts = Pick<GateRequest, keyof GateRequest>;
 
@@ -33,10 +31,8 @@ export class GateRequest {
   readonly authorization: string | undefined;
   /** The number of `Authorization` headers: with two, it is unclear which one counts. */
   readonly authorizations: number;
-  /** Names and values as received, alternating, without those that `underscoreHeaders` drops. */
+  /** Names and values as received, alternating, without those that `server.underscoreHeaders` drops. */
   readonly rawHeaders: readonly string[];
-  /** To be applied to the trailers. */
-  readonly underscoreHeaders: UnderscoreHeaders;
   /** `Content-Length` in bytes; -1 for a body of unknown length; 0 for none. */
   readonly bodyLength: number;
   /** A key for the connection: the same object for all of its requests. */
@@ -71,7 +67,6 @@ export class GateRequest {
     this.authorization = parts.authorization;
     this.authorizations = parts.authorizations;
     this.rawHeaders = parts.rawHeaders;
-    this.underscoreHeaders = parts.underscoreHeaders;
     this.bodyLength = parts.bodyLength;
     this.connection = parts.connection;
     this.peer = parts.peer;

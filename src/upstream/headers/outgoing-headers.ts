@@ -1,6 +1,9 @@
 import type { AssertionSource } from "../../core/request/assertion-source.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import { applyUnderscorePolicy } from "../../core/request/underscore-headers.ts";
+import {
+  applyUnderscorePolicy,
+  type UnderscoreHeaders,
+} from "../../core/request/underscore-headers.ts";
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
@@ -39,18 +42,22 @@ const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
   ...["x-http-method-override", "x-method-override", "x-http-method"],
 ]);
 
-/** @param names the identity headers of this gate. A client's headers with the names of any preset are removed, too. */
+/**
+ * @param names the identity headers of this gate. A client's headers with the names of any preset are removed, too.
+ * @param underscoreHeaders is applied to trailers. The intake applies it to headers.
+ */
 export function createOutgoingHeaders(
   names: IdentityHeaderNames,
   assertions?: AssertionSource,
+  underscoreHeaders: UnderscoreHeaders = "allow",
 ): OutgoingHeaders {
   const dispositions = new Dispositions(names, assertions?.header);
   const identities = new IdentityHeaders(names);
   const forwarded = new ForwardedHeaders();
   return {
-    trailers({ route, request }, sent) {
+    trailers({ route }, sent) {
       if (sent.length === 0) return sent;
-      const passed = applyUnderscorePolicy(sent, request.underscoreHeaders);
+      const passed = applyUnderscorePolicy(sent, underscoreHeaders);
       return requestTrailers(dispositions.ordinary(passed), route);
     },
     headers(permit) {
