@@ -92,8 +92,8 @@ async function read(file: string, terminal: Terminal): Promise<string> {
 
 const TITLES = {
   carried: "Carries over",
-  changed: "Changes: look at it",
-  lost: "Is lost",
+  changed: "Changed: review these",
+  lost: "No counterpart",
 } as const;
 
 function reportText(report: readonly ReportLine[], marks: Marks): string {

@@ -1,7 +1,7 @@
 /** The result for one setting of the other proxy. */
 export interface ReportLine {
   readonly setting: string;
-  /** `changed`: it has a counterpart, but look at it. `lost`: it has none. */
+  /** `changed`: it has a counterpart that needs review. `lost`: it has none. */
   readonly result: "carried" | "changed" | "lost";
   /** Its counterpart, or why it has none. */
   readonly words: string;
