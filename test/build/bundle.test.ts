@@ -196,7 +196,7 @@ async function packagesImported(folder: string): Promise<string[]> {
       .map((file) => readFile(join(folder, file), "utf8")),
   );
   const specifiers = texts.flatMap((text) =>
-    [...text.matchAll(/^(?!import type).*(?:\bfrom |\bimport\()"([^".][^":]*)"/gm)].map(
+    [...text.matchAll(/^(?!import type).*(?:\bfrom |\bimport\()"([^".][^":]*)"(?:;$|\))/gm)].map(
       ([, specifier = ""]) => specifier,
     ),
   );
