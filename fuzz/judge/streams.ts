@@ -7,12 +7,9 @@ import { type Fields, valuesOf } from "../wire/head.ts";
 import type { ReadStream } from "../wire/streams.ts";
 import { type Fault, fault } from "./fault.ts";
 import { judgeForwarded, show } from "./forwarded.ts";
-import { isOrdinary, judgeUnanswered } from "./judge.ts";
+import { isOrdinary, judgeUnanswered, LATE_MS } from "./judge.ts";
 import { judgeOwnAnswer } from "./own-answer.ts";
 import { splitTarget } from "./paths.ts";
-
-/** When the shortest of the proxy's limits may end a connection, in milliseconds. */
-const LATE_MS = 800;
 
 /** Holds what happened on the streams of a connection against what the client sent on them. */
 export function judgeStreams(
@@ -43,7 +40,6 @@ export function judgeStreams(
       faults.push(...judgeBody(answer, stream, told));
     }
   }
-  // On a busy machine a client may be too slow for limits as short as these.
   const isOwed = clean && writtenMs < LATE_MS;
   for (const stream of isOwed ? streams.filter(({ owed }) => owed) : []) {
     const answer = streamAnswers.get(stream.number);

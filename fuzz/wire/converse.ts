@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { type Answers, readAnswers } from "./answers.ts";
 import { admitted, type Dial, dialled, type Listener, PLAIN } from "./dial.ts";
@@ -37,6 +38,8 @@ export interface Talk {
   readonly answers: Answers;
   /** How the connection ended: the other side closed it, it was reset, or nothing happened until the deadline. */
   readonly ended: "closed" | "reset" | "deadline";
+  /** How long the handshake of TLS took, in milliseconds, as far as it went; 0 without TLS. */
+  readonly handshakeMs: number;
 }
 
 /** How long a connection may live, in milliseconds: more than every limit of the proxy together. */
@@ -83,6 +86,8 @@ class Client {
   readonly #closed = Promise.withResolvers<void>();
   #received = "";
   #ended: Talk["ended"] = "closed";
+  readonly #began = performance.now();
+  #handshakeMs = 0;
   #onBytes: () => void = () => undefined;
 
   constructor(socket: Socket, reading: Reading) {
@@ -96,6 +101,11 @@ class Client {
     this.#socket.on("error", () => {
       if (this.#ended === "closed") this.#ended = "reset";
     });
+    const onHandshake = (): void => {
+      this.#handshakeMs ||= performance.now() - this.#began;
+    };
+    if (socket instanceof TLSSocket)
+      socket.once("secureConnect", onHandshake).once("close", onHandshake);
     this.#socket.once("close", () => {
       this.#closed.resolve();
       this.#onBytes();
@@ -141,7 +151,8 @@ class Client {
 
   talk(): Omit<Talk, "client"> {
     const [reading, methods] = [this.#reading, this.#methods];
-    return { reading, methods, answers: this.#answers(), ended: this.#ended };
+    const [ended, handshakeMs] = [this.#ended, this.#handshakeMs];
+    return { reading, methods, answers: this.#answers(), ended, handshakeMs };
   }
 
   #answers(): Answers {
