@@ -127,11 +127,11 @@ describe.skipIf(slapdMissing !== undefined)(`of OpenLDAP ${slapdMissing ?? ""}`,
       },
       "clear text where TLS is": {
         change: { url: server.secureUrl.replace("ldaps:", "ldap:"), startTls: false },
-        ...{ says: /cannot be asked/, hint: /./ },
+        ...{ says: /is unavailable/, hint: /./ },
       },
       "TLS where clear text is": {
         change: { url: server.url.replace("ldap:", "ldaps:") },
-        ...{ says: /cannot be asked/, hint: /TLS/ },
+        ...{ says: /is unavailable/, hint: /TLS/ },
       },
       "a wrong base": {
         change: { search: { ...search, base: "ou=elsewhere,dc=example,dc=com" } },
@@ -152,7 +152,7 @@ describe.skipIf(slapdMissing !== undefined)(`of OpenLDAP ${slapdMissing ?? ""}`,
       },
       "a server that is not there": {
         change: { url: `ldaps://127.0.0.1:${await closedPort()}` },
-        ...{ says: /ECONNREFUSED/, hint: /does the server run/ },
+        ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
       },
       "a host that nobody knows": {
         change: { url: "ldaps://directory.invalid" },
@@ -227,11 +227,11 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
       },
       "a full disk": {
         change: query("SELECT full_disk('') AS password_hash FROM users WHERE name = $1"),
-        ...{ says: /53100/, hint: /full disk/ },
+        ...{ says: /53100/, hint: /disk space/ },
       },
       "a server that is not there": {
         change: { url: `postgres://u:hunter22@127.0.0.1:${await closedPort()}/d` },
-        ...{ says: /ECONNREFUSED/, hint: /does the server run/ },
+        ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
       },
     });
   });
@@ -307,7 +307,7 @@ test("of a login over HTTP", { timeout: 30_000 }, async () => {
       },
     );
   };
-  await answering(404, /path of `url`/);
+  await answering(404, /path in `url`/);
   await answering(302, /redirects/);
   await answering(415, /format/);
   await answering(429, /exempt/);
@@ -324,7 +324,7 @@ test("of a login over HTTP", { timeout: 30_000 }, async () => {
     },
     "a server that is not there": {
       change: { url: `http://127.0.0.1:${await closedPort()}/` },
-      ...{ says: /ECONNREFUSED/, hint: /does the server run/ },
+      ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
     },
   });
 });

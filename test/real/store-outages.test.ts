@@ -238,7 +238,7 @@ describe.each(SUBJECTS)("three replicas with a $kind store of its own and a file
     expect(sound.out).toMatch(new RegExp(`${kind}: answers in \\d+ ms`));
     await server.kill();
     const ill = await command(["doctor", "--config", file]);
-    expect(ill.out).toContain(`${kind}: cannot be asked`);
+    expect(ill.out).toContain(`${kind}: is unavailable`);
     expect(ill.code).toBe(1);
   });
 });
