@@ -3,6 +3,7 @@ import { FRAME, frame } from "../../src/selftest/http2/http2-frames.ts";
 import type { Credentials } from "../subject/subject.ts";
 import type { Case } from "../wire/converse.ts";
 import { framedCase, streamPieces } from "./http2.ts";
+import { type ListChange, place, withOneTwice, withoutOne } from "./list-changes.ts";
 import { SMUGGLED } from "./pieces.ts";
 
 /** Numbers of four bytes: none, some, and what is out of bounds. */
@@ -56,21 +57,12 @@ const anything: fc.Arbitrary<string> = fc
     return one.repeat(Math.max(1, Math.min(times, Math.floor(100_000 / one.length))));
   });
 
-type Change = (all: readonly string[]) => readonly string[];
-
-const place = fc.nat(99);
+type Change = ListChange<string>;
 
 /** A piece left out, doubled, moved, cut, or with a length, type, flags or stream that is not its own. */
 const change: fc.Arbitrary<Change> = fc.oneof(
-  place.map(
-    (at): Change =>
-      (all) =>
-        all.toSpliced(at % all.length, 1),
-  ),
-  place.map((at): Change => (all) => {
-    const index = at % all.length;
-    return all.toSpliced(index, 0, ...all.slice(index, index + 1));
-  }),
+  withoutOne<string>(),
+  withOneTwice<string>(),
   fc.tuple(place, place).map(([from, to]): Change => (all) => {
     const index = from % all.length;
     return all.toSpliced(index, 1).toSpliced(to % all.length, 0, all[index] ?? "");

@@ -8,6 +8,7 @@ import { type Dial, PLAIN } from "../wire/dial.ts";
 import { forged } from "./headers.ts";
 import { cuts } from "./message.ts";
 import { target } from "./paths.ts";
+import { type ListChange, place, withOneTwice, withoutOne } from "./list-changes.ts";
 import { bearer, method, plainPath, SMUGGLED } from "./pieces.ts";
 import { cutting, interleaved, pieces } from "./streams.ts";
 
@@ -86,9 +87,7 @@ const ODD: readonly Field[] = [
   ["X-Auth-Subject", "forged"],
 ];
 
-type Change = (fields: readonly Field[]) => readonly Field[];
-
-const place = fc.nat(99);
+type Change = ListChange<Field>;
 
 /** One change to the fields of a well-formed head. */
 const change: fc.Arbitrary<Change> = fc.oneof(
@@ -101,15 +100,8 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     ),
     weight: 3,
   },
-  place.map(
-    (at): Change =>
-      (all) =>
-        all.toSpliced(at % all.length, 1),
-  ),
-  place.map((at): Change => (all) => {
-    const index = at % all.length;
-    return all.toSpliced(index, 0, ...all.slice(index, index + 1));
-  }),
+  withoutOne<Field>(),
+  withOneTwice<Field>(),
   fc.tuple(place, place).map(([from, to]): Change => (all) => {
     const moved = all.slice(from % all.length, (from % all.length) + 1);
     return all.filter((each) => !moved.includes(each)).toSpliced(to % all.length, 0, ...moved);

@@ -9,11 +9,11 @@ const SETTLE_MS = 50;
 const SWAPPED = "..data";
 
 /**
- * Calls `check` at once, and shortly after each event in a directory. Since not every file system reports events, it also
- * looks every five seconds whether the directory or one of `files` is another one, or has another time or size, and calls
- * `check` if so, and every 30 seconds in any case. Calls never overlap. The directory itself may be replaced, or be reached through a link that
- * Kubernetes replaces (`..data`): its ancestors are watched for that, and each check watches the directory anew. Does
- * not keep the process alive.
+ * Calls `check` at once, and shortly after each event in a directory. Not every file system reports events. So every five
+ * seconds it also looks whether the directory or one of `files` has been replaced or has another time or size, and calls
+ * `check` if so; every 30 seconds it calls `check` in any case. Calls never overlap. The directory itself may be replaced, or
+ * be reached through a link that Kubernetes replaces (`..data`): its ancestors are watched for that, and each check watches
+ * the directory anew. Does not keep the process alive.
  *
  * @param check must not reject.
  * @param files gives the paths of what `check` reads.

@@ -29,8 +29,8 @@ const AHEAD_MS = 60_000;
 /**
  * Reads a copy; undefined if there is none.
  *
- * Whoever can write this file can sign tokens of the issuer, so that one of another user, or one that others may write, is
- * refused, and its content is looked at like that of the server.
+ * Whoever can write this file can sign tokens of the issuer. It must belong to this user, nobody else may write to it, and its
+ * content is checked like a response of the server.
  *
  * @throws an `Error` that says why it cannot be used, and quotes nothing of it.
  */

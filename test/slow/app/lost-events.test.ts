@@ -2,6 +2,10 @@
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { makeKey } from "../../../src/tokens/keys/key-making.ts";
+import { readKeyFiles } from "../../../src/tokens/keys/key-directory.ts";
+import { openOwnKeys } from "../../../src/tokens/keys/watched-keys.ts";
+import { recordedLog } from "../../support/recorded-log.ts";
 import { watchFile } from "../../../src/lib/files/watched-file.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
@@ -27,4 +31,29 @@ it("a change that no event tells is seen within seconds", async () => {
     // Before what is checked in any case.
     expect(performance.now() - began).toBeLessThan(20_000);
   }
+}, 60_000);
+
+it("so is a key that no event tells", async () => {
+  await using directory = await temporaryDirectory();
+  const elsewhere = join(directory.path, "far/away");
+  const watched = join(directory.path, "here/keys");
+  await mkdir(elsewhere, { recursive: true });
+  await mkdir(watched, { recursive: true });
+  const write = (): Promise<void> => {
+    const key = JSON.stringify(makeKey("ES256").export({ format: "jwk" }));
+    return writeFile(join(elsewhere, "a.json"), key, { mode: 0o600 });
+  };
+  await write();
+  await symlink(join(elsewhere, "a.json"), join(watched, "a.json"));
+  const files = await readKeyFiles(watched);
+  const keys = await openOwnKeys({ algorithm: "ES256", files, log: recordedLog() });
+  onTestFinished(() => keys.close());
+  const first = keys.signing?.kid;
+  expect(first).toBeDefined();
+  // Behind the check at the start.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const began = performance.now();
+  await write();
+  await until(() => keys.signing?.kid !== first, 20_000);
+  expect(performance.now() - began).toBeLessThan(20_000);
 }, 60_000);
