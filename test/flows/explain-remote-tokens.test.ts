@@ -53,7 +53,7 @@ it("names the server that vouches for an opaque token, and claims no key", async
 });
 
 it.each([
-  ["unknown", "signature", "opaque (introspection) knows no such token"],
+  ["unknown", "signature", "opaque (introspection) does not accept the token"],
   ["other", "claims", "the server's answer does not fit: audience"],
   ["down", "key", "opaque (introspection) is unavailable at the moment"],
 ])("says what was wrong: %s", async (token, step, detail) => {

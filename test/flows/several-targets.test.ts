@@ -135,7 +135,7 @@ describe("a target of several", () => {
     expect(await dyingUnderGets().counted(6)).toEqual({ one: 6 });
   });
 
-  const stillDead = beside(reset, { ejection: { for: "300ms" } });
+  const stillDead = beside(reset, { ejection: { for: "100ms" } });
   it("that is still dead when its time is over costs no request more", async () => {
     const { odd, tell } = stillDead();
     const statuses = { GET: [] as number[], POST: [] as number[] };
@@ -174,7 +174,7 @@ describe("a target of several", () => {
     expect(await hanging().counted(10)).toEqual({ one: 9, 504: 1 });
   });
 
-  const failing = pair({ ejection: { failures: 3, for: "3s" } });
+  const failing = pair({ ejection: { failures: 3, for: "1500ms" } });
   it("that answers with 500 is left out after some, and comes back", async () => {
     const { one, tell, counted } = failing();
     one.status = 500;

@@ -44,7 +44,7 @@ test("a weak hash that lets a user in is counted and told once, and every store 
   expect(page.value('sallyport_user_store_connections{store="http"}')).toBeGreaterThanOrEqual(0);
   expect(page.value('sallyport_user_store_connections{store="file"}')).toBeUndefined();
 
-  const told = gate.log().filter(({ msg }) => String(msg).includes("should be made anew"));
+  const told = gate.log().filter(({ msg }) => String(msg).includes("should be replaced"));
   expect(told.map(({ store, user, reason }) => [store, user, reason])).toEqual([
     ["file", ALICE.username, expect.any(String)],
     ["htpasswd", "bob", "bcrypt of cost 5, less than 10"],

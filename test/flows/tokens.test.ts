@@ -131,7 +131,7 @@ describe("a good token", () => {
   });
 
   it("ends at exp, to the second, remembered or not", async () => {
-    const exp = now() + 3;
+    const exp = now() + 2;
     const token = await signToken(own, claims({ exp }));
     let accepted = 0;
     await until(async () => {

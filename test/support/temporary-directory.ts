@@ -9,10 +9,10 @@ export interface TemporaryDirectory extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A directory of its own, gone after `close()`. */
+/** Creates a directory; `close` removes it. A killed process may write into it for a moment longer: the removal tries again. */
 export async function temporaryDirectory(): Promise<TemporaryDirectory> {
   const path = await mkdtemp(join(tmpdir(), "sallyport-"));
-  const close = (): Promise<void> => rm(path, { recursive: true, force: true });
+  const close = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 10 });
   return {
     path,
     async write(name, content) {

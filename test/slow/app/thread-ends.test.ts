@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { openLedger } from "../../../src/app/byte-ledger.ts";
 import { ReloadStates } from "../../../src/app/reload/reload-states.ts";
 import { startThreads } from "../../../src/app/threads/threads.ts";
-import { upstreamsOf } from "../../../src/app/from-files.ts";
+import { gateFilesOf } from "../../../src/app/from-files.ts";
 import { takeSnapshot } from "../../../src/config/snapshot.ts";
 import { GateError } from "../../../src/core/request/errors.ts";
 import type { LoginAnswer, LoginService } from "../../../src/core/login.ts";
@@ -59,7 +59,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
     }),
   );
   const { configuration, files } = await takeSnapshot({ file, env: {}, overrides: {} });
-  const upstreams = upstreamsOf(configuration, files.text);
+  const gateFiles = gateFilesOf(configuration, files);
   const log = recordedLog();
   const { sink } = keptLines();
   const metrics = createMetrics({ routes: ["open"], upstreams: ["app"], version: "0.0.0", clock });
@@ -72,7 +72,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
     {
       ...{
         configuration,
-        upstreams,
+        ...gateFiles,
         version: "0.0.0",
         keys,
         assertionKeys: new ReplaceableKeys([], clock),
@@ -117,7 +117,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
     drain,
     workers,
     configuration,
-    upstreams,
+    gateFiles,
     metrics,
     states,
     failures,
@@ -149,14 +149,14 @@ it("a thread that cannot start is started again after a second, and nobody waits
     backend,
     1,
   );
-  const { configuration, upstreams, metrics } = rest;
+  const { configuration, gateFiles, metrics } = rest;
   await replaceKeys("{");
   await until(() => states.at(-1) === false);
   await workers[0]?.terminate();
   await until(() => failures() === 1, LONG_MS);
   const failed = performance.now();
   expect(await threads.metricsText(metrics)).toContain("sallyport_build_info");
-  const change = await threads.prepare({ configuration, upstreams, tls: undefined });
+  const change = await threads.prepare({ configuration, ...gateFiles, tls: undefined });
   await change.commit();
   await until(() => failures() > 1, LONG_MS);
   expect(performance.now() - failed).toBeGreaterThan(900);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endOf, type GrpcBackend, grpcClient, startGrpcBackend } from "../../support/grpc.ts";
 import { connectHttp2, type Http2Client } from "../../support/http2-client.ts";
 import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
-import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { ALICE, type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { until } from "../../support/until.ts";
 
 const REQUEST_MS = 500;
@@ -119,4 +119,25 @@ describe("server.timeouts.request", () => {
       expect(ms).toBeLessThan(IDLE_MS);
     }
   });
+});
+
+it("a stream ends with its token", async () => {
+  await using backend = await startGrpcBackend();
+  await using gate = await startSallyport({
+    target: backend.url,
+    config: {
+      server: { http2: true },
+      tokens: { lifetime: "2s" },
+      upstreams: { app: { protocol: "h2c" } },
+    },
+  });
+  const client = grpcClient(gate);
+  const token = await gate.login(ALICE.username, ALICE.password);
+  const both = client.both({ token });
+  const ended = endOf(both);
+  both.write(Buffer.from("one"));
+  await new Promise((resolve) => void both.once("data", resolve));
+  expect((await ended).code).toBe(status.UNAUTHENTICATED);
+  await until(() => backend.cancelled() > 0, 5_000);
+  client.close();
 });

@@ -2,13 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { ask } from "../support/ask.ts";
-import { startEchoBackend } from "../support/echo-backend.ts";
-import { signingPair, signToken, startKeySetServer } from "../support/foreign-keys.ts";
-import { startSallyport } from "../support/sallyport.ts";
-import { scrape } from "../support/scrape.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { until } from "../support/until.ts";
+import { ask } from "../../support/ask.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { signingPair, signToken, startKeySetServer } from "../../support/foreign-keys.ts";
+import { startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { until } from "../../support/until.ts";
 
 const ISSUER = "https://id.example.com";
 

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import type { StatePlace } from "../../src/shared/state-server.ts";
+import type { StatePlace } from "../../../src/shared/state-server.ts";
 import {
   expectHarmlessState,
   flood,
   type HostileAnswer,
   type HostileServer,
   startHostileStateServer,
-} from "../support/hostile-state-server.ts";
+} from "../../support/hostile-state-server.ts";
 
 const texts = (...each: readonly string[]): string =>
   `*${each.length}\r\n${each.map((text) => `$${text.length}\r\n${text}\r\n`).join("")}`;

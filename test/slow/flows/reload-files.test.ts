@@ -1,13 +1,13 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { ask } from "../support/ask.ts";
-import { testCertificates } from "../support/certificates.ts";
-import { editConfiguration, mountFiles, replaceFile } from "../support/edits.ts";
-import { ALICE, cheapHash, type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { scrape } from "../support/scrape.ts";
-import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
-import { until } from "../support/until.ts";
+import { ask } from "../../support/ask.ts";
+import { testCertificates } from "../../support/certificates.ts";
+import { editConfiguration, mountFiles, replaceFile } from "../../support/edits.ts";
+import { ALICE, cheapHash, type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../../support/temporary-directory.ts";
+import { until } from "../../support/until.ts";
 
 /** The timer that compares contents comes every five seconds, and other tests run beside this one. */
 const LONG_MS = 12_000;

@@ -1,15 +1,15 @@
 /** The self-test against what it must not call good. A check that has never failed proves nothing. */
 import { beforeAll, expect, it } from "vitest";
-import { startNaiveProxy } from "../support/naive.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { startNaiveProxy } from "../../support/naive.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import {
   someToken,
   somePublicKey,
   startCarelessGate,
   startYesSayer,
   startYesSayerOfBoth,
-} from "./selftest-gates.ts";
-import { type SelftestRun, selftestRun } from "./selftest-run.ts";
+} from "../../cli/selftest-gates.ts";
+import { type SelftestRun, selftestRun } from "../../cli/selftest-run.ts";
 
 /** Short: against a gate that does not answer every attack takes as long. */
 const QUICK = ["--timeout", "1s", "--public", "/public/", "--public-suffix", ".css"];

@@ -8,9 +8,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
-import { startChild } from "../support/child.ts";
-import { readDocument, ROOT } from "./markdown.ts";
-import { cloneOfTheRepository, runLines } from "./shell-lines.ts";
+import { startChild } from "../../support/child.ts";
+import { readDocument, ROOT } from "../../docs/markdown.ts";
+import { cloneOfTheRepository, runLines } from "../../docs/shell-lines.ts";
 
 const document = readDocument("docs/quick-start.md");
 const absent = ["curl", "openssl"].filter((tool) => spawnSync(tool, ["--help"]).error);

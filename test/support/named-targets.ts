@@ -1,0 +1,80 @@
+import { once } from "node:events";
+import { createServer, type Server as HttpServer } from "node:http";
+import type { AddressInfo, Server } from "node:net";
+import { afterEach } from "vitest";
+import { ask } from "./ask.ts";
+import { startDnsServer } from "./dns-server.ts";
+import { type Sallyport, startSallyport } from "./sallyport.ts";
+
+/** What tests of targets by name start; all of it is closed after each test of the file that calls this. */
+export function useNamedTargets() {
+  let stack = new AsyncDisposableStack();
+  afterEach(async () => {
+    const used = stack;
+    stack = new AsyncDisposableStack();
+    await used.disposeAsync();
+  });
+
+  async function listen(server: Server, host: string, port = 0): Promise<number> {
+    server.listen(port, host);
+    await once(server, "listening");
+    stack.defer(() => void server.close());
+    return (server.address() as AddressInfo).port;
+  }
+
+  return {
+    listen,
+
+    /** Backends on several addresses and one port. */
+    async backends(...addresses: string[]) {
+      const servers = new Map<string, HttpServer>();
+      let port = 0;
+      for (const address of addresses) {
+        const server = answering(address);
+        servers.set(address, server);
+        port = await listen(server, address, port);
+      }
+      return { port, servers };
+    },
+
+    async start(
+      upstream: object,
+      route: object = {},
+      files: Readonly<Record<string, string>> = {},
+    ): Promise<Sallyport> {
+      return stack.use(
+        await startSallyport({
+          target: "http://127.0.0.1:9",
+          files,
+          config: {
+            upstreams: { app: upstream },
+            routes: [{ name: "all", path: "/", upstream: "app", ...route }],
+          },
+        }),
+      );
+    },
+
+    async names(zone: Parameters<typeof startDnsServer>[0], ttl?: number) {
+      return stack.use(await startDnsServer(zone, ttl));
+    },
+  };
+}
+
+/** A backend on an address of the loopback, which answers with its address and the `Host` that it got. */
+const answering = (address: string): HttpServer =>
+  createServer((request, response) => {
+    request.resume();
+    const answer = (): void => void response.end(`${address} ${request.headers.host}`);
+    if (request.url === "/slow") setTimeout(answer, 400);
+    else answer();
+  });
+
+/** The addresses that answered so many requests, each once. */
+export async function reached(gate: Sallyport, requests = 8): Promise<string[]> {
+  const found = new Set<string>();
+  for (let i = 0; i < requests; i += 1) {
+    const { status, body } = await ask(gate, "/x", { token: gate.token });
+    found.add(status === 200 ? (body.split(" ")[0] ?? "") : String(status));
+  }
+  return [...found].toSorted();
+}
