@@ -17,7 +17,7 @@ import { publishedKeys } from "../tokens/keys/published-keys.ts";
 import type { Reloader } from "./reload/reloader.ts";
 import type { Service } from "./service.ts";
 
-/** The parts of the process on which the pages report. */
+/** The parts of the process that the pages show and control. */
 export interface AdminSubject {
   readonly service: Service;
   /** Undefined if the configuration never changes. */
@@ -29,7 +29,7 @@ export interface AdminSubject {
   readonly drain: () => void;
 }
 
-/** Opens the admin listener; resolves with undefined if it is off. Rejects if the address is not available. */
+/** Opens the admin listener. Resolves with undefined if it is off. Rejects if the address is not available. */
 export async function openAdmin(subject: AdminSubject): Promise<Admin | undefined> {
   const { service } = subject;
   const { admin } = service.configuration;

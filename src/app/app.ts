@@ -36,9 +36,9 @@ export interface App {
   readonly certificate: string | undefined;
   /** Reloads the configuration, if it has a source. Never rejects: errors are logged. */
   reload(): Promise<unknown>;
-  /** The maximum duration of a drain by the configuration in force, in milliseconds. */
+  /** The maximum duration of a drain according to the configuration in force, in milliseconds. */
   drainMs(): number;
-  /** Shuts down gracefully; resolves with whether everything finished by itself. A second call joins the first. */
+  /** Shuts down gracefully. Resolves with whether all requests finished in time. A second call joins the first. */
   stop(): Promise<boolean>;
 }
 
@@ -47,7 +47,7 @@ const clock = systemClock;
 /**
  * Starts everything that the configuration describes.
  *
- * @throws ConfigError if a file that it names is not usable, or the system's error if an address is not available.
+ * @throws ConfigError if a file that it names cannot be used, or the system's error if an address is not available.
  */
 export async function startApp({ snapshot, version, sink, read }: AppOptions): Promise<App> {
   const observation = createObservation(snapshot.configuration, version, sink);

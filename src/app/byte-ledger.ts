@@ -7,7 +7,7 @@ import {
   type ConnectionLedgerOptions,
 } from "../server/listener/connection-ledger.ts";
 
-/** Minimum time between two warnings about closed connections, in milliseconds; the metric counts each. */
+/** Minimum time between two warnings about closed connections, in milliseconds. The metric counts each connection. */
 const WARN_EVERY_MS = 10_000;
 
 export interface LedgerOptions {
@@ -18,7 +18,7 @@ export interface LedgerOptions {
   readonly log: Log;
 }
 
-/** The ledger of one thread, with its metric and its warning. */
+/** Creates the ledger of one thread. It counts the connections that it closes, and logs a warning. */
 export function openLedger(options: LedgerOptions): ConnectionLedger {
   const { configuration, shared, observer, clock, log } = options;
   let warnedAt = -Infinity;

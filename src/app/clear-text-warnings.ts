@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { StartupWarning } from "./startup-warnings.ts";
 
-/** Warns about connections that carry passwords in clear text to other machines. */
+/** Returns warnings about connections that send passwords in clear text to other machines. */
 export function clearTextWarnings({
   users,
   shared,

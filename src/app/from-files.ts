@@ -9,14 +9,21 @@ import { readAuthorities, readCertificate, type ReadText } from "../server/tls/c
 import { createDevelopmentCertificate } from "../server/tls/development-certificate.ts";
 import { newTicketKey, readTicketKey, type TicketKey } from "../server/tls/ticket-key.ts";
 import { validateContext } from "../server/tls/tls-listener.ts";
+import { unreadable } from "../tokens/trusted/trusted-key-file.ts";
+import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
+import { isKeyed } from "./gate/keyed-issuers.ts";
 
-/** Builds what each feature needs from the files of one snapshot. */
+/** Builds the settings of each feature from the files of one snapshot. */
 
 type Tls = Configuration["server"]["tls"];
 
-/** @throws ConfigError if the certificate cannot be read or the key does not match it. */
+/**
+ * Returns the TLS settings at start.
+ *
+ * @throws ConfigError if the files cannot be read, or key and certificate do not match.
+ */
 export async function tlsOf(
   { server }: Configuration,
   textOf: ReadText,
@@ -32,7 +39,7 @@ export async function tlsOf(
 
 /**
  * Returns the TLS settings for certificates in files.
- * @param served the current settings: their session ticket key is kept unless a file has or had another.
+ * @param served the current session ticket key. It is kept unless it comes from a file, or a file has another.
  * @throws ConfigError with all problems of the files.
  */
 export function tlsFromFiles(
@@ -61,18 +68,18 @@ export function nextTls({ written, configuration, files }: Snapshot, served: Ser
   const { tls } = configuration.server;
   try {
     if (tls.mode !== "selfSigned") return tlsFromFiles(tls, files.text, served?.ticketKey);
-    // A self-signed certificate was made for this process, and clients may have pinned it.
+    // A self-signed certificate is kept for the life of the process: clients may have pinned it.
     return served && { ...served, clientCertificates: clientCertificatesOf(tls, files.text) };
   } catch (error) {
     if (written.server.tls.mode === tls.mode) throw error;
-    return served; // until the restart; its files may be gone with the keys that named them
+    return served; // Kept until the restart: the files of the old mode may no longer be configured.
   }
 }
 
 /**
- * Checks all settings together with OpenSSL.
+ * Checks with OpenSSL that the settings work together.
  *
- * @throws ConfigError with OpenSSL's code only.
+ * @throws ConfigError that contains only OpenSSL's code.
  */
 function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
   try {
@@ -85,7 +92,7 @@ function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
 }
 
 /**
- * Returns the settings of client certificates.
+ * Returns the settings for client certificates.
  *
  * @throws ConfigError if the authorities cannot be read.
  */
@@ -127,6 +134,34 @@ function upstreamTlsOf(
         : readCertificate(certFile, keyFile, textOf),
   ]);
   return { ca, cert: pair?.cert, key: pair?.key, serverName };
+}
+
+/** What gates need from files, as plain data for other threads. */
+export interface GateFiles {
+  /** The upstreams of the configuration, with the contents of their files. */
+  readonly upstreams: readonly UpstreamOptions[];
+  /** The contents of the key files of trusted issuers. */
+  readonly trustedKeyFiles: TrustedKeyFiles;
+}
+
+/** @throws ConfigError if one of the files cannot be used. */
+export function gateFilesOf(configuration: Configuration, files: SnapshotFiles): GateFiles {
+  return {
+    upstreams: upstreamsOf(configuration, files.text),
+    trustedKeyFiles: trustedKeyFilesOf(configuration, files),
+  };
+}
+
+function trustedKeyFilesOf({ tokens }: Configuration, files: SnapshotFiles): TrustedKeyFiles {
+  const paths = tokens.trusted
+    .filter(isKeyed)
+    .flatMap(({ jwks }) => ("file" in jwks ? [jwks.file] : []));
+  return new Map(
+    paths.map((path) => {
+      const { text, fingerprint } = files.content(path, unreadable);
+      return [path, { path, text, fingerprint }];
+    }),
+  );
 }
 
 /** Returns a reader for the users files of a snapshot. */

@@ -3,7 +3,7 @@ import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
-import { readTrustedKeys } from "../tokens/trusted/trusted-key-file.ts";
+import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import { checkJournal } from "../tokens/revocation/journal-file.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
 import { isKeyed } from "./gate/keyed-issuers.ts";
@@ -19,7 +19,7 @@ import { keyUses } from "./keys/inspected-keys.ts";
 import { statePlaceOf } from "./sharing.ts";
 
 /**
- * Takes a snapshot, and builds from its files what a start would build.
+ * Takes a snapshot, and checks its files by building what a start would build from them.
  *
  * @throws ConfigError with all problems of the configuration; if it is valid, with all problems of the files that it
  * names.
@@ -45,7 +45,7 @@ async function problemsOf(use: () => unknown): Promise<readonly ConfigProblem[]>
   }
 }
 
-/** The files with the authorities of servers that Sallyport asks about requests. */
+/** Returns the files with the authorities of servers that Sallyport queries about requests. */
 function remoteAuthorities({ tokens, authorization }: Configuration): string[] {
   const asked = tokens.trusted.flatMap(({ introspection, tokenReview }) => [
     introspection?.caFile,
@@ -56,7 +56,7 @@ function remoteAuthorities({ tokens, authorization }: Configuration): string[] {
   );
 }
 
-/** The uses of the files. Each throws `ConfigError` if they cannot be used. */
+/** Returns a function for each use of the files. It throws `ConfigError` if they cannot be used. */
 function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unknown)[] {
   const { server, users, tokens } = written;
   const { tls } = server;
@@ -74,8 +74,7 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
         if (jwks.caFile !== undefined) readAuthorities(jwks.caFile, files.text);
         return;
       }
-      const unread = (why: string): string => `the file cannot be read: ${why}`;
-      readTrustedKeys(files.content(jwks.file, unread), algorithms);
+      readTrustedKeys(files.content(jwks.file, unreadable), algorithms);
     }),
     () => {
       const file = revocationFileIn(written, files);

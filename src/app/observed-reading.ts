@@ -4,18 +4,18 @@ import type { Clock } from "../lib/clock.ts";
 import { FairReading } from "../server/listener/reading/fair-reading.ts";
 import { SharedUsage, type UsageRow } from "../server/listener/reading/shared-usage.ts";
 
-/** Minimum time between two warnings about clients that are held back, in milliseconds; the metric counts each connection. */
+/** Minimum time between two warnings about postponed clients, in milliseconds. The metric counts each connection. */
 const WARN_EVERY_MS = 60_000;
 
 export interface FairReadingOptions {
   readonly observer: Pick<Observer, "connectionsPostponed">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Memory in which several threads share the usage of clients. */
+  /** Memory in which several threads share how much time clients use. */
   readonly usage?: UsageRow | undefined;
 }
 
-/** Creates the fair reading of one thread, with its metric and its line in the log. */
+/** Creates the fair reading of one thread. It counts postponed connections, and logs a warning. */
 export function createObservedReading(options: FairReadingOptions): FairReading {
   const { observer, clock, log, usage } = options;
   let quietUntil = -Infinity;

@@ -14,7 +14,7 @@ import { type Reachability, createReachabilityCheck } from "../upstream/pool/rea
 export interface Probing {
   /** The readiness checks. Backends are probed only on request. */
   readonly checks: () => Promise<readonly ReadinessCheck[]>;
-  /** The pages of the admin listener that backends answer. */
+  /** Returns the pages of the admin listener that are forwarded to backends. */
   probePages(): readonly AdminPage[];
   /** Prepares another configuration. */
   prepare(next: Probed): Change;
@@ -25,7 +25,7 @@ export interface ProbingSources {
   readonly draining: () => boolean;
   /** All trusted issuers. */
   readonly issuers: () => readonly IssuerState[];
-  /** Reports whether we have a key of our own that verifies tokens. */
+  /** Reports whether Sallyport has an own key that verifies tokens. */
   readonly ownKeys: () => boolean;
   /** The number of threads that accept clients; undefined if only the main thread does. */
   readonly workersAlive: () => number | undefined;
@@ -36,7 +36,7 @@ export interface ProbingSources {
   readonly clock: Clock;
 }
 
-/** The configuration, and its upstreams with the contents of their files. */
+/** The configuration and its upstreams, with the contents of their files. */
 export interface Probed {
   readonly configuration: Configuration;
   readonly upstreams: readonly UpstreamOptions[];
@@ -93,12 +93,14 @@ export function createProbing(
   };
 }
 
-/** Without users, and without key files with which others may sign, no token of our own can exist. */
+/**
+ * Whether tokens of Sallyport's own issuer can exist: there are users, or key files with which other replicas may sign.
+ */
 function hasOwnTokens({ users, tokens }: Configuration): boolean {
   return users.length > 0 || tokens.keys !== undefined;
 }
 
-/** A pod that cannot accept any token is not ready. One usable issuer is enough. */
+/** A replica that cannot accept any token is not ready. One usable issuer is enough. */
 function issuersCheck(issuers: readonly IssuerState[], own: boolean): ReadinessCheck {
   return {
     name: "issuers",
@@ -134,7 +136,7 @@ function hasSeveral({ upstreams }: Probed): boolean {
   return upstreams.some(({ targets, resolve }) => targets.length > 1 || resolve !== undefined);
 }
 
-/** Maximum number of targets named per upstream. */
+/** Maximum number of targets listed for each upstream. */
 const MOST_NAMED = 8;
 
 /** Lists the targets that get no requests, by upstream. They do not affect readiness. */

@@ -35,7 +35,11 @@ export function openRevocations(
   return RevocationService.open({ journal, file, share, reloaded, clock, log });
 }
 
-/** Reads the revocations as a starting process would. @throws ConfigError if the file or the journal cannot be used. */
+/**
+ * Reads the revocations of the file and of the journal.
+ *
+ * @throws ConfigError if the file or the journal cannot be used.
+ */
 export function revokedBy(configuration: Configuration, files: SnapshotFiles): RevocationList {
   const list = new RevocationList();
   const file = revocationFileIn(configuration, files);
@@ -58,15 +62,15 @@ export function logoutWith({
   clock,
 }: Revoking): (caller: Identity) => Promise<void> {
   return async (caller) => {
-    // Repeated logouts need no further entry.
+    // The token is already revoked.
     if (list.covering(caller) !== undefined) return;
     await publish([tokenOf(caller, list.full, clock.now())]);
   };
 }
 
 /**
- * Revokes the tokens of users whom `Logins` reports as gone. Users who are disabled at the start are found again at
- * every start, so the journal does not need them.
+ * Revokes the tokens of users whom `Logins` reports as removed or disabled. Users who are disabled at start are found
+ * again at every start, so they are not written to the journal.
  */
 export function departedUsers(
   configuration: () => Configuration,
@@ -88,7 +92,7 @@ export function departedUsers(
   };
 }
 
-/** Revokes what an operator names. */
+/** Revokes the tokens that an operator names. */
 export async function revokeNamed(
   { revocations: list, publish, clock }: Revoking,
   tokens: TokenVerifier,
@@ -99,12 +103,12 @@ export async function revokeNamed(
   return { revoked: named, kept: await publish(named) };
 }
 
-/** What an operator can name besides a token: `a jti`, `a subject`. */
+/** The things that an operator can name instead of a token: `a jti`, `a subject`. */
 const NAMEABLE = Object.values(REVOCATION_FORMS).flatMap(({ names }) =>
   names === undefined ? [] : [`a ${names}`],
 );
 
-/** @returns what to revoke, or what is wrong. */
+/** @returns the revocations that the query names, or why it is invalid. */
 async function revocationsIn(
   { named, issuer, before: written, token }: RevocationQuery,
   tokens: TokenVerifier,

@@ -2,7 +2,7 @@ import type { Log } from "../core/log.ts";
 import type { Metrics } from "../observe/metrics/metrics.ts";
 import { notAfter } from "../server/tls/certificate.ts";
 
-/** Reports the served certificate: its expiry in a metric, a change in the log. */
+/** Reports the served certificate: its expiry as a metric, and changes in the log. */
 export class ServedCertificate {
   readonly #metrics: Pick<Metrics, "certificateNotAfter">;
   readonly #log: Log;

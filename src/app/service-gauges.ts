@@ -40,6 +40,6 @@ export function feedGauges(
   gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   gauges.upstreamLoad = traffic.upstreamLoad;
   gauges.targets = () => traffic.targets();
-  // Otherwise each thread shows its own.
+  // With several threads, each thread has its own gauge.
   if (count === 1) gauges.issuers = () => traffic.issuers();
 }

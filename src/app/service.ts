@@ -17,7 +17,7 @@ import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
 import { openLedger } from "./byte-ledger.ts";
 import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
 import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
-import { nextTls, revocationFileIn, tlsOf, upstreamsOf } from "./from-files.ts";
+import { gateFilesOf, nextTls, revocationFileIn, tlsOf } from "./from-files.ts";
 import { type Logins, openLogins } from "./gate/logins.ts";
 import { type AllKeys, openAllKeys, prepareKeys } from "./keys/all-keys.ts";
 import { prepareAll } from "./reload/two-phase-commit.ts";
@@ -37,7 +37,7 @@ export interface Observation {
   readonly metrics: Metrics;
   readonly recent: RecentLog;
   readonly observer: Observer;
-  /** Receives the state of each file that is reread separately. */
+  /** Receives the state of each file that is reread separately from the configuration. */
   readonly reloads: ReloadStates;
   readonly clock: Clock;
 }
@@ -57,7 +57,7 @@ interface Parts extends AllKeys {
 
 /**
  * Starts everything that serves clients. Rejects if the address is not available, and with a `ConfigError` if a file of
- * the snapshot is not usable.
+ * the snapshot cannot be used.
  */
 export async function openService(
   snapshot: Snapshot,
@@ -85,13 +85,13 @@ export async function openService(
   const shared = { memory: allocateCounters(workers + 1), row: 0 };
   const options: TrafficOptions = {
     ...{ configuration, version, ...allKeys, tls, clock, log, observer, reloads },
-    upstreams: upstreamsOf(configuration, files.text),
+    ...gateFilesOf(configuration, files),
     logins: logins.service,
     ...{ revocations: revoking.list, publish: revoking.publish, ...sharing.limits },
     buffered: openLedger({ configuration, observer, clock, log, shared }),
     ...{ port: configuration.server.listen.port, shared: false },
     ...{ connections: createLocalCounts(), inFlight: countInFlight() },
-    // Different from those of the threads, which have the lower offsets.
+    // The ids differ from those of the threads, which have the lower offsets.
     nextId:
       workers === 1
         ? createResponseIds(clock.now())
@@ -186,14 +186,14 @@ export class Service {
   /** Permanent failures of threads. */
   readonly failures = (): readonly string[] => this.parts.threads?.failures() ?? [];
 
-  /** The exposition of the metrics of all threads. */
+  /** Returns the metrics of all threads in the exposition format. */
   metricsText(): Promise<string> {
     const { threads, observation } = this.parts;
     const { metrics } = observation;
     return threads === undefined ? metrics.text() : threads.metricsText(metrics);
   }
 
-  /** Revokes what an operator names. */
+  /** Revokes the tokens that an operator names. */
   revoke(query: RevocationQuery): Promise<RevocationResult> {
     const { traffic, options } = this.parts;
     return traffic.query(({ tokens }) => revokeNamed(options, tokens, query));
@@ -206,13 +206,13 @@ export class Service {
     const { configuration, files } = snapshot;
     const tls = nextTls(snapshot, this.#tls);
     const warnings = await startupWarnings(snapshot, clock.now());
-    const upstreams = upstreamsOf(configuration, files.text);
+    const gateFiles = gateFilesOf(configuration, files);
     const change = await prepareAll([
       () => prepareKeys(this.parts, snapshot),
       async () => revoking.prepare(revocationFileIn(configuration, files)),
       () => logins.prepare({ configuration, files }),
-      () => this.#probing.prepare({ configuration, upstreams }),
-      () => traffic.prepare({ configuration, upstreams, tls }),
+      () => this.#probing.prepare({ configuration, ...gateFiles }),
+      () => traffic.prepare({ configuration, ...gateFiles, tls }),
     ]);
     // Nothing fails from here on.
     metrics.add(seriesOf(configuration));
@@ -225,7 +225,7 @@ export class Service {
   }
 
   /**
-   * Drains the traffic only: metrics and health stay available. Resolves with whether everything finished by itself; a
+   * Drains only the traffic: metrics and health stay available. Resolves with whether all requests finished in time. A
    * second call joins the first.
    */
   drain(): Promise<boolean> {
@@ -236,7 +236,7 @@ export class Service {
     return this.#drained;
   }
 
-  /** Releases everything that is left after the drain. */
+  /** Releases everything that remains after the drain. */
   async close(): Promise<void> {
     const { keys, assertionKeys, logins, revoking, sharing } = this.parts;
     for (const each of [keys, assertionKeys]) each.close();

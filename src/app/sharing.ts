@@ -13,17 +13,17 @@ import {
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import type { Logins } from "./gate/logins.ts";
 
-/** The parts that replicas share according to the configuration; all undefined if it has no `shared`. */
+/** The state that replicas share; all parts are undefined if the configuration has no `shared`. */
 export interface Sharing {
   readonly state: SharedState | undefined;
   readonly attempts: AttemptSharing | undefined;
   readonly revoke: ShareRevocations | undefined;
   readonly limits: SharedLimits;
-  /** Connects. Resolves when it has received the others' state, or after a second. */
+  /** Connects to the server. Resolves once the state of the other replicas has arrived, or after a second. */
   begin(logins: Logins, revoking: RevocationService): Promise<void>;
 }
 
-/** Reads `shared` from a configuration, without connecting yet. @throws ConfigError */
+/** Prepares sharing according to `shared`, without connecting yet. @throws ConfigError if `caFile` cannot be read. */
 export function openSharing(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   observation: Pick<SharedStateOptions, "log" | "clock" | "observer">,
@@ -58,7 +58,7 @@ export function openSharing(
   };
 }
 
-/** The servers that a configuration names. @throws ConfigError if their authorities cannot be read. */
+/** Returns the servers that `shared` names. @throws ConfigError if their authorities cannot be read. */
 export function statePlaceOf(
   { url, password, caFile, nodes, cluster, sentinel }: NonNullable<Configuration["shared"]>,
   files: Pick<SnapshotFiles, "text">,

@@ -22,18 +22,18 @@ export interface StartupWarning {
   readonly file?: string;
   readonly urgent: boolean;
   readonly message: string;
-  /** What to do about it. */
+  /** What the operator can do about it. */
   readonly hint?: string;
   /** Whether another part of a running Sallyport detects and logs it. */
   readonly loggedElsewhere?: true;
 }
 
 /**
- * Returns all warnings of `check`, `doctor` and `serve`: certificates, files and directories that others can read or
- * change, a configuration that admits nobody, and gaps between routes.
+ * Returns all warnings of `check`, `doctor` and `serve`: about certificates, files and directories that other users can
+ * read or change, connections in clear text, a configuration that gives nobody a token, and gaps between routes.
  *
  * @param nowMs wall clock.
- * @throws ConfigError for a file that `inspect` would refuse, too.
+ * @throws ConfigError for a file that `inspect` also refuses.
  */
 export async function startupWarnings(
   snapshot: Snapshot,
@@ -61,7 +61,7 @@ function certificateWarningsOf({ written, files }: Snapshot, nowMs: number): Sta
   }));
 }
 
-/** Checks private keys and the users' password hashes: who else can read or replace them? */
+/** Returns warnings about private keys and password hashes that other users can read or replace. */
 function secretFileWarnings({ written, files }: Snapshot): StartupWarning[] {
   const secrets = namedFiles(written).filter(({ use }) => use.secret);
   const exposed = exposedOwnKeys(written, files);
@@ -90,7 +90,7 @@ function about(file: string, message: string): StartupWarning {
   return { about: "files", file, urgent: false, message };
 }
 
-/** Checks whether anybody can get a token at all, and for how long. */
+/** Returns warnings about who can get a token, about the keys that sign, and about how long tokens and logouts last. */
 async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarning[]> {
   const { users, tokens } = written;
   const found: StartupWarning[] = [];
@@ -106,7 +106,7 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
   for (const store of users) {
     const count = await inspectUserStore(store, usersFilesIn(files));
     const file = "path" in store ? { file: store.path } : {};
-    if (count === 0) add("holds no users: nobody can log in", file);
+    if (count === 0) add("contains no users: nobody can log in", file);
   }
   if (tokens.keys === undefined) {
     const message = "each process generates its own signing key, and its tokens end with it";
@@ -181,9 +181,9 @@ export function logStartupWarnings(
 const OTHER_FILES = 200;
 
 /**
- * Checks whether `server.limits.connections` can be reached: each connection takes a file descriptor, and another
- * one while it talks to a backend. Above the limit of the process, neither clients nor backends nor the admin port
- * get a connection.
+ * Checks whether `server.limits.connections` can be reached: each connection needs a file descriptor, and a second one
+ * while it uses a backend. At the limit of the process, no connection can be opened any more: neither of clients, nor
+ * to backends, nor to the admin listener.
  *
  * @returns undefined if there are enough, or if the limit is unknown.
  */

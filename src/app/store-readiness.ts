@@ -2,11 +2,12 @@ import type { OpenUserStore } from "../credentials/stores/user-store.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import type { Clock } from "../lib/clock.ts";
+import { LATE } from "../lib/text/remote-error.ts";
 import type { ReadinessCheck } from "../server/admin/probe-pages.ts";
 
-/** The time limit for a store, in milliseconds; a kubelet waits for a second by default. */
+/** The timeout of a check, in milliseconds. By default, the kubelet waits for a second. */
 const EXAMINE_MS = 800;
-/** How long a result is cached, in milliseconds, since anyone who can reach the port may ask at any rate. */
+/** How long a result is cached, in milliseconds: anyone who can reach the port may request it at any rate. */
 const CACHE_MS = 1_000;
 
 /** A user store and its name in metrics. */
@@ -38,10 +39,10 @@ export function createStoreCheck(
   }
 
   return async () =>
-    clock.monotonic() < until ? known : withTimeout(flights.run("check", check), 1_000, LATE);
+    clock.monotonic() < until ? known : withTimeout(flights.run("check", check), 1_000, TIMED_OUT);
 }
 
-const LATE: ReadinessCheck = { name: "users", passed: false, state: "no answer in time" };
+const TIMED_OUT: ReadinessCheck = { name: "users", passed: false, state: LATE };
 
 interface StoreState {
   readonly name: string;

@@ -3,7 +3,7 @@ import type { Tracing } from "../core/tracing.ts";
 import type { Intake } from "../server/request/intake.ts";
 
 /**
- * Wraps an intake so that it begins the trace of each request, including refused ones. Returns the intake itself if
+ * Wraps an intake so that it begins a trace for each request, including refused ones. Returns the intake itself if
  * tracing is off.
  */
 export function tracedIntake(intake: Intake, tracing: Tracing | undefined): Intake {

@@ -22,8 +22,8 @@ import { reconsider } from "../server/request/reconsider.ts";
 import type { OwnKeys } from "../tokens/keys/own-keys.ts";
 import type { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { TrustedKeys } from "../tokens/trusted/trusted-keys.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import { createObservedReading, type FairReadingOptions } from "./observed-reading.ts";
+import type { GateFiles } from "./from-files.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/open-gate.ts";
 import { decidesOtherwise } from "./reload/decides-otherwise.ts";
@@ -32,10 +32,8 @@ import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
 import { tracedObserver } from "./traced.ts";
 
-export interface TrafficOptions extends SharedLimits {
+export interface TrafficOptions extends SharedLimits, GateFiles {
   readonly configuration: Configuration;
-  /** The upstreams of the configuration with the contents of their files, as plain data for other threads. */
-  readonly upstreams: readonly UpstreamOptions[];
   readonly version: string;
   readonly keys: OwnKeys;
   readonly assertionKeys: OwnKeys;
@@ -51,49 +49,49 @@ export interface TrafficOptions extends SharedLimits {
   /** Whether other threads accept on the same port. */
   readonly shared: boolean;
   readonly nextId: () => number;
-  /** Count open connections, requests in flight and the use of rate limits together with other threads. */
+  /** Counters for open connections, requests in flight and rate limits, shared with other threads. */
   readonly connections: ConnectionCounts;
   readonly inFlight: NonNullable<GateOptions["inFlight"]>;
   readonly arrivalTimes?: GateOptions["arrivalTimes"];
   readonly usage?: FairReadingOptions["usage"];
   /** Receives the reload state of each file of trusted keys. */
   readonly reloads: ReloadStates;
-  /** Called with the state of all trusted issuers when the keys of one change. Left out where `issuers` is polled. */
+  /** Called with the state of all trusted issuers when the keys of one change. Omitted if `issuers` is polled. */
   readonly issuersChanged?: (states: readonly IssuerState[]) => void;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
 }
 
-/** The options that a reload can change. OpenSSL has already accepted the certificate. */
-export type TrafficChange = Pick<TrafficOptions, "configuration" | "upstreams" | "tls">;
+/** The options that a reload can change. OpenSSL must have accepted the certificate before. */
+export type TrafficChange = Pick<TrafficOptions, "configuration" | "tls" | keyof GateFiles>;
 
-/** The part of Sallyport that each thread has: a listener, a gate, connections to the backends. */
+/** The part of Sallyport that serves clients, in one thread or several: listener, gate, connections to the backends. */
 export interface Traffic {
   readonly address: string;
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** The state of each target. */
+  /** Returns the state of each target. */
   targets(): Promise<readonly TargetState[]>;
-  /** All trusted issuers, and whether their tokens can be verified now. */
+  /** Returns all trusted issuers, and whether their tokens can be verified now. */
   issuers(): readonly IssuerState[];
-  /** Asks the gate in force what it would do, and keeps it open until it has answered. */
+  /** Calls a function with the gate in force, and keeps the gate open until the result has arrived. */
   query<Answer>(question: (gate: Gate) => Promise<Answer>): Promise<Answer>;
   /**
-   * Prepares another configuration. Committing it ends what it would refuse; other requests continue, and caches
-   * are kept. Ignores keys that need a restart. Rejects with a `ConfigError` if a file that it names is invalid.
+   * Prepares another configuration. Committing it ends open requests that it would refuse; others continue, and caches
+   * are kept. Ignores keys that need a restart.
    */
   prepare(changed: TrafficChange): Promise<Change>;
-  /** Drains the listener. Resolves with whether all requests ended by themselves. */
+  /** Drains the listener. Resolves with whether all requests finished in time. */
   drain(): Promise<boolean>;
   /** Ends at once, without waiting for running requests. */
   abandon(): Promise<void>;
 }
 
 /**
- * Starts to accept clients: a listener passes requests to a pipeline, in which the generation in force reads and
- * decides them. Rejects if the address is not available.
+ * Starts accepting clients: a listener passes requests to a pipeline, which uses the generation in force to read and
+ * decide them. Rejects if the address is not available.
  */
 export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const { configuration, port, shared, nextId, buffered, reloads, clock, log } = options;
@@ -191,7 +189,7 @@ class ThreadTraffic implements Traffic {
 
   #commit({ configuration }: TrafficChange, next: Generation): void {
     const { listener, generations, trustedKeys } = this.#parts;
-    // As long as the certificate stays the same, clients can still resume their sessions.
+    // Unchanged TLS settings are not applied again, so that clients can still resume their sessions.
     const same = isDeepStrictEqual(next.listening.tls, generations.current.listening.tls);
     listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
     this.#options.buffered.setLimit(configuration.server.limits.bufferedBytes);
@@ -201,7 +199,7 @@ class ThreadTraffic implements Traffic {
     trustedKeys.refresh();
   }
 
-  /** Rechecks everything open at the end of the turn, once for all changes in it. */
+  /** Rechecks all open requests and WebSockets at the end of the turn, once for all changes in it. */
   reconsiderSoon(): void {
     const { log } = this.#options;
     this.#reconsidering ??= setImmediate(() => {

@@ -2,12 +2,12 @@ import type { Log } from "../core/log.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ClientUnknown } from "../server/request/intake.ts";
 
-/** Minimum time between two warnings, in milliseconds: the health checks of a load balancer cause it all day. */
+/** Minimum time between two warnings, in milliseconds: the health checks of a load balancer may cause them all day. */
 const WARN_EVERY_MS = 3_600_000;
 
 /**
- * Warns, once an hour at most, about a trusted proxy that does not name the client: all clients behind it then
- * count as one. The value that it sent instead is not logged, since a client may have written it.
+ * Warns, at most once an hour, about a trusted proxy that does not name the client: all clients behind it then count as
+ * one. The value that it sent instead is not logged, since a client may have written it.
  */
 export function warnUnknownClients(log: Log, clock: Clock): ClientUnknown {
   let warnedAt = -Infinity;

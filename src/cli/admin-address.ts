@@ -12,7 +12,7 @@ export interface AdminAddress {
 }
 
 /**
- * @param path requested if the URL has none.
+ * @param path the path to request if the URL has none.
  * @throws UsageError if the text is not an http URL.
  */
 export function givenAddress(text: string, path: string): AdminAddress {
@@ -23,8 +23,8 @@ export function givenAddress(text: string, path: string): AdminAddress {
 }
 
 /**
- * Returns the address of the configured admin listener from its own machine; without a configuration file,
- * 127.0.0.1:9464.
+ * Returns the URL at which programs on the same machine reach the configured admin listener; without a configuration
+ * file, 127.0.0.1:9464.
  *
  * @throws ConfigError for an invalid configuration.
  */
@@ -41,7 +41,7 @@ export async function configuredAddress(
   const { loadConfiguration } = await import("../config/load.ts");
   const { configuration } = loadConfiguration(sources);
   const { admin } = configuration;
-  if (admin === "off") throw new Error("admin is off: there is no listener to ask");
+  if (admin === "off") throw new Error("admin is off, so there is no admin listener to connect to");
   url.hostname = reachable(admin.listen.host);
   url.port = String(admin.listen.port);
   return { url, configuration };

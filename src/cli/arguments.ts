@@ -32,7 +32,7 @@ export function parseFlags<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
-/** Suggests the flag that a misspelled one probably means, as the end of a sentence; empty if none is similar. */
+/** Returns the end of a sentence that suggests the flag most similar to an unknown one; empty if none is similar. */
 function meantFlag(sentence: string, flags: readonly string[]): string {
   const [, given] = /^Unknown option '--([^'=]+)/.exec(sentence) ?? [];
   const meant = given === undefined ? undefined : nearest(given, [...flags, "help"]);
@@ -59,8 +59,8 @@ export interface ConfigurationFlagValues {
 }
 
 /**
- * Returns the sources of the configuration. The file is that of the flag, else of the variable SALLYPORT_CONFIG, else
- * `config.yaml`.
+ * Returns the sources of the configuration. The flag `--config` names the file, else the variable SALLYPORT_CONFIG;
+ * the default is `config.yaml`.
  *
  * @throws UsageError for a `--set` that is not KEY=VALUE.
  */

@@ -29,7 +29,7 @@ a certificate that expires soon (exit code 0).
 
 ${CONFIGURATION_HELP}
       --strict          fails on warnings, too (exit code 1)
-      --watch           checks again and again, and reports every change of the result, until Ctrl-C
+      --watch           repeats the checks and prints the result whenever it changes, until Ctrl-C
       --format FORMAT   text (default) or json
   -h, --help            this text`,
   async run(args, terminal) {
@@ -87,7 +87,7 @@ async function jsonReport(sources: ConfigurationSources): Promise<Report> {
     const shownWarnings = warnings.map(({ loggedElsewhere: _forTheLog, ...warning }) => warning);
     const verdict = {
       valid: problems.length === 0,
-      // Only a terminal shows the source line.
+      // Only terminals show the source line.
       problems: problems.map(withoutSource),
       warnings: shownWarnings,
       routes: routes.map(({ require, ...route }) => ({ ...route, ...require })),

@@ -10,7 +10,7 @@ export interface Terminal {
   out(text: string): void;
   /** Writes diagnostics. */
   err(text: string): void;
-  /** Resolves when the reader has received everything, or has gone. */
+  /** Resolves once all output has been written, or its reader has closed the pipe. */
   handedOver(): Promise<void>;
 }
 

@@ -14,7 +14,7 @@ import { formatFrom } from "./terminal/format.ts";
 export const config: Command = {
   help: `Usage: sallyport config [options]
 
-Prints the configuration in force, including defaults, and where each value comes from: a flag, an
+Prints the effective configuration, including defaults, and the origin of each value: a flag, an
 environment variable, a line of the file, or the default. Values that may be secret are masked. The
 command does not read the files that the configuration names.
 

@@ -29,11 +29,12 @@ const TIMEOUT = "5s";
 export const doctor: Command = {
   help: `Usage: sallyport doctor [options]
 
-Runs check, then examines the environment: whether backends and key sets of trusted issuers resolve,
-accept connections and have a valid certificate, whether user stores, the state server and those that are asked
-about tokens and callers answer, whether the ports are free, whether a running proxy is ready, the clock, and
-routes that leave a gap. It sends no request to a backend. Exit code 0 if all is
-well, 1 if something is wrong, 78 if the configuration is invalid.
+Runs check, then examines the environment: whether the names of backends and key-set servers resolve,
+whether these accept connections and have a valid certificate, whether user stores, the state server,
+and introspection, TokenReview and authorization servers answer, whether the ports are free, whether a
+running proxy is ready, whether the clock is right, and whether public routes bypass protected ones.
+Backends get no requests except those of their health checks. Exit code 0 if no problem was found, 1 if
+there is one, 78 if the configuration is invalid.
 
 ${CONFIGURATION_HELP}
       --timeout DURATION   for each step (default: ${TIMEOUT})
@@ -83,8 +84,8 @@ async function examine(
   const [listeners, upstreams, keySets, remoteChecks, userStores, stateServer] = await Promise.all([
     pending.add("listeners", checkListeners(configuration, timeoutMs)),
     pending.add("upstreams", checkUpstreams(upstreamsOf(configuration, files.text), reaching)),
-    pending.add("key sets", checkKeySets(configuration, reaching)),
-    pending.add("remote checks", checkRemoteChecks(configuration, reaching)),
+    pending.add("key sets", checkKeySets(snapshot, reaching)),
+    pending.add("remote checks", checkRemoteChecks(snapshot, reaching)),
     pending.add("user stores", checkUserStores(snapshot, timeoutMs)),
     pending.add("the state server", checkStateServer(snapshot, timeoutMs)),
   ]);

@@ -11,18 +11,18 @@ const PATH = "/-/drain";
 /** Timeout of one request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 3_000;
 const POLL_EVERY_MS = 100;
-/** The time that a drain takes beyond the configured times, in milliseconds. */
+/** The time to allow for a drain beyond the configured times, in milliseconds. */
 const MARGIN_MS = 5_000;
-/** The duration of a drain with the default configuration, with its margin. */
+/** The timeout for the default configuration, including the margin, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 export const drain: Command = {
   help: `Usage: sallyport drain [options]
 
-Makes a running proxy drain as on SIGTERM, and waits until no request runs: exit code 0 then, 1 if it
-does not answer or takes longer. The process keeps running until SIGTERM, which then ends it at once.
-Meant for preStop. The command connects to the address of admin.listen; without a configuration file, to
-127.0.0.1:9464.
+Makes a running proxy drain, as SIGTERM does, and waits until no request is running. Exit code 0 if the
+proxy is drained, 1 if it does not answer or takes longer. The process keeps running until SIGTERM, which
+then ends it at once. Use it as the preStop hook. The command connects to the address of admin.listen;
+without a configuration file, to 127.0.0.1:9464.
 
 ${CONFIGURATION_HELP}
       --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
@@ -72,7 +72,10 @@ function expectedMs({ configuration }: AdminAddress): number {
   return delay + timeout + MARGIN_MS;
 }
 
-/** If the proxy was told to stop during the drain, it has exited because the drain is complete. */
+/**
+ * If the proxy receives SIGTERM during the drain, it exits once drained: then a refused or reset connection is
+ * expected.
+ */
 async function stateOrEnd(url: URL): Promise<string> {
   try {
     return await stateFrom(url, "GET");

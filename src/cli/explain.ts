@@ -20,16 +20,16 @@ const text = { type: "string" } as const;
 export const explain: Command = {
   help: `Usage: sallyport explain --url URL [options]
 
-Shows what would happen to a request, and why: the route, the check of the token step by step, what
-the route requires, and what the backend would get. The proxy's own code decides; nothing is sent. Exit code 0 if the
-request would be forwarded or answered, 1 if it would be refused.
+Shows what would happen to a request, and why: the route, each step of the token check, the
+requirements of the route, and the request that the backend would get. It runs the proxy's own code and
+sends nothing. Exit code 0 if the request would be forwarded or answered, 1 if it would be refused.
 
       --url URL             https://host/path, http://host/path or /path; used as written
       --method METHOD       default: GET
       --header 'NAME: VALUE'   repeatable
       --token TOKEN         sent as Authorization: Bearer
       --token-file FILE     reads the token from a file, so that no process list shows it
-      --client ADDRESS      where the connection comes from (default: 127.0.0.1)
+      --client ADDRESS      the address of the client's connection (default: 127.0.0.1)
       --format FORMAT       text (default) or json
 ${CONFIGURATION_HELP}
   -h, --help                this text

@@ -30,7 +30,7 @@ async function piped({ input }: Terminal): Promise<string> {
     const bytes = Buffer.from(chunk);
     chunks.push(bytes);
     length += bytes.length;
-    // Long enough to be refused, whatever follows.
+    // This is already too long to be accepted.
     if (length > MAX_PASSWORD_BYTES + 2) break;
   }
   const all = Buffer.concat(chunks);

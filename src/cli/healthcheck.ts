@@ -10,8 +10,9 @@ const TIMEOUT_MS = 3_000;
 export const healthcheck: Command = {
   help: `Usage: sallyport healthcheck [options]
 
-Requests /readyz of the admin listener, for 3 seconds at most: exit code 0 if it is ready, 1 if not. The
-command connects to the port of admin.listen; without a configuration file, to 127.0.0.1:9464.
+Requests /readyz of the admin listener, with a timeout of 3 seconds. Exit code 0 if the proxy is ready,
+1 if not. The command connects to the address of admin.listen; without a configuration file, to
+127.0.0.1:9464.
 
 ${CONFIGURATION_HELP}
       --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464

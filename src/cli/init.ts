@@ -8,8 +8,8 @@ export const init: Command = {
   help: `Usage: sallyport init [options]
 
 Creates a deployment: config.yaml, users.yaml with one user, a signing key, a certificate for development,
-and a .gitignore. On a terminal, asks for what the options do not say; otherwise takes the defaults.
-Overwrites nothing. Ends with the command that starts it and the curl lines that use it.
+and a .gitignore. On a terminal, asks for every value that no option sets; otherwise uses the defaults.
+Overwrites nothing. Finally prints the command that starts the proxy, and curl commands to try it.
 
   -d, --directory DIR       where to create it (default: deployment)
       --backend URL         the backend to protect (default: http://127.0.0.1:8080)
@@ -20,7 +20,7 @@ Overwrites nothing. Ends with the command that starts it and the curl lines that
                             (default: asks for it, or generates and prints one)
       --for KIND            shell (default); systemd, which adds a unit; or kubernetes, which adds a
                             kustomization with the Secrets for deploy/kubernetes/sidecar
-  -y, --yes                 asks nothing
+  -y, --yes                 does not ask, and uses the defaults
   -h, --help                this text`,
   async run(args, terminal) {
     const settings = await readSettings(parseFlags(args, INIT_FLAGS), terminal);

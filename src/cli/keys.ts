@@ -10,19 +10,19 @@ const ACTIONS = new Map(Object.entries({ generate, list, rotate, retire }));
 export const keys: Command = {
   help: `Usage: sallyport keys generate|list|rotate|retire [options]
 
-Manages the files of a key directory. Each file says what its key does, so every running Sallyport that
-reads the files follows them.
+Manages the files of a key directory. Each file states when its key signs and verifies, and every running
+Sallyport that uses the directory follows it.
 
   generate              makes the first key, which signs at once
-  list                  shows the state of each key: published (signs later), signing, verifying, over
+  list                  shows the state of each key: published (signs later), signing, verifying, expired
   rotate                makes a key that is published first and signs later; older keys verify until
                         the last token that they signed has expired
-  retire                removes the keys that are over
+  retire                removes the expired keys
 
   -d, --directory DIR   the directory (default: tokens.keys of the configuration)
       --algorithm NAME  signature algorithm (default: tokens.algorithm, else that of the newest key, else
                         ES256)
-      --assertion       the keys of assertions: tokens.assertion.keys and its lifetime and algorithm
+      --assertion       manages the assertion keys: uses keys, lifetime and algorithm of tokens.assertion
 ${CONFIGURATION_HELP}
       --name NAME       generate, rotate: name of the new file, without .jwk
       --publish-for D   rotate: how long the new key is published before it signs (default: 10m); must be

@@ -7,7 +7,9 @@ import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
 interface Row {
   /** One line for the overview. */
   readonly summary: string;
-  /** Loads the command with only what it needs: a health check that runs every few seconds must be cheap. */
+  /**
+   * Imports the command and only the modules that it needs: a health check that runs every few seconds must be cheap.
+   */
   load(): Promise<Command>;
 }
 
@@ -99,7 +101,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ["-v", "version"],
 ]);
 
-/** Explains why Sallyport does not start, and what to do about it. */
+/** The page about errors that keep Sallyport from starting. */
 const REFUSALS = "docs/runbook.md#it-does-not-start";
 
 /** The terminal of this process. */
@@ -116,12 +118,12 @@ const ownTerminal: Terminal = {
   },
 };
 
-/** Resolves when everything is written: a pipe takes 64 KiB at once, and `process.exit` drops the rest. */
+/** Resolves when everything is written: a pipe buffers 64 KiB, and `process.exit` drops the rest. */
 function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => void stream.write("", () => resolve()));
 }
 
-// A reader that has gone, as in `sallyport schema | head`, is not an error.
+// A pipe that its reader has closed, as in `sallyport schema | head`, is not an error.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
 /**

@@ -8,20 +8,20 @@ import { UsageError } from "./command.ts";
 import { formatFrom } from "./terminal/format.ts";
 import type { Peer } from "../selftest/raw-exchange.ts";
 
-/** The options of the command line. */
+/** The options of `selftest`. */
 export interface SelftestOptions {
   readonly peer: Peer;
   /** Value of `Host`. */
   readonly host: string;
   readonly token: string;
   readonly format: "text" | "json";
-  /** Where recording backends listen. */
+  /** The addresses on which recording backends listen. */
   readonly backends: readonly ListenOptions[];
   readonly echo: boolean;
   /** Ends with a slash, like `publicPath`. */
   readonly protectedPath: string;
   readonly publicPath: string | undefined;
-  /** `.css`: what all paths end with that require no token. */
+  /** A suffix of paths that require no token, such as `.css`. */
   readonly publicSuffix: string | undefined;
   readonly publicKeys: readonly KeyObject[];
 }
@@ -43,7 +43,11 @@ const FLAGS = {
   format: text,
 } as const;
 
-/** @throws UsageError for invalid options; it never reveals the token. */
+/**
+ * Parses the options and reads the files that they name.
+ *
+ * @throws UsageError for invalid options; it never reveals the token.
+ */
 export function readOptions(args: readonly string[]): SelftestOptions {
   const flags = parseFlags(args, FLAGS);
   const { backend = [], echo } = flags;
@@ -89,7 +93,7 @@ function tlsOf(
     if (ca === undefined && !insecure) return undefined;
     throw new UsageError("--ca and --insecure are for https");
   }
-  // An IP address is not a server name (RFC 6066 §3).
+  // An IP address is not a valid server name (RFC 6066 §3).
   const named = isIP(url.hostname.replace(/^\[(.*)\]$/, "$1")) === 0;
   return {
     ...(named ? { servername: url.hostname } : {}),
@@ -101,11 +105,12 @@ function tlsOf(
 function tokenOf(flags: { readonly token?: string; readonly "token-file"?: string }): string {
   const { token, "token-file": file } = flags;
   if ((token === undefined) === (file === undefined)) {
-    throw new UsageError("one of --token and --token-file is needed");
+    throw new UsageError("either --token or --token-file is required");
   }
   const given = token ?? contentOf("--token-file", file ?? "").trim();
   if (given === "") throw new UsageError("the token is empty: did the login fail?");
-  if (!/^[\x21-\x7e]+$/.test(given)) throw new UsageError("the token is not one word of ASCII");
+  if (!/^[\x21-\x7e]+$/.test(given))
+    throw new UsageError("the token contains blanks, control characters or non-ASCII characters");
   return given;
 }
 
@@ -116,7 +121,7 @@ function listenOptionsOf(given: string): ListenOptions {
   throw new UsageError("--backend needs HOST:PORT or unix:PATH");
 }
 
-/** Returns the end of a path. It begins with a character that no mark of ours has. */
+/** Returns the suffix. It must begin with a character that the marks in our paths do not contain. */
 function suffixOf(given: string | undefined): string | undefined {
   if (given === undefined || /^[.~_-][A-Za-z0-9._~-]+$/.test(given)) return given;
   throw new UsageError("--public-suffix needs the end of a file name, such as .css");
@@ -129,7 +134,7 @@ function folder(flag: string, path: string): string {
   return path.endsWith("/") ? path : `${path}/`;
 }
 
-/** Returns the readable keys; a set may hold keys that are not for signatures. */
+/** Returns the keys that Node can import; a set may contain others. */
 function keysIn(file: string): KeyObject[] {
   const found = jwksIn(contentOf("--jwks", file)).flatMap((key) => {
     try {
@@ -138,7 +143,7 @@ function keysIn(file: string): KeyObject[] {
       return [];
     }
   });
-  if (found.length === 0) throw new UsageError("--jwks holds no public key");
+  if (found.length === 0) throw new UsageError("--jwks contains no public key");
   return found;
 }
 

@@ -10,36 +10,36 @@ import {
 } from "../selftest/recording-backend.ts";
 import { ECHO_SHAPE, ECHO_WITNESS, NO_WITNESS, recordingWitness } from "../selftest/witness.ts";
 
-/** An address where nobody listens (RFC 6761 §6.4); a hostile token claims that its key is there. */
+/** An address that never resolves (RFC 6761 §6.4). Hostile tokens claim that their key is there. */
 const NOWHERE = "http://selftest.invalid";
 
 export const selftest: Command = {
   help: `Usage: sallyport selftest --url URL --token TOKEN [options]
 
-Attacks your own deployment with exact bytes: framing, paths, headers and tokens. Prints one line for each
-check: PASS, FAIL or SKIP, its name, and what was seen. Exit code 0, or 1 if a check fails.
+Attacks your own deployment with hand-written bytes: framing, paths, headers and tokens. Prints one line
+for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if a check fails, else 0.
 
       --url URL             https://host:8443, or http if TLS ends in front of Sallyport
       --token TOKEN         a valid token for the protected path
       --token-file FILE     reads the token from a file, so that no process list shows it
-      --ca FILE             the authority of the deployment's certificate, PEM
+      --ca FILE             the CA certificate of the deployment, PEM
       --insecure            accepts any certificate
-      --backend HOST:PORT   listens there, or on unix:PATH, as a backend that records what reaches it, by HTTP/1.1 or
-                            h2c; once for each target of the upstream behind the protected path
+      --backend HOST:PORT   listens there, or on unix:PATH, as a backend that records what reaches it over HTTP/1.1 or
+                            h2c; give it once for each target of the upstream behind the protected path
       --echo PATH           a protected path below which an echo backend answers
       --protected PATH      a path that requires the token (default: that of --echo, else /)
-      --public PATH         a path that requires none, for attacks through it
-      --public-suffix END   an ending of paths that require none, such as .css of a route with a regular
-                            expression; below the protected path, a token is required without it
-      --jwks FILE           public keys of the deployment, for tokens forged with them
+      --public PATH         a path that requires no token, for attacks through it
+      --public-suffix END   a suffix of paths that require no token, such as .css of a route with a regular
+                            expression; paths below the protected path that lack it require a token
+      --jwks FILE           the public keys of the deployment (JWKS), to forge tokens with them
       --timeout DURATION    for each response (default: 5s)
       --format FORMAT       text (default) or json
   -h, --help                this text
 
-Without --backend and --echo, selftest only sees responses, and skips checks of what reaches the backend.
+Without --backend and --echo, selftest sees only responses, and skips the checks of what reaches the backend.
 ${ECHO_SHAPE}
 Run it from an address that is not in server.trustedProxies, with rate limits that allow a few hundred
-requests. It sends the token to the deployment and never prints it.`,
+requests. It sends the token to the deployment, and never prints it.`,
   async run(args, terminal) {
     const options = readOptions(args);
     const results: Result[] = [];
@@ -88,7 +88,7 @@ async function attack(
   }
 }
 
-/** An echo may contain anything, and must not control the terminal. */
+/** Replaces control characters: an echo may contain anything and must not control the terminal. */
 function line({ verdict, name, seen }: Result): string {
   return `${verdict} ${name}  ${seen.replaceAll(/\p{Cc}/gu, "?")}\n`;
 }

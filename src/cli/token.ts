@@ -9,28 +9,28 @@ export const token: Command = {
        sallyport token mint --subject NAME [options]
        sallyport token revoke [--token TOKEN | --jti ID | --subject NAME | --before TIME] [options]
 
-inspect prints the header, the claims and the dates of a token, and whether it is accepted here, or why
-not. The token comes from an argument, --token, --token-file or standard input. The signature is never
-printed. Exit code 0 if the token is accepted, 1 if not. Without a configuration, inspect only decodes
+inspect prints the header, the claims and the dates of a token, and whether this configuration accepts it,
+and if not, why. The token comes from an argument, --token, --token-file or standard input. The signature is
+never printed. Exit code 0 if the token is accepted, 1 if not. Without a configuration, inspect only decodes
 the token and verifies nothing; the exit code is 1.
 
 mint signs a token with a key of the configuration (tokens.keys), without a running proxy, and prints
 only the token. You need read access to the keys.
 
-revoke asks a running proxy to refuse tokens before they end: one token, from --token, --token-file or
-standard input; one by its jti; those of a subject; or all that were issued before a time. It connects
-to the address of admin.listen; without a configuration file, to 127.0.0.1:9464. Exit code 1 if nothing
-was revoked.
+revoke makes a running proxy refuse tokens before they expire: one token, from --token, --token-file or
+standard input; one token by its jti; the tokens of a subject; or all tokens issued before a time. It
+connects to the address of admin.listen; without a configuration file, to 127.0.0.1:9464. Exit code 1 if
+nothing was revoked.
 
       --token TOKEN         inspect, revoke: the token
       --token-file FILE     inspect, revoke: reads the token from a file, so that no process list shows it
       --format FORMAT       inspect: text (default) or json
       --subject NAME        mint: the subject
       --groups A,B          mint: the groups, separated by commas
-      --lifetime DURATION   mint: such as 15m (default: tokens.lifetime)
+      --lifetime DURATION   mint: the lifetime, such as 15m (default: tokens.lifetime)
       --jti ID              revoke: the token with this jti; may be repeated
       --subject NAME        revoke: the tokens of this subject, issued before --before or until now
-      --issuer ISSUER       revoke: only those of this issuer, with --subject
+      --issuer ISSUER       revoke: with --subject, only the tokens of this issuer
       --before TIME         revoke: tokens issued before this time, such as 2026-11-22T10:00:00Z
       --url URL             revoke: connects there and reads no configuration
 ${CONFIGURATION_HELP}

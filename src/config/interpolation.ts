@@ -18,7 +18,7 @@ export interface InterpolationContext {
 interface Interpolated {
   readonly value: unknown;
   /**
-   * Paths of scalars that consist of a single reference. Their value is text even if a number or a boolean is expected.
+   * Paths of scalars that consist of one reference. Their values are text even if a number or a boolean is expected.
    */
   readonly whole: readonly YamlPath[];
   readonly problems: readonly PathProblem[];
@@ -31,9 +31,9 @@ const WHOLE = /^\$\{[^}]*\}$/;
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])([^${]*))?$/;
 
 /**
- * Resolves `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${file:path}` in the scalars of a parsed value, so
- * that references can never add keys. As in a shell, the forms with `:` treat an empty variable as unset. Results are
- * not resolved again. A `$` without `{` is literal.
+ * Resolves `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${file:path}` in the scalars of a parsed value;
+ * references can therefore never add keys. As in a shell, the forms with `:` treat an empty variable as unset. Results
+ * are not resolved again. A `$` without `{` is literal.
  */
 export function interpolate(value: unknown, context: InterpolationContext): Interpolated {
   const whole: YamlPath[] = [];
@@ -65,7 +65,7 @@ export function interpolate(value: unknown, context: InterpolationContext): Inte
   return { value: walk(value, []), whole, problems, files };
 }
 
-/** The value of a header that a route sets or adds: it may also refer to the request, which is known later. */
+/** Whether the path is the value of a header that a route sets or adds. Such values may also refer to the request. */
 export function isHeaderValue([section, , key, change, , ...more]: YamlPath): boolean {
   return (
     section === "routes" &&
@@ -75,7 +75,7 @@ export function isHeaderValue([section, , key, change, , ...more]: YamlPath): bo
   );
 }
 
-/** The keys of a review, whose values may also refer to the request. */
+/** Whether the path is an attribute of a SubjectAccessReview. Such values may also refer to the request. */
 function isReviewed([section, , key, ...more]: YamlPath): boolean {
   return section === "authorization" && key === "resource" && more.length === 1;
 }
@@ -86,7 +86,7 @@ type Found =
   | { readonly problem: string };
 
 const UNCLEAR =
-  "holds a ${…} that is none of ${NAME}, ${NAME:-default}, ${NAME:?message} and ${file:path}";
+  "contains a ${…} that is none of ${NAME}, ${NAME:-default}, ${NAME:?message} and ${file:path}";
 
 function lookUp(reference: string, { env, directory, read }: InterpolationContext): Found {
   if (reference.startsWith("file:"))
@@ -102,7 +102,7 @@ function lookUp(reference: string, { env, directory, read }: InterpolationContex
 
 const UNREADABLE = "names a file in ${file:…} that cannot be read";
 
-/** Strips the final line break of a secret file, which does not belong to the secret. */
+/** Reads a file without its final line break, which does not belong to the secret. */
 function readText(file: string, read: InterpolationContext["read"]): Found {
   try {
     const { text, fingerprint: print } = read(file);

@@ -19,13 +19,13 @@ import { validate } from "./validate.ts";
 export interface ConfigurationSources {
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The values of flags by dotted path: `{ "server.listen": "127.0.0.1:0" }`. */
+  /** The values of flags, by dotted path: `{ "server.listen": "127.0.0.1:0" }`. */
   readonly overrides: Readonly<Record<string, string>>;
 }
 
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
-  /** The files it was read from, including those of every `${file:…}`, with their fingerprints. */
+  /** The files that it was read from, including those of every `${file:…}`, with their fingerprints. */
   readonly files: ReadonlyMap<string, string>;
   /** Adds the position in the file to a problem that is found later. */
   problem(problem: PathProblem): ConfigProblem;
@@ -63,7 +63,7 @@ export function loadConfiguration(
   const fromEnvironment = environmentOverlays(env, yaml.value);
   const fromFlags = flagOverlays(overrides, yaml.value);
   const overlays = [...fromEnvironment.overlays, ...fromFlags.overlays];
-  // References come last: those that an overlay replaces need not resolve.
+  // References are resolved last, because overlays may replace some that cannot be resolved.
   const raw = withOverlays(yaml.value, overlays);
   const interpolated = interpolate(raw, context);
   const written = interpolated.value;
@@ -169,9 +169,9 @@ function overlayAt(overlays: readonly Overlay[], path: YamlPath): Overlay | unde
   );
 }
 
-/** Removes the source line from a problem if it may hold a secret. */
+/** Returns a function that removes the source line from a problem if the line may contain a secret. */
 function withoutSecretLines(): (problem: ConfigProblem) => ConfigProblem {
-  // One line may have thousands of problems, and may be the whole file.
+  // Cached, because one line may be the whole file and have thousands of problems.
   const verdicts = new Map<string, boolean>();
   return function hide(problem: ConfigProblem): ConfigProblem {
     const { source, related, ...rest } = problem;
@@ -183,7 +183,7 @@ function withoutSecretLines(): (problem: ConfigProblem) => ConfigProblem {
   };
 }
 
-/** Problems without a position come last. */
+/** Compares problems by position; those without a position come last. */
 function byPlace(a: ConfigProblem, b: ConfigProblem): number {
   const line = (a.line ?? Infinity) - (b.line ?? Infinity);
   return Number.isNaN(line) ? 0 : line || (a.column ?? 0) - (b.column ?? 0);

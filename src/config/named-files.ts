@@ -60,7 +60,7 @@ function isOfKind(option: z.core.$ZodType, value: unknown): boolean {
   return [...kind.values].some((word) => word === value["kind"]);
 }
 
-/** Explains why a named file cannot be read, as a continuation of its key; undefined if it can. */
+/** Returns why a named file cannot be read, as a continuation of its key; undefined if it can be read. */
 export function accessProblem({ path, use }: Pick<NamedFile, "path" | "use">): string | undefined {
   const { kind } = use;
   const directory = kind === "directory";

@@ -6,7 +6,7 @@ import { knownKeys } from "./schema/known-keys.ts";
 import type { KnownKeys } from "./schema/known-keys.ts";
 import { mappingAt } from "./schema/untyped.ts";
 
-/** A value from outside the file, and a description of its origin. */
+/** A value that does not come from the file, with a description of its origin. */
 export interface Overlay {
   readonly path: readonly string[];
   readonly value: unknown;
@@ -22,8 +22,8 @@ interface Overlays {
 const PREFIX = "SALLYPORT_";
 
 /**
- * Kubernetes sets these variables for every Service of the namespace, so a Service named `sallyport` must not prevent
- * the start: `SALLYPORT_SERVICE_HOST`, `SALLYPORT_PORT_8443_TCP_ADDR`, ….
+ * Variables that Kubernetes sets for every Service of the namespace, such as `SALLYPORT_SERVICE_HOST` and
+ * `SALLYPORT_PORT_8443_TCP_ADDR`. They are ignored: a Service named `sallyport` must not prevent the start.
  */
 const SERVICE_LINK =
   /^SALLYPORT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
@@ -32,7 +32,7 @@ const SERVICE_LINK_URL = /^(?:tcp|udp|sctp):\/\//;
 /**
  * Reads variables such as `SALLYPORT_SERVER__LISTEN`: `__` separates keys, case is ignored.
  *
- * @param written the value of the file, whose own names (of upstreams) are known, too.
+ * @param written the value of the file; variables may use the names that it defines (those of upstreams).
  */
 export function environmentOverlays(
   env: Readonly<Record<string, string | undefined>>,
@@ -71,7 +71,7 @@ function read(
 ): Overlays {
   const overlays: Overlay[] = [];
   const problems: ConfigProblem[] = [];
-  // Collecting the keys of the schema takes 25 ms, and most starts have nothing to look up.
+  // Collecting the keys of the schema takes 25 ms, and usually there are no entries.
   if (entries.length === 0) return { overlays: [], problems: [] };
   const known = knownKeys();
   for (const { segments, value, origin } of entries) {
@@ -80,14 +80,14 @@ function read(
     if (path === undefined) {
       const near = nearest(spell(segments.join(".")), dottedPaths(known).map(spell));
       const hint = near === undefined ? {} : { hint: `did you mean ${near}?` };
-      problems.push({ file: origin, message: "sets nothing that is known", ...hint });
+      problems.push({ file: origin, message: "does not name a known key", ...hint });
     } else if (parsed === undefined) {
       problems.push({ file: origin, message: "is not a valid list or mapping" });
     } else {
       overlays.push({ path, value: parsed.value, origin });
     }
   }
-  // Applies whole sections before keys within them.
+  // Whole sections are applied before the keys within them.
   overlays.sort((a, b) => a.path.length - b.path.length);
   return { overlays, problems };
 }
@@ -115,7 +115,7 @@ function pathOf(
   return path;
 }
 
-/** Names of variables cannot contain `-`. */
+/** Ignores case, and the difference between `-` and `_`: names of variables cannot contain `-`. */
 function sameKey(name: string, segment: string): boolean {
   return name.toLowerCase().replaceAll("-", "_") === segment.toLowerCase().replaceAll("-", "_");
 }

@@ -4,7 +4,7 @@ import { nearest } from "../lib/text/nearest.ts";
 /** A configuration problem at a path, before its position in a file is known. */
 export interface PathProblem {
   readonly path: YamlPath;
-  /** Continues the name of the key: "must be …". Never repeats a value, which may hold a secret. */
+  /** Continues the name of the key: "must be …". Never repeats a value, which may be a secret. */
   readonly message: string;
   /** Whether the problem is with the key or with its value. */
   readonly of?: "key" | "value";

@@ -7,16 +7,18 @@ import type { NamedFile } from "./named-files.ts";
 /** The content that was read, or the error. */
 type Reading<Content> = { readonly content: Content } | { readonly error: unknown };
 
-/** The identity of the contents last read, without their bytes. */
+/** The identities of the contents last read, by path, without their bytes. */
 export type SeenFiles = ReadonlyMap<string, ContentIdentity>;
 
-/** The files and directories of one snapshot, by absolute path. Each is read once, however many keys name it. */
+/**
+ * The files and directories of one snapshot, by absolute path. Each is read only once, even if several keys name it.
+ */
 export class SnapshotFiles {
   readonly #seen: SeenFiles;
   readonly #files = new Map<string, Reading<FileContent>>();
   readonly #directories = new Map<string, Reading<KeyFiles>>();
 
-  /** @param seen identities of earlier readings; unchanged contents share them. */
+  /** @param seen the identities of the previous snapshot; unchanged contents keep theirs. */
   constructor(seen: SeenFiles = new Map()) {
     this.#seen = seen;
   }
@@ -24,7 +26,7 @@ export class SnapshotFiles {
   /**
    * Returns the content of a file.
    *
-   * @param unread renders the message if the file could not be read; the reason is a code, or a few words.
+   * @param unread returns the message for a file that could not be read; the reason is a code, or a few words.
    * @throws ConfigError if it could not be read.
    */
   content(path: string, unread = (why: string) => `cannot be read (${why})`): FileContent {
@@ -36,7 +38,7 @@ export class SnapshotFiles {
     }
   }
 
-  /** The content as text. */
+  /** Returns the content of a file as text. @throws ConfigError if it could not be read. */
   readonly text = (path: string): string => this.content(path).text;
 
   /**
@@ -48,13 +50,13 @@ export class SnapshotFiles {
     return contentOf(this.#directories.get(path), path);
   }
 
-  /** The fingerprint of the content; undefined if the file was not read. */
+  /** Returns the fingerprint of the content; undefined if the file was not read. */
   fingerprint(path: string): string | undefined {
     const reading = this.#files.get(path);
     return reading !== undefined && "content" in reading ? reading.content.fingerprint : undefined;
   }
 
-  /** The identities that the next snapshot compares with. */
+  /** Returns the identities with which the next snapshot compares its contents. */
   seen(): SeenFiles {
     return new Map(
       Array.from(this.#files).flatMap(([path, reading]) =>
@@ -64,9 +66,9 @@ export class SnapshotFiles {
   }
 
   /**
-   * Reads a file synchronously unless it was read already.
+   * Reads a file synchronously, unless it has been read already.
    *
-   * @throws as `readRegularFileSync` does.
+   * @throws the errors of `readRegularFileSync`.
    */
   readNow(path: string): FileContent {
     let reading = this.#files.get(path);
@@ -81,7 +83,7 @@ export class SnapshotFiles {
     return contentOf(reading, path);
   }
 
-  /** Reads the named files that were not read already. */
+  /** Reads the named files that have not been read yet. */
   async read(named: readonly NamedFile[]): Promise<void> {
     const once = new Map(named.map((each) => [`${each.use.kind} ${each.path}`, each]));
     await Promise.all([...once.values()].map((each) => this.#readOne(each)));
@@ -93,7 +95,7 @@ export class SnapshotFiles {
     return reading !== undefined && "content" in reading;
   }
 
-  /** Replaces the system's error for a named file by a more helpful one. */
+  /** Replaces the system's error for a named file with a more helpful one. */
   setError({ path, use }: NamedFile, error: ConfigError): void {
     (use.kind === "file" ? this.#files : this.#directories).set(path, { error });
   }

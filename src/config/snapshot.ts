@@ -7,17 +7,18 @@ import type { Configuration } from "./schema/configuration-schema.ts";
 import { type SeenFiles, SnapshotFiles } from "./snapshot-files.ts";
 
 /**
- * One reading of the configuration and of every file that it names. All users of a file take its content from here, so
- * that they see the same version whatever happens to the files meanwhile.
+ * One reading of the configuration and of every file that it names. All code that uses a file gets its content from
+ * here, and so sees the same version even if the file changes meanwhile.
  */
 export interface Snapshot {
-  /** As read. */
+  /** The configuration as read. */
   readonly written: Configuration;
   /**
-   * The part that can be put in force: keys that need a restart keep the values in force. At start, equal to `written`.
+   * The configuration that can be put in force: keys that need a restart keep their current values. At start, equal to
+   * `written`.
    */
   readonly configuration: Configuration;
-  /** The contents of the files that either of the two names. */
+  /** The contents of the files that `written` or `configuration` names. */
   readonly files: SnapshotFiles;
   /** Files that `written` names and that cannot be read, each with its key. */
   readonly missing: readonly ConfigProblem[];
@@ -34,7 +35,7 @@ export interface InForce {
 }
 
 /**
- * Takes a snapshot. The users of the files check their contents.
+ * Takes a snapshot. Does not check the contents of the files; the code that uses them does.
  *
  * @throws ConfigError with all problems of the configuration itself.
  */

@@ -15,8 +15,10 @@ export type Validation =
   | { readonly configuration: undefined; readonly problems: readonly PathProblem[] };
 
 /**
+ * Validates a configuration against the schema, and checks the rules that involve several keys.
+ *
  * @param written the merged value of all sources.
- * @param texts paths of texts that may stand for a number or a boolean, since their source knows only text.
+ * @param texts paths of texts that may stand for a number or a boolean, because their source has only text.
  */
 export function validate(
   written: unknown,
@@ -46,7 +48,7 @@ export function validate(
     : { configuration: undefined, problems: ruleBreaks };
 }
 
-/** Returns the paths where the schema expects a number or a boolean. */
+/** Returns the paths at which the schema expects a number or a boolean. */
 function unfitPaths(issues: Parameters<typeof flattenIssues>[0]): Set<string> {
   const wanted = ["number", "int", "boolean"];
   return new Set(

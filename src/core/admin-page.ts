@@ -13,7 +13,7 @@ interface AdminTextResponse {
   readonly status: number;
   /** The media type. */
   readonly type: string;
-  /** A buffer if many may get the same response: it is then held once, however many clients have yet to read it. */
+  /** A buffer if many clients may get the same response: all of them then share the memory until they have read it. */
   readonly body: string | Buffer;
   /** Further header fields. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ interface AdminJsonResponse {
 }
 
 export type AdminResponse = (AdminTextResponse | AdminJsonResponse) & {
-  /** The allowed methods; becomes `Allow`. */
+  /** The allowed methods, for the `Allow` field. */
   readonly allow?: string;
 };
 
@@ -40,13 +40,13 @@ export interface AdminPage {
   /** POST for a page that changes something. A page for GET also answers HEAD. */
   readonly method: "GET" | "POST";
   /**
-   * Who may request the page: everybody who reaches the port, or only peers in `admin.allow`, and no web page,
-   * because it changes or reveals something.
+   * Who may request the page: everybody who reaches the port, or only peers in `admin.allow`, because the page changes
+   * or reveals something. Scripts of web pages may not request the latter.
    */
   readonly audience: "everybody" | "allowed";
   /**
    * Creates the response. A slow page for everybody returns the same promise to concurrent requests, so that clients
-   * that leave early cost nothing.
+   * that disconnect early cost nothing.
    */
   answer(request: AdminRequest): AdminResponse | Promise<AdminResponse>;
 }

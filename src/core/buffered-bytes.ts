@@ -8,23 +8,28 @@ export interface BufferHolder {
 
 /** The budget for all data buffered for clients, or because of them (`server.limits.bufferedBytes`). */
 export interface BufferedBytes {
-  /** Whether half of the budget is used. Nobody should then buffer more than one chunk for a connection. */
+  /** Whether more than half of the budget is used. If so, buffer at most one chunk for each connection. */
   readonly scarce: boolean;
   /** Counts the bytes of a holder towards a connection until the connection closes. */
   track(connection: Socket, holder: BufferHolder): void;
   /**
-   * Measures the bytes buffered for a connection. Call it after buffering much; what was touched is measured within
-   * a quarter of a second. Over the budget, it closes connections of the client with the most bytes, possibly this one.
+   * Measures the bytes buffered for a connection now. Call it after buffering many bytes; otherwise `touch` is
+   * enough. If the budget is exceeded, closes connections of the client with the most bytes, possibly this one.
    */
   measure(connection: Socket): void;
-  /** Has a connection measured again within a quarter of a second. Call it when bytes pass: idle connections are left alone. */
+  /**
+   * Schedules a measurement of a connection within a quarter of a second. Call it when bytes pass; idle connections
+   * are not measured.
+   */
   touch(connection: Socket): void;
   /**
-   * Takes bytes for what no client waits for, such as copies of requests: at most an eighth of the budget, and only while
-   * the whole is not scarce. @returns whether there was room; if so, the caller frees them.
+   * Reserves bytes that no client waits for, such as copies of requests: at most an eighth of the budget, and only
+   * while memory is not scarce.
+   *
+   * @returns whether there was room; if so, the caller must `free` the bytes.
    */
   reserve(bytes: number): boolean;
-  /** Gives back what was reserved. */
+  /** Releases reserved bytes. */
   free(bytes: number): void;
 }
 

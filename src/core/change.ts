@@ -1,9 +1,10 @@
 /**
- * The prepared half of a two-phase commit: everything that can fail has been done. Call one of the two methods, once.
+ * The prepared half of a two-phase commit: everything that can fail has been done. Call exactly one of the methods,
+ * once.
  */
 export interface Change {
-  /** Applies the change at once; resolves when its consequences are done, too. Does not fail. */
+  /** Applies the change synchronously; resolves when its consequences are complete, too. Does not fail. */
   commit(): Promise<void>;
-  /** Releases what was prepared; the running configuration stays. Does not fail. */
+  /** Releases the prepared resources; the running configuration stays. Does not fail. */
   rollback(): void;
 }

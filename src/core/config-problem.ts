@@ -9,11 +9,11 @@ export interface ConfigProblem {
   readonly hint?: string;
   /** The source line, for the caret; left out if it could hold a secret. */
   readonly source?: string;
-  /** A related position, such as that of the other of two routes. */
+  /** A related position, such as that of the second of two conflicting routes. */
   readonly related?: Omit<ConfigProblem, "hint" | "related">;
 }
 
-/** Removes the source lines, for output without a caret. */
+/** Returns the problem without source lines, for output without a caret. */
 export function withoutSource({
   source: _line,
   related,
@@ -22,7 +22,7 @@ export function withoutSource({
   return related === undefined ? problem : { ...problem, related: withoutSource(related) };
 }
 
-/** Reports all problems at once. */
+/** An error that reports all problems of a configuration. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
@@ -34,8 +34,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * Creates several values in order. If some fail, creates the others all the same and throws all problems as one
- * `ConfigError`.
+ * Calls all makers in order, even if some throw a `ConfigError`. Returns their results, or throws one `ConfigError`
+ * with all problems.
  */
 export function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
 export function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
@@ -55,10 +55,10 @@ export function createAll(makers: readonly (() => unknown)[]): unknown[] {
   return made;
 }
 
-/** How many problems are listed. */
+/** The maximum number of listed problems. */
 const MAX_PROBLEMS = 20;
 
-/** Returns the first problems, followed by the number of further ones. */
+/** Returns the first 20 problems; if there are more, adds one that states their number. */
 export function firstProblems(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
   const first = problems.slice(0, MAX_PROBLEMS);
   const last = first.at(-1);

@@ -14,7 +14,7 @@ type EncodedError =
   | { readonly kind: "config"; readonly problems: readonly ConfigProblem[] }
   | { readonly kind: "other"; readonly name: string; readonly message: string };
 
-/** Restores Sallyport's own errors with all fields, and others with their name and message. */
+/** Keeps all fields of Sallyport's own errors, and the name and message of others. */
 export const ERROR_CODEC: ErrorCodec<EncodedError> = {
   pack(error) {
     if (error instanceof GateError) {

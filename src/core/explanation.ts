@@ -1,7 +1,7 @@
 import type { ClaimScalar } from "./request/identity.ts";
 import type { TokenStep } from "./request/token-verifier.ts";
 
-/** A request for a dry run: it is explained, not sent. */
+/** The request of a dry run: Sallyport explains it but does not forward it. */
 export interface DryRunRequest {
   /** The head as it would arrive, one character per byte: request line, header fields, empty line. */
   readonly head: string;
@@ -11,7 +11,7 @@ export interface DryRunRequest {
   readonly peer: string;
 }
 
-/** How a request would be handled, and why. Holds no token, signature, cookie or query. */
+/** How a request would be handled, and why. Contains no token, signature, cookie or query. */
 export interface Explanation {
   readonly verdict: ExplainedVerdict;
   /** Undefined if the request is ambiguous. */
@@ -20,11 +20,11 @@ export interface Explanation {
   readonly routes: readonly ExplainedRoute[];
   /** Undefined if no token was examined. */
   readonly token: ExplainedToken | undefined;
-  /** What the route requires of the caller, all of which must be met. */
+  /** The requirements of the route, all of which the caller must meet. */
   readonly requirements: readonly ExplainedRequirement[];
-  /** Undefined if nothing is forwarded. */
+  /** Undefined if the request would not be forwarded. */
   readonly backend: ExplainedBackend | undefined;
-  /** What the explanation does not take into account. */
+  /** Limitations: what the explanation does not take into account. */
   readonly notes: readonly string[];
 }
 
@@ -32,13 +32,16 @@ export interface ExplainedVerdict {
   readonly outcome: "forwarded" | "answered" | "refused";
   /** The status of a refusal. */
   readonly status: number | undefined;
-  /** The word that the access log has under `reason` for a refusal. */
+  /** The `reason` of a refusal in the access log. */
   readonly reason: string | undefined;
-  /** What is wrong, in words, if the reason does not say it. */
+  /** A description of the error, if the reason is not specific enough. */
   readonly detail: string | undefined;
-  /** Why the request would be refused if its route enforced its rules. */
+  /** On a route in monitor mode: why the request would be refused in enforce mode. */
   readonly wouldDeny: string | undefined;
-  /** The name of the route; `authenticate` or `version` for Sallyport's own endpoints; `none`. */
+  /**
+   * The name of the route, or that of an endpoint of Sallyport's own, such as `authenticate`; `none` if neither
+   * matches.
+   */
   readonly route: string;
 }
 
@@ -62,7 +65,7 @@ export interface ExplainedRoute {
   /** A prefix, `=` and an exact path, or `~` and a regular expression. */
   readonly path: string;
   readonly methods: readonly string[] | undefined;
-  /** The first route that fits is taken; later routes are not tried. */
+  /** The first route that matches is taken; later routes are not tried. */
   readonly result: "taken" | "not tried" | "does not fit";
   /** The parts of the request that do not match. */
   readonly misfits: readonly ("host" | "path" | "method" | "header")[];
@@ -70,7 +73,7 @@ export interface ExplainedRoute {
 
 export interface ExplainedToken {
   readonly accepted: boolean;
-  /** Where in the request it stood, on a route with `tokenFrom`. */
+  /** The place in the request where it was found, on a route with `tokenFrom`. */
   readonly place?: string;
   /** Why the token was refused. */
   readonly reason: string | undefined;
@@ -78,7 +81,7 @@ export interface ExplainedToken {
   readonly subject: string | undefined;
   readonly groups: readonly string[];
   readonly issuer: string | undefined;
-  /** Milliseconds until it expires. */
+  /** The time until it expires, in milliseconds. */
   readonly timeLeftMs: number | undefined;
 }
 
@@ -88,14 +91,14 @@ export interface ExplainedStep {
   readonly detail: string;
 }
 
-/** One line of what a route requires. */
+/** One requirement of a route. */
 export interface ExplainedRequirement {
   /** Whether the caller needs one of the names, or every one. */
   readonly how: "one" | "every";
-  /** What has these names: `group`, `scope`, `issuer`, `claim tenant`. */
+  /** What the names refer to: `group`, `scope`, `issuer`, `claim tenant`. */
   readonly what: string;
   readonly names: readonly ClaimScalar[];
-  /** What the caller holds. */
+  /** The names that the caller has. */
   readonly held: readonly ClaimScalar[];
   readonly met: boolean;
 }
@@ -121,10 +124,10 @@ export interface ExplainedBackend {
     readonly idle: number;
     readonly queue: number;
   };
-  /** How a target is chosen; undefined for a single one. */
+  /** How a target is chosen; undefined if there is only one. */
   readonly balance: string | undefined;
   readonly retry: { readonly attempts: number; readonly on: readonly string[] };
-  /** Where a copy goes, and of how many requests. */
+  /** The upstream that gets copies, and the percentage of requests that are copied. */
   readonly mirror: { readonly upstream: string; readonly percent: number } | undefined;
   readonly limits: {
     /** Undefined for no limit. */

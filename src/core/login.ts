@@ -4,18 +4,18 @@ export interface User {
   readonly groups: readonly string[];
 }
 
-/** Signs tokens for users who have logged in. Throws `GateError("keys_unusable")` without a usable key. */
+/** Signs tokens for users who have logged in. Throws `GateError("keys_unusable")` if there is no usable key. */
 export interface TokenIssuer {
   issue(user: User): Promise<string>;
 }
 
-/** The response to a successful login: plain data, members of the envelope. */
+/** The members that a successful login adds to the envelope. Plain data. */
 export interface LoginAnswer {
   readonly token: string;
 }
 
 /**
- * Exchanges the right password for a token. Throws `GateError` `bad_credentials`, `login_throttled`,
+ * Exchanges a user name and a correct password for a token. Throws `GateError` `bad_credentials`, `login_throttled`,
  * `login_queue_full` or `users_unavailable`.
  */
 export interface LoginService {

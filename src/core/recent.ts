@@ -1,4 +1,7 @@
-/** One request that Sallyport itself answered with an error. Texts that a client chooses are cut to a few hundred characters. */
+/**
+ * A request that Sallyport itself answered with an error. Texts from the client are truncated to a few hundred
+ * characters.
+ */
 export interface RecentRefusal {
   /** Wall clock, in milliseconds since the epoch. */
   readonly at: number;
@@ -12,7 +15,7 @@ export interface RecentRefusal {
   readonly path: string;
   readonly route: string;
   readonly status: number;
-  /** The word that the access log has under `reason`. */
+  /** The `reason` in the access log. */
   readonly reason: string;
   readonly subject: string | undefined;
   readonly protocol: string;
@@ -20,21 +23,21 @@ export interface RecentRefusal {
 
 /** The events of one minute, counted by result or reason. Events that did not occur are left out. */
 export interface RecentMinute {
-  /** The beginning of the minute, in milliseconds since the epoch. */
+  /** The start of the minute, in milliseconds since the epoch. */
   readonly at: number;
   readonly logins: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
 }
 
-/** What happened lately. */
+/** The events of the last minutes. */
 export interface RecentEvents {
-  /** The last minutes without gaps, the current one last. */
+  /** The last minutes, without gaps, the current one last. */
   readonly minutes: readonly RecentMinute[];
   /** The last refusals, the newest first. */
   readonly refusals: readonly RecentRefusal[];
 }
 
-/** How many minutes are kept. */
+/** The number of minutes that are kept. */
 export const RECENT_MINUTES = 30;
-/** How many refusals are kept. */
+/** The number of refusals that are kept. */
 export const RECENT_REFUSALS = 50;

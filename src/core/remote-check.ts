@@ -1,6 +1,6 @@
-/** Asking another server about a request: who is calling, and whether the caller may. */
+/** Checks by other servers: who is calling, and whether the caller is allowed. */
 
-/** The kinds of checks that another server makes. */
+/** The kinds of checks. */
 export const REMOTE_CHECK_KINDS = [
   "introspection",
   "tokenReview",
@@ -9,7 +9,7 @@ export const REMOTE_CHECK_KINDS = [
 ] as const;
 type RemoteCheckKind = (typeof REMOTE_CHECK_KINDS)[number];
 
-/** The `result` of `remote_checks_total`; `cached` for what was answered before. */
+/** The `result` of `remote_checks_total`; `cached` if the answer was cached. */
 export const REMOTE_CHECK_RESULTS = ["allowed", "denied", "unavailable", "cached"] as const;
 export type RemoteCheckResult = (typeof REMOTE_CHECK_RESULTS)[number];
 
@@ -19,12 +19,12 @@ export interface RemoteCheckName {
   readonly name: string;
 }
 
-/** Is told how a check goes. */
+/** Receives the results of one check. */
 export interface RemoteCheckObserver {
-  /** The answer was known. */
+  /** The answer was cached. */
   cached(): void;
   /** The server has answered. */
   answered(allowed: boolean, seconds: number): void;
-  /** It could not be asked, or gave no answer that can be used. The reason quotes nothing of either. */
+  /** The server could not be asked, or gave no usable answer. The reason quotes neither the question nor the answer. */
   failed(reason: string, seconds: number): void;
 }

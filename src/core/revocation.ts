@@ -1,14 +1,14 @@
 import type { IdentityClaims } from "./request/identity.ts";
 
-/** What a revocation ends: one token, the tokens of a subject, or all. */
+/** The scope of a revocation: one token, the tokens of a subject, or all tokens. */
 export const REVOCATION_KINDS = ["token", "subject", "everything"] as const;
 export type RevocationKindName = (typeof REVOCATION_KINDS)[number];
 
-/** What the revocations of one kind say. */
+/** The form of the revocations of one kind. */
 interface RevocationForm {
-  /** How an operator calls what they name; undefined if they name nothing. */
+  /** The operator's word for what `name` identifies; undefined if there is no `name`. */
   readonly names: string | undefined;
-  /** Whether they end only tokens that were issued before a time. */
+  /** Whether they end only tokens that were issued before a certain time. */
   readonly dated: boolean;
 }
 
@@ -18,33 +18,33 @@ export const REVOCATION_FORMS: Readonly<Record<RevocationKindName, RevocationFor
   everything: { names: undefined, dated: true },
 };
 
-/** Ends tokens before their time. Plain data: it is posted to other threads and written to the journal. */
+/** Ends tokens before they expire. Plain data: it is posted to other threads and written to the journal. */
 export interface Revocation {
   readonly kind: RevocationKindName;
-  /** The `jti` of the token, or the subject; empty for a kind that names nothing. */
+  /** The `jti` of the token, or the subject; empty for `everything`. */
   readonly name: string;
-  /** Whose tokens; left out, those of every issuer. */
+  /** The issuer of the tokens; if omitted, tokens of every issuer. */
   readonly issuer?: string;
-  /** Tokens issued before this end, milliseconds since the epoch; left out for a kind that is not dated. */
+  /** Ends tokens issued before this time, in milliseconds since the epoch; omitted for a kind that is not dated. */
   readonly before?: number;
-  /** When the last token that it ends has ended by itself, milliseconds since the epoch. */
+  /** When the last of these tokens has expired, in milliseconds since the epoch. */
   readonly until: number;
 }
 
-/** A change of what is revoked. */
+/** A change of the revocations. */
 export type RevocationNews =
-  /** These came. */
+  /** These were added. */
   | { readonly added: readonly Revocation[] }
-  /** The revocation file lists these now, and no others; they have no end. */
+  /** The revocation file now lists exactly these; they do not expire. */
   | { readonly listed: readonly Omit<Revocation, "until">[] };
 
-/** What is revoked, as the request path sees it. */
+/** All revocations, as the request path sees them. */
 export interface Revocations {
-  /** Another number after each change. */
+  /** Changes with each change of the revocations. */
   readonly version: number;
-  /** Which kind of revocation ends the token of a caller; undefined when none does. */
+  /** Returns the kind of revocation that ends the token of a caller; undefined if none does. */
   covering(caller: IdentityClaims): RevocationKindName | undefined;
-  /** Calls back in the same turn as each change. @returns what ends that. */
+  /** Calls the listener in the same turn as each change. @returns a function that removes the listener. */
   onChange(listener: (news: RevocationNews) => void): () => void;
 }
 
@@ -55,7 +55,8 @@ export const NOTHING_REVOKED: Revocations = {
 };
 
 /**
- * Publishes revocations: they are in force in all threads when this resolves. @returns whether they are kept for the next
- * start, too.
+ * Publishes revocations. When it resolves, all threads apply them.
+ *
+ * @returns whether they will survive a restart, too.
  */
 export type PublishRevocations = (revocations: readonly Revocation[]) => Promise<boolean>;

@@ -1,7 +1,10 @@
 import type { Explanation } from "./explanation.ts";
 import type { RecentMinute, RecentRefusal } from "./recent.ts";
 
-/** Everything that the status page and `sallyport top` show. Times are in milliseconds since the epoch. Without secrets. */
+/**
+ * Everything that the status page and `sallyport top` show. Times are in milliseconds since the epoch. Contains no
+ * secrets.
+ */
 export interface Status {
   readonly version: string;
   readonly node: string;
@@ -12,7 +15,7 @@ export interface Status {
   readonly state: "serving" | "draining" | "drained";
   readonly ready: boolean;
   readonly checks: readonly { name: string; passed: boolean; state: string }[];
-  /** Threads that serve clients: configured, alive, and those that answered for this report. */
+  /** The number of threads that serve clients: configured, alive, and those that answered for this report. */
   readonly workers: { readonly count: number; readonly alive: number; readonly answered: number };
   readonly memory: { readonly residentBytes: number; readonly bufferedBytes: number };
   readonly traffic: StatusTraffic;
@@ -22,14 +25,14 @@ export interface Status {
   readonly certificate: StatusCertificate | undefined;
   readonly keys: readonly StatusKey[];
   readonly issuers: readonly StatusIssuer[];
-  /** Undefined if the configuration never changes, or has not yet. */
+  /** The last reload; undefined if there was none. */
   readonly reload: StatusReload | undefined;
   readonly configuration: StatusConfiguration;
   readonly minutes: readonly RecentMinute[];
   readonly refusals: readonly StatusRefusal[];
 }
 
-/** Since the start. */
+/** `requests` counts since the start; the others are current. */
 interface StatusTraffic {
   readonly requests: number;
   readonly inFlight: number;
@@ -37,7 +40,7 @@ interface StatusTraffic {
   readonly verifiedTokens: number;
 }
 
-/** In the order of matching. */
+/** One route; routes are listed in matching order. */
 export interface StatusRoute {
   readonly name: string;
   readonly hosts: readonly string[] | undefined;
@@ -59,7 +62,9 @@ export interface StatusUpstream {
   readonly waiting: number;
   readonly targets: readonly {
     readonly address: string;
-    /** Whether it accepts a connection now. `state` is `ok`, or why it does not, or why it is left out. */
+    /**
+     * Whether it accepts a connection now. `state` is `ok`, or why it accepts none, or why Sallyport does not use it.
+     */
     readonly reachable: boolean;
     readonly state: string;
   }[];
@@ -78,10 +83,10 @@ export interface StatusKey {
   readonly kid: string;
   readonly algorithm: string;
   readonly state: "published" | "signing" | "verifying" | "expired";
-  /** Undefined for a key that was made at start. */
+  /** Undefined for a key that was generated at the start. */
   readonly file: string | undefined;
   readonly madeAt: number;
-  /** Undefined if it does not end. */
+  /** Undefined if it does not expire. */
   readonly verifiesUntil: number | undefined;
 }
 
@@ -90,7 +95,7 @@ export interface StatusIssuer {
   readonly usable: boolean;
   readonly keys: number;
   readonly readAt: number | undefined;
-  /** Whether they are older than they should be, because fetches fail. */
+  /** Whether the keys are older than they should be, because fetches fail. */
   readonly stale: boolean;
 }
 
@@ -104,21 +109,21 @@ export interface StatusReload {
 
 export interface StatusConfiguration {
   readonly hash: string;
-  /** Changed keys that take effect after a restart. */
+  /** Changed keys that take effect only after a restart. */
   readonly needRestart: readonly string[];
   readonly values: readonly { key: string; value: unknown; origin: string }[];
 }
 
 export type StatusRefusal = RecentRefusal & {
   /**
-   * What a dry run says now of the same request, without the token and the header fields, which are not kept; undefined
-   * if the request could not be read.
+   * The result of a dry run of the same request now, without the token and the header fields, which are not kept;
+   * undefined if the request could not be read.
    */
   readonly explanation: RefusalExplanation | undefined;
 };
 
 export interface RefusalExplanation extends Pick<Explanation, "verdict" | "routes" | "notes"> {
-  /** What the taken route requires, in words. */
+  /** The requirements of the matching route, in words. */
   readonly access: string | undefined;
   /** The command that explains it further, with a token. */
   readonly command: string;

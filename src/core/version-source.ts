@@ -1,6 +1,6 @@
-/** The version of the API behind the sidecar. Throws `GateError("version_unavailable")` if it is unknown. */
+/** The version of the API behind the sidecar. */
 export interface VersionSource {
-  /** @returns `<major>.<minor>.<patch>`. */
+  /** @returns `<major>.<minor>.<patch>`. @throws GateError `version_unavailable` if it is unknown. */
   current(): Promise<string>;
 }
 

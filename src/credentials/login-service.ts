@@ -25,8 +25,8 @@ const REASONS = {
 } as const satisfies Record<ThrottleLimit, string>;
 
 /**
- * Logs a user in: throttle, then password, then token. For one name from one network, at most as many passwords are
- * verified at once as may still fail, so that a burst gets no more guesses than a sequence.
+ * Logs a user in: throttle, then password, then token. For one name from one network, the number of concurrent
+ * verifications is limited to the number of failures left, so that a burst gets no more guesses than a sequence.
  */
 export function createLoginService(parts: LoginServiceParts): LoginService {
   const { throttle, issuer, turns } = parts;

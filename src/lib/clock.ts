@@ -8,7 +8,10 @@ export interface Clock {
   monotonic(): number;
 }
 
-/** Milliseconds of the monotonic clock, the same in all threads: `monotonic` begins with its thread. */
+/**
+ * Returns a monotonic clock, in milliseconds, that gives the same time in all threads. `monotonic` does not: it
+ * starts at 0 with its thread.
+ */
 export function timeOfAllThreads(): () => number {
   const began = Number(process.hrtime.bigint()) / 1e6 - performance.now();
   return () => began + performance.now();

@@ -18,19 +18,19 @@ export function hardenProcess(): void {
   report.reportOnSignal = false;
   report.reportOnUncaughtException = false;
   report.excludeEnv = true;
-  // Node starts the inspector on SIGUSR1 unless there is a listener. A signal that already has a listener has that of
-  // --heapsnapshot-signal.
+  // Node starts the inspector on SIGUSR1 unless the signal has a listener. If any signal already has a listener, it
+  // is the one of --heapsnapshot-signal.
   const listening = process.eventNames().filter((name) => String(name).startsWith("SIG"));
   for (const name of new Set([...listening, "SIGUSR1"])) {
     process.removeAllListeners(name).on(name, () => undefined);
   }
 }
 
-/** Command-line options of Node that expose memory or traffic and that a process cannot undo. */
+/** Command-line options of Node that expose memory or traffic and cannot be undone by the process. */
 const SWITCH =
   /^--(?:inspect(?:-brk|-wait)?$|heapsnapshot-near-heap-limit|heap-prof|abort-on-uncaught-exception|tls-keylog|trace-tls)/;
 
-/** Lists the options, variables and limits with which this process was started and that expose it. Holds no values. */
+/** Lists the names of the options, variables and limits of this process that expose its memory or traffic. */
 export function exposures(): string[] {
   const { execArgv, env } = process;
   const given = [...execArgv, ...(env["NODE_OPTIONS"] ?? "").split(/\s+/)];
@@ -41,7 +41,7 @@ export function exposures(): string[] {
   return [...new Set([...switches, ...variables, ...(coreDumps() ? ["core dumps"] : [])])];
 }
 
-/** Whether a crash may write memory to a core file. Without /proc that is unknown and not reported. */
+/** Whether a crash may write memory to a core file. Returns false without /proc, where this is unknown. */
 function coreDumps(): boolean {
   try {
     if (Number.parseInt(readFileSync(DUMP_FILTER, "latin1"), 16) === 0) return false;

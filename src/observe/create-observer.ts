@@ -13,21 +13,21 @@ export interface ObserverOptions {
   readonly recent: RecentLog;
   readonly sink: LogSink;
   readonly clock: Clock;
-  /** The lowest level of access lines that are written: `warn` writes only failures of our own, `error` none. */
+  /** The minimum level of access lines: `warn` writes only Sallyport's own failures, `error` none. */
   readonly level: LogLevel;
-  /** Which requests get an access line: `errors` are those with a status of 400 and more. */
+  /** The requests that get an access line; `errors` means a status of 400 or higher. */
   readonly access: AccessLog;
 }
 
 type AccessLog = "all" | "errors" | "none";
 
-/** The lowest status that gets an access line. */
+/** Returns the lowest status that gets an access line. */
 export function leastLoggedStatus(access: AccessLog): number {
   if (access === "none") return Infinity;
   return access === "errors" ? 400 : 0;
 }
 
-/** Counts everything in the metrics, and writes an access line for every finished request. */
+/** Counts everything in the metrics, and writes the access lines of finished requests. */
 export function createObserver(options: ObserverOptions): Observer {
   const { metrics, recent, sink, clock, level, access } = options;
   const writesInfo = reaches("info", level);

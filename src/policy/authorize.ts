@@ -6,11 +6,12 @@ import type { Route } from "../core/route/route.ts";
 import { challengedScopes, meets } from "./requirements.ts";
 
 /**
- * Decides whether a request may pass. This is the only place that grants a permit to a request in enforce mode.
+ * Decides whether a request may pass. This is the only function that grants a permit in enforce mode.
  *
  * @param route the route of the request, or undefined if there is none.
- * @param identity the verified caller; may be undefined only on a public route, or where a token is optional.
- * @throws GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`, at once or by the promise.
+ * @param identity the verified caller, or undefined if there is none: only a public route or one with an optional token
+ *   admits such a request.
+ * @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`.
  */
 export function authorize(
   request: GateRequest,
@@ -42,7 +43,7 @@ function permitIf(allowed: boolean, parts: PermitParts): Permit {
   return mintPermit(parts);
 }
 
-/** Permits a request that would be refused, without an identity. Only routes in monitor mode allow it. */
+/** Permits, without an identity, a request that would be refused. Throws unless the route is in monitor mode. */
 export function letPass(request: GateRequest, route: Route): Permit {
   if (route.mode !== "monitor") throw new GateError("internal", { reason: "not_monitored" });
   return mintPermit({ request, route, identity: undefined });

@@ -6,19 +6,19 @@ import { isWeaker } from "./access-policy.ts";
 import { sharedBackendPaths } from "./expression-bypasses.ts";
 
 /**
- * A request to a backend that two routes lead to, where one route admits callers that the other refuses: a caller who
- * is refused takes the other route.
+ * A request at the backend that clients can cause through two routes, one of which admits callers that the other
+ * refuses. A caller who is refused can use the other route.
  */
 export interface Bypass {
   readonly weaker: Route;
   readonly stronger: Route;
   readonly method: string;
-  /** The client's hosts, through the weaker and the stronger route: two where one of them changes the `Host`. */
+  /** The hosts that the client sends, for the weaker and the stronger route. They differ if a route changes `Host`. */
   readonly weakerHost: string;
   readonly strongerHost: string;
   /** The path that the backend receives. */
   readonly backendPath: string;
-  /** The client's paths that lead to it, through the weaker and the stronger route. */
+  /** The paths that the client uses for the weaker and the stronger route. */
   readonly weakerPath: string;
   readonly strongerPath: string;
 }
@@ -28,23 +28,23 @@ export interface BypassOptions {
   readonly rewrite: (route: Route, path: string) => string;
   /** Returns the hosts that the backend may receive for a host that the route matches, in lower case. */
   readonly backendHosts: (route: Route, host: string) => readonly string[];
-  /** Reports whether two upstreams, by name, have a target in common. */
+  /** Whether two upstreams, given by name, have a target in common. */
   readonly sameBackend: (one: string, other: string) => boolean;
 }
 
-/** Stands for a host that no route names (RFC 6761 §6.4). */
+/** Represents every host that no route names (RFC 6761 §6.4). */
 const ANOTHER_HOST = "another.invalid";
 const ANY_SEGMENT = "…";
 
 /**
- * Finds routes whose `rewrite` or `hostHeader` reaches what other routes protect more strongly: `/static` without its prefix is
- * the whole backend, including what `/admin` protects. Without either, two routes never lead to the same request of a
- * backend, since each request has one route.
+ * Finds routes whose `rewrite` or `hostHeader` reaches resources that other routes protect more strongly. For
+ * example, a route `/static` that strips its prefix reaches the whole backend, including what `/admin` protects.
+ * Without either, two routes never lead to the same request at a backend, since each request has one route.
  *
- * The search is exact: it reports a request for a pair of routes if and only if there is one. A few
- * paths at and below each prefix represent all of them; routes with regular expressions are compared by their automata.
+ * The search is exact: it finds a request for a pair of routes if and only if there is one. A few paths at and below
+ * each prefix represent all others; routes with regular expressions are compared by their automata.
  *
- * @returns the first bypass for each route whose rewrite causes one; the most specific routes come first.
+ * @returns the first bypass for each route that causes one; the most specific routes come first.
  */
 export function findBypasses(routes: readonly Route[], options: BypassOptions): Bypass[] {
   const findRoute = createRouteTable(routes);
@@ -55,7 +55,7 @@ export function findBypasses(routes: readonly Route[], options: BypassOptions): 
   return ordered.flatMap((route) => (changesRequests(route) ? (search.first(route) ?? []) : []));
 }
 
-/** Whether the backend gets another path or host than the client named. */
+/** Whether the backend may get a different path or host than the client sent. */
 export function changesRequests({ rewrite, hostHeader }: Route): boolean {
   return rewrite !== undefined || hostHeader !== undefined;
 }
@@ -70,7 +70,7 @@ class Search {
   readonly #findRoute: RouteTable;
   readonly #options: BypassOptions;
   readonly #unnamedMethod: string;
-  /** The routes in the order of matching, where one has a regular expression. */
+  /** All routes in matching order, if one of them has a regular expression; else undefined. */
   readonly #rows: readonly Route[] | undefined;
 
   constructor(routes: readonly Route[], findRoute: RouteTable, options: BypassOptions) {
@@ -82,10 +82,7 @@ class Search {
     this.#unnamedMethod = METHODS.find((method) => !named.has(method)) ?? "GET";
   }
 
-  /**
-   * @param rewriting the route whose changes cause the bypass: the weaker one, or the stronger one if the other
-   * changes nothing.
-   */
+  /** Returns the first bypass that a route causes as the weaker one, or as the stronger if the other changes nothing. */
   first(rewriting: Route): Bypass | undefined {
     for (const other of this.#routes) {
       if (other === rewriting || !this.#options.sameBackend(rewriting.upstream, other.upstream)) {
@@ -129,7 +126,7 @@ class Search {
     return undefined;
   }
 
-  /** Pairs of the client's hosts, for the weaker and the stronger route, that are one host at the backend. */
+  /** Returns pairs of client hosts, for the weaker and the stronger route, that become the same host at the backend. */
   #hostsOf(pair: Pair): [string, string][] {
     const { weaker, stronger } = pair;
     const { backendHosts } = this.#options;
@@ -144,7 +141,7 @@ class Search {
     );
   }
 
-  /** The paths of the backend that represent all paths that both routes may lead to. */
+  /** Returns the backend paths that represent all paths to which both routes may lead. */
   #backendPaths({ weaker, stronger }: Pair): string[] {
     if (!this.#mayMeet(weaker, stronger)) return [];
     const images = [weaker, stronger].map((route) => this.#imageOf(route));
@@ -153,7 +150,7 @@ class Search {
       const { stripPrefix = "/" } = route.rewrite ?? {};
       for (const each of this.#routes) {
         const boundary = boundaryOf(each);
-        // Outside of what this route strips, so no boundary within its paths.
+        // This boundary lies outside of the paths from which this route strips its prefix.
         if (!isBelow(boundary, stripPrefix)) continue;
         for (const sample of samplesAround(this.#options.rewrite(route, boundary)))
           found.add(sample);
@@ -162,7 +159,7 @@ class Search {
     return [...found].filter((path) => images.every((image) => isBelow(path, image)));
   }
 
-  /** Paths of the backend that regular expressions lead to, besides those at prefixes. */
+  /** Returns further backend paths, to which regular expressions lead. */
   #pathsOfExpressions(
     { weaker, stronger }: Pair,
     { weakerHost, strongerHost, method }: Pick<Bypass, "weakerHost" | "strongerHost" | "method">,
@@ -178,20 +175,20 @@ class Search {
     return sharedBackendPaths(this.#rows, [...ways]);
   }
 
-  /** Whether what the two routes forward may be the same, as far as the beginnings of paths tell. */
+  /** Whether both routes may lead to the same backend path, judging only by the beginnings of their paths. */
   #mayMeet(...routes: [Route, Route]): boolean {
     const [one = "", other = ""] = routes.map((route) => this.#imageOf(route));
     return isBelow(one, other) || isBelow(other, one);
   }
 
-  /** The path that everything the route forwards lies below. */
+  /** Returns the backend path that contains all paths to which the route leads. */
   #imageOf(route: Route): string {
     const { stripPrefix = "" } = route.rewrite ?? {};
     const boundary = boundaryOf(route);
     return this.#options.rewrite(route, boundary.startsWith(stripPrefix) ? boundary : stripPrefix);
   }
 
-  /** The client's path by which a route leads to a path of the backend; undefined if there is none. */
+  /** Returns a client path that a route maps to a backend path; undefined if there is none. */
   #way(route: Route, backendPath: string, host: string, method: string): string | undefined {
     const rawHeaders = route.headers?.flat() ?? [];
     return origins(route, backendPath).find(
@@ -207,7 +204,7 @@ class Search {
   }
 }
 
-/** Other routes with hosts only take requests away, so hosts that no other route names suffice. */
+/** Returns the client hosts to try. Hosts of other routes are not needed: such a route only takes requests away. */
 function hostsOf(
   { weaker, stronger }: Pair,
   backendHosts: BypassOptions["backendHosts"],
@@ -221,25 +218,25 @@ function hostsOf(
   return new Set([...all, ...sent]);
 }
 
-/** The path that all paths of a route lie at or below. */
+/** Returns the deepest path such that all paths of a route are at or below it. */
 function boundaryOf({ path }: Route): string {
   const beginning = beginningOf(path);
   return "regex" in path ? beginning.slice(0, beginning.lastIndexOf("/") + 1) : beginning;
 }
 
-/** The path, with and without a trailing slash, and a path that represents everything below. */
+/** Returns the path with and without a trailing slash, and a path that represents everything below it. */
 function samplesAround(path: string): string[] {
   const bare = path.replace(/\/$/, "");
   return [bare === "" ? "/" : bare, `${bare}/`, `${bare}/${ANY_SEGMENT}`];
 }
 
-/** Matches on segment boundaries and ignores a trailing slash. */
+/** Whether a path is at or below another one. Compares whole segments and ignores a trailing slash of `above`. */
 function isBelow(path: string, above: string): boolean {
   const bare = above.replace(/\/$/, "");
   return path === bare || path.startsWith(`${bare}/`);
 }
 
-/** The client's paths that could lead to a path of the backend. The caller checks them with the rewrite itself. */
+/** Returns client paths that a route could map to a backend path. The caller must check them with the rewrite. */
 function origins(route: Route, backendPath: string): string[] {
   const { stripPrefix = "", addPrefix = "" } = route.rewrite ?? {};
   const strip = stripPrefix.replace(/\/$/, "");

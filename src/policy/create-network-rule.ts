@@ -1,7 +1,7 @@
 import type { NetworkRule } from "../core/route/network-rule.ts";
 import { createNetworks } from "../lib/http/networks.ts";
 
-/** @param ranges addresses or CIDR ranges, already validated. */
+/** Creates a rule from addresses or CIDR ranges, already validated. */
 export function createNetworkRule({ allow, deny }: Omit<NetworkRule, "admits">): NetworkRule {
   const allowed = allow && createNetworks(allow);
   const denied = deny && createNetworks(deny);
@@ -12,7 +12,10 @@ export function createNetworkRule({ allow, deny }: Omit<NetworkRule, "admits">):
   };
 }
 
-/** Reports whether some client passes `one` and is refused by `other`, as far as equal lists tell: it may report too much. */
+/**
+ * Whether some client may be admitted by `one` and refused by `other`. False only if both have equal lists, or
+ * `other` has none.
+ */
 export function mayAdmitMore(
   one: NetworkRule | undefined,
   other: NetworkRule | undefined,
@@ -22,7 +25,7 @@ export function mayAdmitMore(
   return other !== undefined && words(one) !== words(other);
 }
 
-/** Returns `from 10.0.0.0/8` and `not from 10.1.0.0/16`. */
+/** Describes a rule: `from 10.0.0.0/8` and `not from 10.1.0.0/16`. */
 export function networkWords({ allow, deny }: Omit<NetworkRule, "admits">): string[] {
   return [
     ...(allow === undefined ? [] : [`from ${allow.join(",")}`]),

@@ -4,17 +4,17 @@ import { commonText } from "../lib/automaton/common-text.ts";
 import { fitsBesidesPath } from "./expression-warnings.ts";
 import { automatonOf, canonicalPaths } from "./path-automata.ts";
 
-/** A route, the request in question, and all routes in matching order. */
+/** A route, and the request in question without its path. */
 interface Way {
   readonly route: Route;
   readonly asked: RouteQuery;
 }
 
 /**
- * Returns paths of the backend to which both routes may lead, each by a path of its own: those at the end of what they add,
- * and another if a regular expression is involved and there is one.
+ * Returns backend paths to which both routes may lead from different client paths: the paths that they add as a prefix,
+ * and, if a regular expression is involved, a deeper one if it exists.
  *
- * @param rows all routes, in the order of matching.
+ * @param rows all routes, in matching order.
  * @throws ExpressionError if the routes cannot be compared.
  */
 export function sharedBackendPaths(rows: readonly Route[], ways: [Way, Way]): string[] {
@@ -27,7 +27,7 @@ function deeperPath(rows: readonly Route[], ways: [Way, Way]): string | undefine
   const [shorter, longer] = ways.toSorted((a, b) => added(a).length - added(b).length);
   if (shorter === undefined || longer === undefined) return undefined;
   if (!`${added(longer)}/`.startsWith(`${added(shorter)}/`)) return undefined;
-  // The one that adds less must be asked for what the other adds.
+  // A request to the route that adds less must contain what the other route adds.
   const between = added(longer).slice(added(shorter).length);
   const sides = [
     { ...shorter, before: `${stripped(shorter)}${between}` },

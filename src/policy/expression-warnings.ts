@@ -7,12 +7,12 @@ import { automatonOf, canonicalPaths, mayOverlap } from "./path-automata.ts";
 import { bySpecificity, createRouteTable } from "./route-table.ts";
 import type { RouteWarning } from "./route-warnings.ts";
 
-/** Stands for a host that no route names (RFC 6761 §6.4). */
+/** Represents every host that no route names (RFC 6761 §6.4). */
 const ANOTHER_HOST = "another.invalid";
 
 /**
- * Warns about each pair of routes, one of them with a regular expression, where one takes a request from the next that
- * matches and admits callers whom that would refuse. The search is exact: it compares all paths that the two match.
+ * Warns about pairs of routes with at least one regular expression, if the first takes a request that the second would
+ * match next, and admits callers whom the second would refuse. The search is exact: it compares all paths of the two.
  */
 export function expressionWarnings(routes: readonly Route[]): RouteWarning[] {
   if (!routes.some(({ path }) => "regex" in path)) return [];
@@ -40,7 +40,7 @@ function warningOf(taker: Route, loser: Route, found: string | RouteQuery): Rout
   const hint =
     "regex" in taker.path
       ? "narrow the regex, or require the same in both"
-      : `a regex ranks by what all its paths begin with, here ${beginningOf(loser.path)}: require the same in both, or begin it with ${beginningOf(taker.path)}`;
+      : `the rank of a regex is the length of the prefix of all its paths, here ${beginningOf(loser.path)}: require the same in both, or begin it with ${beginningOf(taker.path)}`;
   const needs = `by the route ${taker.name}, which is ${demand(taker)}`;
   const message =
     typeof found === "string"
@@ -54,7 +54,7 @@ function demand(route: Route): string {
   return words.startsWith("public") ? words : `open to a ${words}`;
 }
 
-/** The requests that two routes match, and no route that is tried before the second of them. */
+/** The requests that two routes match, and that no other route before the second one matches. */
 class Overlap {
   readonly #taker: Route;
   readonly #loser: Route;
@@ -66,7 +66,7 @@ class Overlap {
     this.#others = others;
   }
 
-  /** Returns a request that the first of the two takes, or words if there may be one. */
+  /** Returns such a request, undefined if there is none, or a message if there may be one. */
   find(): RouteQuery | string | undefined {
     try {
       for (const asked of this.#requests()) {
@@ -80,7 +80,7 @@ class Overlap {
     }
   }
 
-  /** A request for each combination of what the two routes name besides paths. */
+  /** Yields a request, without its path, for each combination of hosts and methods of the two routes. */
   *#requests(): Generator<RouteQuery> {
     const both = [this.#taker, this.#loser];
     const hosts = both
@@ -97,7 +97,7 @@ class Overlap {
     }
   }
 
-  /** A path that both match, and none of the others. */
+  /** Returns a path that both routes and none of the others match. */
   #pathFor(asked: RouteQuery): string | undefined {
     const canonical = canonicalPaths(this.#taker.paths ?? "strict");
     const [taker, loser] = [this.#taker.path, this.#loser.path];
@@ -117,7 +117,7 @@ class Overlap {
   }
 }
 
-/** Whether a route takes a request, if the path is left aside. */
+/** Whether a route matches a request, ignoring the path. */
 export function fitsBesidesPath(route: Route, asked: RouteQuery): boolean {
   return createRouteTable([{ ...route, path: { prefix: "/" } }])(asked) !== undefined;
 }

@@ -8,11 +8,11 @@ import {
   literal,
 } from "../lib/automaton/expression.ts";
 import { parseExpression } from "../lib/automaton/parse-expression.ts";
-import type { PathSpelling } from "../lib/http/loose-path.ts";
+import type { PathSpelling } from "../lib/http/path/loose-path.ts";
 
 const automata = new WeakMap<PathPattern, Automaton>();
 
-/** Returns an automaton that matches the paths of a pattern, to compare them with those of others. */
+/** Returns an automaton that matches the paths of a pattern, for comparison with other patterns. */
 export function automatonOf(path: PathPattern): Automaton {
   if ("regex" in path) return path.regex.automaton;
   const known = automata.get(path);
@@ -22,13 +22,13 @@ export function automatonOf(path: PathPattern): Automaton {
   return automaton;
 }
 
-/** Whether two patterns may have a path in common, as far as their beginnings tell. */
+/** Whether two patterns may have a path in common, judging by the prefixes of their paths. May be too broad. */
 export function mayOverlap(one: PathPattern, other: PathPattern): boolean {
   const [a, b] = [beginningOf(one), beginningOf(other)];
   return a.startsWith(b) || b.startsWith(a);
 }
 
-/** A prefix ends on a segment boundary. */
+/** Returns an expression for the paths of a prefix, which ends on a segment boundary. */
 function below(prefix: string): Expression {
   if (prefix.endsWith("/")) return { kind: "sequence", parts: [literal(prefix), ANY_TEXT] };
   const rest: Expression = { kind: "sequence", parts: [literal("/"), ANY_TEXT] };
@@ -40,7 +40,7 @@ const PLAIN = String.raw`\w\-~!$&'()*+,=:@`;
 const STRICT_BYTE = "%([0146-9A-F][0-9A-F]|2[0-24-9A-E]|3[0-9ACDE]|5[0-9ABD-F])";
 const ANY_BYTE = "%[2-9A-F][0-9A-F]";
 
-/** Paths without empty segments and dot segments. */
+/** Returns an expression for paths without empty segments and dot segments. */
 function segmented(byte: string): string {
   const segment = `(${byte}|[${PLAIN}.])*`;
   return `(/(\\.{0,2}([${PLAIN}]|${byte})${segment}|\\.{3}${segment}))+/?|/`;
@@ -54,7 +54,7 @@ const EXPRESSIONS: Readonly<Record<PathSpelling, string>> = {
 
 const canonical = new Map<PathSpelling, Automaton>();
 
-/** Returns an automaton that matches the canonical paths of a spelling, and a few that are refused for their bytes. */
+/** Returns an automaton that matches the canonical paths of a spelling, and a few whose bytes make them invalid. */
 export function canonicalPaths(spelling: PathSpelling): Automaton {
   const known = canonical.get(spelling);
   if (known !== undefined) return known;
@@ -67,11 +67,11 @@ export function canonicalPaths(spelling: PathSpelling): Automaton {
 export interface ComparableExpression {
   /** Whether it matches a path of this spelling. */
   matchesSome(spelling: PathSpelling): boolean;
-  /** Whether all paths that it matches begin with a prefix, up to a slash or their end. */
+  /** Whether all paths that it matches are at or below a prefix. */
   isWithin(prefix: string): boolean;
 }
 
-/** @returns undefined for an expression that cannot be used. */
+/** @returns undefined if the expression is invalid, or if its paths do not share the prefix `/`. */
 export function comparableExpression(text: string): ComparableExpression | undefined {
   try {
     const { automaton, beginning } = new PathExpression(text);

@@ -2,7 +2,7 @@ import type { ExplainedRequirement } from "../core/explanation.ts";
 import type { ClaimScalar, IdentityClaims } from "../core/request/identity.ts";
 import type { NamesRequirement, Requirements } from "../core/route/route.ts";
 
-/** The kinds of requirements that a route can have, one row each: what it demands. All of it must be met. */
+/** The kinds of requirements of a route, one row each. A caller must meet all demands of all kinds. */
 const KINDS: { readonly [Kind in keyof Requirements]-?: DemandsOf<Kind> } = {
   groups: (wanted) => ofNames("group", wanted, ({ groups }) => groups),
   scopes: (wanted) => ofNames("scope", wanted, ({ scopes = [] }) => scopes),
@@ -21,13 +21,13 @@ type DemandsOf<Kind extends keyof Requirements> = (
   wanted: NonNullable<Requirements[Kind]>,
 ) => readonly Demand[];
 
-/** Demands that a caller hold one of these names, or every one of them. Names of two types are never the same. */
+/** A demand that a caller have one of these names, or every one of them. Names of different types are never equal. */
 interface Demand {
   readonly how: "one" | "every";
-  /** What has these names: a group, a claim. */
+  /** What the names refer to: a group, a claim. */
   readonly what: string;
   readonly names: readonly ClaimScalar[];
-  /** The names that a caller holds. More names never make a caller fail. */
+  /** Returns the names that a caller has. More names never make a caller fail. */
   held(caller: IdentityClaims): readonly ClaimScalar[];
 }
 
@@ -57,7 +57,7 @@ function demandsOf(require: Requirements): readonly Demand[] {
   ];
 }
 
-/** Computed once per route, since every request is checked. */
+/** The demands of each route, computed once, since every request is checked against them. */
 const demands = new WeakMap<Requirements, readonly Demand[]>();
 
 function knownDemandsOf(require: Requirements): readonly Demand[] {
@@ -68,7 +68,7 @@ function knownDemandsOf(require: Requirements): readonly Demand[] {
   return made;
 }
 
-/** Reports whether a caller meets all requirements. */
+/** Whether a caller meets all requirements. */
 export function meets(caller: IdentityClaims, require: Requirements): boolean {
   for (const demand of knownDemandsOf(require)) if (!isMet(demand, caller)) return false;
   return true;
@@ -81,46 +81,46 @@ function isMet({ how, names, held }: Demand, caller: IdentityClaims): boolean {
     : names.every((name) => has.includes(name));
 }
 
-/** The scopes that a route requires, in the form for a challenge (RFC 6750 §3); undefined if there are none. */
+/** Returns the scopes that a route requires, in the form for a challenge (RFC 6750 §3); undefined if there are none. */
 export function challengedScopes({ scopes }: Requirements): string | undefined {
   if (scopes === undefined) return undefined;
   return [...new Set([...(scopes.all ?? []), ...(scopes.any ?? [])])].join(" ");
 }
 
-/** Reports whether some caller meets `one` but not `other`. */
+/** Whether some caller meets `one` but not `other`. */
 export function isWeakerRequirement(one: Requirements, other: Requirements): boolean {
   const lists = demandsOf(one).flatMap(listsOf);
   return demandsOf(other)
     .flatMap(listsOf)
     .some((avoided) =>
-      // If each list of `one` about the same has a name that is missing from this list of `other`, a caller with those
-      // names fails `other`.
+      // If each list of `one` of the same kind has a name that is missing from this list of `other`, a caller with
+      // these names meets `one` and fails `other`.
       lists
         .filter(({ what }) => what === avoided.what)
         .every(({ names }) => names.some((name) => !avoided.names.includes(name))),
     );
 }
 
-/** The lists of which a caller must hold a name each. */
+/** Splits a demand into lists. The caller must have at least one name of each list. */
 function listsOf({ how, what, names }: Demand): Pick<Demand, "what" | "names">[] {
   return how === "one" ? [{ what, names }] : names.map((name) => ({ what, names: [name] }));
 }
 
-/** Returns `one group of sales,admin` for each demand. */
+/** Describes each demand: `one group of sales,admin`. */
 export function requirementWords(require: Requirements): string[] {
   return demandsOf(require).map(
     ({ how, what, names }) => `${how} ${what} of ${names.map(wordOf).join(",")}`,
   );
 }
 
-/** A number or a truth value as it is, a text that looks like one in quotes. */
+/** Renders a name. Quotes a text that looks like a number or a boolean. */
 function wordOf(name: ClaimScalar): string {
   return typeof name === "string" && /^(?:true|false|-?\d.*)?$/.test(name)
     ? JSON.stringify(name)
     : String(name);
 }
 
-/** Returns the requirements line by line, and what the caller has. @param caller undefined if there is none. */
+/** Explains each demand, with the names that the caller has. @param caller undefined if there is none. */
 export function explainRequirements(
   require: Requirements,
   caller: IdentityClaims | undefined,
@@ -132,7 +132,7 @@ export function explainRequirements(
   }));
 }
 
-/** Renders one kind of requirement and what the caller has: `one group of sales, admin` and `sales`. */
+/** Renders one requirement and the names that the caller has: `one group of sales, admin` and `sales`. */
 export function requirementLine({ how, what, names, held }: ExplainedRequirement): {
   readonly required: string;
   readonly held: string;

@@ -5,9 +5,13 @@ import type { Route, RouteQuery } from "../core/route/route.ts";
 export type RouteTable = (request: RouteQuery) => Route | undefined;
 
 /**
- * Sorts routes in the order of matching, the most specific first: an exact host beats a wildcard, which beats any host;
- * then the longest path, where a regular expression counts as long as the text that all its paths begin with, and an exact
- * path comes before an expression and that before a prefix of the same length; then a route with methods; then more headers.
+ * Sorts routes in matching order, the most specific first. The criteria, in order:
+ *
+ * 1. An exact host precedes a wildcard, which precedes a route for all hosts.
+ * 2. A longer path precedes a shorter one. The length of a regular expression is that of the prefix of all its paths.
+ * 3. An exact path precedes a regular expression, which precedes a prefix.
+ * 4. A route with methods precedes one without.
+ * 5. A route with more headers precedes one with fewer.
  */
 export function bySpecificity(routes: readonly Route[]): Route[] {
   return routes
@@ -43,7 +47,7 @@ function pathRank(path: PathPattern): number {
   return "regex" in path ? 1 : 0;
 }
 
-/** @param routes in any order, with unique names. */
+/** @param routes the routes in any order, with unique names. */
 export function createRouteTable(routes: readonly Route[]): RouteTable {
   const rows = bySpecificity(routes).map((route) => ({ route, fits: matcher(route) }));
   return (request) => {
@@ -67,7 +71,10 @@ function matcher(route: Route): Matcher {
       headers.every(([name, value]) => hasOnly(request.rawHeaders ?? [], name, value)));
 }
 
-/** Whether a request has one field of this name, with this value. Of two fields, a backend could take the other. */
+/**
+ * Whether a request has exactly one field of this name, with this value. With two, the backend could use the other
+ * one.
+ */
 function hasOnly(rawHeaders: readonly string[], name: string, value: string): boolean {
   let found: string | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -96,7 +103,7 @@ function pathMatcher(route: Route): (path: string) => boolean {
   return (path) => path === prefix || path.startsWith(inside);
 }
 
-/** `*.example.com` matches exactly one label in front. */
+/** `*.example.com` matches exactly one label before `.example.com`. */
 function hostMatcher(hosts: readonly string[]): (host: string) => boolean {
   const exact = new Set(hosts.filter((host) => !host.startsWith("*.")));
   const suffixes = new Set(hosts.filter((host) => host.startsWith("*.")).map((h) => h.slice(1)));

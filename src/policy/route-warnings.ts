@@ -4,7 +4,7 @@ import { expressionWarnings } from "./expression-warnings.ts";
 import { createRouteTable, type RouteTable } from "./route-table.ts";
 
 /**
- * A request next to a protected route that falls to a route that refuses nobody: a public one, or one in monitor mode.
+ * A warning that a request, similar to those of a protected route, matches a route that admits callers without a token.
  */
 export interface RouteWarning {
   /** The protected route. */
@@ -14,13 +14,13 @@ export interface RouteWarning {
 }
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-/** Stands for a host that no route names (RFC 6761 §6.4). */
+/** Represents every host that no route names (RFC 6761 §6.4). */
 const ANOTHER_HOST = "another.invalid";
 
 /**
- * Looks for common oversights when a protected route is next to a public one: the path with or without a trailing
- * slash, methods that are not listed, the path in another case, other hosts. The route table itself decides which route
- * matches.
+ * Looks for common oversights near a protected route, through which a request matches an open route instead: the path
+ * with or without a trailing slash, unlisted methods, the path in another case, other hosts, headers. The route table
+ * itself decides which route matches. Includes the warnings about regular expressions.
  */
 export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
   const findRoute = createRouteTable(routes);
@@ -37,10 +37,10 @@ export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
 }
 
 /**
- * Warns if a backend cannot distinguish callers of the same name from different issuers.
+ * Warns if a backend cannot distinguish callers with the same name from different issuers.
  *
  * @param issuers all issuers whose tokens are accepted.
- * @param header the header that names the issuer to the backend; undefined if there is none.
+ * @param header the header that tells the backend the issuer; undefined if there is none.
  */
 export function issuerWarning(
   issuers: readonly string[],
@@ -49,12 +49,12 @@ export function issuerWarning(
   const [one, another] = issuers;
   if (header !== undefined || one === undefined || another === undefined) return undefined;
   return {
-    message: `the backend does not learn the issuer: a name of ${one} and the same of ${another} look the same to it`,
-    hint: "name a header for it: identity.headers: { subject: …, groups: …, issuer: … }",
+    message: `the backend does not learn the issuer: it cannot distinguish equal names from ${one} and ${another}`,
+    hint: "send the issuer in a header: identity.headers: { subject: …, groups: …, issuer: … }",
   };
 }
 
-/** A request that matches the route. */
+/** Returns a request that matches the route. */
 function sampleRequest({ hosts, methods, path, headers }: Route): RouteQuery {
   const host = hosts?.[0]?.replace("*", "any") ?? ANOTHER_HOST;
   const matchPath = "regex" in path ? path.regex.sample : beginningOf(path);
@@ -63,8 +63,8 @@ function sampleRequest({ hosts, methods, path, headers }: Route): RouteQuery {
 }
 
 /**
- * Returns `public by the route NAME` if the request falls to a route that refuses nobody while the given route would
- * refuse it.
+ * Returns `public through the route NAME` if the request matches a route that admits callers without a token, while the
+ * given route would refuse them.
  */
 function openThrough(
   findRoute: RouteTable,
@@ -72,10 +72,10 @@ function openThrough(
   { mode }: Route,
 ): string | undefined {
   const taker = findRoute(asked);
-  if (taker?.auth === "none") return `public by the route ${taker.name}`;
-  if (taker?.auth === "optional") return `open without a token by the route ${taker.name}`;
+  if (taker?.auth === "none") return `public through the route ${taker.name}`;
+  if (taker?.auth === "optional") return `open without a token through the route ${taker.name}`;
   const watched = taker?.mode === "monitor" && mode !== "monitor";
-  return watched ? `open by the route ${taker.name}, in monitor mode` : undefined;
+  return watched ? `open through the route ${taker.name}, in monitor mode` : undefined;
 }
 
 function slashWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
@@ -87,10 +87,10 @@ function slashWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   if (taker === undefined) return [];
   const hint =
     "exact" in route.path
-      ? "write path instead of exact: a prefix takes both"
+      ? "use path instead of exact: a prefix matches both"
       : "regex" in route.path
-        ? "end the regex with /? to take both"
-        : `write the prefix without its last slash, path: ${other}`;
+        ? "end the regex with /? to match both"
+        : `remove the trailing slash of the prefix: path: ${other}`;
   return [{ route: route.name, message: `${other} is ${taker}`, hint }];
 }
 
@@ -107,8 +107,8 @@ function methodWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   const words = open.map(({ method }) => method).join(", ");
   const message = `${words} of ${asked.matchPath} is ${first.taker}`;
   const hint = methods.includes("GET")
-    ? "name HEAD beside GET, or leave methods out"
-    : "leave methods out, or protect the others, too";
+    ? "add HEAD to GET, or omit methods"
+    : "omit methods, or protect the others, too";
   return [{ route: route.name, message, hint }];
 }
 
@@ -122,11 +122,11 @@ function caseWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   const taker = openThrough(findRoute, { ...asked, matchPath: variant }, route);
   if (taker === undefined) return [];
   const message = `${variant} is ${taker}`;
-  const hint = "a case-insensitive backend serves it nonetheless";
+  const hint = "a case-insensitive backend would serve it";
   return [{ route: route.name, message, hint }];
 }
 
-/** Another route that only a header leads to: a client that sends the header does not need a token. */
+/** Warns about open routes that match only with a header: a client that sends the header needs no token. */
 function headerWarnings(
   route: Route,
   findRoute: RouteTable,
@@ -142,7 +142,7 @@ function headerWarnings(
   if (first === undefined) return [];
   const message = `${asked.matchPath} is ${first.taker} with the header ${first.name}`;
   return [
-    { route: route.name, message, hint: "a client chooses its headers: ask for the same in both" },
+    { route: route.name, message, hint: "clients choose their headers: require the same in both" },
   ];
 }
 
@@ -152,5 +152,5 @@ function hostWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   const taker = openThrough(findRoute, asked, route);
   if (taker === undefined) return [];
   const message = `${asked.matchPath} is ${taker} under any other host`;
-  return [{ route: route.name, message, hint: "a client chooses the Host: leave hosts out" }];
+  return [{ route: route.name, message, hint: "clients choose the Host: omit hosts" }];
 }

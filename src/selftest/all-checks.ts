@@ -36,11 +36,11 @@ export async function runAllChecks(
   const unknown = seenIdentity.filter((name) => !known.has(name.toLowerCase()));
   const target: Target = { ...first, identityNames: [...PRESET_NAMES, ...unknown], seenIdentity };
 
-  let why = result.verdict === "FAIL" ? "a valid request gets no good answer" : undefined;
+  let why = result.verdict === "FAIL" ? "a valid request did not succeed" : undefined;
   for (const check of allChecks(target, await http2Of(peer))) {
     if (why === undefined) {
       report(await run.check(target, check));
-      if (!run.serves) why = `the deployment does not serve any more since ${check.name}`;
+      if (!run.serves) why = `the deployment has not answered since ${check.name}`;
     } else {
       report(named(check.name, skip(why)));
     }

@@ -3,7 +3,7 @@ import { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { request } from "../lib/http/node-http.ts";
 
-/** A final response of the deployment. */
+/** A final (not 1xx, except 101) response of the deployment. */
 export interface Answer {
   readonly status: number;
   readonly body: string;
@@ -15,11 +15,12 @@ const STATUS_LINE = /HTTP\/1\.[01] (\d{3})[ \r]/g;
 const SWITCHING = 101;
 
 /**
- * Parses the final responses in the received bytes, in order. The bytes are cut where a status line begins, and Node's
- * own HTTP client parses each piece: the attacks write to bare sockets, but need no second HTTP parser. A body that
- * contains a status line would be cut in two; the bodies that are inspected are JSON or the deployment's refusals.
+ * Parses the final responses in the received bytes, in order. The bytes are split at each status line, and Node's HTTP
+ * client parses each piece: the attacks write to raw sockets, but do not need an HTTP parser of their own. A body that
+ * contains a status line would be split; the bodies inspected here are JSON or the deployment's refusals.
  *
- * @param methods of the requests: a response to HEAD has no body.
+ * @param methods the methods of the requests: a response to HEAD has no body.
+ * @param ended whether the connection has ended after these bytes.
  */
 export async function readAnswers(
   bytes: Buffer,
@@ -57,7 +58,7 @@ async function readOne(
   return promise;
 }
 
-/** A connection that delivers the bytes and discards what is written. */
+/** Returns a connection that delivers the bytes and discards writes. */
 function played(bytes: Buffer): Duplex {
   const stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
   stream.push(bytes);
@@ -65,7 +66,7 @@ function played(bytes: Buffer): Duplex {
   return stream;
 }
 
-/** A response without a length ends with its connection (RFC 9112 §6.3). */
+/** Whether the response is complete. One without a length ends with its connection (RFC 9112 §6.3). */
 function isComplete(response: IncomingMessage, method: string, ended: boolean): boolean {
   const { statusCode, headers, complete } = response;
   const bodyless = method === "HEAD" || statusCode === 204 || statusCode === 304;

@@ -2,7 +2,7 @@ import type { Expectation } from "./check-result.ts";
 import { request, type Target } from "./deployment.ts";
 import { refused } from "./expectations.ts";
 
-/** How one version of HTTP writes a request, and refuses it. */
+/** How requests are written and refused in one version of HTTP. */
 export interface RequestWriter {
   /** Returns the bytes of a GET. @param fields `Name: value`. */
   readonly get: (target: Target, path: string, fields: readonly string[]) => string;

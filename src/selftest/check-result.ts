@@ -4,12 +4,12 @@ export type Verdict = "PASS" | "FAIL" | "SKIP";
 
 /** The result of one check. */
 export interface Result {
-  /** Stable across versions: `framing/te-and-cl`. */
+  /** For example `framing/te-and-cl`; stable across versions. */
   readonly name: string;
   /** The part of the name before the slash. */
   readonly class: string;
   readonly verdict: Verdict;
-  /** For people. Never contains a token. */
+  /** What happened, as text for people. Never contains a token. */
   readonly seen: string;
 }
 
@@ -25,11 +25,11 @@ export interface Arrival {
   readonly body: string | undefined;
 }
 
-/** What one attempt showed. */
+/** What was observed during one attempt. */
 export interface Observed {
   /** Final responses, in order. */
   readonly answers: readonly Answer[];
-  /** `open` if the deployment had not closed the connection. */
+  /** `open` if the deployment did not close the connection; `unreachable` if there was none. */
   readonly end: "closed" | "open" | "unreachable";
   /** Over HTTP/2, whether the deployment has reset a stream. */
   readonly reset?: boolean;
@@ -37,7 +37,7 @@ export interface Observed {
   readonly raw: string;
   /** Why the deployment could not be reached. */
   readonly error?: string;
-  /** What reached the backend; undefined if unknown. */
+  /** The requests that reached the backend; undefined if unknown. */
   readonly arrived: readonly Arrival[] | undefined;
 }
 
@@ -45,21 +45,24 @@ export interface Observed {
 export interface Expectation {
   /** Whether the attempt must wait until the connection is closed. */
   readonly close: boolean;
-  /** @param mark part of every path of the attempt. */
+  /** @param mark a text that every path of the attempt contains. */
   judge(observed: Observed, mark: string): Judgement;
 }
 
-/** Bytes to send on a connection of their own. */
+/** Bytes to send on a separate connection. */
 export interface Attempt {
   readonly what: string;
   bytes(mark: string): string;
-  /** The methods of the requests that a strict reader finds in these bytes, those of the streams 1, 3, 5…; by default one GET. */
+  /**
+   * The methods of the requests that a strict parser finds in these bytes, for HTTP/2 on streams 1, 3, 5…; by default
+   * one GET.
+   */
   readonly methods?: readonly string[];
 }
 
 export interface Check {
   readonly name: string;
-  /** HTTP/1.1 if left out. The bytes of HTTP/2 are the frames behind those that begin a connection. */
+  /** HTTP/1.1 if omitted. For HTTP/2, the bytes are the frames after the connection preface and SETTINGS. */
   readonly protocol?: "http2";
   readonly tries: readonly Attempt[];
   readonly expectation: Expectation;

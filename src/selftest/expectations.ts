@@ -1,13 +1,13 @@
 import type { Arrival, Expectation, Observed, Judgement } from "./check-result.ts";
 import type { Target } from "./deployment.ts";
 
-/** Statuses that refuse the request itself, as opposed to a missing token or a path that the backend does not have. */
+/** Statuses that refuse the request as malformed or not allowed, not for a missing token or an unknown path. */
 const REFUSALS = new Set([400, 405, 408, 411, 413, 414, 417, 421, 426, 431, 501, 505]);
 const REFUSED_OR_UNAUTHORIZED = new Set([...REFUSALS, 401, 403]);
-/** Not found, by the deployment or the backend. */
+/** Not found; the response may come from the deployment or the backend. */
 const NOT_FOUND = 404;
 
-/** @returns whether the deployment refused the request as such. */
+/** Returns whether the status refuses the request itself. */
 export function isRefusal(status: number): boolean {
   return REFUSALS.has(status);
 }
@@ -16,12 +16,12 @@ export const pass = (seen: string): Judgement => ({ verdict: "PASS", seen });
 export const fail = (seen: string): Judgement => ({ verdict: "FAIL", seen });
 export const skip = (seen: string): Judgement => ({ verdict: "SKIP", seen });
 
-/** Why checks of what arrives are skipped. */
-const UNSEEN = "what reached the backend is not seen";
+/** Why checks of what reaches the backend are skipped. */
+const UNSEEN = "selftest cannot see what reaches the backend";
 
 /**
- * Nothing arrives, the only response is a refusal, and the connection is closed: the request that follows is not
- * served.
+ * Passes if nothing arrives, the only response is a refusal, and the connection is closed, so that the following
+ * request is not served.
  */
 export const refused: Expectation = {
   close: true,
@@ -29,20 +29,20 @@ export const refused: Expectation = {
     const turned = judgeAbsence(observed, REFUSALS);
     if (turned.verdict !== "PASS") return turned;
     if (observed.answers.length > 1)
-      return fail(`${responseWords(observed)}: what followed was served`);
+      return fail(`${responseWords(observed)}: the following request was served`);
     if (observed.end === "open")
       return fail(`${responseWords(observed)}, but the connection stayed open`);
     return pass(`${turned.seen}, closed`);
   },
 };
 
-/** The same over HTTP/2, where the stream may be reset, and the connection goes on. */
+/** The same over HTTP/2, where the stream may be reset and the connection stays open. */
 export const refusedStream: Expectation = {
   close: false,
   judge: (observed) => judgeAbsence(observed, REFUSALS),
 };
 
-/** Nothing arrives, and the response refuses the request or the caller. */
+/** Passes if nothing arrives, and the response refuses the request or the caller. */
 export const refusedOrUnauthorized: Expectation = {
   close: false,
   judge: (observed) => judgeAbsence(observed, REFUSED_OR_UNAUTHORIZED),
@@ -62,13 +62,16 @@ function judgeAbsence(observed: Observed, statuses: ReadonlySet<number>): Judgem
   return fail(responseWords(observed));
 }
 
-/** A connection or a stream that ends without a response is refused. */
+/** A connection or a stream that ends without a response counts as a refusal. */
 function judgeSilence({ end, reset = false }: Observed): Judgement {
   if (reset) return pass("the stream was reset");
   return end === "closed" ? pass("no answer, closed") : fail("no answer in time");
 }
 
-/** Arrives once with its own method and body, or is refused; nothing else arrives but the request that follows. */
+/**
+ * Passes if the request arrives once with its method and body, or is refused. Besides it, only the following request
+ * may arrive.
+ */
 export function intact(method: string, body: (mark: string) => string): Expectation {
   return {
     close: false,
@@ -78,28 +81,28 @@ export function intact(method: string, body: (mark: string) => string): Expectat
         ({ url }) => !url.includes(`${mark}/attack`) && !url.includes(`${mark}/following`),
       );
       if (strange !== undefined)
-        return fail(`the backend ran the body as ${describeArrival(strange)}`);
+        return fail(`the backend executed the body as ${describeArrival(strange)}`);
       return judgeArrival(observed, (arrival) => {
         if (arrival.method !== method) return fail(`it arrived as ${describeArrival(arrival)}`);
         const sent = body(mark);
         const { body: got = sent } = arrival;
         return got === sent
           ? pass(`arrived once, with ${sent.length} bytes of body`)
-          : fail(`it arrived with ${got.length} bytes of body, not with its ${sent.length}`);
+          : fail(`it arrived with another body: ${got.length} bytes, sent ${sent.length}`);
       });
     },
   };
 }
 
-/** Part of every forged value. */
+/** Returns a text that every forged value contains. */
 export const forgery = (mark: string): string => `forged-${mark}`;
-/** A network for documentation (RFC 5737); no client of a deployment has such an address. */
+/** An address from a network for documentation (RFC 5737), which no client of a deployment has. */
 export const FORGED_ADDRESS = "203.0.113.7";
 
 /** Maximum number of names listed one by one. */
 const MAX_LISTED = 5;
 
-/** Arrives without anything forged, or is refused. */
+/** Passes if the request arrives without the forged values, or is refused. */
 export const withoutForgery: Expectation = {
   close: false,
   judge(observed, mark) {
@@ -116,7 +119,10 @@ export const withoutForgery: Expectation = {
   },
 };
 
-/** Arrives once and meets the given condition, or is refused. */
+/**
+ * Passes if the request arrives once and `judge` passes it, or if it is refused. Some request of the attempt must
+ * arrive.
+ */
 export function arrives(judge: (arrival: Arrival, mark: string) => Judgement): Expectation {
   return {
     close: false,
@@ -129,17 +135,19 @@ export function arrives(judge: (arrival: Arrival, mark: string) => Judgement): E
   };
 }
 
-/** Arrives without the caller's token. */
+/** Passes if the request arrives without the caller's token. */
 export function withoutToken({ token }: Pick<Target, "token">): Expectation {
   return arrives(({ fields }) => {
     const names = fields.filter(([, value]) => value.includes(token)).map(([name]) => name);
     return names.length === 0
       ? pass("arrived without the token")
-      : fail(`the backend got the token in ${names.join(", ")}; does the route say keep?`);
+      : fail(
+          `the backend got the token in ${names.join(", ")}; does the route set forwardAuthorization: keep?`,
+        );
   });
 }
 
-/** All of three cookies arrive. */
+/** Passes if all three cookies arrive. */
 export const allCookies: Expectation = arrives(({ fields }, mark) => {
   const values = fields
     .filter(([name]) => name.toLowerCase() === "cookie")
@@ -150,7 +158,7 @@ export const allCookies: Expectation = arrives(({ fields }, mark) => {
     : fail(`the backend got ${pairs.length} of 3 cookies`);
 });
 
-/** Judges the one arrival of the attack; without one, the deployment must have refused it. */
+/** Judges the only arrival of the attack; if it did not arrive, the deployment must have refused it. */
 function judgeArrival(observed: Observed, judge: (arrival: Arrival) => Judgement): Judgement {
   const attacks = (observed.arrived ?? []).filter(({ url }) => !url.endsWith("/following"));
   const [first, ...more] = attacks;
@@ -166,7 +174,7 @@ function responseWords({ answers }: Observed): string {
   return answers.length === 0 ? "no answer" : answers.map(({ status }) => status).join(", ");
 }
 
-/** Quotes and shortens the path: a backend may report anything. */
+/** Returns the method and the path, quoted and shortened, since a backend may report anything. */
 export function describeArrival({ method, url }: Arrival): string {
   const text = JSON.stringify(url);
   return `${method} ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`;

@@ -7,7 +7,9 @@ export const PRESET_NAMES: readonly string[] = Object.values(IDENTITY_PRESETS).f
   Object.values(preset),
 );
 
-/** Spellings that some readers take for one name: CGI, WSGI and PHP fold `_` and `.` into `-`. */
+/**
+ * Returns spellings that some servers treat as the same name: CGI, WSGI and PHP do not distinguish `-`, `_` and `.`.
+ */
 function aliases(name: string): string[] {
   const spellings = [
     name,
@@ -17,16 +19,16 @@ function aliases(name: string): string[] {
     name.replace("-", "_"),
     name.replaceAll("-", "."),
   ];
-  // The last one occurs twice, for readers that take the first or the last.
+  // The name occurs first and last, for servers that use the first or the last value.
   return [...new Set(spellings), name];
 }
 
-/** Returns who a client would like to be, in every spelling. */
+/** Returns forged identity headers, in every spelling. */
 export function forgedIdentities({ identityNames }: Target, mark: string): string[] {
   return identityNames.flatMap(aliases).map((name) => `${name}: ${forgery(mark)}`);
 }
 
-/** Where a client would like to come from. */
+/** Returns headers that forge the address of the client, and the host and scheme of its request. */
 export function forwarded(mark: string): string[] {
   const host = `${forgery(mark)}.example`;
   return [
@@ -40,7 +42,7 @@ export function forwarded(mark: string): string[] {
   ];
 }
 
-/** Names that some readers take for others. */
+/** Returns headers whose names some servers take for other names. */
 export function shadows(mark: string): string[] {
   const names = ["X_Forwarded_For", "X-Forwarded_Host", "X.Forwarded.Proto", "X_Real_IP"];
   return [...names, "X_Request_Id", "Content_Length", "Transfer_Encoding"].map(

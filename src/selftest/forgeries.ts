@@ -6,7 +6,7 @@ import {
   type SignKeyObjectInput,
 } from "node:crypto";
 
-/** A decoded token. Nothing of it is verified here. */
+/** A decoded token, not verified. */
 export interface TokenParts {
   readonly header: Readonly<Record<string, unknown>>;
   readonly claims: Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export interface TokenParts {
   readonly signature: string;
 }
 
-/** @returns undefined if the text is not a signed token in compact form (RFC 7515 §7.1). */
+/** Decodes a token. Returns undefined if the text is not a signed token in compact serialization (RFC 7515 §7.1). */
 export function tokenParts(token: string): TokenParts | undefined {
   const [head = "", payload = "", signature = "", ...more] = token.split(".");
   const header = objectIn(head);
@@ -57,14 +57,14 @@ export function withHmac(
   return `${input}.${createHmac(HASHES[alg], secret).update(input).digest("base64url")}`;
 }
 
-/** An attacker with a key of their own. */
+/** A key pair of the attacker. */
 export interface AttackerKey {
   readonly publicKey: KeyObject;
   /** Signs the same claims with that key. */
   sign(parts: TokenParts, more?: Record<string, unknown>): string;
 }
 
-/** @param alg the algorithm of valid tokens; the key is of the same type if that is easy to generate. */
+/** @param alg the algorithm of valid tokens; the key has the same type for RS* and EdDSA, and is P-256 otherwise. */
 export function createAttackerKey(alg: unknown): AttackerKey {
   const kind = String(alg).startsWith("RS") ? "RS256" : alg === "EdDSA" ? "EdDSA" : "ES256";
   const { publicKey, privateKey } = pairFor(kind);
@@ -90,7 +90,7 @@ function pairFor(kind: "RS256" | "EdDSA" | "ES256") {
   }
 }
 
-/** Returns everything that a careless verifier may use as an HMAC secret when it is given this public key. */
+/** Returns the forms of a public key that a careless verifier may use as an HMAC secret. */
 export function spellings(key: KeyObject): (string | Buffer)[] {
   const pem = key.export({ format: "pem", type: "spki" });
   const der = key.export({ format: "der", type: "spki" });
@@ -104,7 +104,9 @@ const ALPHABET = Array.from({ length: 64 }, (_, sextet) =>
     .charAt(0),
 );
 
-/** Returns other texts that decode to the same bytes: the last character has unused bits, and decoders are lenient. */
+/**
+ * Returns other texts that decode to the same bytes: the last character has unused bits, and some decoders are lenient.
+ */
 export function otherSpellings(part: string): string[] {
   const bytes = Buffer.from(part, "base64url");
   const last = ALPHABET.map((letter) => part.slice(0, -1) + letter);

@@ -12,7 +12,7 @@ import {
 
 const CHUNKED = "Transfer-Encoding: chunked";
 
-/** Headers with two framings, or with one that not all readers know (RFC 9112 §6). */
+/** Headers with two framings, or with a framing that not all parsers know (RFC 9112 §6). */
 const HEADS: readonly (readonly [name: string, headers: readonly string[]])[] = [
   ["te-and-cl", [CHUNKED, "Content-Length: 4"]],
   ["cl-and-te", ["Content-Length: 4", CHUNKED]],
@@ -25,7 +25,7 @@ const HEADS: readonly (readonly [name: string, headers: readonly string[]])[] = 
   ["te-identity", ["Transfer-Encoding: identity"]],
 ];
 
-/** The same for bodies without chunks. */
+/** The same for bodies that are not chunked. */
 const LENGTHS: readonly (readonly [name: string, headers: readonly string[]])[] = [
   ["cl-twice", ["Content-Length: 0", "Content-Length: 4"]],
   ["cl-list", ["Content-Length: 4, 4"]],
@@ -40,7 +40,7 @@ const LENGTHS: readonly (readonly [name: string, headers: readonly string[]])[] 
   ["header-with-nul", ["X-A: a\0b", "Content-Length: 4"]],
 ];
 
-/** Chunked bodies that two readers split at different places. */
+/** Chunked bodies that two parsers may split at different places. */
 const BODIES: readonly (readonly [name: string, body: string])[] = [
   ["chunk-size-sign", "+4\r\nabcd\r\n0\r\n\r\n"],
   ["chunk-size-0x", "0x4\r\nabcd\r\n0\r\n\r\n"],
@@ -52,15 +52,16 @@ const BODIES: readonly (readonly [name: string, body: string])[] = [
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/** A thousand fields that hide later ones from a reader that stops counting (CVE-2026-58044). */
+/** More fields than some parsers read (1100), so that those parsers miss the fields after them (CVE-2026-58044). */
 const MANY = Array.from({ length: 1100 }, (_, index) => `a${index}: `);
 
 type Bytes = (mark: string) => string;
 
 /**
- * Request smuggling (RFC 9112 §11): each attack is followed by a request that must not be taken for part of it.
+ * Returns the checks against request smuggling (RFC 9112 §11). Each attack is followed by a request that must not be
+ * parsed as part of it.
  *
- * @param priorKnowledge whether a connection may begin with HTTP/2.
+ * @param priorKnowledge whether the deployment accepts HTTP/2 with prior knowledge.
  */
 export function framingChecks(target: Target, priorKnowledge: boolean): Check[] {
   const inChunks = (mark: string): string => chunked(smuggled(target, mark));
@@ -117,7 +118,7 @@ function headOf(
   return [start, `Host: ${target.host}`, authorization(target), ...headers];
 }
 
-/** Tries the attack alone, too: some readers refuse it for what follows on it. */
+/** Also tries the attack alone: some parsers refuse it only because of the bytes that follow. */
 function refusing(target: Target, name: string, bytes: Bytes): Check {
   return {
     name: `framing/${name}`,
@@ -151,7 +152,7 @@ function notServed(target: Target, method: string): Check {
   };
 }
 
-/** The unread body of a refused request must not be taken for the next request. */
+/** The unread body of a refused request must not be parsed as the next request. */
 function bodyBehind401(target: Target): Check {
   return {
     name: "framing/body-behind-401",
@@ -182,7 +183,7 @@ function bodyBehind401(target: Target): Check {
   };
 }
 
-/** Bytes after an upgrade request: they belong to a protocol that was never switched to. */
+/** Bytes after an upgrade request belong to a protocol to which the connection never switched. */
 function upgradeWithBody(target: Target): Check {
   return {
     name: "framing/upgrade-h2c-with-body",

@@ -23,7 +23,7 @@ const UPGRADE = [
   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
-/** Headers before a body of four bytes. */
+/** Headers of a request with `Expect` and a body of four bytes. */
 const EXPECT = ["Connection: close", "Expect: 100-continue", "Content-Length: 4"];
 
 const HOSTS: readonly (readonly [name: string, hosts: (host: string) => readonly string[]])[] = [
@@ -36,7 +36,7 @@ const HOSTS: readonly (readonly [name: string, hosts: (host: string) => readonly
   ["path", (host) => [`Host: ${host}/x`]],
 ];
 
-/** Clients must not choose their identity, their address or the properties of their connection. */
+/** Returns checks that clients cannot forge their identity, their address or the properties of their connection. */
 export function headerChecks(target: Target): Check[] {
   return [...forgeryChecks(target), ...passageChecks(target), ...hostChecks(target)];
 }
@@ -54,7 +54,7 @@ function check(name: string, expectation: Expectation, bytes: Attempt["bytes"]):
   return { name: `headers/${name}`, tries: [{ what: name, bytes }], expectation };
 }
 
-/** Headers that only Sallyport may write, sent by the client in every way. */
+/** Headers that only Sallyport may set, sent by the client in every way. */
 function forgeryChecks(target: Target): Check[] {
   const forged = (mark: string): string[] => forgedIdentities(target, mark);
   const forging = (name: string, bytes: Attempt["bytes"]) => check(name, withoutForgery, bytes);
@@ -69,7 +69,7 @@ function forgeryChecks(target: Target): Check[] {
         const line = `GET ${target.publicPath ?? "/"}selftest-${mark}/attack HTTP/1.1`;
         return request([line, `Host: ${target.host}`, "Connection: close", ...forged(mark)]);
       }),
-      skip: target.publicPath === undefined ? "--public names no public path" : undefined,
+      skip: target.publicPath === undefined ? "--public is not set" : undefined,
     },
     plain("identity-named-in-connection", (mark) => [named, ...forged(mark)]),
     plain("identity-on-upgrade", (mark) => [...UPGRADE, ...forged(mark)]),
@@ -90,7 +90,7 @@ function namedIn({ identityNames }: Target): string {
   return ["Connection: close", ...identityNames].join(", ");
 }
 
-/** What must not go further, and what must arrive as it was sent. */
+/** Headers that must not be forwarded, and headers that must arrive as they were sent. */
 function passageChecks(target: Target): Check[] {
   const send = (mark: string, headers: readonly string[]): string =>
     request(get(target, mark, headers));
@@ -119,7 +119,7 @@ function passageChecks(target: Target): Check[] {
   ];
 }
 
-/** `Host` that is missing, doubled or malformed, and an expectation that nobody can meet. */
+/** A missing, repeated or malformed `Host`, and an unknown expectation in `Expect`. */
 function hostChecks(target: Target): Check[] {
   return [
     ...HOSTS.map(([name, hosts]) =>
@@ -144,7 +144,7 @@ function hops(mark: string): string[] {
   ];
 }
 
-/** A client that lists the identity headers in `Connection` asks to have the true ones removed. */
+/** A client that lists the identity headers in `Connection` asks the proxy to remove the genuine ones. */
 function identityKept({ seenIdentity }: Target, bytes: Attempt["bytes"]): Check {
   return {
     name: "headers/identity-not-taken-away",
@@ -158,11 +158,11 @@ function identityKept({ seenIdentity }: Target, bytes: Attempt["bytes"]): Check 
         : fail(`the backend no longer gets ${missing.join(", ")}`);
     }),
     skip:
-      seenIdentity.length === 0 ? "no header was seen that carries the token's subject" : undefined,
+      seenIdentity.length === 0 ? "the backend got no header with the token's subject" : undefined,
   };
 }
 
-/** Hop-by-hop headers of a backend must not reach the client. */
+/** Passes if no hop-by-hop header of the backend reaches the client. */
 const hopsStayBehind: Expectation = {
   close: false,
   judge({ answers: [first], raw }) {

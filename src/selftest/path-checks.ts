@@ -3,7 +3,7 @@ import { arrives, fail, pass, describeArrival, refusedOrUnauthorized } from "./e
 import { authorization, protectedPath, type Target } from "./deployment.ts";
 import { HTTP1, type RequestWriter } from "./attack-writer.ts";
 
-/** Spellings of one step up, or of the end of a segment, as some reader may decode them. */
+/** Spellings that some server may decode as one step up (`../`) or as the end of the path. */
 const STEPS: readonly (readonly [name: string, step: string])[] = [
   ["dots", "../"],
   ["encoded-dots", "%2e%2e/"],
@@ -26,7 +26,7 @@ const STEPS: readonly (readonly [name: string, step: string])[] = [
   ["fragment", "#/../"],
 ];
 
-/** Request targets that name something else, or that cannot be parsed (RFC 9112 §3.2). */
+/** Request targets that name another resource, or that cannot be parsed (RFC 9112 §3.2). */
 const TARGETS: readonly (readonly [
   name: string,
   target: (path: string, host: string) => string,
@@ -42,11 +42,13 @@ const TARGETS: readonly (readonly [
   ["delete-character", (path) => `${path}\x7f`],
 ];
 
-/** Paths that two readers understand differently: what is authorised must be what arrives. */
+/**
+ * Returns checks with paths that two servers understand differently: the path that arrives must be the authorized one.
+ */
 export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check[] {
   const { get, refused } = writer;
   const { publicPath = "/", protectedPath: base } = target;
-  const skip = target.publicPath === undefined ? "--public names no public path" : undefined;
+  const skip = target.publicPath === undefined ? "--public is not set" : undefined;
   const fromPublic = (name: string, path: (mark: string) => string): Check => ({
     ...single(`path/public-${name}`, refusedOrUnauthorized, (mark) => get(target, path(mark), [])),
     skip,
@@ -72,7 +74,7 @@ export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check
   ];
 }
 
-/** How a path ends with `.css` for one reader, and not for another; `/x` stands for a protected path. */
+/** Paths that end with the suffix (`end`, such as `.css`) for one server and not for another; `path` is protected. */
 const SUFFIXES: readonly (readonly [name: string, spell: (path: string, end: string) => string])[] =
   [
     ["in-query", (path, end) => `${path}?a=${end}`],
@@ -96,10 +98,13 @@ function encodedTwice(character: string): string {
   return `%25${character.charCodeAt(0).toString(16)}`;
 }
 
-/** Paths that a regular expression takes for public only if it reads more, or less, than the path that the backend reads. */
+/**
+ * These paths match a regular expression for public paths only if it is applied to a different text than the backend's
+ * path.
+ */
 function suffixChecks(target: Target, { get }: RequestWriter): Check[] {
   const { publicSuffix = ".css" } = target;
-  const skip = target.publicSuffix === undefined ? "--public-suffix names no ending" : undefined;
+  const skip = target.publicSuffix === undefined ? "--public-suffix is not set" : undefined;
   return SUFFIXES.map(([name, spell]) => ({
     ...single(`path/suffix-${name}`, refusedOrUnauthorized, (mark) =>
       get(target, spell(protectedPath(target, mark), publicSuffix), []),
@@ -108,7 +113,7 @@ function suffixChecks(target: Target, { get }: RequestWriter): Check[] {
   }));
 }
 
-/** A request line that crashes proxies whose URL parser throws; must be the last check. */
+/** Sends a request target that crashes proxies whose URL parser throws. It must be the last check. */
 export function brokenAuthority(target: Target, { get, refused }: RequestWriter = HTTP1): Check {
   return single("path/broken-authority", refused, () =>
     get(target, "http://[", [authorization(target)]),

@@ -5,24 +5,24 @@ import { codeOrMessage } from "../lib/text/error-code.ts";
 import { type Answer, readAnswers } from "./answers.ts";
 import type { Observed } from "./check-result.ts";
 
-/** Where the deployment listens. */
+/** The address of the deployment, and how to connect to it. */
 export interface Peer {
   readonly host: string;
   readonly port: number;
   /** Undefined for plain HTTP. */
   readonly tls: ConnectionOptions | undefined;
-  /** For connecting and for the exchange, each. */
+  /** Timeout of the connection, and also of the exchange, in milliseconds. */
   readonly timeoutMs: number;
 }
 
 export type Exchanged = Omit<Observed, "arrived">;
 
 /**
- * Writes exactly these bytes (a string as latin1) on a new connection, and closes it when enough has been received,
- * when the deployment has closed it, or after the timeout. Never throws.
+ * Writes exactly these bytes (a string as latin1) on a new connection. Closes it once enough responses have arrived,
+ * when the deployment closes it, or after the timeout. Never throws.
  *
- * @param methods of the requests in the bytes.
- * @param enough reports whether these responses suffice; by default one complete response for each request.
+ * @param methods the methods of the requests in the bytes.
+ * @param enough whether these complete responses suffice; by default one response per request.
  */
 export async function exchange(
   peer: Peer,
@@ -36,9 +36,9 @@ export async function exchange(
 }
 
 /**
- * Talks on a new connection, and closes it. Never throws.
+ * Opens a connection, runs `talk` on it, and closes it. Never throws.
  *
- * @param protocol the only one that is offered in the handshake of TLS.
+ * @param protocol the only protocol offered with ALPN, over TLS.
  */
 export async function onConnection(
   peer: Peer,
@@ -46,7 +46,7 @@ export async function onConnection(
   talk: (socket: Socket) => Promise<Exchanged>,
 ): Promise<Exchanged> {
   const socket = open(peer, protocol).setNoDelay(true);
-  // Every failure of a connection ends in its "close" event.
+  // A connection that fails also emits "close".
   socket.on("error", () => undefined);
   try {
     const ready = peer.tls === undefined ? "connect" : "secureConnect";

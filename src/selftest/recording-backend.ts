@@ -9,29 +9,32 @@ import type { Arrival } from "./check-result.ts";
 import { answerHealth, asksForHealth } from "./grpc-health.ts";
 
 /**
- * A backend that records what reaches it by HTTP/1.1, or by HTTP/2 without TLS (h2c by prior knowledge). It serves everything that
- * parses as a request, left-over bytes included.
+ * A backend that records the requests that reach it over HTTP/1.1, or over HTTP/2 without TLS (h2c with prior
+ * knowledge). It serves everything that parses as a request, even bytes left over from another request.
  */
 export interface RecordingBackend extends AsyncDisposable {
   /** `127.0.0.1:8080`, or the path of a Unix socket. */
   readonly address: string;
   /**
-   * Requests that arrived completely with this mark in their path, or asked for a key. Others, such as health checks,
-   * are ignored.
+   * Returns the complete requests with this mark in their path, and those for a key. Others, such as health checks, are
+   * ignored.
    */
   arrivals(mark: string): readonly Arrival[];
-  /** How often bytes arrived that are not HTTP. */
+  /** How many times bytes arrived that are not HTTP. */
   unreadable(): number;
-  /** Whether anything has arrived completely since the start. */
+  /** Whether a complete request has arrived since the start. */
   used(): boolean;
-  /** Forgets what has arrived. */
+  /** Forgets the requests that have arrived. */
   forget(): void;
 }
 
-/** Where a hostile token claims its key to be: a request for it shows that the token was believed. */
+/**
+ * The path at which hostile tokens claim that their key is. A request for it shows that the deployment believed a
+ * token.
+ */
 export const KEY_PATH = "/selftest-keys";
 
-/** Part of the path of a request whose response carries hop-by-hop headers. */
+/** Requests with this in their path get a response with hop-by-hop headers. */
 export const ANSWER_WITH_HOPS = "answer-with-hops";
 
 const LARGEST_HEAD = 256 * 1024;
@@ -39,7 +42,7 @@ const MOST_FIELDS = 1_024;
 const LARGEST_BODY = 1024 * 1024;
 const FIRST_BYTES_MS = 60_000;
 
-/** A request of either version: Node's servers of HTTP/2 hand out the same interface. */
+/** A request over either version of HTTP; Node's HTTP/2 servers provide the same interface. */
 type AnyRequest = IncomingMessage | Http2ServerRequest;
 
 interface Recorded {
@@ -48,7 +51,7 @@ interface Recorded {
   used: boolean;
 }
 
-/** @throws what `listen` throws if the address is not available. */
+/** Starts a recording backend. @throws the error of `listen` if the address is not available. */
 export async function startRecordingBackend(where: ListenOptions): Promise<RecordingBackend> {
   const recorded: Recorded = { arrivals: [], unreadable: 0, used: false };
   const server = serverOfHttp1(recorded);
@@ -85,7 +88,7 @@ function serverOfHttp1(recorded: Recorded): Server {
   const server = createServer({ requireHostHeader: false, maxHeaderSize: LARGEST_HEAD });
   server.maxHeadersCount = 0;
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
-    // An incomplete request has not arrived.
+    // Incomplete requests do not count as arrived.
     record(request, recorded).then(
       () => answer(request, response),
       () => response.destroy(),
@@ -98,14 +101,14 @@ function serverOfHttp1(recorded: Recorded): Server {
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     const { code = "" } = error;
-    // A connection that ends within a request belongs to a request that was refused on the way.
+    // A connection that ends within a request carried a request that the proxy refused while forwarding it.
     if (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE") recorded.unreadable += 1;
     socket.destroy();
   });
   return server;
 }
 
-/** It gets its connections from the other. */
+/** Its connections come from the HTTP/1.1 server, which listens. */
 function serverOfHttp2(
   recorded: Recorded,
 ): ReturnType<ReturnType<typeof nodeHttp2>["createServer"]> {
@@ -134,7 +137,7 @@ async function record(request: AnyRequest, recorded: Recorded): Promise<void> {
     if (length > LARGEST_BODY) throw new Error("the body is too large");
     chunks.push(bytes);
   }
-  // A stream that is reset ends like a whole one.
+  // The body of a stream that is reset ends without an error, like a complete one.
   if ("stream" in request && request.stream.aborted) throw new Error("the body was cut off");
   recorded.arrivals.push(arrivalOf(request, Buffer.concat(chunks).toString("latin1")));
   recorded.used = true;
@@ -146,7 +149,7 @@ function arrivalOf(request: AnyRequest, body: string): Arrival {
   return { method, url, fields: fields.filter(([name]) => !name.startsWith(":")), body };
 }
 
-/** Returns an alternating list of names and values as pairs. */
+/** Groups an alternating list of names and values into pairs. */
 export function pairs(list: readonly string[]): (readonly [string, string])[] {
   return list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1] ?? ""] as const] : []));
 }
@@ -159,7 +162,7 @@ function answer(
   response.setHeader("Content-Type", "application/json");
   if (url.includes(ANSWER_WITH_HOPS)) {
     response.setHeader("Proxy-Authenticate", "Basic realm=leaked");
-    // HTTP/2 has no others (RFC 9113 §8.2.2).
+    // HTTP/2 does not allow the others (RFC 9113 §8.2.2).
     if (httpVersionMajor === 1) {
       response.setHeader("Connection", "X-Selftest-Hop, keep-alive");
       response.setHeader("X-Selftest-Hop", "leaked");

@@ -11,7 +11,7 @@ import type { Witness } from "./witness.ts";
 
 type Protocol = Check["protocol"];
 
-/** How long bytes may take from the deployment to its backend, in milliseconds. */
+/** The time to wait for bytes on their way from the deployment to its backend, in milliseconds. */
 const ON_THE_WAY_MS = 10;
 const TOO_MANY = 429;
 
@@ -36,9 +36,9 @@ export class Run {
   }
 
   /**
-   * Sends one valid request: without its response, no refusal means anything.
+   * Sends one valid request. Unless it succeeds, the refusals of the attacks prove nothing.
    *
-   * @returns the check, and the request as it arrived, if known.
+   * @returns the result, and the request as it reached the backend, if known.
    */
   async begin(target: Target): Promise<{ result: Result; arrival: Arrival | undefined }> {
     const { observed, mark } = await this.#valid(target, undefined);
@@ -58,14 +58,14 @@ export class Run {
       return fail(`${status} for a valid request`);
     }
     if (arrived !== undefined && arrived.length !== 1) {
-      return fail(`${status}, but it arrived ${arrived.length} times at the backend`);
+      return fail(`${status}, but it reached the backend ${arrived.length} times`);
     }
     return this.#witness.blind || arrived !== undefined
       ? pass(`${status}`)
-      : fail(`${status}, but not an echo in the shape that --help tells`);
+      : fail(`${status}, but no echo in the format that --help describes`);
   }
 
-  /** Runs one check: all its attempts, then a valid request, which must get its usual response. */
+  /** Runs one check: all its attempts, then a valid request, which must get the usual response. */
   async check(target: Target, check: Check): Promise<Result> {
     if (check.skip !== undefined) return named(check.name, skip(check.skip));
     this.#witness.forget();
@@ -77,7 +77,7 @@ export class Run {
       tried.push({ each, mark, observed });
     }
     const alive = await this.#stillServes(target, check.protocol);
-    // Nothing more can arrive after a refusal.
+    // If nothing has arrived, the attempts were refused, and nothing can arrive later.
     const reached = tried.some(({ mark }) => this.#witness.arrivals(mark, [])?.length);
     if (reached) await delay(ON_THE_WAY_MS);
     const sights = tried.map(({ each, mark, observed }) => {
@@ -86,13 +86,13 @@ export class Run {
       return { what: each.what, sight: judge(check, { ...observed, arrived }, mark) };
     });
     if (this.#witness.unreadable() > unreadable) {
-      sights.push({ what: "the backend", sight: fail("the backend got bytes that are no HTTP") });
+      sights.push({ what: "the backend", sight: fail("the backend got bytes that are not HTTP") });
     }
     const together = summary(sights);
     return named(check.name, together.verdict === "FAIL" ? together : (alive ?? together));
   }
 
-  /** Returns undefined if a valid request is still answered. */
+  /** Returns undefined if a valid request still gets its usual response. */
   async #stillServes(target: Target, protocol: Protocol): Promise<Judgement | undefined> {
     const { observed, mark } = await this.#valid(target, protocol);
     const [first] = observed.answers;
@@ -100,12 +100,12 @@ export class Run {
     if (first === undefined) {
       return fail(`afterwards a valid request got no answer: ${observed.error ?? observed.end}`);
     }
-    if (first.status === TOO_MANY) return skip("429: a limit of requests is in the way");
+    if (first.status === TOO_MANY) return skip("429: a rate limit prevents the check");
     if (first.status !== this.#validStatus) {
       return fail(`afterwards a valid request got ${first.status}, not ${this.#validStatus}`);
     }
     const own = this.#witness.blind || first.body.includes(mark);
-    return own ? undefined : fail("afterwards a valid request got somebody else's answer");
+    return own ? undefined : fail("afterwards a valid request got the response to another request");
   }
 
   async #valid(target: Target, protocol: Protocol): Promise<{ observed: Observed; mark: string }> {
@@ -122,7 +122,7 @@ export class Run {
     methods: readonly string[] = ["GET"],
   ): Promise<Observed> {
     const exchanged = expectation.close
-      ? // A refusal must be followed by the end of the connection; anything else is enough by itself.
+      ? // After a refusal, waits for the end of the connection. Any other response fails at once.
         await exchange(this.#peer, bytes, methods, (answers) =>
           answers.some(({ status }) => !isRefusal(status)),
         )
@@ -136,7 +136,7 @@ export class Run {
       : exchange(this.#peer, bytes, methods);
   }
 
-  /** All of the same length, so that none is a prefix of another. */
+  /** Returns a new mark. All have the same length, so that none is a prefix of another. */
   #mark(): string {
     this.#count += 1;
     return `${this.#id}${this.#count.toString(16).padStart(4, "0")}`;
@@ -146,7 +146,7 @@ export class Run {
 function judge({ expectation }: Check, observed: Observed, mark: string): Judgement {
   if (observed.end === "unreachable") return fail(`cannot connect: ${observed.error}`);
   if (observed.answers.some(({ status }) => status === TOO_MANY)) {
-    return skip("429: a limit of requests is in the way");
+    return skip("429: a rate limit prevents the check");
   }
   return expectation.judge(observed, mark);
 }

@@ -15,7 +15,7 @@ import { HTTP1, type RequestWriter } from "./attack-writer.ts";
 
 type Named = readonly (readonly [what: string, token: string])[];
 
-/** What an attacker can send who has seen one valid token and knows public keys, but no private one. */
+/** Returns the attacks that are possible with one valid token and the public keys, but without a private key. */
 export function tokenChecks(target: Target, { get }: RequestWriter = HTTP1): Check[] {
   const { token } = target;
   const withFields = (what: string, fields: readonly string[]): Attempt => ({
@@ -53,9 +53,9 @@ export function tokenChecks(target: Target, { get }: RequestWriter = HTTP1): Che
       withFields("no scheme", [`Authorization: ${token}`]),
     ]),
     ...forged.map(([name, tries]) =>
-      tokens(name, tries, tries.length === 0 ? "--jwks names no public key" : undefined),
+      tokens(name, tries, tries.length === 0 ? "--jwks is not set" : undefined),
     ),
-    ...(parts === undefined ? [check("forged", [], "the token is no signed JWT")] : []),
+    ...(parts === undefined ? [check("forged", [], "the token is not a signed JWT")] : []),
   ];
 }
 
@@ -63,7 +63,7 @@ function check(name: string, tries: readonly Attempt[], skip?: string): Check {
   return { name: `tokens/${name}`, tries, expectation: refusedOrUnauthorized, skip };
 }
 
-/** By the name of the check. */
+/** Returns forged tokens by the name of their check. */
 function forgedTokens(parts: TokenParts, target: Target): Record<string, Named> {
   return {
     ...withOtherParts(parts, target),
@@ -73,7 +73,7 @@ function forgedTokens(parts: TokenParts, target: Target): Record<string, Named> 
   };
 }
 
-/** With this in the header, and the signature of the good token unless another is given. */
+/** Returns the token with changed header parameters, and with its own signature unless another one is given. */
 function reheaded(
   { header, payload, signature }: TokenParts,
   more: object,
@@ -82,7 +82,7 @@ function reheaded(
   return `${encoded({ ...header, ...more })}.${payload}.${rest}`;
 }
 
-/** Something cut off, changed or spelled in another way, under the signature of the good token. */
+/** Returns the valid token truncated, changed or spelled differently. */
 function withOtherParts(parts: TokenParts, target: Target): Record<string, Named> {
   const { claims, head, payload, signature } = parts;
   const bytes = Buffer.from(signature, "base64url");
@@ -98,13 +98,13 @@ function withOtherParts(parts: TokenParts, target: Target): Record<string, Named
       ["one part", head],
     ],
     "empty-signature": [["empty", `${head}.${payload}.`]],
-    // The valid token came just before: a cache that compares less than the whole text accepts these.
+    // The deployment has just verified the valid token: a cache that compares less than the whole text accepts these.
     "changed-signature": [0, 7, Math.floor(bytes.length / 2), bytes.length - 1].map((at) => {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ 1;
       return [`bit ${at * 8}`, signed(changed)] as const;
     }),
-    // CVE-2022-21449: verifiers that accept r = s = 0.
+    // CVE-2022-21449: some verifiers accept r = s = 0.
     "strange-signature": [
       ["zeros", signed(Buffer.alloc(bytes.length))],
       ["one zero", signed(Buffer.alloc(1))],
@@ -126,7 +126,7 @@ function withOtherParts(parts: TokenParts, target: Target): Record<string, Named
   };
 }
 
-/** Signed with nothing, or with a key that everybody knows. */
+/** Returns tokens without a signature, or signed with a guessable or public key. */
 function withOtherAlgorithm(parts: TokenParts, target: Target): Record<string, Named> {
   const { header, claims } = parts;
   return {
@@ -150,7 +150,7 @@ function withOtherAlgorithm(parts: TokenParts, target: Target): Record<string, N
   };
 }
 
-/** Signed with a key of the attacker's. */
+/** Returns tokens signed with the attacker's key. */
 function withOtherKey(parts: TokenParts, target: Target): Record<string, Named> {
   const attackerKey = createAttackerKey(parts.header["alg"]);
   const jwk = attackerKey.publicKey.export({ format: "jwk" });
@@ -180,7 +180,7 @@ function withOtherKey(parts: TokenParts, target: Target): Record<string, Named> 
   };
 }
 
-/** With header fields that change how a token is read, or that stand there twice. */
+/** Returns tokens with header parameters that change how a token is parsed, or that occur twice. */
 function withOtherHeader(parts: TokenParts): Record<string, Named> {
   const { header, payload } = parts;
   return {
@@ -199,7 +199,7 @@ function withOtherHeader(parts: TokenParts): Record<string, Named> {
   };
 }
 
-/** JSON that some parsers read as infinity. */
+/** Returns claims with an `exp` that some JSON parsers read as infinity. */
 function endless(claims: object): string {
   return JSON.stringify({ ...claims, exp: 0 }).replace(/"exp":0/, '"exp":1e400');
 }

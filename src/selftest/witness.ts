@@ -6,9 +6,9 @@ import { pairs, type RecordingBackend } from "./recording-backend.ts";
 export interface Witness {
   /** Whether it never observes anything. */
   readonly blind: boolean;
-  /** What arrived of an attempt; undefined if unknown. */
+  /** Returns the requests of an attempt that reached the backend; undefined if unknown. */
   arrivals(mark: string, answers: readonly Answer[]): readonly Arrival[] | undefined;
-  /** How often the backend received bytes that are not HTTP. */
+  /** How many times the backend received bytes that are not HTTP. */
   unreadable(): number;
   forget(): void;
 }
@@ -21,7 +21,7 @@ export const NO_WITNESS: Witness = {
   forget: () => undefined,
 };
 
-/** Several backends together see what reaches the targets of one upstream, or of several. */
+/** Combines several recording backends, one for each target of one upstream or of several. */
 export function recordingWitness(backends: readonly RecordingBackend[]): Witness {
   return {
     blind: false,
@@ -39,13 +39,13 @@ export const ECHO_WITNESS: Witness = {
   blind: false,
   arrivals(_mark, answers) {
     const echoes = answers.map(({ body }) => echoOf(body));
-    // A response that is neither a refusal nor an echo hides what arrived.
+    // If a response is neither an error nor an echo, it is unknown what arrived.
     const hidden = answers.some(({ status }, index) => status < 400 && echoes[index] === undefined);
     return hidden ? undefined : echoes.filter((echo) => echo !== undefined);
   },
 };
 
-/** For the help text. */
+/** A description of the echo, for the help text. */
 export const ECHO_SHAPE = `The echo is a JSON object: "method"; "url" or "path"; "headers" (an object of strings or lists of strings)
 or "rawHeaders" (a list of alternating names and values); optionally "body" (a string).`;
 

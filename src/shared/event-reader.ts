@@ -3,9 +3,9 @@ import type { AttemptEnd } from "../core/shared-parts.ts";
 import { StateUnavailable } from "./state-connection.ts";
 import { readEvent } from "./wire.ts";
 
-/** What a replica does with the events of others. */
+/** Callbacks for the events of other replicas. */
 export interface SharedListeners {
-  /** @param agoMs how long ago it ended. */
+  /** @param agoMs how long ago the attempt ended, in milliseconds. */
   readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
   readonly revoked: (revocations: readonly Revocation[]) => void;
 }
@@ -13,7 +13,7 @@ export interface SharedListeners {
 const ID = /^(\d{1,15})-(\d{1,15})$/;
 export const FIRST_ID = "0-0";
 
-/** Whether an event came after another, by their ids. */
+/** Whether the event `id` came after the event `other`. */
 export function isAfter(id: string, other: string): boolean {
   const [, ms = "0", place = "0"] = ID.exec(id) ?? [];
   const [, otherMs = "0", otherPlace = "0"] = ID.exec(other) ?? [];
@@ -21,10 +21,11 @@ export function isAfter(id: string, other: string): boolean {
 }
 
 /**
- * Passes on the events of a stream, except our own.
+ * Passes the events of a stream to the listeners, except our own.
  *
- * @param nowMs the server's time; left out for events that came just now.
- * @returns the id of the last, or `after` if there is none. @throws StateUnavailable for anything but events.
+ * @param nowMs the server's time; omit it for events that have just arrived.
+ * @returns the id of the last event, or `after` if there is none.
+ * @throws StateUnavailable for anything but events.
  */
 export function deliver(
   entries: unknown,
@@ -49,13 +50,13 @@ export function deliver(
   return last;
 }
 
-/** @throws StateUnavailable for anything but a list. */
+/** Returns a value that must be a list. @throws StateUnavailable for anything else. */
 export function listOf(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   throw notUnderstood();
 }
 
-/** @throws StateUnavailable for anything but texts. */
+/** Returns a value that must be a list of texts. @throws StateUnavailable for anything else. */
 export function textsOf(value: unknown): readonly string[] {
   return listOf(value).map((each) => {
     if (typeof each !== "string") throw notUnderstood();

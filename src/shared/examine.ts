@@ -4,13 +4,13 @@ import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connecti
 import type { StatePlace } from "./state-server.ts";
 import { keysFor } from "./state-keys.ts";
 
-/** What `doctor` reports about a state server. */
+/** The report of `doctor` about a state server. */
 export interface StateServerReport {
-  /** Why it cannot be used, in words for an operator; undefined if it can. */
+  /** Why the server cannot be used, in words for an operator; undefined if it can. */
   readonly problem?: string;
-  /** How long an answer takes, in milliseconds. */
+  /** The time until a response, in milliseconds. */
   readonly answerMs?: number;
-  /** The address that sentinels or a cluster gave. */
+  /** The address that the sentinels or the cluster returned. */
   readonly address?: string;
   /** The product and the version that the server reports. */
   readonly version?: string;
@@ -18,7 +18,7 @@ export interface StateServerReport {
   readonly eviction?: string;
 }
 
-/** Connects and runs what a replica runs. Never rejects. */
+/** Connects to a state server and runs the same script as a replica. Never rejects. */
 export async function examineStateServer(
   place: StatePlace,
   prefix: string,

@@ -2,16 +2,16 @@ import { listOf } from "./event-reader.ts";
 import { StateConnection, StateUnavailable } from "./state-connection.ts";
 import { type Address, addressIn, type StatePlace, type StateServer } from "./state-server.ts";
 
-/** How many redirects are followed: nodes of a cluster redirect to each other while it changes. */
+/** The maximum number of nodes to ask: the nodes of a cluster redirect to each other while it changes. */
 const MOST_HOPS = 3;
 const MOVED = /^MOVED \d{1,5} (\S{1,300})/;
 
 /**
- * Finds the server that holds our keys now. With sentinels or a cluster, a failover moves them to another server, so call
- * this again after each lost connection.
+ * Finds the server that holds our keys now. With sentinels or a cluster, a failover moves the keys to another server,
+ * so call this again after each lost connection.
  *
- * @param key one of ours: all are in one hash slot.
- * @throws StateUnavailable when none of those that are asked can say.
+ * @param key any of our keys: all are in one hash slot.
+ * @throws StateUnavailable if none of the sentinels or nodes can answer.
  */
 export async function locate(
   place: StatePlace,
@@ -38,7 +38,7 @@ function addressOf({ host, port }: Address): Address {
   return { host, port };
 }
 
-/** Asks a sentinel, which has credentials of its own. */
+/** Asks a sentinel for the address of the primary. Sentinels have their own credentials. */
 async function primaryOf(
   asked: StateServer,
   { name, username, password }: NonNullable<StatePlace["sentinel"]>,
@@ -52,7 +52,7 @@ async function primaryOf(
   return understood(addressIn(`${bracketed(String(host))}:${String(port)}`));
 }
 
-/** Asks a node of a cluster for a key: a node that does not hold it redirects to the one that does. */
+/** Asks a node of a cluster for a key. A node that does not own the key redirects to the one that does. */
 async function ownerOf(asked: StateServer, key: string, deadlineMs: number): Promise<StateServer> {
   let node = asked;
   for (let hop = 0; hop < MOST_HOPS; hop += 1) {
@@ -67,7 +67,7 @@ async function ownerOf(asked: StateServer, key: string, deadlineMs: number): Pro
           : "";
       const [, moved] = MOVED.exec(text) ?? [];
       if (moved === undefined) throw error;
-      // A redirect without a host means the same host, at another port.
+      // A redirect without a host means the same host with another port.
       const next = moved.startsWith(":") ? `${bracketed(node.host)}${moved}` : unbracketed(moved);
       node = { ...node, ...understood(addressIn(next)) };
     }

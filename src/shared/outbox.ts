@@ -7,11 +7,11 @@ import { endOf, writeAttempt, writeRevocation } from "./wire.ts";
 
 /** How long the server keeps events for replicas that start later, in milliseconds after the last event. */
 const KEPT_MS = 24 * 3_600_000;
-/** How many it keeps, roughly: 3 MB. */
+/** How many events the server keeps, approximately: 3 MB. */
 export const KEPT_EVENTS = 10_000;
-/** How many are sent at once. */
+/** Events per batch. */
 const AT_ONCE = 200;
-/** How many wait while the server is unavailable. */
+/** How many events wait at most while the server is unavailable. */
 const MOST_ATTEMPTS = 1_000;
 const MOST_REVOCATIONS = 250_000;
 
@@ -23,8 +23,8 @@ interface Waiting {
 }
 
 /**
- * Events for other replicas. Revocations are sent until that succeeds, since a second copy changes nothing. Login attempts are
- * sent only once: a failed batch is lost, but no attempt counts twice.
+ * Events to publish to other replicas. A revocation is sent repeatedly until it is stored, since a second copy changes
+ * nothing. A login attempt is sent only once: a failed batch is lost, but no attempt counts twice.
  */
 export class Outbox {
   readonly #keys: StateKeys;
@@ -40,7 +40,7 @@ export class Outbox {
     this.#limits = [String(KEPT_MS), String(KEPT_EVENTS), own];
   }
 
-  /** How many login attempts were dropped. */
+  /** The number of login attempts that were dropped. */
   get lost(): number {
     return this.#lost;
   }
@@ -53,7 +53,7 @@ export class Outbox {
     this.#attempts.push(writeAttempt(end));
   }
 
-  /** Resolves with true when all are stored. */
+  /** Resolves to true when the server has stored all of them. */
   async addRevocations(revocations: readonly Revocation[]): Promise<true> {
     const stored = revocations.map((revocation) => {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ export class Outbox {
     return true;
   }
 
-  /** Sends everything in batches, and stops at the first that fails. Never rejects. */
+  /** Sends everything in batches, and stops at the first batch that fails. Never rejects. */
   send(through: (publish: Publish) => Promise<unknown>): Promise<void> {
     this.#sending ??= this.#sendAll(through)
       .catch(() => undefined)

@@ -3,17 +3,17 @@ import { textsOf } from "./event-reader.ts";
 import type { StateConnection } from "./state-connection.ts";
 import { readEvent, writeRevocation } from "./wire.ts";
 
-/** Revocations in one answer. */
+/** Revocations per response. */
 const PAGE = 500;
-/** A replica holds at most a quarter of a million; it does not read more from the server. */
+/** A limit on what a replica reads: a million revocations. A replica itself keeps at most a quarter of a million. */
 const MOST_PAGES = 2_000;
 
 /**
- * Takes everything that the server holds.
+ * Reads all revocations from the server.
  *
- * @param known what is revoked here.
- * @param take receives what is revoked there.
- * @returns what is revoked here but not there.
+ * @param known the revocations of this replica.
+ * @param take receives the revocations of the server.
+ * @returns the revocations of this replica that the server lacks.
  */
 export async function missingRevocations(
   commands: StateConnection,
@@ -23,8 +23,8 @@ export async function missingRevocations(
 ): Promise<readonly Revocation[]> {
   const missing = new Map(known.map((each) => [writeRevocation(each), each]));
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    // By their place from the last end: what ends meanwhile goes at the other side, and what is new is told besides. A
-    // scan of the set costs the server nine times as much.
+    // Pages start with the revocation that ends last. So revocations that end during the read do not shift the pages,
+    // and new ones also arrive as events. A scan of the set would cost the server nine times as much.
     const [first, last] = [page * PAGE, page * PAGE + PAGE - 1];
     const answer = await commands.call("ZRANGE", key, String(first), String(last), "REV");
     const members = textsOf(answer);

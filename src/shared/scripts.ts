@@ -1,13 +1,14 @@
 import { script } from "./state-connection.ts";
 
 /**
- * Scripts that the state server runs atomically. Everything that it keeps expires, except the mark by which replicas notice
- * that it was emptied.
+ * Scripts that the state server runs atomically. All keys expire, except the two marks by which replicas notice that
+ * the server was emptied and whether it has been refilled since.
  */
 
 /**
- * Sees whether the server takes writes, and what it holds. KEYS: probe, mark, events, revocations, filled. ARGV: a mark, if it
- * has none. Returns the mark, the first event's id, empty if there is none, and the mark for which it was filled.
+ * Checks that the server accepts writes, and returns its state. KEYS: probe, mark, events, revocations, filled. ARGV:
+ * the mark to set if there is none. Returns the mark, the id of the first event (empty if there is none), and the
+ * mark up to which the server was refilled (empty if never).
  */
 export const GREET = script(`
 redis.call('SET', KEYS[1], '1', 'PX', 1000)
@@ -17,13 +18,19 @@ redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', time[1] * 1000 + math.floor(time
 local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)
 return { redis.call('GET', KEYS[2]), first[1] and first[1][1] or '', redis.call('GET', KEYS[5]) or '' }`);
 
-/** Events after an id. KEYS: events. ARGV: id, most. Returns the server's time in milliseconds, and the events. */
+/**
+ * Reads events after an id. KEYS: events. ARGV: id, maximum. Returns the server's time in milliseconds, and the
+ * events.
+ */
 export const EVENTS_AFTER = script(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 return { string.format('%.0f', now), redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2]) }`);
 
-/** Tells all replicas. KEYS: events. ARGV: milliseconds to keep, most events, who tells; then one event each. */
+/**
+ * Publishes events to all replicas. KEYS: events. ARGV: milliseconds to keep, maximum events, sender; then the
+ * events.
+ */
 export const TELL = script(`
 for i = 4, #ARGV do
   redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'from', ARGV[3], 'event', ARGV[i])
@@ -32,8 +39,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return #ARGV`);
 
 /**
- * Keeps revocations until their tokens have ended by themselves, and tells all replicas. KEYS: events, revocations. ARGV:
- * as for TELL; then for each when it ends, in milliseconds since the epoch, and itself.
+ * Stores revocations until their tokens have expired, and publishes them to all replicas. KEYS: events, revocations.
+ * ARGV: as for TELL, but each revocation follows its end, in milliseconds since the epoch.
  */
 export const REVOKE = script(`
 for i = 4, #ARGV, 2 do
@@ -46,8 +53,8 @@ redis.call('PEXPIREAT', KEYS[2], string.format('%.0f', last[2] + 1000))
 return #ARGV`);
 
 /**
- * Adds up what replicas have spent of rate limits, by the generic cell rate algorithm. KEYS: one for each caller of a
- * limit. ARGV: what each has spent, in milliseconds. Returns after how many milliseconds all of it is paid back.
+ * Adds up the spending of replicas on rate limits, by the generic cell rate algorithm. KEYS: one for each caller of a
+ * limit. ARGV: the spending of each, in milliseconds. Returns for each the milliseconds until all of it is paid back.
  */
 export const SETTLE = script(`
 local time = redis.call('TIME')
@@ -64,9 +71,10 @@ return behind`);
 const IN_FLIGHT_MS = 5_000;
 
 /**
- * Stores how many requests a replica has in flight, and drops the counts of replicas that have died. KEYS: for
- * each caller of a limit, the counts and when they were told. ARGV: who tells; then one count each. Returns for each how
- * many the other replicas have. The sum is kept in the field without a name: nothing depends on the number of replicas.
+ * Stores how many requests a replica has in flight, and drops the counts of replicas that have died. KEYS: for each
+ * caller of a limit, the counts and their times. ARGV: the replica; then its count for each caller. Returns for each
+ * caller how many requests the other replicas have in flight. The field with the empty name contains the sum, so the
+ * cost does not depend on the number of replicas.
  */
 export const SETTLE_CONCURRENCY = script(`
 local time = redis.call('TIME')

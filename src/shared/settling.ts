@@ -9,7 +9,7 @@ import { SETTLE, SETTLE_CONCURRENCY } from "./scripts.ts";
 import type { StateConnection } from "./state-connection.ts";
 import type { StateKeys } from "./state-keys.ts";
 
-/** Keys settled at once. */
+/** Keys per question to the server. */
 const AT_ONCE = 200;
 
 export interface SettlingOptions {
@@ -17,14 +17,14 @@ export interface SettlingOptions {
   /** The mark of this replica's own counts. */
   readonly own: string;
   readonly digest: (text: string) => string;
-  /** Undefined while there is no server. */
+  /** Returns the connection to the server; undefined while there is none. */
   readonly commands: () => StateConnection | undefined;
   readonly measured: <Answer>(ask: () => Promise<Answer>) => Promise<Answer>;
 }
 
 type Ask<Item> = (commands: StateConnection, items: readonly Item[]) => Promise<unknown>;
 
-/** Adds up what all replicas count for limits. */
+/** Adds up the counts of all replicas for limits. */
 export class Settling {
   readonly #options: SettlingOptions;
 
@@ -53,7 +53,11 @@ export class Settling {
     return commands.run(SETTLE_CONCURRENCY, names, [own, ...requests]);
   };
 
-  /** @returns a number for each, in the same order; undefined if the server gives no valid answer. */
+  /**
+   * Asks in batches.
+   *
+   * @returns a number for each item, in the same order; undefined if the server gives no valid answer.
+   */
   async #inPieces<Item>(
     items: readonly Item[],
     ask: Ask<Item>,
@@ -69,7 +73,7 @@ export class Settling {
       } catch {
         return undefined;
       }
-      // With too few or too many numbers, some would belong to other keys.
+      // With the wrong number of results, some would be assigned to the wrong keys.
       if (numbers.length !== start + some.length) return undefined;
     }
     return numbers;

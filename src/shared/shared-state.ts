@@ -25,14 +25,15 @@ export interface SharedStateOptions {
   readonly observer: Pick<Observer, "sharedStateAsked">;
 }
 
-/** How long a start waits for what other replicas know. */
+/** How long a start waits for the data of other replicas, in milliseconds. */
 const START_MS = 1_000;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
 
 /**
- * What replicas share through one server: the results of login attempts, revocations, the counts of limits. Each replica holds
- * a full copy and decides on its own; the server passes events on, and keeps them for replicas that start later.
+ * The state that replicas share through one server: results of login attempts, revocations, and the counts of limits.
+ * Each replica has a full copy and decides on its own. The server passes events on, and keeps them for replicas that
+ * start later.
  */
 export class SharedState {
   readonly #options: SharedStateOptions;
@@ -42,7 +43,7 @@ export class SharedState {
   readonly #outbox: Outbox;
   readonly #closing = new AbortController();
   readonly #feed: StateFeed;
-  /** Adds up what all replicas count for limits. */
+  /** Adds up the counts of all replicas for limits. */
   readonly settling: Settling;
   /** Defined while the server can be used. */
   #commands: StateConnection | undefined;
@@ -79,12 +80,15 @@ export class SharedState {
     return this.#commands !== undefined;
   }
 
-  /** How many login attempts were not published to other replicas. */
+  /** The number of login attempts that were not published to other replicas. */
   get lost(): number {
     return this.#outbox.lost;
   }
 
-  /** Connects, now and whenever the connection is lost. Resolves when it has caught up, or after a second. */
+  /**
+   * Connects, and reconnects whenever the connection is lost. Resolves when this replica has caught up, or after a
+   * second.
+   */
   async begin(listeners: SharedListeners, known: KnownRevocations): Promise<void> {
     this.#feed.begin(listeners, known);
     const first = Promise.withResolvers<void>();
@@ -92,7 +96,10 @@ export class SharedState {
     await withTimeout(first.promise, START_MS, undefined);
   }
 
-  /** A digest that is the same in all replicas, and meaningless to anyone who does not know the server's password. */
+  /**
+   * Returns a digest that is the same in all replicas, and meaningless to anyone who does not know the server's
+   * password.
+   */
   readonly digest = (text: string): string =>
     createHmac("sha256", this.#secret).update(text).digest("base64url");
 
@@ -148,7 +155,7 @@ export class SharedState {
     }
   }
 
-  /** Rejects with the reason when the connection ends. */
+  /** Runs one session with the server. Rejects with the reason when the connection ends. */
   async #session(begun: () => void): Promise<void> {
     using open = new DisposableStack();
     const server = await this.#measured("connect", () =>
@@ -178,7 +185,7 @@ export class SharedState {
     await this.#feed.follow(commands, reading, this.#closing.signal);
   }
 
-  /** The first failure of a session is its cause; later ones are consequences. */
+  /** Measures a question. The first failure of a session is the cause of its end; later ones are consequences. */
   async #measured<Answer>(
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,

@@ -4,27 +4,26 @@ import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import { codeOrMessage } from "../lib/text/error-code.ts";
+import { LATE, RemoteError } from "../lib/text/remote-error.ts";
 import type { StateServer } from "./state-server.ts";
 
-/** The state server cannot be used. The message is for the log, and holds nothing secret. */
-export class StateUnavailable extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, { cause });
-    this.name = "StateUnavailable";
-  }
-}
+/** The state server cannot be used. */
+export class StateUnavailable extends RemoteError {}
 
-/** A server that does not answer for this time hangs, in milliseconds. No request waits this long: see `shared.timeout`. */
+/**
+ * A server that does not answer within this time is considered hung, in milliseconds. No request waits this long: see
+ * `shared.timeout`.
+ */
 export const DEADLINE_MS = 2_000;
-/** The largest answer to one question, in bytes; the largest that we ask for takes less than a tenth. */
+/** The maximum size of a response, in bytes. The largest that we ask for takes less than a tenth of it. */
 const LARGEST_ANSWER = 8 * 1024 ** 2;
-/** How long the server may take to close a connection that we close. */
+/** How long the server may take to close a connection that we close, in milliseconds. */
 const DISCONNECT_MS = 100;
-const LATE = Symbol("late");
+const TIMED_OUT = Symbol("timed out");
 /** The first word of an error reply. */
 const ERROR_WORD = /^[A-Z]{2,20}\b/;
 
-/** A piece of Lua that the server runs as a whole. */
+/** A Lua script that the server runs atomically. */
 export interface Script {
   readonly lua: string;
   readonly sha1: string;
@@ -50,7 +49,7 @@ export class StateConnection {
     redis.on("error", (error: unknown) => (this.#fault ??= error));
   }
 
-  /** @throws StateUnavailable when it is not open within the deadline. */
+  /** @throws StateUnavailable if it is not open within the deadline. */
   static async open(server: StateServer, deadlineMs: number): Promise<StateConnection> {
     const library = await import("ioredis");
     let connection: StateConnection | undefined;
@@ -85,22 +84,22 @@ export class StateConnection {
     return this.#redis.status === "end" || this.#redis.status === "close";
   }
 
-  /** Calls back once when either side has closed it. */
+  /** Calls the listener once when either side has closed the connection. */
   onClose(listener: () => void): void {
     this.#redis.once("end", listener);
   }
 
-  /** @throws StateUnavailable after which the connection is closed. */
+  /** Runs a command. @throws StateUnavailable after which the connection is closed. */
   call(command: string, ...args: readonly string[]): Promise<unknown> {
     return this.callWithin(this.#deadlineMs, command, ...args);
   }
 
-  /** The same with a deadline of its own, for commands that wait. */
+  /** Like `call` with a different deadline, for commands that wait. */
   callWithin(deadlineMs: number, command: string, ...args: readonly string[]): Promise<unknown> {
     return this.#answered(this.#redis.call(command, ...args), deadlineMs);
   }
 
-  /** Runs a script, which the server keeps by its hash. @throws StateUnavailable as `call` does. */
+  /** Runs a script, which the server caches by its hash. @throws StateUnavailable as `call` does. */
   async run(
     { lua, sha1 }: Script,
     keys: readonly string[],
@@ -133,8 +132,8 @@ export class StateConnection {
 
   async #answered(answer: Promise<unknown>, deadlineMs: number): Promise<unknown> {
     try {
-      const value = await withTimeout(answer, deadlineMs, LATE);
-      if (value === LATE) throw new StateUnavailable("no answer in time");
+      const value = await withTimeout(answer, deadlineMs, TIMED_OUT);
+      if (value === TIMED_OUT) throw new StateUnavailable(LATE);
       this.#received = 0;
       return value;
     } catch (error) {
@@ -146,7 +145,7 @@ export class StateConnection {
   }
 }
 
-/** How to report an error: by its code, or by the first word of a reply, which quotes nothing that was sent. */
+/** Describes an error by its code, or by the first word of an error reply, which quotes nothing that was sent. */
 function reasonOf(error: unknown): string {
   const text = codeOrMessage(error);
   const isReply = error instanceof Error && error.name === "ReplyError";
@@ -156,14 +155,14 @@ function reasonOf(error: unknown): string {
   return isReply ? (HINTS[word] ?? word) : text;
 }
 
-/** How a server says that a user may not do what a script does. */
+/** How a server reports that a user lacks the permission for a command in a script. */
 const SCRIPT_NOPERM = /^ERR (?:ACL failure in script|The user executing the script)/;
-/** What an operator may have to do about it. */
+/** Advice for operators, by the first word of the reply. */
 const HINTS: Readonly<Record<string, string>> = {
   MOVED: "MOVED, it belongs to a cluster: set shared.cluster",
   READONLY: "READONLY, it is a replica",
   NOAUTH: "NOAUTH, it asks for a password",
-  NOPERM: "NOPERM, the user may not do what docs/scale.md lists",
+  NOPERM: "NOPERM, the user lacks a permission that docs/scale.md lists",
 };
 
 function connectTo({ host, port, tls, authorities }: StateServer): Socket {

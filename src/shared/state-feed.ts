@@ -17,7 +17,7 @@ import { EVENTS_AFTER, GREET } from "./scripts.ts";
 import { DEADLINE_MS, type StateConnection } from "./state-connection.ts";
 import type { StateKeys } from "./state-keys.ts";
 
-/** All revocations in force here. An emptied server must get them again. */
+/** Returns all current revocations of this replica. An emptied server must get them again. */
 export type KnownRevocations = () => readonly Revocation[];
 
 export interface StateFeedOptions {
@@ -25,7 +25,7 @@ export interface StateFeedOptions {
   /** The mark of this replica's own events. */
   readonly own: string;
   readonly clock: Clock;
-  /** Measures a question; `wait` is one that waits for news. */
+  /** Measures a question. `wait` is a question that waits for new events. */
   readonly measured: <Answer>(
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,
@@ -34,28 +34,29 @@ export interface StateFeedOptions {
   readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
 }
 
-/** How long the server may wait for events before it answers that there are none. */
+/** How long the server waits for events before it answers that there are none, in milliseconds. */
 const BLOCK_MS = 2_000;
 /**
- * The rest between two answers with events: at most 10 a second, however many events there are. With 20 ms, a thousand
- * replicas of a million users would need more than the one core that the server has (docs/scale.md).
+ * The pause after each response with events, in milliseconds: a replica reads at most 10 times a second, however many
+ * events there are. With 20 ms, a thousand replicas of a million users would need more than the one core that the
+ * server uses (docs/scale.md).
  */
 const REST_MS = 100;
-/** How often to look whether the server was emptied. */
+/** How often to check whether the server was emptied, in milliseconds. */
 const GREET_MS = 5_000;
-/** How long a replica may take to refill an emptied server before another one does. */
+/** How long a replica may take to refill an emptied server before another one does, in milliseconds. */
 const FILL_MS = 10_000;
-/** Events in one answer. */
+/** Events per response. */
 const PAGE = 500;
-/** Pages read at most when catching up; more than the server keeps. */
+/** The maximum number of pages to read when catching up. The server keeps fewer events. */
 const MOST_PAGES = 100;
 
-/** Everything that comes from other replicas: each event once, in order, across lost connections. */
+/** Receives the events of other replicas: each event once, in order, across lost connections. */
 export class StateFeed {
   readonly #options: StateFeedOptions;
   #listeners: SharedListeners = { attemptEnded: () => undefined, revoked: () => undefined };
   #known: KnownRevocations = () => [];
-  /** The last event that was read. */
+  /** The id of the last event that was read. */
   #after = FIRST_ID;
   #mark: string | undefined;
 
@@ -63,16 +64,16 @@ export class StateFeed {
     this.#options = options;
   }
 
-  /** Receives the events. */
+  /** Sets the receivers of the events. */
   begin(listeners: SharedListeners, known: KnownRevocations): void {
     this.#listeners = listeners;
     this.#known = known;
   }
 
   /**
-   * Takes everything that was missed.
+   * Reads everything that this replica has missed.
    *
-   * @param moved whether this is another server than the last time, after a failover.
+   * @param moved whether this is a different server than last time, after a failover.
    * @throws StateUnavailable
    */
   async catchUp(commands: StateConnection, moved: boolean): Promise<void> {
@@ -89,7 +90,7 @@ export class StateFeed {
     }
   }
 
-  /** Reads events until the signal. @throws StateUnavailable */
+  /** Reads events until the signal is aborted. @throws StateUnavailable */
   async follow(
     commands: StateConnection,
     reading: StateConnection,
@@ -121,7 +122,7 @@ export class StateFeed {
       commands.run(GREET, [probe, mark, events, revocations, filled], [candidate]);
     const [found = "", first = "", told] = textsOf(await measured("connect", greet));
     const emptied = found !== this.#mark;
-    // After the server was emptied, the stream holds everything that came since.
+    // If the server was emptied, its stream contains everything published since.
     const missed = cutOff && !emptied && (first === "" || isAfter(first, this.#after));
     if (!emptied && !missed) return;
     const known = this.#known();
@@ -136,7 +137,10 @@ export class StateFeed {
     if (isFilled || fills) this.#mark = found;
   }
 
-  /** Servers replicate asynchronously: this one may lack what its predecessor accepted last. */
+  /**
+   * Continues on another server after a failover. Servers replicate asynchronously: this one may lack what its
+   * predecessor accepted last.
+   */
   async #rejoin(commands: StateConnection): Promise<void> {
     const { keys, measured, missing } = this.#options;
     const newest = await measured("read", () =>
@@ -150,7 +154,10 @@ export class StateFeed {
     if (lacking.length > 0) void missing(lacking);
   }
 
-  /** Only one replica refills a server that was emptied: a thousand would send it the same. */
+  /**
+   * Claims the right to refill an emptied server. Only one replica should: a thousand would send the same
+   * revocations.
+   */
   async #mayFill(commands: StateConnection): Promise<boolean> {
     const claim = [this.#options.own, "NX", "PX", String(FILL_MS)];
     return (await commands.call("SET", this.#options.keys.filling, ...claim)) !== null;
@@ -160,7 +167,7 @@ export class StateFeed {
     this.#options
       .missing(missing)
       .then(() => commands.call("SET", this.#options.keys.filled, mark))
-      // If that fails, another replica refills it once the claim has expired.
+      // If that fails, a replica tries again once the claim has expired.
       .catch(() => (this.#mark = ""));
   }
 

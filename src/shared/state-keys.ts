@@ -1,24 +1,30 @@
-/** The names under which the state server keeps what replicas share. */
+/** The names of the keys that replicas share on the state server. */
 export interface StateKeys {
-  /** Whether the server takes writes. */
+  /** Written to check that the server accepts writes. */
   readonly probe: string;
-  /** Differs once the server was emptied. */
+  /** A random value, set once: a different one means that the server was emptied. */
   readonly mark: string;
   /** The mark up to which the server has been refilled with revocations. */
   readonly filled: string;
   /** The replica that is refilling it. */
   readonly filling: string;
-  /** A stream of what replicas tell each other. */
+  /** A stream of the events that replicas exchange. */
   readonly events: string;
-  /** A sorted set of what is revoked, by its end. */
+  /** A sorted set of the revocations, by their end. */
   readonly revocations: string;
-  /** What one caller has spent of one rate limit. */
+  /** The spending of one caller of a rate limit. */
   rate(digest: string): string;
-  /** A hash of what each replica has in flight of one caller of a concurrency limit, and when each told it, a sorted set. */
+  /**
+   * For one caller of a concurrency limit: a hash with the requests in flight of each replica, and a sorted set with
+   * the time at which each replica reported them.
+   */
   inFlight(digest: string): readonly [counts: string, told: string];
 }
 
-/** All in one hash slot, so that scripts may use several of them in a cluster, too. */
+/**
+ * Returns the keys for a prefix. All are in one hash slot, so that a script can use several of them in a cluster,
+ * too.
+ */
 export function keysFor(prefix: string): StateKeys {
   const key = (name: string): string => `{${prefix}}${name}`;
   return {

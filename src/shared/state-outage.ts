@@ -1,10 +1,10 @@
 import type { Log } from "../core/log.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** Keeps a server that comes and goes from flooding the log. */
+/** The minimum time between two warnings, in milliseconds: an unstable server must not flood the log. */
 const QUIET_MS = 10_000;
 
-/** Whether the state server can be used. Logs when that changes. */
+/** Logs when the state server becomes unavailable and when it is available again. */
 export class StateOutage {
   readonly #log: Log;
   readonly #clock: Clock;
@@ -26,7 +26,7 @@ export class StateOutage {
     this.#log.warn("the state server cannot be used, each replica counts for itself", { reason });
   }
 
-  /** @param lost how many login attempts were not published to other replicas. */
+  /** @param lost the number of login attempts that were not published to other replicas. */
   answered(lost: number): void {
     if (this.#tells) {
       const seconds = Math.round((this.#clock.monotonic() - (this.#since ?? 0)) / 1000);

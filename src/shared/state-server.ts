@@ -1,9 +1,9 @@
-/** A server and its credentials. Plain values. */
+/** A server and its credentials. Plain data. */
 export interface StateServer {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
-  /** Authorities that its certificate may come from, PEM; undefined for those of Node. */
+  /** The trusted certificate authorities, in PEM; undefined for those of Node. */
   readonly authorities?: string | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
@@ -12,7 +12,7 @@ export interface StateServer {
 
 export type Address = Pick<StateServer, "host" | "port">;
 
-/** Where the state is: at one server, or at the one that sentinels or the nodes of a cluster name. */
+/** Where the state is: on one server, or on the server that sentinels or the nodes of a cluster point to. */
 export interface StatePlace {
   /** The server, the first sentinel, or the first node of the cluster. */
   readonly server: StateServer;
@@ -20,9 +20,9 @@ export interface StatePlace {
   readonly nodes?: readonly Address[];
   readonly cluster?: boolean;
   readonly sentinel?: {
-    /** Of the primary, as the sentinels know it. */
+    /** The name of the primary in the configuration of the sentinels. */
     readonly name: string;
-    /** For the sentinels themselves. */
+    /** The credentials for the sentinels themselves. */
     readonly username?: string | undefined;
     readonly password?: string | undefined;
   };
@@ -32,9 +32,9 @@ const USUAL_PORT = 6379;
 export const SENTINEL_PORT = 26_379;
 
 /**
- * Reads `redis://user:password@host:port/database`.
+ * Parses `redis://user:password@host:port/database`, already validated; `rediss:` means TLS.
  *
- * @param password instead of one in the URL.
+ * @param options `password` replaces the one in the URL.
  */
 export function stateServerAt(
   url: string,
@@ -56,7 +56,7 @@ export function stateServerAt(
   };
 }
 
-/** Reads `host:port` or `[::1]:port`; undefined for anything else. */
+/** Parses `host:port` or `[::1]:port`. Returns undefined for anything else. */
 export function addressIn(text: string): Address | undefined {
   const [, bracketed, plain, digits] =
     /^(?:\[([\da-fA-F:.]+)\]|([\w.:-]{1,255})):(\d{1,5})$/.exec(text) ?? [];

@@ -2,13 +2,16 @@ import { REVOCATION_FORMS, REVOCATION_KINDS, type Revocation } from "../core/rev
 import type { AttemptEnd } from "../core/shared-parts.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 
-/** The events that replicas exchange. Do not trust what is read: anyone who can write to the server may have sent it. */
+/**
+ * The format of events that replicas exchange. Never trust an event: anyone who can write to the server may have sent
+ * it.
+ */
 
-/** The maximum length of an event; a name of a thousand characters fits. */
+/** The maximum length of an event in characters; a name of a thousand characters fits. */
 const LONGEST = 16 * 1024;
 const DIGEST = /^[\w-]{43}$/;
 const CONTROL = /\p{Cc}/u;
-/** The longest life of a token, and so of a revocation. */
+/** The longest lifetime of a token, and so of a revocation, in milliseconds. */
 const LONGEST_LIFE_MS = 2 * 366 * 24 * 3_600_000;
 
 export type SharedEvent = { readonly attempt: AttemptEnd } | { readonly revocation: Revocation };
@@ -17,17 +20,17 @@ export function writeAttempt({ failed, account, pair, network, known }: AttemptE
   return JSON.stringify({ attempt: [failed ? 1 : 0, known ? 1 : 0, account, pair, network] });
 }
 
-/** Always the same text for the same revocation. Its end counts whole seconds, as everywhere in a replica. */
+/** Returns the same text for equal revocations. Rounds the end up to whole seconds, as everywhere in a replica. */
 export function writeRevocation({ kind, name, issuer, before, until }: Revocation): string {
   return JSON.stringify({ revocation: { kind, name, issuer, before, until: endOf(until) } });
 }
 
-/** When a revocation ends, in milliseconds since the epoch, on a whole second. */
+/** Returns when a revocation ends, in milliseconds since the epoch, rounded up to a whole second. */
 export function endOf(until: number): number {
   return Math.ceil(until / 1000) * 1000;
 }
 
-/** @returns undefined for anything that is not ours. */
+/** Parses an event. @returns undefined for anything invalid. */
 export function readEvent(text: unknown, nowMs: number): SharedEvent | undefined {
   if (typeof text !== "string" || text.length > LONGEST) return undefined;
   let value: unknown;

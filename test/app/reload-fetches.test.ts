@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { ReloadStates } from "../../src/app/reload/reload-states.ts";
 import { openLedger } from "../../src/app/byte-ledger.ts";
 import { startTraffic } from "../../src/app/traffic.ts";
-import { upstreamsOf } from "../../src/app/from-files.ts";
+import { gateFilesOf } from "../../src/app/from-files.ts";
 import { takeSnapshot } from "../../src/config/snapshot.ts";
 import { GateError } from "../../src/core/request/errors.ts";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
@@ -33,14 +33,14 @@ async function start(jwksUrl: string) {
   });
   const file = await place.write("config.yaml", text);
   const { configuration, files } = await takeSnapshot({ file, env: {}, overrides: {} });
-  const upstreams = upstreamsOf(configuration, files.text);
+  const gateFiles = gateFilesOf(configuration, files);
   const [clock, log, { sink }] = [setClock(), recordedLog(), keptLines()];
   const metrics = createMetrics({ routes: [], upstreams: ["app"], version: "0.0.0", clock });
   const recent = new RecentLog(clock.now);
   const observer = createObserver({ metrics, recent, sink, clock, level: "error", access: "all" });
   const traffic = await startTraffic({
     buffered: openLedger({ configuration, observer, clock, log }),
-    ...{ configuration, upstreams, version: "0.0.0", tls: undefined, port: 0 },
+    ...{ configuration, ...gateFiles, version: "0.0.0", tls: undefined, port: 0 },
     ...{ shared: false, clock, log },
     keys: new ReplaceableKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
     assertionKeys: new ReplaceableKeys([], clock),
@@ -58,7 +58,7 @@ async function start(jwksUrl: string) {
   return {
     clock,
     loaded,
-    reload: () => traffic.prepare({ configuration, upstreams, tls: undefined }),
+    reload: () => traffic.prepare({ configuration, ...gateFiles, tls: undefined }),
   };
 }
 

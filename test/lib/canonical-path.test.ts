@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { canonicalPath } from "../../src/lib/http/canonical-path.ts";
+import { canonicalPath } from "../../src/lib/http/path/canonical-path.ts";
 
 describe("a path with one reading", () => {
   test.each([

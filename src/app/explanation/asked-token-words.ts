@@ -3,11 +3,11 @@ import type { TokenRefusal, TokenStep } from "../../core/request/token-verifier.
 import { printable } from "../../lib/text/printable.ts";
 import { isOpaque } from "../../tokens/verify/token-text.ts";
 
-/** Texts for the steps of a token that another server verifies, not a key. */
+/** Texts for the verification steps of a token that another server verifies. */
 
 type Trusted = Configuration["tokens"]["trusted"][number];
 
-/** The issuers whose servers were asked about a token, in the verifier's order; none if a key verifies it. */
+/** Returns the issuers whose servers are queried about a token, in the verifier's order; none if a key verifies it. */
 export function askedAbout(
   token: string,
   iss: unknown,
@@ -22,7 +22,7 @@ export function askedAbout(
   );
 }
 
-/** What a step found; `by` is the issuer that vouched for the token. */
+/** Returns the result of a step as text; `by` is the issuer that accepted the token. */
 export function askedDetail(
   step: TokenStep,
   token: string,
@@ -47,14 +47,14 @@ export function askedDetail(
   }
 }
 
-/** Why no issuer vouches for the token; undefined if its form is wrong. */
+/** Returns why no issuer accepts the token; undefined if the reason is its form. */
 export function askedFault(
   { step, reason }: TokenRefusal,
   asked: readonly Trusted[],
 ): string | undefined {
   const names = asked.map(nameOf).join(", ");
   if (reason === "inactive")
-    return `${names} ${asked.length === 1 ? "knows" : "know"} no such token`;
+    return `${names} ${asked.length === 1 ? "does" : "do"} not accept the token`;
   if (reason === "keys_unusable")
     return `${names} ${asked.length === 1 ? "is" : "are"} unavailable at the moment`;
   return step === "claims" ? `the server's answer does not fit: ${reason}` : undefined;

@@ -9,12 +9,12 @@ import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import { forwardedQuery } from "../../upstream/headers/without-tokens.ts";
 import { identityHeadersOf } from "../gate/from-configuration.ts";
 
-/** Headers that are rewritten for the connection to the backend, with the same meaning. */
+/** Headers that are written anew for the connection to the backend, with the same meaning. */
 const FRAMING = new Set(["host", "content-length", "transfer-encoding"]);
-/** Headers that are repeated in the request that opens a WebSocket. */
+/** Headers that are also sent to the backend in the request that opens a WebSocket. */
 const SWITCHING = new Set(["connection", "upgrade"]);
 
-/** Explains what would be sent to the backend, and where. */
+/** Explains what would be sent to the backend, and to which targets. */
 export function explainBackend(
   configuration: Configuration,
   permit: Permit,
@@ -78,7 +78,7 @@ function headersOf(
   }
   return {
     added: added.map(([name, value]) => {
-      // It may be a secret, such as a key for the backend.
+      // A fixed value may be a secret, such as an API key for the backend.
       const fixed = requestHeaders?.isFixed(name) === true;
       return [name, fixed ? "as configured" : maskText(value)] as const;
     }),

@@ -6,7 +6,7 @@ import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts"
 import type { Traffic } from "../traffic.ts";
 import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 
-/** A gate only for dry runs. It changes together with the gates in force. */
+/** A gate that is used only for dry runs. A reload changes it together with the gates in force. */
 export interface DryRunGate {
   readonly query: Traffic["query"];
   /** @throws ConfigError if a file that the configuration names is invalid. */
@@ -14,7 +14,7 @@ export interface DryRunGate {
   close(): Promise<void>;
 }
 
-/** The configuration, and its upstreams with the contents of their files. */
+/** The configuration and its upstreams, with the contents of their files. */
 type DryRunOptions = Pick<GateOptions, "configuration" | "upstreams">;
 
 /**
@@ -25,7 +25,7 @@ export function openDryRunGate(
   options: DryRunOptions & Pick<GateOptions, "version" | "keys" | "revocations" | "clock">,
 ): DryRunGate {
   const { version, keys, revocations, clock } = options;
-  // The same as in each thread, so that a reload loses no keys.
+  // Shared by all its gates, as in a traffic thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
   const open = ({ configuration, upstreams }: DryRunOptions, before?: OpenGate): Leased<OpenGate> =>
     openGate(
@@ -55,7 +55,7 @@ export function openDryRunGate(
   };
 }
 
-/** Small, since few tokens are explained twice, and a cache allocates all its memory at once. */
+/** Makes the token cache small: few tokens are explained twice, and a cache allocates all its memory at once. */
 function withSmallCache({ tokens, ...rest }: Configuration): Configuration {
   return { ...rest, tokens: { ...tokens, cache: { entries: 1, bytes: 1 } } };
 }

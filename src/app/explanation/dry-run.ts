@@ -31,9 +31,9 @@ export type ExplainerAloneOptions = ExplainerOptions &
   Pick<GateOptions, "upstreams" | "revocations">;
 
 /**
- * Explains what a gate decides about a request, and why. Sends nothing to a backend and counts nothing.
+ * Explains what a gate decides about a request, and why. Sends nothing to a backend, and changes no counts.
  *
- * @param gate built from the configuration.
+ * @param gate a gate built from the configuration.
  */
 export async function explain(
   options: ExplainerOptions,
@@ -134,7 +134,7 @@ function explained(
   };
 }
 
-/** Returns the refusal of a request: by the decision, or later by its head alone. */
+/** Returns the refusal of a request: by the decision, or later because of its head; undefined if it is not refused. */
 function refusalIn(
   { action }: Decision,
   { request, message }: ReadRequest,
@@ -164,7 +164,7 @@ function refused(error: GateError, dryRun: DryRunRequest, { server }: Configurat
   return { outcome: "refused", status, reason: error.reason ?? error.code, detail };
 }
 
-/** Notes on what prevents a request from arriving at all. */
+/** Returns notes on conditions that prevent a request from arriving at all. */
 function connectionNotes({ server: { tls } }: Configuration, { secure }: DryRunRequest): string[] {
   if (tls.mode === "off") return [];
   if (!secure) return ["the listener speaks TLS: a request over plain http gets no answer"];
@@ -175,14 +175,14 @@ function connectionNotes({ server: { tls } }: Configuration, { secure }: DryRunR
     : [];
 }
 
-/** Notes on fields that the intake drops. */
+/** Returns notes on header fields that the intake drops. */
 function droppedNotes({ request, message }: ReadRequest): string[] {
   if (request.rawHeaders === message.rawHeaders) return [];
   const names = message.rawHeaders.filter((text, i) => i % 2 === 0 && text.includes("_"));
   return [`server.underscoreHeaders drops ${names.join(", ")}`];
 }
 
-/** Notes on what the explanation does not cover. */
+/** Returns notes on what the explanation does not cover. */
 function decisionNotes({ route, action }: Decision, refusal: GateError | undefined): string[] {
   const notes: string[] = [];
   if (route?.authorize !== undefined)

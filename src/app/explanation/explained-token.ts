@@ -27,7 +27,7 @@ export function explainToken(
     : { ...explained, place: placeWords(found.place) };
 }
 
-/** Verifies a token as the request path does. */
+/** Verifies a token in the same way as for a request. */
 export async function verifyToken(token: string, tokens: TokenVerifier): Promise<TokenVerdict> {
   try {
     return await tokens.verify(token);
@@ -37,7 +37,7 @@ export async function verifyToken(token: string, tokens: TokenVerifier): Promise
   }
 }
 
-/** Returns the verdict of the verifier as the steps that led to it. */
+/** Explains the verdict of the verifier as the steps that led to it. */
 export function explainVerdict(
   token: string,
   verdict: TokenVerdict,

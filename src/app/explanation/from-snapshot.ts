@@ -8,7 +8,7 @@ import type { ExplainerAloneOptions } from "./dry-run.ts";
 import { NOOP_LOG } from "./no-op.ts";
 
 /**
- * Returns what a command needs to explain requests.
+ * Returns the options with which a command explains requests.
  *
  * @throws ConfigError if the files of the snapshot cannot be used.
  */

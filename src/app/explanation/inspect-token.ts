@@ -4,7 +4,7 @@ import { type ExplainerAloneOptions, type ExplainerOptions, withOwnGate } from "
 import { explainVerdict, verifyToken } from "./explained-token.ts";
 import { dateWords } from "./token-words.ts";
 
-/** A decoded token without its signature. None of its claims are proven unless it is accepted. */
+/** A decoded token without its signature. Its claims are verified only if it is accepted. */
 export interface InspectedToken extends Pick<ExplainedToken, "accepted" | "reason" | "steps"> {
   readonly header: Readonly<Record<string, unknown>> | undefined;
   readonly claims: Readonly<Record<string, unknown>> | undefined;
@@ -24,8 +24,8 @@ export function decodeToken(token: string, { now }: Pick<ExplainerOptions["clock
 }
 
 /**
- * Opens a gate and verifies a token with it.
- * @throws ConfigError if a file is invalid.
+ * Opens a gate, and verifies and decodes a token.
+ * @throws ConfigError if a file that the configuration names is invalid.
  */
 export function inspectToken(
   options: ExplainerAloneOptions,

@@ -7,7 +7,9 @@ interface HeadLimits {
   readonly headers: number;
 }
 
-/** Says what was wrong with an unreadable head, if the reason alone does not. Never includes its values. */
+/**
+ * Returns details on why a head was refused, if the reason alone does not say it. Never includes values of the head.
+ */
 export function refusalDetail(
   error: GateError,
   { head }: DryRunRequest,
@@ -48,7 +50,7 @@ export function refusalDetail(
   }
 }
 
-/** Node's parser has a fixed message for each error. */
+/** Returns the message of Node's parser, which has a fixed one for each error. */
 function parserWords(cause: unknown): string | undefined {
   if (typeof cause !== "object" || cause === null || !("reason" in cause)) return undefined;
   return typeof cause.reason === "string" ? cause.reason : undefined;

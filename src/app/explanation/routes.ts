@@ -5,7 +5,7 @@ import type { Route } from "../../core/route/route.ts";
 import { isWeaker } from "../../policy/access-policy.ts";
 import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
 
-/** Returns every route in the order of matching, with its result. The route table itself decides what matches. */
+/** Returns all routes in matching order, each with its result. The route table itself decides what matches. */
 export function explainRoutes(
   routes: readonly Route[],
   request: GateRequest | undefined,
@@ -31,7 +31,7 @@ function matches(route: Route, request: GateRequest): boolean {
   return createRouteTable([route])(request) !== undefined;
 }
 
-/** Notes on routes whose regular expression matches a request that another route takes. */
+/** Returns notes on routes whose regular expression matches the request, although another route takes it. */
 export function overlapNotes(
   routes: readonly Route[],
   request: GateRequest,
@@ -49,7 +49,7 @@ export function overlapNotes(
     });
 }
 
-/** Checks each condition separately. */
+/** Returns the conditions of a route that the request does not meet, each checked separately. */
 function mismatchesOf(route: Route, request: GateRequest): ExplainedRoute["misfits"] {
   const { hosts, methods, path, headers, ...rest } = route;
   const everywhere: Route = { ...rest, path: { prefix: "/" } };

@@ -11,9 +11,9 @@ import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { askedAbout, askedDetail, askedFault } from "./asked-token-words.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
 
-/** Texts for each step of verifying a token; the verifier decides. */
+/** Texts for each step of verifying a token. The verifier decides; this file only describes its decision. */
 
-/** The settings and keys that tokens are verified with. */
+/** The settings and keys with which tokens are verified. */
 export interface TokenContext {
   readonly configuration: Configuration;
   readonly keys: SigningKeys;
@@ -161,7 +161,7 @@ function dateWord(value: unknown, nowMs: number, past: string, future: string): 
   return [`${past} ${length} ago`];
 }
 
-/** Renders a value of a token for people: bounded, and without terminal control sequences. */
+/** Renders a value from a token for people: at most 256 characters, masked, without terminal control sequences. */
 export function textOf(value: unknown): string | undefined {
   if (value === undefined) return undefined;
   const text = typeof value === "string" ? value : JSON.stringify(value);

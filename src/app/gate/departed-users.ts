@@ -1,12 +1,12 @@
 import type { OpenUserStore } from "../../credentials/stores/user-store.ts";
 
-/** Detects users who were removed or disabled, and so can no longer log in. */
+/** Detects users who were removed or disabled, and therefore can no longer log in. */
 export class DepartedUsers {
   readonly #tell: (names: readonly string[], atStart: boolean) => void;
   #stores: (() => readonly OpenUserStore[]) | undefined;
   #known: ReadonlySet<string> | undefined;
 
-  /** @param tell called with the users who are gone; at the start, with those who are disabled. */
+  /** @param tell called with the users who were removed or disabled; at start, with those who are disabled. */
   constructor(tell: (names: readonly string[], atStart: boolean) => void) {
     this.#tell = tell;
   }
@@ -17,7 +17,7 @@ export class DepartedUsers {
     this.look();
   }
 
-  /** Compares the users of all stores with those before. Call it when a store has changed. */
+  /** Compares the users of all stores with the previous ones. Call it whenever a store has changed. */
   readonly look = (): void => {
     if (this.#stores === undefined) return;
     const users = this.#stores().flatMap((store) => [...(store.users?.() ?? [])]);

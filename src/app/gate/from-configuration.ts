@@ -31,7 +31,7 @@ import {
 
 export type ServerTls = ListenOptions["tls"];
 
-/** The names used as labels of metrics. */
+/** Returns the names that become labels of metrics. */
 export function seriesOf(configuration: Configuration): {
   routes: string[];
   upstreams: string[];
@@ -50,8 +50,8 @@ export function seriesOf(configuration: Configuration): {
 }
 
 /**
- * The time for which a connection may carry a request without a byte in either direction: the longest of the other timeouts
- * plus a margin, so that the more specific timeout fires first.
+ * Returns how long a connection may carry a request without a byte in either direction, in milliseconds: the longest of
+ * the other timeouts plus a margin, so that the more specific timeout fires first.
  */
 export function stallOf({ server, upstreams, routes }: Configuration): number {
   const longest = (key: "response" | "idle"): number =>
@@ -64,10 +64,10 @@ export function stallOf({ server, upstreams, routes }: Configuration): number {
 }
 
 const STALL_MARGIN_MS = 2_000;
-/** The longest delay of a Node timer. */
+/** The longest delay of a Node timer, in milliseconds. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** The settings for reading requests. */
+/** Returns the settings for reading requests. */
 export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeOptions, "unknown"> {
   return {
     trustedProxies: createNetworks(server.trustedProxies),
@@ -77,12 +77,12 @@ export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeO
   };
 }
 
-/** The number of threads that accept connections. */
+/** Returns the number of threads that accept connections. */
 export function workersOf({ server }: Configuration): number {
   return server.workers === 0 ? availableParallelism() : server.workers;
 }
 
-/** The `realm` in challenges (RFC 9110 §11.5), without characters that would need escaping. */
+/** Returns the `realm` for challenges (RFC 9110 §11.5), without characters that would need escaping. */
 export function realmOf({ tokens }: Configuration): string {
   return tokens.issuer.replaceAll(/[^ !#-[\]-~]/g, "");
 }
@@ -93,7 +93,7 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
   return { ...names, claims };
 }
 
-/** What holds for all requests that are forwarded. */
+/** Returns the settings that apply to all forwarded requests. */
 export function forwardingOf(
   configuration: Configuration,
 ): Pick<ForwarderOptions, "identityHeaders" | "bodyBytes" | "underscoreHeaders"> {
@@ -104,30 +104,33 @@ export function forwardingOf(
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-/** The settings of CORS; undefined if it is off. */
+/** Returns the CORS policy; undefined if CORS is off. */
 export function corsOf({ cors, routes }: Configuration): Cors | undefined {
   if (cors === undefined) return undefined;
   const { maxAge: maxAgeMs, methods, ...rest } = cors;
   const named = routes.flatMap((route) => route.methods ?? USUAL_METHODS);
-  // Sallyport's own endpoints have these.
+  // Sallyport's own endpoints use GET, HEAD and POST.
   const all = [...new Set(["GET", "HEAD", "POST", ...named])];
   return createCors({ ...rest, methods: methods ?? all, maxAgeMs });
 }
 
-/** The additional fields of access lines; undefined if there are none. */
+/** Returns the additional fields of access lines; undefined if there are none. */
 export function accessFieldsOf({ log }: Configuration): AccessFields | undefined {
   if (log.access === "none") return undefined;
   return createAccessFields(log.fields, leastLoggedStatus(log.access));
 }
 
-/** The settings of assertions for backends; undefined if there are none. */
+/** Returns the settings of assertions for backends; undefined if they are off. */
 export function assertionOf({ tokens }: Configuration): AssertionSettings | undefined {
   if (tokens.assertion === undefined) return undefined;
   const { keys: _sign, algorithm: _signs, ...said } = tokens.assertion;
   return { issuer: tokens.issuer, ...said };
 }
 
-/** Whether assertions have their own keys: always, unless the token keys are in files, which replicas share. */
+/**
+ * Whether assertions have their own keys: if `tokens.assertion.keys` is set, or if the token keys are not in files,
+ * which replicas share.
+ */
 export function assertsWithOwnKeys({ keys, assertion }: Configuration["tokens"]): boolean {
   return assertion !== undefined && (assertion.keys !== undefined || keys === undefined);
 }

@@ -1,6 +1,7 @@
 import { type Reusable, reuseOrLease } from "../../lib/async/reuse.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
+import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/remote-issuer.ts";
 import { observeCheck as observe } from "./remote-checks.ts";
 import { isKeyed } from "./keyed-issuers.ts";
@@ -8,12 +9,23 @@ import { neededClaims } from "./needed-claims.ts";
 import { workersOf } from "./from-configuration.ts";
 import type { GateOptions } from "./open-gate.ts";
 
+/** Opens the keys of trusted issuers from the contents of their files, as far as these were read. */
+function keysFrom({
+  trustedKeys,
+  trustedKeyFiles,
+}: GateOptions): Pick<TrustedKeys, "open"> | undefined {
+  return (
+    trustedKeys && { open: (issuer, changed) => trustedKeys.open(issuer, changed, trustedKeyFiles) }
+  );
+}
+
 /** Reuses the previous verifier with its cache if the settings are the same. */
 export function verifierFor(
-  { configuration, keys, trustedKeys, revocations, clock, log, observer, keysChanged }: GateOptions,
+  options: GateOptions,
   before: Reusable<Leased<CachingTokenVerifier>> | undefined,
 ): Reusable<Leased<CachingTokenVerifier>> {
-  // Leaves out the settings that only issuing needs, so that changing them keeps the cache.
+  const { configuration, keys, revocations, clock, log, observer, keysChanged } = options;
+  // Leaves out the settings that do not affect verification, so that the cache survives a change of them.
   const {
     lifetime: _ours,
     algorithm: _signs,
@@ -42,6 +54,7 @@ export function verifierFor(
   };
   const observeCheck: ObserveCheck = (kind, name) =>
     observe({ kind, name }, { observer, log, clock });
+  const trustedKeys = keysFrom(options);
   const outside = { observeCheck, keys, trustedKeys, revocations, clock, log, keysChanged };
   return reuseOrLease(
     before,

@@ -11,7 +11,7 @@ export interface OpenVersionSource {
   close(): Promise<void>;
 }
 
-/** The upstream that provides the version, if any. */
+/** Returns the upstream that provides the version, if any. */
 export function askedForVersion(
   { version }: Configuration,
   upstreams: readonly UpstreamOptions[],
@@ -20,7 +20,7 @@ export function askedForVersion(
   return upstreams.find(({ name }) => name === version.upstream);
 }
 
-/** @param upstream the result of `askedForVersion`. */
+/** Opens the configured source of the version. @param upstream the result of `askedForVersion`. */
 export function versionSourceOf(
   { configuration, version: own, clock }: GateOptions,
   upstream: UpstreamOptions | undefined,

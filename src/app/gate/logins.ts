@@ -37,9 +37,9 @@ export interface LoginsOptions {
   readonly observer: Pick<Observer, "tokenIssued" | "storeAnswered" | "outdatedHashUsed">;
   /** Receives the reload state of each user store. */
   readonly reloads: ReloadStates;
-  /** Sends attempts to other replicas. Without it, this one counts for itself. */
+  /** Shares login attempts with other replicas. Without it, this replica counts only its own. */
   readonly attempts?: AttemptSharing | undefined;
-  /** Called with users who can no longer log in; at the start, with those who are disabled. */
+  /** Called with users who can no longer log in; at start, with those who are disabled. */
   readonly departed: (names: readonly string[], atStart: boolean) => void;
 }
 
@@ -47,8 +47,8 @@ export interface LoginsOptions {
 export interface Logins {
   readonly service: LoginService;
   /**
-   * Prepares another configuration. Keeps the counts of failed attempts; running logins finish with the stores that
-   * they began with.
+   * Prepares another configuration. Keeps the counts of failed attempts. Running logins finish with the stores with
+   * which they began.
    * @throws ConfigError if a user store cannot be used.
    */
   prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
@@ -56,7 +56,7 @@ export interface Logins {
   readonly waiting: () => number;
   /** The stores in force. */
   readonly stores: () => readonly NamedStore[];
-  /** The metrics that the stores in force keep themselves, by the store's name in metrics. */
+  /** Returns the metrics that a store itself keeps, by its name in metrics. */
   readonly storeState: (name: string) => StoreState;
   /** Counts an attempt that ended in another replica. */
   readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
@@ -65,7 +65,7 @@ export interface Logins {
 
 /** A store and the state of its last reload. */
 interface FollowedStore {
-  /** In metrics. */
+  /** The name in metrics. */
   readonly name: string;
   readonly store: OpenUserStore;
   readonly state: ReloadState;
@@ -86,7 +86,7 @@ interface Queues {
   readonly hashing: HashingPool;
 }
 
-/** @throws ConfigError if a user store cannot be used. */
+/** Opens the user stores and everything else that logins need. @throws ConfigError if a user store cannot be used. */
 export async function openLogins(options: LoginsOptions): Promise<Logins> {
   const { configuration, clock } = options;
   const { hashing: hashingLimits } = configuration.login;

@@ -4,8 +4,8 @@ import { fieldSource } from "../../observe/log/create-access-fields.ts";
 import { claimsIn } from "../../upstream/headers/header-template.ts";
 
 /**
- * The claims of a verified token that the configuration uses. Sorted, so that two configurations that need the same
- * claims share the cached tokens.
+ * Returns the claims of a verified token that the configuration uses. They are sorted, so that two configurations that
+ * need the same claims share the cached tokens.
  */
 export function neededClaims({ routes, identity, tokens, log }: Configuration): NeededClaims {
   const names = [

@@ -32,7 +32,7 @@ import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { limitName, settlingOf } from "../../policy/rates/rate-settling.ts";
 import { publishedKeys } from "../../tokens/keys/published-keys.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
-import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
+import type { TrustedKeyFiles, TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
 import type { Upstream, UpstreamOptions } from "../../upstream/pool/upstreams.ts";
@@ -51,15 +51,17 @@ import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate
 
 export interface GateOptions extends SharedLimits {
   readonly configuration: Configuration;
-  /** The upstreams of the configuration, with the content of their files. */
+  /** The upstreams of the configuration, with the contents of their files. */
   readonly upstreams: readonly UpstreamOptions[];
   /** Sallyport's own version, `<major>.<minor>.<patch>`. */
   readonly version: string;
   readonly keys: SigningKeys;
-  /** The keys that sign only assertions, if there are any. */
+  /** The keys that sign only assertions; empty if there are none. */
   readonly assertionKeys: SigningKeys;
-  /** Keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
+  /** The keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
   readonly trustedKeys?: TrustedKeys | undefined;
+  /** Their key files as read. `trustedKeys` reads a file that is not among them. */
+  readonly trustedKeyFiles?: TrustedKeyFiles;
   readonly logins: LoginService;
   /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: Revocations | undefined;
@@ -72,7 +74,7 @@ export interface GateOptions extends SharedLimits {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
-  /** Count requests in flight and the use of rate limits, by name. Omitted if there are no clients. */
+  /** Counters for requests in flight and for rate limits, by name. Omitted if there are no clients. */
   readonly inFlight?: InFlight | undefined;
   readonly arrivalTimes?: ((limit: string) => ArrivalTimes) | undefined;
   /** Undefined if tracing is off. */
@@ -88,14 +90,14 @@ export interface OpenGate {
   readonly tokenCacheEntries: () => number;
   /** The parts that the next gate may reuse. */
   readonly kept: KeptParts;
-  /** The parts that it leases, some of them together with other gates. */
+  /** The parts that the gate leases; other gates may lease some of them, too. */
   readonly parts: readonly Pick<Leased<unknown>, "release" | "close">[];
 }
 
 type KeptByName<Value> = ReadonlyMap<string, Reusable<Value>>;
 
 interface KeptParts {
-  /** Including their cached answers. */
+  /** Including their cached decisions. */
   readonly authorizers: KeptByName<Leased<RemoteAuthorizer>>;
   /** Including its token cache. */
   readonly verifier: Reusable<Leased<CachingTokenVerifier>>;
@@ -103,7 +105,7 @@ interface KeptParts {
   readonly upstreams: KeptByName<Leased<Upstream>>;
   /** Including its WebSockets. */
   readonly forwarder: Reusable<Forwarder>;
-  /** Including its cached answer. */
+  /** Including the cached version. */
   readonly version: Reusable<Leased<OpenVersionSource>>;
   /** Including their counts, by route. */
   readonly rateLimits: KeptByName<RateLimit>;
@@ -112,13 +114,13 @@ interface KeptParts {
 
 /**
  * Builds the gate that the configuration describes.
- * @throws ConfigError if a file that it names is invalid.
+ * @throws ConfigError if a key file that `trustedKeyFiles` does not hold is invalid.
  * @param before the previous gate; parts with the same settings are reused.
- * @returns the gate. Retire it when it is replaced: its parts are released after its last request.
+ * @returns the gate. Retire it when it is replaced; its parts are then released after its last request.
  */
 export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGate> {
   const { configuration, clock, observer, logins, reading = UNMETERED } = options;
-  // Comes first, because it is the only part that can fail.
+  // Created first, because no other part can fail.
   const verifier = verifierFor(options, before?.kept.verifier);
   const authorizers = authorizersFor(options, before?.kept.authorizers);
   const { routes, ...limits } = routesFor(options, before?.kept);
@@ -152,19 +154,14 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     cors: corsOf(configuration),
     accessFields: accessFieldsOf(configuration),
   };
-  const opened: OpenGate = {
-    gate,
-    tokenCacheEntries: () => tokens.entries,
-    kept,
-    parts,
-  };
+  const opened: OpenGate = { gate, tokenCacheEntries: () => tokens.entries, kept, parts };
   const leased = new Leased(opened, () => {
     for (const part of parts) part.release();
   });
   return leased;
 }
 
-/** The servers that authorize callers, by name. */
+/** Returns the servers that authorize callers, by name. */
 function authorizersFor(
   { configuration, clock, log, observer }: GateOptions,
   before: KeptParts["authorizers"] | undefined,
@@ -188,7 +185,7 @@ function withAuthorizer(route: Route, authorizers: KeptParts["authorizers"]): Ro
   return authorizer === undefined ? route : { ...route, authorizer };
 }
 
-/** The routes, with their own limits. */
+/** Returns the routes with their limits. */
 function routesFor(
   options: GateOptions,
   before: Pick<KeptParts, "rateLimits" | "concurrencies"> | undefined,

@@ -7,7 +7,7 @@ import {
 } from "../../upstream/pool/upstreams.ts";
 import type { GateOptions } from "./open-gate.ts";
 
-/** Opens an upstream. Without clients, it sends no requests to its targets. */
+/** Opens an upstream. In a gate without clients, it sends no health checks to its targets. */
 export function openUpstream(
   { clock, log, observer, buffered }: GateOptions,
   options: UpstreamOptions,
@@ -17,7 +17,9 @@ export function openUpstream(
   return upstream;
 }
 
-/** Logs and counts the events of targets. Logs when a name can no longer be resolved, and when it can again. */
+/**
+ * Logs and counts the events of targets. For each name, logs when lookups begin to fail, and when they succeed again.
+ */
 function tellTargets(log: Log, observer: Observer): UpstreamEvents {
   const unknown = new Set<string>();
   return {

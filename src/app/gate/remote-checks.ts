@@ -5,7 +5,7 @@ import type { RemoteCheckName, RemoteCheckObserver } from "../../core/remote-che
 import type { Clock } from "../../lib/clock.ts";
 import type { AuthorizationSettings } from "../../policy/remote/authorizer-kinds.ts";
 
-/** How long an outage lasts before it is logged again, in milliseconds. */
+/** Minimum time between two log lines about the same outage, in milliseconds. */
 const REMIND_MS = 600_000;
 
 /** Counts the results of a check, and logs an outage when it begins, every ten minutes, and when it ends. */
@@ -38,7 +38,7 @@ export function observeCheck(
   };
 }
 
-/** The checks of a configuration, with their names in metrics. */
+/** Returns the remote checks of a configuration, with their names in metrics. */
 export function checksIn({ authorization, tokens }: Configuration): RemoteCheckName[] {
   return [
     ...tokens.trusted.flatMap((each): RemoteCheckName[] => {
@@ -49,7 +49,7 @@ export function checksIn({ authorization, tokens }: Configuration): RemoteCheckN
   ];
 }
 
-/** The settings of the entries of `authorization`, with the issuers whose subjects are users of the cluster. */
+/** Returns the settings of the entries of `authorization`, with the issuers whose subjects are users of the cluster. */
 export function authorizationOf({
   authorization,
   tokens,

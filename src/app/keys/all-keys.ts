@@ -7,15 +7,15 @@ import { assertionKeysOf, ownKeysOf } from "./own-key-settings.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 
-/** All keys of our own. */
+/** All of Sallyport's own keys. */
 export interface AllKeys {
-  /** The keys that sign and verify our tokens. */
+  /** The keys that sign and verify Sallyport's tokens. */
   readonly keys: WatchedKeys;
-  /** The keys that sign only assertions; none if the token keys do. */
+  /** The keys that sign only assertions; none if the token keys sign assertions. */
   readonly assertionKeys: WatchedKeys;
 }
 
-/** @throws ConfigError if the files of the snapshot cannot be used. */
+/** Opens all keys, and watches their files. @throws ConfigError if the files of the snapshot cannot be used. */
 export async function openAllKeys(
   { configuration, files }: Snapshot,
   {

@@ -7,7 +7,7 @@ import { exposedKeys, loadSigningKeys } from "../../tokens/keys/signing-keys.ts"
 import { NOOP_LOG } from "../explanation/no-op.ts";
 import { assertionKeysOf, ownKeysOf } from "./own-key-settings.ts";
 
-/** The uses of the directories with our own keys. Each throws `ConfigError` if they cannot be used. */
+/** Returns a function for each use of the key directories. It throws `ConfigError` if they cannot be used. */
 export function keyUses(configuration: Configuration, files: SnapshotFiles): (() => unknown)[] {
   const { keys, assertion } = configuration.tokens;
   const log = NOOP_LOG;
@@ -31,7 +31,7 @@ export function exposedOwnKeys({ tokens }: Configuration, files: SnapshotFiles):
   ];
 }
 
-/** If one key signs both, only the type and the audience distinguish an assertion from a token. */
+/** Refuses keys in both directories: only type and audience would distinguish an assertion from a token. */
 async function refuseSharedKeys({ tokens }: Configuration, files: SnapshotFiles): Promise<void> {
   const { keys, assertion } = tokens;
   if (keys === undefined || assertion?.keys === undefined) return;
@@ -50,7 +50,7 @@ async function ringIn(files: SnapshotFiles, directory: string): Promise<KeyRing>
   try {
     return await createKeyRing(keysIn(files.directory(directory), "ES256"), "ES256");
   } catch (error) {
-    if (error instanceof ConfigError) return []; // who loads them tells it
+    if (error instanceof ConfigError) return []; // Reported when the keys are loaded.
     throw error;
   }
 }

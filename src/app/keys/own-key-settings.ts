@@ -4,7 +4,7 @@ import type { OwnKeySettings } from "../../tokens/keys/watched-keys.ts";
 import { assertsWithOwnKeys } from "../gate/from-configuration.ts";
 
 /**
- * Returns the settings of the keys that sign our tokens.
+ * Returns the settings of the keys that sign Sallyport's tokens.
  *
  * @throws ConfigError if their directory cannot be read.
  */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 
-/** Whether one configuration may refuse a request that the other permits. */
+/** Whether the new configuration may refuse a request that the old one permits. */
 export function decidesOtherwise(before: Configuration, after: Configuration): boolean {
   const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
     ...[routes, tokens],

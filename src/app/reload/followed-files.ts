@@ -1,6 +1,6 @@
 import { type FollowedFile, followFile } from "../../lib/files/watched-file.ts";
 
-/** Watches the files that the configuration in force was read from. */
+/** Watches the files from which the configuration in force was read. */
 export class FollowedFiles {
   readonly #followed = new Map<string, FollowedFile>();
   readonly #changed: () => void;
@@ -11,10 +11,11 @@ export class FollowedFiles {
   }
 
   /**
-   * Watches exactly these files. Keeps watching files that it already watches, and reports a change to a new file
-   * since it was read, so that no change is lost.
+   * Watches exactly these files. Files that are already watched stay so. If a new file has changed since it was read,
+   * this is reported, so that no change is lost.
    *
-   * @param files with the fingerprint of the content that was read; undefined for one that could not be read.
+   * @param files the files with the fingerprints of the contents that were read; undefined for a file that could not be
+   * read.
    */
   follow(files: ReadonlyMap<string, string | undefined>): void {
     for (const [file, followed] of this.#followed) {

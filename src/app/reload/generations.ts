@@ -24,8 +24,11 @@ export interface Generation {
 }
 
 /**
- * @param before the previous generation, whose verified tokens and connections are reused if their settings are the same.
- * @throws ConfigError if a file that the configuration names is invalid; then `before` is unchanged.
+ * Opens the generation that the configuration describes.
+ *
+ * @param before the previous generation, whose verified tokens and connections are reused if their settings are the
+ * same.
+ * @throws ConfigError as `openGate` does; then `before` is unchanged.
  */
 export function openGeneration(
   options: GateOptions & { readonly tls: ServerTls },
@@ -49,7 +52,9 @@ export function openGeneration(
   };
 }
 
-/** The generation in force, and the earlier gates that still serve requests. Gates share the parts they have in common. */
+/**
+ * The generation in force, and the earlier gates that still serve requests. Gates share parts with the same settings.
+ */
 export class Generations {
   readonly #all = new Set<Leased<OpenGate>>();
   #current: Generation;
@@ -86,7 +91,7 @@ export class Generations {
     void opened.retire().then(() => this.#all.delete(opened));
   }
 
-  /** The load of an upstream's targets, including earlier gates. */
+  /** Returns the load of an upstream's targets, including that of earlier gates. */
   load(name: string): UpstreamLoad {
     const upstreams = new Set(
       this.#opened().map(({ kept }) => kept.upstreams.get(name)?.value.value),
@@ -100,13 +105,13 @@ export class Generations {
     };
   }
 
-  /** The state of each target of the configuration in force. */
+  /** Returns the state of each target of the configuration in force. */
   targets(): TargetState[] {
     const { kept } = this.current.opened.value;
     return [...kept.upstreams.values()].flatMap(({ value }) => value.value.targets);
   }
 
-  /** The open WebSockets, including those of earlier gates. */
+  /** Returns the open WebSockets, including those of earlier gates. */
   openWebSockets(): OpenStream[] {
     return this.#forwarders().flatMap((forwarder) => [...forwarder.openWebSockets()]);
   }

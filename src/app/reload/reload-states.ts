@@ -1,8 +1,8 @@
-/** The reload state of a file or directory that is reread separately. */
+/** The reload state of a file or directory that is reread separately from the configuration. */
 export interface ReloadState {
   /** Called after each reading. */
   reloaded(successful: boolean): void;
-  /** Called when it is no longer read, so that its failure no longer counts. */
+  /** Called when the file is no longer read, so that its failure no longer counts. */
   removed(): void;
 }
 

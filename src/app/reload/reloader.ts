@@ -31,10 +31,10 @@ export interface LastReload {
   readonly changes: readonly ValueChange[];
 }
 
-/** Wait after a change, in milliseconds: certificate and key are often written one after the other. */
+/** The wait after a change, in milliseconds: certificate and key are often written one after the other. */
 const SETTLE_MS = 200;
 /**
- * Interval of retries after a failure, in milliseconds: a file that the configuration names may appear later, in a
+ * The interval of retries after a failure, in milliseconds: a file that the configuration names may appear later, in a
  * directory that is not watched.
  */
 const RETRY_MS = 1_500;
@@ -75,20 +75,20 @@ export class Reloader {
     this.#following.follow(start.followed);
   }
 
-  /** Reads and applies the configuration. Calls during a reload share the next one. Never rejects. */
+  /** Reads and applies the configuration. Calls during a reload share the reload after it. Never rejects. */
   now(): Promise<ReloadResult> {
     this.#loggedError = undefined;
     return this.#again();
   }
 
-  /** The configuration in force, without secrets, and the keys that wait for a restart. */
+  /** Returns the configuration in force, without secrets, and the keys that wait for a restart. */
   inForce(): ConfigurationInForce & { readonly needRestart: readonly string[] } {
     const [start, last] = [this.#start, this.#last];
     const needRestart = restartKeys(changedKeys(start.written, last.written));
     return { ...inForce(start.effective(), last.effective(), needRestart), needRestart };
   }
 
-  /** The last reload that failed or changed something; undefined if there was none. */
+  /** Returns the last reload that failed, changed something, or ended a failure; undefined if there was none. */
   lastReload(): LastReload | undefined {
     if (this.#latest === undefined) return undefined;
     const values = (of: Remembered | undefined) =>

@@ -1,8 +1,10 @@
 import type { Change } from "../../core/change.ts";
 
 /**
- * Prepares several changes in order, as one. If one of them fails, those before it are rolled back and its error is
- * thrown: either all are put in force, or none.
+ * Prepares several changes in order, and combines them into one: either all are put in force, or none. If one
+ * preparation fails, the changes before it are rolled back.
+ *
+ * @throws the error of the preparation that failed.
  */
 export async function prepareAll(
   preparations: readonly (() => Change | Promise<Change>)[],

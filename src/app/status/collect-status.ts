@@ -84,7 +84,7 @@ interface Recent {
   readonly issuers: readonly IssuerState[];
 }
 
-/** Merges the recent events of all threads that answer. */
+/** Merges the recent events and the issuers of all threads that answer. */
 async function threadsOf({ parts, traffic }: Service): Promise<Recent> {
   const own = parts.observation.recent.events();
   if (parts.threads === undefined) {

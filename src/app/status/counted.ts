@@ -7,7 +7,7 @@ interface Sample {
   readonly value: number;
 }
 
-/** Reads sums from metrics in the form of prom-client's JSON. */
+/** Computes sums of metrics that have the form of prom-client's JSON. */
 export class Counted {
   readonly #samples = new Map<string, readonly Sample[]>();
 
@@ -18,12 +18,12 @@ export class Counted {
     }
   }
 
-  /** Adds up the samples of a metric that have these labels; 0 if there are none. */
+  /** Returns the sum of the samples of a metric that have these labels; 0 if there are none. */
   sum(name: string, labels: Labels = {}): number {
     return this.#fitting(name, labels).reduce((sum, { value }) => sum + value, 0);
   }
 
-  /** Adds up those whose status code is in a class of a hundred: 4 is 400 to 499. */
+  /** Returns the sum of those samples whose status code is in a class: 4 means 400 to 499. */
   sumOfClass(name: string, labels: Labels, codeClass: number): number {
     return this.#fitting(name, labels)
       .filter((sample) => Math.floor(Number(sample.labels["code"]) / 100) === codeClass)

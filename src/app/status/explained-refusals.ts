@@ -15,8 +15,8 @@ type Explain = (request: DryRunRequest) => Promise<Explanation>;
 const MAX_ROUTES = 12;
 
 /**
- * Explains refusals by dry runs: one per group of equal requests, and one per turn of the event loop, so that
- * clients do not wait for them.
+ * Explains refusals with dry runs: one for each group of equal requests, and only one per turn of the event loop, so
+ * that clients do not have to wait.
  */
 export async function explainRefusals(
   refusals: readonly RecentRefusal[],

@@ -57,7 +57,7 @@ export function upstreamsIn(
   );
 }
 
-/** @param known the targets that the threads report; none while no name has an address, or no thread answers. */
+/** @param known the targets that the threads report; empty while no name has an address, or no thread answers. */
 async function statesOf(
   configured: readonly string[],
   known: readonly TargetState[],
@@ -91,7 +91,7 @@ export function certificateIn(text: string | undefined): StatusCertificate | und
   };
 }
 
-/** Shows the keys without their material. */
+/** Returns the keys without their key material. */
 export function keysIn(ring: KeyRing, signs: StatusKey["signs"], now: number): StatusKey[] {
   return ring.map((key) => ({
     signs,

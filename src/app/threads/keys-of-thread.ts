@@ -5,7 +5,7 @@ import { type OwnKeys, ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
 type Name = "keys" | "assertionKeys";
 const NAMES: readonly Name[] = ["keys", "assertionKeys"];
 
-/** All of our own keys, in the form in which they are posted to a thread. */
+/** All of Sallyport's own keys, in the form in which they are posted to a thread. */
 export type KeyRings = Readonly<Record<Name, KeyRing>>;
 
 export function ringsOf({ keys, assertionKeys }: Readonly<Record<Name, OwnKeys>>): KeyRings {
@@ -13,7 +13,7 @@ export function ringsOf({ keys, assertionKeys }: Readonly<Record<Name, OwnKeys>>
 }
 
 /**
- * Calls back whenever a key ring is replaced.
+ * Calls the listener whenever a key ring is replaced.
  *
  * @returns a function that ends the subscription.
  */
@@ -27,7 +27,7 @@ export function onKeyChange(
   };
 }
 
-/** Our own keys in a thread that receives them. */
+/** Sallyport's own keys in a thread, which receives them from the main thread. */
 export class KeysOfThread {
   readonly all: Readonly<Record<Name, ReplaceableKeys>>;
 

@@ -1,15 +1,15 @@
-/** Cells of a thread: the bytes of its waiting lines, and the number of lost lines not yet collected. */
+/** Number of cells per thread: the bytes of its waiting lines, and the number of lost lines not yet collected. */
 const CELLS = 2;
 
-/** Allocates the shared memory for a number of threads; all zero. */
+/** Allocates the shared memory for a number of threads, filled with zeros. */
 export function logBacklogMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(CELLS * threads * Int32Array.BYTES_PER_ELEMENT);
 }
 
 /**
- * Bounds the bytes of log lines that wait for the main thread, over all threads of the process: messages wait in the
- * receiving port without a limit of their own. A thread adds to its cells when it posts a line, and the main thread
- * subtracts when it has received it. The bound holds even if one of them stalls.
+ * Limits the bytes of log lines that wait for the main thread, in all threads together: a message port has no limit of
+ * its own. A thread adds to its cell when it posts a line, and the main thread subtracts when it has received the line.
+ * The limit holds even if one of them stalls.
  */
 export class LogBacklog {
   readonly #cells: Int32Array<SharedArrayBuffer>;
@@ -18,8 +18,8 @@ export class LogBacklog {
   readonly #maxWaiting: number;
 
   /**
-   * @param row index of the thread whose lines these are, from 0.
-   * @param maxWaiting maximum number of bytes that wait for the main thread, over all threads.
+   * @param row index of the thread that writes the lines, from 0.
+   * @param maxWaiting maximum number of bytes that wait for the main thread, in all threads together.
    */
   constructor(memory: SharedArrayBuffer, row: number, maxWaiting: number) {
     this.#cells = new Int32Array(memory);
@@ -34,7 +34,7 @@ export class LogBacklog {
    * @returns whether a line of `bytes` bytes may wait; if not, it counts as lost.
    */
   add(bytes: number): boolean {
-    // Adds first and checks afterwards: if two threads do so at once, the later one sees both.
+    // Adds first and checks afterwards: if two threads do so at the same time, the later one sees both values.
     Atomics.add(this.#cells, this.#waiting, bytes);
     if (this.#total() <= this.#maxWaiting) return true;
     Atomics.sub(this.#cells, this.#waiting, bytes);
@@ -47,12 +47,12 @@ export class LogBacklog {
     Atomics.sub(this.#cells, this.#waiting, bytes);
   }
 
-  /** Called by the main thread: returns the number of lines lost since the last call. */
+  /** Called by the main thread. Returns the number of lines lost since the last call. */
   collectLost(): number {
     return Atomics.exchange(this.#cells, this.#lost, 0);
   }
 
-  /** Called by the main thread when the thread has terminated and none of its lines wait any more. */
+  /** Called by the main thread when the thread has terminated and none of its lines are waiting. */
   clear(): void {
     Atomics.store(this.#cells, this.#waiting, 0);
   }

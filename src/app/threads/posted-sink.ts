@@ -5,8 +5,8 @@ import type { LogBacklog } from "./log-backlog.ts";
 const BATCH_DELAY_MS = 20;
 
 /**
- * The log of a traffic thread. The main thread writes its lines, so that lines of two threads never mix. Lines for
- * which `backlog` has no room are lost and counted there.
+ * Returns the log sink of a traffic thread. The main thread writes the lines, so that lines of two threads never mix.
+ * Lines for which `backlog` has no room are lost, and counted there.
  */
 export function postedSink(
   post: (lines: readonly string[], bytes: number) => void,

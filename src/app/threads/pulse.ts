@@ -9,15 +9,15 @@ export function createPulse(): SharedPulse {
 }
 
 /**
- * Starts the heartbeat of this thread's event loop. It does not use messages, since those wait if the receiving thread
- * is late.
+ * Starts the heartbeat of this thread's event loop. It uses shared memory, not messages, which wait if the receiving
+ * thread is busy.
  */
 export function beat(pulse: SharedPulse): void {
   const beats = new Int32Array(pulse);
   setInterval(() => Atomics.add(beats, 0, 1), BEAT_MS).unref();
 }
 
-/** The watching side. */
+/** Watches the heartbeat of another thread. */
 export class PulseWatch {
   readonly #beats: Int32Array<SharedArrayBuffer>;
   #seen = 0;

@@ -1,6 +1,8 @@
 import type { TargetState } from "../../core/request/forwarder.ts";
 
-/** Merges the targets of all threads: each has its worst state in any thread, and the requests of all. */
+/**
+ * Merges the targets of all threads. Each target gets its worst state in any thread, and the requests of all threads.
+ */
 export function inAllThreads(
   ofThreads: readonly (readonly TargetState[] | undefined)[],
 ): TargetState[] {

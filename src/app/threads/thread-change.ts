@@ -2,8 +2,8 @@ import type { Change } from "../../core/change.ts";
 import type { Traffic, TrafficChange } from "../traffic.ts";
 
 /**
- * The configuration change that this thread has prepared. The main thread commits it, so that either all threads change
- * or none.
+ * The configuration change that this thread has prepared. The main thread decides whether it is committed, so that
+ * either all threads change or none.
  */
 export class PreparedChange {
   readonly #traffic: Promise<Traffic>;
@@ -16,7 +16,7 @@ export class PreparedChange {
     this.#committed = committed;
   }
 
-  /** Rejects if the change cannot be prepared. */
+  /** Prepares a change. Rejects if this is not possible. */
   async prepare(changed: TrafficChange): Promise<void> {
     const traffic = await this.#traffic;
     const preparing = traffic.prepare(changed).then(({ commit, rollback }) => ({
@@ -41,7 +41,7 @@ export class PreparedChange {
     change?.rollback();
   }
 
-  /** Takes the prepared change, at most once. */
+  /** Returns the prepared change, but only once. */
   #take(): Promise<Change | undefined> {
     const taken = this.#preparing;
     this.#preparing = Promise.resolve(undefined);

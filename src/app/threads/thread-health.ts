@@ -1,14 +1,14 @@
-/** Checks are a second apart. A thread whose event loop has not turned for this many of them hangs. */
+/** A thread whose event loop has not turned for this many checks hangs. There is one check per second. */
 export const HUNG_CHECKS = 10;
-/** Checks that a start may take: it loads all of Sallyport, perhaps with little CPU time. */
+/** Maximum duration of a start, in checks: it loads all of Sallyport, perhaps with little CPU time. */
 const START_CHECKS = 60;
-/** After a life of this many checks, the next end of a thread counts as its first. */
+/** After a life of at least this many checks, the next end of the thread counts as its first. */
 const LONG_LIFE_CHECKS = 60;
-/** Consecutive short lives that make the process unhealthy. */
+/** Number of consecutive short lives after which the process is unhealthy. */
 const UNHEALTHY_ENDS = 5;
 /**
- * Backoff in milliseconds: the first restart is immediate, the second after `FIRST_REST_MS`, each further one after
- * twice the time.
+ * Backoff, in milliseconds: the first restart is immediate, the second happens after `FIRST_BACKOFF_MS`, and each
+ * further one after twice the previous time.
  */
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
@@ -23,12 +23,12 @@ export interface HealthCheck {
 
 /** Judges a traffic thread by regular checks over all its lives. */
 export class ThreadHealth {
-  /** Checks since it last turned and served, in any life. */
+  /** Checks since the thread last turned and served, in any life. */
   #away = 0;
   /** Checks since this life last turned. */
   #still = 0;
   #age = 0;
-  /** Consecutive ends without a long life in between. */
+  /** Consecutive ends of short lives. */
   #ends = 0;
 
   /** @returns whether this life hangs. */
@@ -58,7 +58,7 @@ export class ThreadHealth {
       : Math.min(FIRST_BACKOFF_MS * 2 ** (this.#ends - 2), MAX_BACKOFF_MS);
   }
 
-  /** A failure that is permanent or lasts long; undefined if there is none. */
+  /** A failure that is permanent or long-lasting; undefined if there is none. */
   get failure(): string | undefined {
     if (this.#ends >= UNHEALTHY_ENDS) return `has ended ${this.#ends} times in a row`;
     return this.#away >= HUNG_CHECKS ? `has not served for ${this.#away} s` : undefined;

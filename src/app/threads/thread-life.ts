@@ -16,12 +16,12 @@ import type { MainApi, ThreadApi, ThreadData } from "./thread.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
 
 /**
- * For calls to a thread that turns but makes no progress. A thread that hangs is terminated after `HUNG_LOOKS`, with
- * all its calls.
+ * Limits for calls to a thread whose event loop turns but makes no progress. A thread that hangs is terminated after
+ * `HUNG_CHECKS`, which ends all its calls.
  */
 const LIMITS = { timeoutMs: 60_000, maxPending: () => 1_000 };
 
-/** The index of the thread, and where it accepts connections. */
+/** The index and the port of the thread, and the memory that it shares with others. */
 export interface ThreadPlacement {
   readonly index: number;
   readonly count: number;
@@ -39,8 +39,8 @@ export interface ThreadPlacement {
 }
 
 /**
- * One life of a traffic thread, from the start of its worker until it has terminated. All calls to and from it belong
- * to this life: the result of a login that it began never goes to its successor.
+ * One life of a traffic thread, from the start of its worker until the worker has terminated. All calls to and from it
+ * belong to this life: the result of a login that it began never goes to its successor.
  */
 export class ThreadLife {
   #listens = false;
@@ -64,7 +64,7 @@ export class ThreadLife {
     sink: LogSink,
     state: ReloadState,
   ) {
-    const { configuration, upstreams, version, revocations, tls, log } = options;
+    const { configuration, upstreams, trustedKeyFiles, version, revocations, tls, log } = options;
     this.#options = options;
     this.#sink = sink;
     this.#backlog = new LogBacklog(placement.backlog, placement.index, MAX_WAITING);
@@ -73,7 +73,7 @@ export class ThreadLife {
     this.#watch = new PulseWatch(pulse);
     const { memory: weights } = options.buffered;
     const held = { rings: ringsOf(options), revoked: revocations.news(), pulse, weights };
-    const own = { configuration, upstreams, version, tls, ...held };
+    const own = { configuration, upstreams, trustedKeyFiles, version, tls, ...held };
     const workerData: ThreadData = { ...own, ...placement };
     const worker = new Worker(workerFile("thread", import.meta.url), { workerData });
     this.#worker = worker;
@@ -99,11 +99,11 @@ export class ThreadLife {
       this.#calls.close();
       this.#exited.resolve();
     });
-    // Not every caller awaits it.
+    // Nobody may be waiting for it: this prevents an unhandled rejection.
     this.#listening.promise.catch(() => undefined);
   }
 
-  /** Rejects if it terminates before. */
+  /** Resolves when the thread listens. Rejects if it terminates before that. */
   get listening(): Promise<{ readonly address: string; readonly port: number }> {
     return this.#listening.promise;
   }
@@ -113,7 +113,7 @@ export class ThreadLife {
     return this.#listens && !this.#terminated && !this.#hasExited;
   }
 
-  /** Whether it was terminated because it did not answer for too long. */
+  /** Whether `terminate` was called. */
   get terminated(): boolean {
     return this.#terminated;
   }
@@ -139,8 +139,8 @@ export class ThreadLife {
   }
 
   /**
-   * Calls a function of the thread; resolves with undefined if it will not answer any more. Rejects with what the
-   * function throws.
+   * Calls a function of the thread. Resolves with undefined if the thread will not answer any more. Rejects with the
+   * error of the function.
    */
   async call<Name extends keyof ThreadApi>(
     name: Name,
@@ -151,7 +151,10 @@ export class ThreadLife {
     return answer;
   }
 
-  /** Resolves when the change is prepared, or when the thread will not answer any more. Rejects if it cannot be prepared. */
+  /**
+   * Resolves when the change is prepared, or when the thread will not answer any more. Rejects if it cannot be
+   * prepared.
+   */
   prepare(changed: TrafficChange): Promise<void> {
     return this.#change("prepare", changed);
   }
@@ -165,19 +168,19 @@ export class ThreadLife {
     this.#calls.notify("rollback");
   }
 
-  /** Resolves with undefined if it will not answer any more, or not within the limit, in milliseconds. */
+  /** Drains the thread. Resolves with undefined if it will not answer any more, or not within `limitMs`. */
   async drain(limitMs: number) {
     return this.#calls.callWithTimeout(limitMs, "drain").catch(noReply);
   }
 
-  /** Terminates it at once, with its connections, and ends all calls to it. */
+  /** Terminates the thread at once, with its connections, and ends all calls to it. */
   terminate(): void {
     this.#terminated = true;
     void this.#worker.terminate();
     this.#calls.close();
   }
 
-  /** A thread that is late with a change is terminated; its successor starts with the change. */
+  /** Terminates a thread that does not answer in time; its successor starts with the change. */
   async #change<Name extends "prepare" | "commit">(
     name: Name,
     ...args: Parameters<ThreadApi[Name]>
@@ -190,7 +193,7 @@ export class ThreadLife {
     }
   }
 
-  /** What the main thread does for it. */
+  /** The functions of the main thread that the thread may call. */
   #mainApi(): MainApi {
     return {
       logIn: (...attempt) => this.#options.logins.logIn(...attempt).catch(notLoggedIn),
@@ -223,7 +226,7 @@ function noReply(error: unknown): undefined {
   if (!(error instanceof NoReplyError)) throw error;
 }
 
-/** Other errors are not passed on in detail. */
+/** Passes on only errors of the gate; others are replaced with an internal error without details. */
 function notLoggedIn(error: unknown): never {
   throw error instanceof GateError ? error : new GateError("internal", { reason: "login" });
 }

@@ -22,8 +22,8 @@ import { RecentLog } from "../../observe/recent/recent-log.ts";
 import { attachSharedCounts } from "../../server/listener/connection-counts.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { startForgetting } from "../../tokens/revocation/revocation-service.ts";
-import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { openLedger } from "../byte-ledger.ts";
+import type { GateFiles } from "../from-files.ts";
 import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
 import { type KeyRings, KeysOfThread } from "./keys-of-thread.ts";
 import { LogBacklog } from "./log-backlog.ts";
@@ -35,9 +35,8 @@ import { collectStart } from "./thread-memory.ts";
 import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
 
 /** The start options of a traffic thread. */
-export interface ThreadData {
+export interface ThreadData extends GateFiles {
   readonly configuration: Configuration;
-  readonly upstreams: readonly UpstreamOptions[];
   readonly version: string;
   readonly rings: KeyRings;
   /** The revocations at its start. */
@@ -60,7 +59,7 @@ export interface ThreadData {
   readonly backlog: SharedArrayBuffer;
 }
 
-/** What the main thread does for a traffic thread. */
+/** The functions of the main thread that a traffic thread may call. */
 export type MainApi = {
   readonly logIn: LoginService["logIn"];
   readonly publish: PublishRevocations;
@@ -72,7 +71,7 @@ export type MainApi = {
   readonly reloaded: (successful: boolean) => void;
   /** Reports all trusted issuers whenever the keys of one have changed. */
   readonly issuers: (states: readonly IssuerState[]) => void;
-  /** Lines of the log, and their bytes. */
+  /** Passes on lines of the log, and their total length in bytes. */
   readonly log: (lines: readonly string[], bytes: number) => void;
 };
 
@@ -87,18 +86,18 @@ export type ThreadApi = ReturnType<typeof threadApi>;
 
 /** Timeout of a login in the main thread, in milliseconds. */
 const LOGIN_MS = 300_000;
-/** Logins on their way to and from the main thread, in addition to those that may wait there. */
+/** Maximum number of logins on their way to and from the main thread, in addition to those that may wait there. */
 const POSTED_LOGINS = 256;
 
 /**
- * Returns the number of logins that the main thread may have waiting: in its two groups of queues per name, and for a
- * hashing thread.
+ * Returns the maximum number of logins of this thread that may wait in the main thread: in its two groups of queues per
+ * name, and for a hashing thread.
  */
 function maxLogins({ login }: Configuration): number {
   return login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
 }
 
-/** Logins run in the main thread, which has the throttle and the hashing threads. */
+/** Returns a service that runs logins in the main thread, which has the throttle and the hashing threads. */
 function remoteLogins(main: RpcClient<MainApi>): LoginService {
   return {
     logIn: (...attempt) =>
@@ -109,7 +108,7 @@ function remoteLogins(main: RpcClient<MainApi>): LoginService {
   };
 }
 
-/** The main thread settles limits, since only it is connected to the state server. */
+/** Returns functions that settle limits through the main thread, since only it is connected to the state server. */
 function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): SharedLimits {
   const shares = new Set(shared?.share);
   return {
@@ -120,7 +119,7 @@ function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): S
   };
 }
 
-/** The counts that all threads share. */
+/** Attaches the counts that all threads share. */
 function countsOf({ connections, inFlight, arrivalTimes, index }: ThreadData) {
   return {
     connections: attachSharedCounts(connections, index),
@@ -154,7 +153,7 @@ function threadApi(parts: ThreadParts) {
       events: parts.recent.events(),
       issuers: (await traffic).issuers(),
     }),
-    /** The last call. Returns the counts as well, which cannot be fetched afterwards. */
+    /** Must be the last call. Also returns the metrics, which cannot be fetched afterwards. */
     async drain(): Promise<{ readonly finished: boolean; readonly metrics: readonly object[] }> {
       const finished = await (await traffic).drain();
       const counted = await metrics.json();
@@ -166,7 +165,7 @@ function threadApi(parts: ThreadParts) {
 }
 
 async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
-  const { upstreams, version, rings, tls, index, count, pulse, weights } = data;
+  const { upstreams, trustedKeyFiles, version, rings, tls, index, count, pulse, weights } = data;
   let { configuration } = data;
   beat(pulse);
   const clock = systemClock;
@@ -188,7 +187,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const buffered = openLedger({ configuration, shared, observer, clock, log });
   metrics.gauges.bufferedBytes = () => buffered.bytes;
   const starting = startTraffic({
-    ...{ configuration, upstreams, version, ...keys.all, tls, reloads },
+    ...{ configuration, upstreams, trustedKeyFiles, version, ...keys.all, tls, reloads },
     ...{ clock, log, observer, buffered },
     ...{ port: data.port, usage: { memory: data.usage, row: index } },
     logins: remoteLogins(main),
@@ -206,7 +205,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const parts = { traffic: starting, changes, metrics, recent, sink, keys, revocations };
   expose(port, threadApi({ ...parts, close: () => port.close() }), ERROR_CODEC);
   const traffic = await starting;
-  // Only now: a thread that fails to start must terminate.
+  // Not earlier: a thread that fails to start must terminate.
   const survive = (error: unknown): void => log.error("uncaught error", { error });
   process.on("uncaughtException", survive).on("unhandledRejection", survive);
   metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;

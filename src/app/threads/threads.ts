@@ -17,26 +17,29 @@ import { inAllThreads } from "./targets-in-threads.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
 
-/** Several threads that accept connections on one port, with common metrics and common logins. */
+/** Several threads that accept connections on one port and share metrics and logins. */
 export interface Threads extends Traffic {
-  /** The exposition of this thread and all others together. Threads that do not answer count as last reported. */
+  /**
+   * Returns the metrics of this thread and all others together, in the exposition format. For threads that do not
+   * answer, it uses their last known metrics.
+   */
   metricsText(own: Metrics): Promise<string>;
-  /** The number of threads that serve clients. */
+  /** Returns the number of threads that serve clients. */
   alive(): number;
-  /** The recent events of each thread; undefined for a thread that does not answer. */
+  /** Returns the recent events of each thread; undefined for a thread that does not answer. */
   recent(): Promise<readonly (ThreadRecent | undefined)[]>;
-  /** The counts of this thread and all others together, as objects. */
+  /** Returns the metrics of this thread and all others together, as objects. */
   metricObjects(own: Metrics): Promise<MetricObjects>;
-  /** Permanent failures of threads. */
+  /** Returns the permanent failures of threads. */
   failures(): readonly string[];
 }
 
 /** Interval of the health checks, in milliseconds. */
 const CHECK_EVERY_MS = 1_000;
-/** Delay after which the start is certainly over and the main thread has little to do, in milliseconds. */
+/** Delay after which the start is certainly complete and the main thread has little to do, in milliseconds. */
 const COLLECT_AFTER_MS = 1_000;
 
-/** Starts `count` threads. Rejects if the first cannot listen on the address. */
+/** Starts `count` threads. Rejects if one of them cannot listen on the address. */
 export async function startThreads(
   options: TrafficOptions,
   count: number,
@@ -60,7 +63,7 @@ export async function startThreads(
   return {
     address,
     port,
-    // Each thread counts its own; the metrics add them up.
+    // Each thread has its own gauge; the metrics add them up.
     tokenCacheEntries: () => 0,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
     issuers: () => inAll(threads.map(({ issuers }) => issuers)),
@@ -70,7 +73,7 @@ export async function startThreads(
     async drain() {
       const finished = await Promise.all(threads.map((thread) => thread.drain()));
       clearInterval(checks);
-      // Dry runs and reloads are answered as long as the process lives.
+      // The dry-run gate stays open: dry runs and reloads are answered as long as the process lives.
       return finished.every(Boolean);
     },
     async abandon() {
@@ -87,7 +90,7 @@ export async function startThreads(
   };
 }
 
-/** The memory that all threads share. */
+/** Allocates the memory that all threads share. */
 function commonMemory(count: number) {
   return {
     connections: createSharedCounts(count, CONNECTION_TABLE),
@@ -122,12 +125,12 @@ export function inAll(ofThreads: readonly (readonly IssuerState[])[]): IssuerSta
   return [...worst.values()];
 }
 
-/** The earlier of two times; undefined, which means never, if one of them is. */
+/** Returns the earlier of two times, or undefined if either is undefined, which means never. */
 function earlier(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? undefined : Math.min(a, b);
 }
 
-/** Prepares all threads, or none. */
+/** Prepares a change in all threads. If one cannot prepare it, rolls back the others and rejects. */
 async function prepareAllThreads(
   threads: readonly TrafficThread[],
   changed: TrafficChange,

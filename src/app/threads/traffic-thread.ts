@@ -9,16 +9,16 @@ import { HUNG_CHECKS, ThreadHealth } from "./thread-health.ts";
 import { type ThreadPlacement, ThreadLife } from "./thread-life.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
 
-/** Interval at which the counts of a thread are fetched, in checks: later counts are lost with the thread. */
+/** Interval at which the metrics of a thread are fetched, in checks. If a thread ends, its later counts are lost. */
 const COUNT_CHECKS = 15;
-/** A thread that has not terminated this many checks after it was told to is stuck in a system call. */
+/** A thread that has not terminated this many checks after `terminate` was called is stuck in a system call. */
 const STUCK_CHECKS = 5;
 /** How long a scrape waits for a thread, in milliseconds. */
 const SCRAPE_MS = 1_000;
 /** Grace period of a drain beyond its time limits, for the last responses and for closing, in milliseconds. */
 const DRAIN_GRACE_MS = 1_000;
 
-/** One traffic thread as the main thread sees it. A thread that hangs is terminated; a terminated one is replaced. */
+/** A traffic thread, for the main thread. A thread that hangs is terminated; one that has ended is restarted. */
 export class TrafficThread {
   readonly #index: number;
   readonly #placement: Omit<ThreadPlacement, "port">;
@@ -31,10 +31,10 @@ export class TrafficThread {
   #drained = false;
   /** The life that has prepared the next change. */
   #prepared: ThreadLife | undefined;
-  /** The counts of this life as last fetched. */
+  /** The metrics of this life as last fetched. */
   #counted: MetricObjects = [];
   #countedAgo = 0;
-  /** The counts of the lives before. */
+  /** The metrics of all earlier lives. */
   #before: Promise<MetricObjects> = Promise.resolve([]);
   #counting: Promise<void> | undefined;
   #terminatedAgo = 0;
@@ -46,14 +46,15 @@ export class TrafficThread {
     this.#placement = placement;
     this.#state = options.reloads.add();
     this.#life = this.#begin(placement.port);
-    // A failure of the first start fails the whole start; `listening` rejects.
+    this.#options = forSuccessors(options);
+    // If the first start fails, `listening` rejects, and the start of the process fails.
     this.#life.listening.then(
       ({ port }) => void this.#outlive(this.#life, port),
       () => undefined,
     );
   }
 
-  /** The address of its first life. Rejects if that cannot listen. */
+  /** Resolves with the address when the current life listens. Rejects if it cannot. */
   get listening(): Promise<{ readonly address: string; readonly port: number }> {
     return this.#life.listening;
   }
@@ -84,7 +85,10 @@ export class TrafficThread {
     else if (life.serves && this.#countedAgo >= COUNT_CHECKS) void this.#fetchCounts();
   }
 
-  /** Rejects if the change cannot be prepared. If the thread cannot answer, its successor starts with the change. */
+  /**
+   * Prepares a change. Rejects if this is not possible. If the thread cannot answer, its successor starts with the
+   * change.
+   */
   async prepare(changed: TrafficChange): Promise<void> {
     this.#prepared = undefined;
     if (this.#drains || !this.#life.serves) return;
@@ -92,10 +96,10 @@ export class TrafficThread {
     await this.#life.prepare(changed);
   }
 
-  /** Applies to the successors of this thread, too. */
+  /** Puts the prepared change in force, also for later lives of the thread. */
   async commit(changed: TrafficChange): Promise<void> {
     if (this.#drains) return;
-    this.#options = { ...this.#options, ...changed };
+    this.#options = forSuccessors({ ...this.#options, ...changed });
     const life = this.#life;
     if (life.hasExited) return;
     if (this.#prepared === life) await life.commit();
@@ -123,14 +127,14 @@ export class TrafficThread {
     await this.#life.exited;
   }
 
-  /** Returns its counts, including earlier lives. If it does not answer in time, the last known counts. */
+  /** Returns the metrics of all lives. If the thread does not answer in time, returns the last known ones. */
   async metrics(): Promise<readonly MetricObjects[]> {
     await withTimeout(this.#fetchCounts(), SCRAPE_MS, undefined);
     const [before, counted] = [this.#before, this.#counted];
     return [await before, counted];
   }
 
-  /** Asks the thread something; resolves with undefined if it does not answer in time. */
+  /** Calls a function of the thread with a timeout. Resolves with undefined if it does not answer in time. */
   ask<Name extends keyof ThreadApi>(
     name: Name,
     ...args: Parameters<ThreadApi[Name]>
@@ -138,7 +142,7 @@ export class TrafficThread {
     return withTimeout(this.call(name, ...args), SCRAPE_MS, undefined);
   }
 
-  /** Calls a function of the thread; resolves with undefined if it does not serve, or terminates meanwhile. */
+  /** Calls a function of the thread. Resolves with undefined if it does not serve, or terminates during the call. */
   async call<Name extends keyof ThreadApi>(
     name: Name,
     ...args: Parameters<ThreadApi[Name]>
@@ -151,7 +155,7 @@ export class TrafficThread {
     return new ThreadLife(this.#options, { ...this.#placement, port }, this.#sink, this.#state);
   }
 
-  /** Begins another life whenever one has ended. */
+  /** Begins another life when this one has ended, and so on. */
   async #outlive(life: ThreadLife, port: number): Promise<void> {
     await life.exited;
     const last = this.#counted;
@@ -179,7 +183,7 @@ export class TrafficThread {
     this.#options.log.error("a traffic thread cannot be terminated", { thread: this.#index });
   }
 
-  /** For a life that was still starting when the others prepared the change. */
+  /** Applies a change to a life that was still starting when the other threads prepared it. */
   async #catchUp(life: ThreadLife, changed: TrafficChange): Promise<void> {
     try {
       await life.prepare(changed);
@@ -202,4 +206,9 @@ export class TrafficThread {
     this.#counted = counted;
     this.#countedAgo = 0;
   }
+}
+
+/** Without the contents of key files: they change without a reload, so a later life must read them again. */
+function forSuccessors(options: TrafficOptions): TrafficOptions {
+  return { ...options, trustedKeyFiles: new Map() };
 }

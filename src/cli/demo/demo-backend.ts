@@ -9,7 +9,7 @@ export interface DemoBackend extends AsyncDisposable {
 
 const EVERY_MS = 1_000;
 
-/** Starts it on a free port of 127.0.0.1. */
+/** Starts the backend on a free port of 127.0.0.1. */
 export async function startDemoBackend(): Promise<DemoBackend> {
   const server = createServer((request, response) => {
     request.resume();

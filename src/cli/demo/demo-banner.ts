@@ -5,7 +5,7 @@ export interface DemoFacts {
   readonly url: string;
   readonly adminUrl: string;
   readonly configuration: string;
-  /** File that holds the certificate, PEM. */
+  /** Path of the certificate file, PEM. */
   readonly certificate: string;
   readonly username: string;
   readonly password: string;
@@ -13,7 +13,10 @@ export interface DemoFacts {
   readonly color: boolean;
 }
 
-/** What the demo prints first: where everything is, and commands for another terminal, each short enough for a row or two. */
+/**
+ * Returns the first output of the demo: addresses, files and the password, and commands to paste into another terminal,
+ * each short enough for one or two rows.
+ */
 export function demoBanner(facts: DemoFacts): string {
   const { url, adminUrl, configuration, username, password, color } = facts;
   const bold = (title: string): string => (color ? `\u001B[1m${title}\u001B[22m` : title);

@@ -20,7 +20,7 @@ export interface DemoFiles {
   write(name: string, content: string): string;
 }
 
-/** Writes what a deployment would provide: the configuration and the users. */
+/** Writes the files that a deployment provides: the configuration and the users. */
 export function writeDemoFiles(settings: DemoSettings): DemoFiles {
   const hash = hashPassword(settings.password);
   // mkdtemp uses mode 0700.

@@ -42,7 +42,7 @@ prints curl lines to paste into another terminal. Ctrl-C ends it.
       password,
       backend: backend.url,
     });
-    // The demo is the same everywhere: it ignores the environment.
+    // The demo ignores the environment, so that it works the same everywhere.
     const sources = { file: files.configuration, env: {}, overrides: {} };
     const snapshot = await takeSnapshot(sources);
     const sink = createLogSink({ format: snapshot.configuration.log.format });
@@ -62,7 +62,7 @@ prints curl lines to paste into another terminal. Ctrl-C ends it.
     });
     terminal.out(banner);
     held.release();
-    // People usually end a demo by closing its window. The backend lives until then.
+    // Users often end a demo by closing its window, which sends SIGHUP. `await` keeps the backend running until then.
     return await runUntilStopped(app, sink, exit, ["SIGTERM", "SIGINT", "SIGHUP"]);
   },
 };
@@ -87,7 +87,9 @@ function holdBack(sink: LogSink): { sink: LogSink; release(): void } {
   };
 }
 
-/** Addresses that the development certificate covers, or that include such an address, and their form in a URL. */
+/**
+ * Listen addresses that the development certificate covers, or that include such an address, with the host of the URL.
+ */
 const HOSTS = new Map([
   ["127.0.0.1", "127.0.0.1"],
   ["0.0.0.0", "127.0.0.1"],

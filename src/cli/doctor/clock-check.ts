@@ -3,12 +3,15 @@ import { formatDuration } from "../../lib/text/duration.ts";
 import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
 import type { ClockDifference } from "./key-sets.ts";
 
-/** The `Date` of a response has whole seconds, and is slightly old. */
+/** Tolerated difference, in milliseconds: the `Date` of a response has whole seconds, and the response takes time. */
 const TOLERATED_MS = 5_000;
-/** Tolerance for `iat` between replicas, and the default for trusted issuers. */
+/** The tolerance for `iat` between replicas, and the default tolerance for trusted issuers, in milliseconds. */
 const TOO_MUCH_MS = 60_000;
 
-/** Checks the clock of this machine against the files that it has written and against other machines. */
+/**
+ * Compares the clock of this machine with the modification time of the configuration file and with the clocks of other
+ * machines.
+ */
 export function checkClock(
   file: string,
   nowMs: number,

@@ -1,5 +1,3 @@
-import { codeOrMessage } from "../../lib/text/error-code.ts";
-
 /** The result of one check of the doctor. */
 export interface Finding {
   readonly result: "good" | "warning" | "bad" | "skipped";
@@ -28,10 +26,4 @@ export function warning(message: string, hint?: string): Finding {
 
 export function skipped(message: string): Finding {
   return { result: "skipped", message };
-}
-
-/** Returns the system's code, or the message of an error. */
-export function codeOf(error: unknown): string {
-  const late = error instanceof Error && ["TimeoutError", "AbortError"].includes(error.name);
-  return late ? "no answer in time" : codeOrMessage(error);
 }

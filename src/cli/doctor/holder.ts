@@ -4,14 +4,17 @@ import { get as getByHttps } from "node:https";
 import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { get } from "../../lib/http/node-http.ts";
-import { codeOf } from "./finding.ts";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** What listens on a port: nothing, a Sallyport, or another program; or the system's code if the address is unavailable. */
+/**
+ * What listens on a port: nothing, a Sallyport, or another program. `none can` means that the address is unavailable,
+ * with the system's code.
+ */
 export type Holder =
   | { readonly kind: "nobody" | "sallyport" | "other" }
   | { readonly kind: "none can"; readonly code: string };
@@ -27,7 +30,7 @@ export async function holderOf(
   return { kind: (await isSallyport()) ? "sallyport" : "other" };
 }
 
-/** Returns the system's code if the address is not available. Releases it at once. */
+/** Returns the system's code if the address is not available. Otherwise releases the address at once. */
 async function bindError({ host, port }: ListenAddress): Promise<string | undefined> {
   const probe = createServer();
   try {
@@ -35,7 +38,7 @@ async function bindError({ host, port }: ListenAddress): Promise<string | undefi
     await once(probe, "listening");
     return undefined;
   } catch (error) {
-    return codeOf(error);
+    return remoteFailure(error);
   } finally {
     probe.close();
   }
@@ -51,7 +54,7 @@ export async function servesAsSallyport(
   timeoutMs: number,
 ): Promise<boolean> {
   try {
-    // The certificate does not matter: the request holds nothing secret.
+    // The certificate does not matter: the request contains no secret.
     const requested = { ...options(address, PROTECTED, timeoutMs), rejectUnauthorized: false };
     const response = await answer((tls ? getByHttps : get)(requested));
     const envelope: unknown = JSON.parse(await text(response));
@@ -67,19 +70,19 @@ function isEnvelope(answered: unknown): boolean {
   return "id" in answered && typeof answered.id === "number" && "success" in answered;
 }
 
-/** Returns the status of `/readyz`, or a text if no Sallyport responds. */
+/** Returns the status of `/readyz`, or the reason as text if no Sallyport responds. */
 export async function readiness(
   address: ListenAddress,
   timeoutMs: number,
 ): Promise<number | string> {
-  if (address.port === 0) return "not known where";
+  if (address.port === 0) return "its port is unknown";
   try {
     const response = await answer(get(options(address, "/readyz?verbose", timeoutMs)));
     const { statusCode = 0 } = response;
     const ours = /^draining: /m.test(await text(response));
     return ours && (statusCode === 200 || statusCode === 503) ? statusCode : `status ${statusCode}`;
   } catch (error) {
-    return codeOf(error);
+    return remoteFailure(error);
   }
 }
 

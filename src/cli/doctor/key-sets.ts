@@ -1,19 +1,21 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../../config/snapshot.ts";
+import type { SnapshotFiles } from "../../config/snapshot-files.ts";
 import { isKeyed } from "../../app/gate/keyed-issuers.ts";
 import { readJwkSet } from "../../tokens/keys/jwk-set.ts";
 import { KeySetServer } from "../../tokens/trusted/key-set-server.ts";
 import type { KeySetAddress } from "../../tokens/trusted/trusted-issuer.ts";
-import { remoteFailure } from "../../lib/http/remote-client.ts";
-import { readRegularFileSync } from "../../lib/files/regular-file.ts";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
 import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
 import type { ReachOptions } from "./waiting.ts";
 
-/** How far the local clock is behind that of a server, in milliseconds; a by-product of the requests. */
+/** The difference between the local clock and that of a server, from the `Date` of its response. */
 export interface ClockDifference {
   readonly server: string;
+  /** How far the local clock is behind, in milliseconds. */
   readonly behindMs: number;
 }
 
@@ -31,16 +33,16 @@ const HINTS: TlsHints = {
 
 /** Checks the key sets of all trusted issuers concurrently. */
 export async function checkKeySets(
-  { tokens }: Configuration,
+  { configuration: { tokens }, files }: Pick<Snapshot, "configuration" | "files">,
   reaching: ReachOptions,
 ): Promise<{ group: FindingGroup; differences: readonly ClockDifference[] }> {
   const differences: ClockDifference[] = [];
   const looks = tokens.trusted.filter(isKeyed).map(async (trusted): Promise<Finding[]> => {
     const { issuer, jwks } = trusted;
-    if ("file" in jwks) return [good(`${issuer}: ${jwks.file} holds keys`)];
+    if ("file" in jwks) return [good(`${issuer}: ${jwks.file} contains keys`)];
     const { origin } = new URL(jwks.url ?? issuer);
     const [findings, answered] = await Promise.all([
-      reach(issuer, { ...originOf(origin), ...authoritiesOf(jwks) }, reaching, HINTS),
+      reach(issuer, { ...originOf(origin), ...authoritiesOf(jwks, files) }, reaching, HINTS),
       fetchKeys(trusted, jwks, reaching),
     ]);
     if (answered.behindMs !== undefined) {
@@ -54,8 +56,11 @@ export async function checkKeySets(
   return { group, differences };
 }
 
-function authoritiesOf({ caFile }: KeySetAddress): { readonly tls?: { readonly ca: string } } {
-  return caFile === undefined ? {} : { tls: { ca: readRegularFileSync(caFile).text } };
+function authoritiesOf(
+  { caFile }: KeySetAddress,
+  files: SnapshotFiles,
+): { readonly tls?: { readonly ca: string } } {
+  return caFile === undefined ? {} : { tls: { ca: files.text(caFile) } };
 }
 
 async function fetchKeys(
@@ -73,7 +78,7 @@ async function fetchKeys(
       const hint = `check tokens.trusted[].algorithms; ${ignored.length} keys were ignored`;
       return { finding: bad(`${issuer}: its key set has no usable key`, hint), ...clock };
     }
-    const message = `${issuer}: ${keys.length} keys, ${ignored.length} left out`;
+    const message = `${issuer}: ${keys.length} keys, ${ignored.length} ignored`;
     return { finding: ignored.length === 0 ? good(message) : warning(message), ...clock };
   } catch (error) {
     const hint = "Sallyport cannot accept tokens of this issuer until this works";

@@ -10,7 +10,7 @@ import {
 
 type Key = "server.listen" | "admin.listen";
 
-/** Checks the ports: whether they are free or held by the Sallyport of this configuration, and whether it is ready. */
+/** Checks whether each port is free or in use by a Sallyport with this configuration, and whether that is ready. */
 export async function checkListeners(
   { server, admin }: Configuration,
   timeoutMs: number,
@@ -19,7 +19,7 @@ export async function checkListeners(
   const adminPlace = admin === "off" ? undefined : admin.listen;
   const ready = adminPlace === undefined ? undefined : await readiness(adminPlace, timeoutMs);
   const runs = typeof ready === "number";
-  // If a client certificate is required, we have none to present, and rely on the admin listener.
+  // If the listener requires client certificates, we have none to present, so the admin listener decides.
   const closed = tls.mode !== "off" && tls.clientCertificates?.mode === "required";
   const [main, other] = await Promise.all([
     holderUnlessAny(listen, () =>
@@ -45,7 +45,7 @@ async function holderUnlessAny(
   return address.port === 0 ? undefined : holderOf(address, isSallyport);
 }
 
-/** @param beside who holds the other port: a Sallyport of this configuration would hold both. */
+/** @param beside the holder of the other port: a Sallyport with this configuration would hold both. */
 function portFinding(
   key: Key,
   { host, port }: ListenAddress,
@@ -80,7 +80,7 @@ function readyFinding(ready: number | string | undefined): Finding {
     case 200:
       return good("a running Sallyport is ready");
     case 503:
-      return warning("a running Sallyport is not ready", "see its /readyz?verbose");
+      return warning("a running Sallyport is not ready", "its /readyz?verbose shows why");
     default:
       return skipped(`no Sallyport runs here (${ready})`);
   }

@@ -1,14 +1,18 @@
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type Socket } from "node:net";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 import type { UpstreamProtocol } from "../../upstream/pool/open-pool.ts";
 import type { TargetOrigin } from "../../upstream/pool/target-origin.ts";
-import { bad, codeOf, type Finding, good } from "./finding.ts";
+import { bad, type Finding, good } from "./finding.ts";
 import { handshake, type TlsHints } from "./tls.ts";
 import { eventOf, type ReachOptions, within } from "./waiting.ts";
 
 /**
- * Resolves a target, connects, and performs the TLS handshake for https. Returns one finding for each success, up to
- * the first failure.
+ * Resolves a target, connects, and performs the TLS handshake if the scheme is https. Returns one finding for each
+ * step, up to the first failure.
+ *
+ * @param label the beginning of each message.
+ * @param protocol the protocol of the upstream, which determines the ALPN offer; without it, ALPN is not used.
  */
 export async function reach(
   label: string,
@@ -26,7 +30,7 @@ export async function reach(
     }
   } catch (error) {
     const hint = "check the name, and the DNS of this machine or pod";
-    return [bad(`${label}: ${hostname} does not resolve (${codeOf(error)})`, hint)];
+    return [bad(`${label}: ${hostname} does not resolve (${remoteFailure(error)})`, hint)];
   }
   const socket = openTcp(origin);
   try {
@@ -36,7 +40,7 @@ export async function reach(
     return [...findings, ...(await handshake(label, origin, socket, reaching, hints, protocol))];
   } catch (error) {
     const hint = "is the backend running, and does a firewall or NetworkPolicy let this through?";
-    return [...findings, bad(`${label}: no connection (${codeOf(error)})`, hint)];
+    return [...findings, bad(`${label}: no connection (${remoteFailure(error)})`, hint)];
   } finally {
     socket.destroy();
   }

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { authorizationOf } from "../../app/gate/remote-checks.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import { readRegularFileSync } from "../../lib/files/regular-file.ts";
-import { remoteFailure } from "../../lib/http/remote-client.ts";
+import type { Snapshot } from "../../config/snapshot.ts";
+import type { SnapshotFiles } from "../../config/snapshot-files.ts";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { HttpCall } from "../../policy/remote/http-call.ts";
 import { SubjectAccessReview } from "../../policy/remote/subject-access-review.ts";
 import { Introspection } from "../../tokens/remote/introspection.ts";
@@ -13,7 +14,7 @@ import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
 import type { ReachOptions } from "./waiting.ts";
 
-/** A server that Sallyport asks about tokens or callers. */
+/** A server that Sallyport queries about tokens or callers. */
 interface Asked {
   readonly label: string;
   readonly url: string;
@@ -21,7 +22,7 @@ interface Asked {
   /** Milliseconds. */
   readonly timeout: number;
   readonly hint: string;
-  /** Sends a request whose answer must be no. @throws what the check throws. */
+  /** Sends a query that the server must answer with no. @throws what the check throws. */
   readonly ask: (signal: AbortSignal) => Promise<unknown>;
 }
 
@@ -38,20 +39,27 @@ const RIGHTS =
 const POLICY =
   "does the server accept POST at this URL, with the body that docs/reference/configuration.md describes?";
 
-/** Sends a test request to every server of introspection, tokenReview and authorization. No group without such servers. */
+/**
+ * Sends a test query to every introspection, tokenReview and authorization server. Returns no group if none is
+ * configured.
+ */
 export async function checkRemoteChecks(
-  configuration: Configuration,
+  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   reaching: ReachOptions,
 ): Promise<readonly FindingGroup[]> {
   const asked = [...aboutTokens(configuration), ...aboutCallers(configuration)];
   if (asked.length === 0) return [];
-  const findings = await Promise.all(asked.map(async (each) => look(each, reaching)));
+  const findings = await Promise.all(asked.map(async (each) => look(each, files, reaching)));
   return [{ name: "remote checks", findings: findings.flat() }];
 }
 
-async function look(asked: Asked, reaching: ReachOptions): Promise<Finding[]> {
+async function look(
+  asked: Asked,
+  files: SnapshotFiles,
+  reaching: ReachOptions,
+): Promise<Finding[]> {
   const { label, url, caFile, timeout, hint, ask } = asked;
-  const tls = caFile === undefined ? undefined : { ca: readRegularFileSync(caFile).text };
+  const tls = caFile === undefined ? undefined : { ca: files.text(caFile) };
   const reached = await reach(label, originOf(new URL(url).origin, tls), reaching, HINTS);
   if (reached.some(({ result }) => result === "bad")) return reached;
   const began = performance.now();
@@ -62,12 +70,12 @@ async function look(asked: Asked, reaching: ReachOptions): Promise<Finding[]> {
   }
   const took = Math.ceil(performance.now() - began);
   if (took <= timeout) return [...reached, good(`${label}: answers in ${took} ms`)];
-  const slow = `timeout is ${timeout} ms: requests get 503`;
+  const slow = `this is longer than its timeout of ${timeout} ms: requests get 503`;
   return [...reached, warning(`${label}: takes ${took} ms to answer`, slow)];
 }
 
 function aboutTokens({ tokens }: Configuration): Asked[] {
-  // Not a real token, so that none is revealed.
+  // A random text, so that no real token is revealed.
   const token = `${NOBODY}-${randomBytes(16).toString("hex")}`;
   return tokens.trusted.flatMap(({ issuer, introspection, tokenReview }): Asked[] => {
     if (introspection !== undefined) {

@@ -5,8 +5,8 @@ import { storeHint } from "./store-hints.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
 
 /**
- * Uses the server of `shared` as a replica does: connection, TLS, credentials, permissions, latency. No group
- * without one.
+ * Checks the server of `shared` in the same way as a replica uses it: connection, TLS, credentials, permissions and
+ * latency. Returns no group if `shared` is not set.
  */
 export async function checkStateServer(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,

@@ -2,7 +2,7 @@ import type { StoreSettings } from "../../credentials/stores/store-kinds.ts";
 
 type Kind = StoreSettings["kind"] | "redis";
 
-/** Hints for the reasons why a user store or state server is unavailable. The first one that matches applies. */
+/** A hint for a user store or state server that is unavailable. The first hint whose `reason` matches applies. */
 interface Hint {
   readonly reason: RegExp;
   /** Undefined: any kind. */
@@ -31,11 +31,11 @@ const HINTS: readonly Hint[] = [
   { reason: /SELF_SIGNED|VERIFY|ISSUER/, hint: "set `caFile` to the certificate of its authority" },
   {
     reason: /ERR_SSL|^EPROTO|ECONNRESET/,
-    hint: "does this port speak TLS, and does `url` say so?",
+    hint: "does this port speak TLS, and does the scheme of `url` match?",
   },
   {
     reason: /\btime|timeout|^Connection terminated/i,
-    hint: "it hangs or is slow, or a firewall drops the connection: raise `timeout` if it needs longer",
+    hint: "the server hangs or is slow, or a firewall drops the connection: raise `timeout` if it needs longer",
   },
   { reason: /credentials of `bind`/, kind: "ldap", hint: "check `bind.dn` and `bind.password`" },
   {
@@ -108,7 +108,7 @@ const HINTS: readonly Hint[] = [
   {
     reason: /^READONLY/,
     kind: "redis",
-    hint: "`url` leads to a replica: name the primary, or set `sentinel`",
+    hint: "`url` names a replica: name the primary, or set `sentinel`",
   },
   { reason: /^OOM/, kind: "redis", hint: "its memory is full: raise maxmemory" },
   {

@@ -1,9 +1,10 @@
 import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { certificateWarnings } from "../../server/tls/certificate-warnings.ts";
 import type { UpstreamProtocol } from "../../upstream/pool/open-pool.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../../upstream/pool/target-origin.ts";
-import { bad, codeOf, type Finding, good, warning } from "./finding.ts";
+import { bad, type Finding, good, warning } from "./finding.ts";
 import { eventOf, type ReachOptions, within } from "./waiting.ts";
 
 /** Advice on a failed handshake. */
@@ -17,8 +18,8 @@ export interface TlsHints {
 }
 
 /**
- * How long to wait for a late refusal by the server, in milliseconds. A TLS 1.3 client completes the handshake before
- * the server has checked its certificate (RFC 8446 §2), so a refusal comes afterwards. Most servers send a session
+ * Maximum wait for a late refusal by the server, in milliseconds. A TLS 1.3 client completes the handshake before the
+ * server has checked the client certificate (RFC 8446 §2), so a refusal arrives afterwards. Most servers send a session
  * ticket, which ends the wait.
  */
 const LATE_REFUSAL_MS = 1_000;
@@ -40,7 +41,7 @@ export async function handshake(
   const secure = connect({
     socket,
     ...(protocol === undefined ? {} : { ALPNProtocols: [...offered] }),
-    // Problems of the certificate are reported below.
+    // Problems with the certificate are reported below.
     rejectUnauthorized: false,
     ...tlsOptionsOf(origin),
   });
@@ -53,7 +54,7 @@ export async function handshake(
     const message = `${label}: ends the connection after the handshake (${code})`;
     return [...findings, bad(message, hints.client)];
   } catch (error) {
-    const code = codeOf(error);
+    const code = remoteFailure(error);
     if (code.includes("NO_APPLICATION_PROTOCOL")) {
       return [bad(`${label}: accepts none of ${offered.join(", ")} by ALPN`, ALPN_HINT)];
     }
@@ -73,7 +74,7 @@ async function refusal(secure: TLSSocket): Promise<string | undefined> {
     const timer = setTimeout(() => resolve(undefined), LATE_REFUSAL_MS);
     secure
       .once("session", () => resolve(undefined))
-      .once("error", (error) => resolve(codeOf(error)))
+      .once("error", (error) => resolve(remoteFailure(error)))
       .once("close", () => resolve("closed"));
     void promise.then(() => clearTimeout(timer));
   });
@@ -91,7 +92,7 @@ const OFFERED = {
   auto: ["h2", "http/1.1"],
 } as const satisfies Readonly<Record<UpstreamProtocol, readonly string[]>>;
 
-/** Reports what the backend selected by ALPN, if HTTP/2 was offered. */
+/** Reports the protocol that the backend selected with ALPN, if HTTP/2 was offered. */
 function protocolFindings(
   label: string,
   { alpnProtocol }: TLSSocket,
@@ -113,7 +114,7 @@ function certificateFindings(
 ): Finding[] {
   const certificate = secure.getPeerX509Certificate();
   const error: unknown = secure.authorizationError;
-  const code = error instanceof Error ? codeOf(error) : String(error);
+  const code = error instanceof Error ? remoteFailure(error) : String(error);
   const until = certificate?.validToDate.toISOString().slice(0, "2026-11-20".length);
   const warnings =
     certificate === undefined ? [] : certificateWarnings(certificate.toString(), nowMs);

@@ -1,10 +1,11 @@
 import { isIP } from "node:net";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { HealthCheck } from "../../upstream/pool/health-check.ts";
 import { createTarget } from "../../upstream/pool/target.ts";
 import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
-import { bad, codeOf, type Finding, type FindingGroup, good } from "./finding.ts";
+import { bad, type Finding, type FindingGroup, good } from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
 import { type ReachOptions, within } from "./waiting.ts";
@@ -15,7 +16,10 @@ const HINTS: TlsHints = {
   client: "does it require a client certificate? Set tls.certFile and tls.keyFile",
 };
 
-/** Checks every target of every upstream concurrently: with `resolve`, each address; with `health`, its answer. */
+/**
+ * Checks all targets of all upstreams concurrently. With `resolve`, checks each address of a target. With `health`,
+ * also runs the health check, if Sallyport does so itself: for several targets, or with `resolve`.
+ */
 export async function checkUpstreams(
   upstreams: readonly UpstreamOptions[],
   reaching: ReachOptions,
@@ -40,7 +44,7 @@ async function checkTarget(
     return checkOrigin(upstream, label, origin, reaching);
   }
   const lookup = within(lookupFor(resolve)(origin.hostname), reaching.timeoutMs);
-  const addresses = await lookup.then((found) => found.addresses, codeOf);
+  const addresses = await lookup.then((found) => found.addresses, remoteFailure);
   if (typeof addresses === "string" || addresses.length === 0) {
     const why = typeof addresses === "string" ? addresses : "no address";
     const hint = "check the name, resolve.servers, and the DNS of this machine or pod";

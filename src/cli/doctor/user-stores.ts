@@ -8,12 +8,15 @@ import { systemClock } from "../../lib/clock.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
 import { storeHint } from "./store-hints.ts";
 
-/** Looks up a name in each remote store: connection, TLS, credentials, query. No group without such stores. */
+/**
+ * Looks up a name in each remote store, which checks connection, TLS, credentials and query. Returns no group if there
+ * is no such store.
+ */
 export async function checkUserStores(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   timeoutMs: number,
 ): Promise<readonly FindingGroup[]> {
-  // Nobody has this name, so no hash is verified.
+  // No user has the name that is looked up, so no hash is verified.
   const verifier = new HashingPool({ concurrency: 1, queue: 1 });
   const look = async (settings: StoreSettings): Promise<readonly Finding[]> => {
     const context = { contentOf: usersFilesIn(files), log: NOOP_LOG, verifier };
@@ -52,10 +55,13 @@ async function findingsOf(
   ];
 }
 
-/** A login queries a remote store two or three times, on open connections: the first answer is the slowest. */
+/**
+ * A login queries a remote store two or three times, over open connections. The answer measured here is the first one
+ * on a new connection, which is the slowest.
+ */
 function answersIn(settings: StoreSettings, tookMs: number): Finding {
   const answers = `${settings.kind}: answers in ${tookMs} ms`;
   if (!("timeout" in settings) || tookMs < settings.timeout / 2) return good(answers);
-  const hint = `logins get 503 when \`timeout\` is over, after ${settings.timeout} ms: raise it, or find out why the store is slow`;
+  const hint = `logins get 503 after the \`timeout\` of ${settings.timeout} ms: raise it, or find out why the store is slow`;
   return warning(answers, hint);
 }

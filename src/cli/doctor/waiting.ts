@@ -1,7 +1,7 @@
 import type { EventEmitter } from "node:events";
 
 export interface ReachOptions {
-  /** Milliseconds for each of the look-up, the connection and the handshake. */
+  /** Maximum time for each step (look-up, connection, handshake), in milliseconds. */
   readonly timeoutMs: number;
   readonly nowMs: number;
 }

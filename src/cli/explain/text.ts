@@ -88,7 +88,7 @@ function tokenLines({ accepted, reason, steps, ...caller }: ExplainedToken, mark
   return lines;
 }
 
-/** Renders the requirements of the route, one per line, and which of them the caller meets. */
+/** Renders the requirements of the route, one per line, and whether the caller meets each. */
 function requirementLines(found: readonly ExplainedRequirement[], marks: Marks): string[] {
   const lines = found.map((each) => {
     const { required, held } = requirementLine(each);

@@ -8,7 +8,7 @@ import { kustomization } from "./kustomization.ts";
 import type { InitSettings } from "./init-settings.ts";
 import { systemdUnit } from "./systemd-unit.ts";
 
-/** How long the certificate is valid, in days. `check` warns in the last 30. */
+/** Validity of the certificate, in days. `check` warns during the last 30. */
 const DAYS = 90;
 
 /** One file of a new deployment. */
@@ -18,9 +18,9 @@ export interface CreatedFile {
 }
 
 /**
- * Creates the files of a deployment; only their owner can read them.
+ * Creates the files of a deployment, readable only by their owner. Writes nothing if one of them exists.
  *
- * @throws Error naming the first file that is there already; then nothing has been written.
+ * @throws Error that names the first file that exists.
  */
 export async function createFiles(settings: InitSettings): Promise<readonly CreatedFile[]> {
   const { directory, host, runner } = settings;
@@ -78,7 +78,7 @@ async function firstKey(directory: string): Promise<string> {
 }
 
 function configuration({ listen, backend, runner }: InitSettings): string {
-  // In a pod, these two do not depend on the application behind the sidecar.
+  // In a pod, the default address fits every application behind the sidecar.
   const server = runner === "kubernetes" ? "" : `  listen: "${listen}"\n`;
   return `# sallyport check --config config.yaml reports every error; docs/reference/configuration.md lists every key.
 server:

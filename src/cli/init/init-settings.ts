@@ -36,7 +36,7 @@ export interface InitSettings {
   readonly port: number;
   readonly username: string;
   readonly password: string;
-  /** Whether `init` made up the password, so that it must be shown once. */
+  /** Whether `init` generated the password, so that it must be shown once. */
   readonly generated: boolean;
   readonly runner: Runner;
 }

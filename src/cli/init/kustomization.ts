@@ -1,5 +1,5 @@
 /**
- * A kustomization with the three Secrets that the component `deploy/kubernetes/sidecar` mounts.
+ * Returns a kustomization with the three Secrets that the component `deploy/kubernetes/sidecar` mounts.
  *
  * @param signingKey the key file, relative to the kustomization.
  */

@@ -4,7 +4,9 @@ import type { CreatedFile } from "./create-files.ts";
 import { ownCommand } from "./own-command.ts";
 import type { InitSettings } from "./init-settings.ts";
 
-/** The final output of `init`: the files, how to run them, and commands that log in and call the backend. */
+/**
+ * Returns the final output of `init`: the files, how to start the proxy, and commands that log in and call the backend.
+ */
 export function nextSteps(settings: InitSettings, files: readonly CreatedFile[]): string {
   const width = Math.max(...files.map(({ path }) => path.length));
   const created = files.map(({ path, about }) => `  ${path.padEnd(width)}  ${about}\n`).join("");

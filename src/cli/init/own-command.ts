@@ -2,12 +2,12 @@ import { basename, dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { shellWord } from "../../lib/text/shell-word.ts";
 
-/** The arguments that start this program again: Node, the flags it was started with, and the script. */
+/** Returns the command line that starts this program again: Node, the flags of this process, and the script. */
 export function ownArguments(): readonly string[] {
   return [process.execPath, ...process.execArgv, ownScript()];
 }
 
-/** The command that starts Sallyport from the current directory, for lines to paste. */
+/** Returns a command to paste that starts Sallyport from the current directory. */
 export function ownCommand(): string {
   const script = ownScript();
   const source = join("src", "main.ts");
@@ -18,7 +18,7 @@ export function ownCommand(): string {
   return installed ? "npx sallyport" : `node ${shellWord(fromHere(script))}`;
 }
 
-/** The file that Node was started with, or the entry of this program when a test runs it. */
+/** Returns the script that Node was started with, or the entry of this program if a test runs it. */
 function ownScript(): string {
   const [, script = ""] = process.argv;
   if (basename(script) === "main.js" || basename(script) === "main.ts") return script;

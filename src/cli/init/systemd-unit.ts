@@ -2,7 +2,7 @@ import { userInfo } from "node:os";
 import { resolve } from "node:path";
 import { ownArguments } from "./own-command.ts";
 
-/** A hardened systemd unit that runs the deployment as the user who creates it. */
+/** Returns a hardened systemd unit that runs the deployment as the user who creates it. */
 export function systemdUnit(directory: string): string {
   const command = [...ownArguments(), "serve", "--config", resolve(directory, "config.yaml")];
   return `# systemctl link ${quoted(resolve(directory, "sallyport.service"))}
@@ -46,7 +46,7 @@ WantedBy=multi-user.target
 `;
 }
 
-/** A word of a command line in a unit file (systemd.syntax(7)): `%` and `$` would be expanded. */
+/** Quotes a word of a command line in a unit file (systemd.syntax(7)), where `%` and `$` would be expanded. */
 function quoted(word: string): string {
   const plain = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w@%$+=:,./-]+$/.test(plain) ? plain : JSON.stringify(plain);

@@ -7,8 +7,8 @@ import { makeKeyFile } from "./make-key-file.ts";
 import { LOCATION_FLAGS, keyLocation } from "./location.ts";
 
 /**
- * Generates a key that signs at once. Refuses if there is a signing key: replicas without the new key would refuse
- * its tokens.
+ * Generates a key that signs at once. Without `--force`, refuses if another key can sign: replicas that do not have the
+ * new key yet would refuse its tokens.
  */
 export async function generate(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {

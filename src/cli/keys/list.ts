@@ -16,7 +16,7 @@ export async function list(args: readonly string[], terminal: Terminal): Promise
   return EXIT.done;
 }
 
-/** Times as text in ISO 8601, or null. */
+/** Formats times as ISO 8601, and open ends as null. */
 function asJson({ kid, algorithm, file, state, madeAt, signsFrom, verifiesUntil }: KeyInState) {
   const time = (at: number): string | null => (at === 0 || at === Infinity ? null : timeText(at));
   return {

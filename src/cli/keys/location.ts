@@ -16,24 +16,24 @@ interface LocationFlagValues {
   readonly set?: readonly string[] | undefined;
   readonly directory?: string | undefined;
   readonly algorithm?: string | undefined;
-  /** Whether the command is about assertion keys, not token keys. */
+  /** Whether the command manages assertion keys instead of token keys. */
   readonly assertion?: boolean | undefined;
 }
 
-/** Where keys are, and what is known about their tokens. */
+/** The directory of the keys, and the algorithm and lifetime of their tokens, if known. */
 export interface KeyLocation {
   readonly directory: string;
-  /** Undefined if neither the flags nor a configuration say. */
+  /** Undefined if neither the flags nor a configuration set it. */
   readonly algorithm: SigningAlgorithm | undefined;
   /** Lifetime of tokens, in milliseconds. */
   readonly lifetimeMs: number | undefined;
 }
 
 /**
- * Returns the directory that the flags name. With `--directory`, a configuration is read only if `--config` or `--set`
- * is given.
+ * Returns the directory of `--directory`, else that of the configuration. With `--directory`, reads a configuration
+ * only if `--config` or `--set` is given.
  *
- * @throws UsageError if there is none, ConfigError if the configuration is invalid.
+ * @throws UsageError if there is no directory, ConfigError if the configuration is invalid.
  */
 export function keyLocation(flags: LocationFlagValues, terminal: Terminal): KeyLocation {
   const named = algorithmIn(flags.algorithm);

@@ -11,16 +11,16 @@ interface NewKeyOptions {
   readonly name: string | undefined;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** The age of the newest existing key: the new one is at least a second newer. */
+  /** When the newest existing key was made, or 0. The `iat` of the new key is at least a second later. */
   readonly newestMs: number;
   readonly signsFromMs: number;
 }
 
-/** A valid name in a Kubernetes Secret, without a leading dot: such files are ignored. */
+/** Valid names of files in a Kubernetes Secret, except those with a leading dot: Sallyport ignores such files. */
 const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
 /**
- * Makes a key and writes it.
+ * Generates a key and writes it to a new file.
  *
  * @throws UsageError for a name that is invalid or taken.
  */

@@ -26,7 +26,7 @@ export async function retire(args: readonly string[], terminal: Terminal): Promi
   return EXIT.done;
 }
 
-/** @throws Error if there is no such key, or it is still needed. */
+/** @throws Error if there is no such key, if it still verifies and `force` is off, or if no other key could sign. */
 function named(keys: readonly KeyInState[], kid: string, force: boolean): KeyInState[] {
   const leaving = keys.filter((key) => key.kid === kid);
   const living = leaving.find(({ state }) => state !== "expired");

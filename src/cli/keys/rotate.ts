@@ -8,8 +8,8 @@ import { makeKeyFile } from "./make-key-file.ts";
 import { LOCATION_FLAGS, keyLocation, timeText } from "./location.ts";
 
 /**
- * Generates the next key, which is published now and signs later, and then sets when the older ones expire. A
- * rotation that fails in between leaves keys that do not expire, which is harmless.
+ * Generates the next key, which is published now and signs later, and then sets the expiry of the older keys. If it
+ * fails between the two steps, the older keys never expire, which is harmless.
  */
 export async function rotate(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {
@@ -44,7 +44,7 @@ function lifetimeOf(flag: string | undefined, configured: number | undefined): n
   if (flag === undefined) {
     if (configured !== undefined) return configured;
     throw new UsageError(
-      "set the lifetime of tokens with --lifetime, or use --config to read it there",
+      "set the lifetime of tokens with --lifetime, or name a configuration with --config",
     );
   }
   const lifetime = durationFlag("lifetime", flag);

@@ -17,18 +17,18 @@ const CLUSTER_ISSUER = "https://kubernetes.default.svc.cluster.local";
 const LOST: readonly (readonly [RegExp, string])[] = [
   [
     /^config_file$/,
-    "RBAC does not apply: routes require what the token says, not what the API server allows",
+    "RBAC does not apply: routes check the token's claims. To keep RBAC, set authorization with kind subjectAccessReview",
   ],
-  [/^(?:kubeconfig|kube_api)/, "the API server is not asked: its public keys are enough"],
-  [/^http2/, "clients may speak HTTP/2 with server.http2: true; server.limits.streams bounds it"],
+  [/^(?:kubeconfig|kube_api)/, "the API server is not queried: its public keys verify tokens"],
+  [/^http2/, "server.http2: true allows HTTP/2; server.limits.streams limits its streams"],
   [/^tls_cipher_suites/, "the suites are fixed"],
   [
     /^(?:v|logtostderr|log_|alsologtostderr|stderrthreshold|vmodule|add_dir_header|skip_)/,
     "see log.level",
   ],
-  [/^tls_reload_interval/, "certificates are read again when they change"],
-  [/^proxy_endpoints_port/, "/livez and /readyz on the admin listener"],
-  [/^oidc_(?:username|groups)_prefix/, "names are those of the token"],
+  [/^tls_reload_interval/, "certificates are reloaded when they change"],
+  [/^proxy_endpoints_port/, "use /livez and /readyz on the admin listener"],
+  [/^oidc_(?:username|groups)_prefix/, "names are used as they are in the token"],
 ];
 
 const SWITCHES = new Set([
@@ -38,7 +38,13 @@ const SWITCHES = new Set([
   "logtostderr",
 ]);
 
-/** @param manifest YAML with a container that runs kube-rbac-proxy. @throws MigrationError if it has none. */
+/**
+ * Translates the arguments of kube-rbac-proxy.
+ *
+ * @param sources `file`: the text of a manifest (YAML) with a container that runs kube-rbac-proxy; `flags`: a command
+ * line.
+ * @throws MigrationError if the manifest has no such container, or no `--upstream` is given.
+ */
 export function fromKubeRbacProxy(sources: {
   readonly file?: string | undefined;
   readonly flags?: string | undefined;
@@ -58,13 +64,13 @@ export function fromKubeRbacProxy(sources: {
   identity(settings, draft, report);
   report.lost(
     "SubjectAccessReview",
-    "RBAC does not apply: every token with the audience passes the routes that require no more",
+    "RBAC does not apply: routes without require accept every token with the audience. To keep RBAC, set authorization with kind subjectAccessReview",
   );
   reportRest(settings, LOST, report);
   return { configuration: draft, report: report.lines };
 }
 
-/** The arguments of the first container that runs kube-rbac-proxy, wherever it stands in a manifest. */
+/** Returns the arguments of the first container that runs kube-rbac-proxy, at any depth of the manifest. */
 function argsIn(text: string): string[] {
   const documents = parseAllDocuments(text);
   if (documents.some(({ errors }) => errors.length > 0))
@@ -109,14 +115,20 @@ function listener(settings: Settings, { server }: Draft, report: Report): void {
     "server.listen, server.tls",
   );
   if (certFile === undefined)
-    report.changed("tls-cert-file", "a certificate made at start, as before: for tests only");
+    report.changed(
+      "tls-cert-file",
+      "a certificate is generated at start, as before: for tests only",
+    );
   if (least !== undefined) {
     server.tls["minVersion"] = least === "VersionTLS13" ? "TLSv1.3" : "TLSv1.2";
     report.carried("tls-min-version", "server.tls.minVersion");
   }
   if (authority !== undefined) {
     server.tls["clientCertificates"] = { mode: "optional", caFile: authority };
-    report.changed("client-ca-file", "a certificate comes beside the token, not in its place");
+    report.changed(
+      "client-ca-file",
+      "a client certificate does not replace the token: requests still need one",
+    );
   }
 }
 
@@ -152,7 +164,7 @@ function issuers(settings: Settings, { tokens }: Draft, report: Report): void {
     });
     report.changed(
       "TokenReview",
-      "tokens.trusted: signature and claims. Compare the issuer with kubectl get --raw /.well-known/openid-configuration, and put /openid/v1/jwks into cluster-keys.json",
+      "tokens.trusted verifies signature and claims. Compare the issuer with kubectl get --raw /.well-known/openid-configuration, and put /openid/v1/jwks into cluster-keys.json",
     );
     report.carried("auth-token-audiences", "tokens.trusted[].audience");
   }
@@ -177,7 +189,7 @@ function upstream(settings: Settings, { upstreams }: Draft, report: Report): voi
   report.carried("upstream", "upstreams.app");
   if (h2c) report.carried("upstream_force_h2c", "upstreams.app.protocol");
   if (!["", "/"].includes(found.path))
-    report.changed("upstream", `its path ${found.path} is rewrite.addPrefix of a route`);
+    report.changed("upstream", `set rewrite.addPrefix of the routes to its path ${found.path}`);
 }
 
 function routes(settings: Settings, draft: Draft, report: Report): void {

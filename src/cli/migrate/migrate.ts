@@ -16,18 +16,18 @@ const KINDS = ["oauth2-proxy", "kube-rbac-proxy", "nginx"] as const;
 export const migrate: Command = {
   help: `Usage: sallyport migrate --from PROXY [options]
 
-Translates the configuration of another proxy: prints config.yaml on standard output, and on standard error
-what carries over, what changes, and what is lost and why. Secrets are neither read nor printed. The guides
-in docs/migration say the rest.
+Translates the configuration of another proxy. Prints config.yaml on standard output, and on standard error
+which settings carry over, which ones change, and which ones do not carry over and why. Secrets are neither
+read nor printed. The guides in docs/migration describe the other steps.
 
       --from PROXY          oauth2-proxy, kube-rbac-proxy or nginx (with auth_request)
       --file FILE           its configuration file; for kube-rbac-proxy a manifest; - for standard input
       --flags 'FLAGS'       its command line; wins over the file
       --format FORMAT       text (default), or json: configuration and report on standard output
-      --strict              exit code 1 if something is lost
+      --strict              exit code 1 if a setting does not carry over
   -h, --help                this text
 
-Of oauth2-proxy, the variables OAUTH2_PROXY_… of this environment count, too.`,
+For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`,
   async run(args, terminal) {
     const text = { type: "string" } as const;
     const flags = parseFlags(joined(args), {
@@ -93,7 +93,7 @@ async function read(file: string, terminal: Terminal): Promise<string> {
 const TITLES = {
   carried: "Carries over",
   changed: "Changed: review these",
-  lost: "No counterpart",
+  lost: "Does not carry over",
 } as const;
 
 function reportText(report: readonly ReportLine[], marks: Marks): string {

@@ -1,13 +1,13 @@
 /** The result for one setting of the other proxy. */
 export interface ReportLine {
   readonly setting: string;
-  /** `changed`: it has a counterpart that needs review. `lost`: it has none. */
+  /** `changed`: its counterpart needs review. `lost`: it is not translated. */
   readonly result: "carried" | "changed" | "lost";
-  /** Its counterpart, or why it has none. */
+  /** Its counterpart, or why it is not translated. */
   readonly words: string;
 }
 
-/** A configuration in the making, and the report about it. */
+/** The translated configuration and the report about it. */
 export interface Migrated {
   readonly configuration: Draft;
   readonly report: readonly ReportLine[];
@@ -80,14 +80,14 @@ export class Report {
   }
 }
 
-/** Returns the port of an address such as `:8443`, `0.0.0.0:8443`, `https://0.0.0.0:8443` as `host:port`. */
+/** Returns an address such as `8443`, `:8443`, `*:8443` or `https://0.0.0.0:8443` as `host:port`. */
 export function listenAddress(text: string): string {
   const address = text.replace(/^[a-z]+:\/\//, "");
   if (/^\d+$/.test(address)) return `0.0.0.0:${address}`;
   return address.startsWith(":") ? `0.0.0.0${address}` : address.replace(/^\*:/, "0.0.0.0:");
 }
 
-/** Returns a name for a route or an upstream that the configuration accepts and that is not taken. */
+/** Returns a valid name for a route or an upstream that is not taken, as similar to the wanted one as possible. */
 export function freeName(wanted: string, taken: readonly string[]): string {
   const name =
     wanted
@@ -100,7 +100,7 @@ export function freeName(wanted: string, taken: readonly string[]): string {
   return `${name}-${number}`;
 }
 
-/** Splits a URL into a target and the path after it; undefined if it is not an http(s) URL. */
+/** Splits a URL into its target and its path; undefined if it is not an http or https URL. */
 export function targetOf(
   text: string,
 ): { readonly target: string; readonly path: string } | undefined {

@@ -1,6 +1,6 @@
 import { MigrationError } from "./migration.ts";
 
-/** One directive with its arguments, and what is in its braces. */
+/** One directive with its arguments and the directives in its braces. */
 export interface Directive {
   readonly name: string;
   readonly args: readonly string[];
@@ -13,7 +13,7 @@ const TOKEN =
   /#[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{};]|(?:\$\{[^}]*\}|\\.|[^\s{};"'#\\])(?:\$\{[^}]*\}|\\.|[^\s{};\\])*/gs;
 const DEEPEST = 20;
 
-/** Reads the text of an nginx configuration, without its includes. @throws MigrationError */
+/** Parses the text of an nginx configuration, without its includes. @throws MigrationError for invalid syntax. */
 export function parseNginx(text: string): Directive[] {
   const tokens = (text.match(TOKEN) ?? []).filter((token) => !token.startsWith("#"));
   let at = 0;
@@ -30,18 +30,18 @@ export function parseNginx(text: string): Directive[] {
         const [name = "", ...args] = words;
         const inner = token === "{" ? block(depth + 1) : undefined;
         if (token === "{" && tokens[at] !== "}")
-          throw new MigrationError("a block of the file does not end");
+          throw new MigrationError("the file has a block without a closing brace");
         if (token === "{") at += 1;
         if (name !== "") directives.push({ name, args, block: inner });
         words = [];
       } else words.push(unquoted(token));
     }
-    if (words.length > 0) throw new MigrationError("a directive of the file does not end");
+    if (words.length > 0) throw new MigrationError("the file has a directive without a semicolon");
     return directives;
   }
 
   const all = block(0);
-  if (at < tokens.length) throw new MigrationError("the file has a brace too many");
+  if (at < tokens.length) throw new MigrationError("the file has an unmatched closing brace");
   return all;
 }
 
@@ -49,7 +49,7 @@ function unquoted(token: string): string {
   return /^["']/.test(token) ? token.slice(1, -1).replaceAll(/\\(["'\\])/g, "$1") : token;
 }
 
-/** All blocks of this name, at any depth. */
+/** Returns all blocks with this name, at any depth. */
 export function blocksNamed(directives: readonly Directive[], name: string): Directive[] {
   return directives.flatMap((directive) => [
     ...(directive.name === name && directive.block !== undefined ? [directive] : []),
@@ -57,7 +57,7 @@ export function blocksNamed(directives: readonly Directive[], name: string): Dir
   ]);
 }
 
-/** The arguments of the last directive of this name; undefined if there is none. */
+/** Returns the arguments of the last directive with this name; undefined if there is none. */
 export function argsOf(
   directives: readonly Directive[],
   name: string,

@@ -5,11 +5,11 @@ import { argsOf, type Directive } from "./nginx-file.ts";
 export interface NginxContext {
   readonly draft: Draft;
   readonly report: Report;
-  /** The targets of `upstream` blocks by name. */
+  /** The targets of the `upstream` blocks, by name. */
   readonly pools: ReadonlyMap<string, string[]>;
-  /** The rates of `limit_req_zone` by zone. */
+  /** The rates of `limit_req_zone`, by zone. */
   readonly rates: ReadonlyMap<string, { readonly requests: number; readonly within: string }>;
-  /** Set on the routes of a server if there are several. */
+  /** The hosts of the routes; undefined if the file has only one server. */
   readonly hosts: string[] | undefined;
 }
 
@@ -24,7 +24,7 @@ export function addRoute(
   const [modifier, path = modifier ?? "/"] = location.args;
   const setting = `location ${location.args.join(" ")}`;
   if (modifier === "~" || modifier === "~*" || path.startsWith("@")) {
-    report.lost(setting, "not a plain path: write routes with exact or path");
+    report.lost(setting, "it is not a plain path: write routes with exact or path");
     return;
   }
   const passed = argsOf(block, "proxy_pass")?.[0];
@@ -86,7 +86,7 @@ function upstreamFor(
   return name;
 }
 
-/** `/verify?group=reports`: the service asked whether the caller is in the group. */
+/** With an address such as `/verify?group=reports`, the service decided whether the caller is in the group. */
 function requirement(asked: string, server: readonly Directive[], report: Report) {
   if (asked === "off") return {};
   const location = server.find(({ name, args }) => name === "location" && args.at(-1) === asked);
@@ -98,7 +98,7 @@ function requirement(asked: string, server: readonly Directive[], report: Report
   if (groups.length === 0) return {};
   report.changed(
     `auth_request ${asked}`,
-    `require.groups.any: ${groups.join(", ")}; see what the service decided beyond that`,
+    `require.groups.any: ${groups.join(", ")}; check what else the service decided`,
   );
   return { require: { groups: { any: groups } } };
 }
@@ -110,7 +110,7 @@ function rateLimit(block: readonly Directive[], { rates, report }: NginxContext)
     args.find((arg) => arg.startsWith(`${name}=`))?.slice(name.length + 1);
   const rate = rates.get(value("zone") ?? "");
   if (rate === undefined) {
-    report.lost("limit_req", "its zone is not by address");
+    report.lost("limit_req", "its zone does not count by address");
     return {};
   }
   const burst = Number(value("burst"));
@@ -123,7 +123,7 @@ function bodyLimit(block: readonly Directive[]) {
   return size === undefined || size === "0" ? {} : { limits: { bodyBytes: sizeOf(size) } };
 }
 
-/** The path in `proxy_pass` replaces that of the location. */
+/** The path in `proxy_pass` replaces the path of the location. */
 function rewriteOf(path: string, passed: string, exact: boolean): Pick<DraftRoute, "rewrite"> {
   const behind = /^https?:\/\/[^/]+(\/.*)$/.exec(passed)?.[1];
   if (behind === undefined) return {};
@@ -137,7 +137,7 @@ function rewriteOf(path: string, passed: string, exact: boolean): Pick<DraftRout
   };
 }
 
-/** `10m` of nginx is 10 MiB. */
+/** Converts a size of nginx: its `10m` is 10 MiB. */
 export function sizeOf(text: string): string {
   const [, number = "0", unit = ""] = /^(\d+)([kmg]?)$/i.exec(text) ?? [];
   const units: Readonly<Record<string, string>> = { k: "KiB", m: "MiB", g: "GiB", "": "B" };
@@ -146,7 +146,7 @@ export function sizeOf(text: string): string {
     : `${number}${units[unit.toLowerCase()] ?? "B"}`;
 }
 
-/** `300s`, `5m` and `300` of nginx; whole minutes as such. */
+/** Converts a duration of nginx (`300s`, `5m`, `300`); whole minutes stay minutes. */
 function duration(text: string): string {
   const [, number = "60", unit = "s"] = /^(\d+)(ms|[smhd])?$/.exec(text) ?? [];
   const seconds = { ms: 0.001, s: 1, m: 60, h: 3_600, d: 86_400 }[unit] ?? 1;

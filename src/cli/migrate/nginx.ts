@@ -6,7 +6,11 @@ import { LOST, SILENT } from "./nginx-words.ts";
 const UNDERSTOOD =
   /^(?:listen|server_name|ssl_certificate|ssl_certificate_key|ssl_protocols|client_max_body_size|auth_request|auth_request_set|proxy_set_header|proxy_pass|proxy_read_timeout|proxy_send_timeout|proxy_connect_timeout|limit_req|limit_req_zone|limit_req_status|set_real_ip_from|real_ip_)/;
 
-/** @throws MigrationError if the text is not an nginx configuration, or has no server with auth_request. */
+/**
+ * Translates the servers of an nginx configuration that use `auth_request`.
+ *
+ * @throws MigrationError if the text is not an nginx configuration, or has no server with auth_request.
+ */
 export function fromNginx({ file }: { readonly file?: string | undefined }): Migrated {
   if (file === undefined) throw new MigrationError("--file must name an nginx configuration");
   const all = parseNginx(file);
@@ -54,7 +58,7 @@ function usesAuthRequest(block: readonly Directive[]): boolean {
   return questions(block).length > 0;
 }
 
-/** The addresses in `auth_request` of this block and the blocks in it. */
+/** Returns the addresses in `auth_request` of this block and of the blocks in it. */
 function questions(block: readonly Directive[]): string[] {
   return block.flatMap(({ name, args, block: inner = [] }) => [
     ...(name === "auth_request" && args[0] !== undefined && args[0] !== "off" ? [args[0]] : []),
@@ -100,7 +104,7 @@ function poolsIn(all: readonly Directive[]): Map<string, string[]> {
   return new Map(pools.filter(([, targets]) => targets.length > 0));
 }
 
-/** `limit_req_zone $binary_remote_addr zone=reports:1m rate=5r/s`. */
+/** Reads zones that count by address, such as `limit_req_zone $binary_remote_addr zone=reports:1m rate=5r/s`. */
 function ratesIn(all: readonly Directive[]) {
   const zones = [...all, ...blocksNamed(all, "http").flatMap(({ block = [] }) => block)]
     .filter(
@@ -120,8 +124,8 @@ function ratesIn(all: readonly Directive[]) {
 }
 
 /**
- * `auth_request_set $user $upstream_http_x_user` and `proxy_set_header X-User $user`: a header with a value from
- * the response.
+ * Translates headers whose values come from the response of the `auth_request` service, for example
+ * `auth_request_set $user $upstream_http_x_user` with `proxy_set_header X-User $user`.
  */
 function identity(servers: readonly Directive[], draft: Draft, report: Report): void {
   const all = servers
@@ -146,7 +150,7 @@ function identity(servers: readonly Directive[], draft: Draft, report: Report): 
     if (kind === undefined)
       report.lost(
         `proxy_set_header ${header}`,
-        "no longer from the service's response: see identity.claims",
+        "the service is not used any more: see identity.claims",
       );
     else if (headers[kind] === undefined) headers[kind] = header;
   }
@@ -158,7 +162,7 @@ function identity(servers: readonly Directive[], draft: Draft, report: Report): 
   );
 }
 
-/** Reports each other directive once. */
+/** Reports each remaining directive once. */
 function rest(servers: readonly Directive[], report: Report): void {
   const seen = new Set<string>();
   const look = (directives: readonly Directive[]): void => {

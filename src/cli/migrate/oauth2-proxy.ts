@@ -4,7 +4,7 @@ import { settingsOf, type Sources } from "./oauth2-settings.ts";
 import { LOST } from "./oauth2-words.ts";
 import { reportRest, type Settings } from "./source-settings.ts";
 
-/** @throws MigrationError if the file cannot be read. */
+/** Translates the settings of oauth2-proxy. @throws MigrationError if the file is not TOML. */
 export function fromOauth2Proxy(sources: Sources): Migrated {
   const settings = settingsOf(sources);
   const report = new Report();
@@ -30,7 +30,8 @@ function listeners(settings: Settings, draft: Draft, report: Report): void {
     server.tls = { certFile, keyFile };
     server.listen = listenAddress(https ?? "0.0.0.0:443");
     report.carried("https_address, tls_cert_file, tls_key_file", "server.listen, server.tls");
-    if (http !== undefined) report.lost("http_address", "one listener, with TLS");
+    if (http !== undefined)
+      report.lost("http_address", "there is only one listener, which uses TLS");
   } else {
     server.tls = "off";
     server.listen = listenAddress(http ?? "127.0.0.1:4180");
@@ -48,7 +49,7 @@ function listeners(settings: Settings, draft: Draft, report: Report): void {
     if (known.length > 0) Object.assign(server, { trustedProxies: known });
     report.changed(
       "reverse_proxy",
-      "list the proxies in front in server.trustedProxies: Sallyport trusts no others",
+      "list the proxies in front of Sallyport in server.trustedProxies: it trusts no others",
     );
   }
   const metrics = settings.take("metrics_address");
@@ -73,7 +74,7 @@ function issuers(settings: Settings, { tokens }: Draft, report: Report): void {
   const keys = jwks === undefined ? { discovery: true } : { jwks: { url: jwks } };
   const shared = { algorithms: algorithms.length > 0 ? algorithms : ["RS256"] };
   const bearer = settings.takeFlag("skip_jwt_bearer_tokens");
-  if (bearer) report.carried("skip_jwt_bearer_tokens", "always so");
+  if (bearer) report.carried("skip_jwt_bearer_tokens", "always on");
   const trusted: Record<string, unknown>[] = [];
   if (issuer !== undefined && audience !== undefined) {
     trusted.push({
@@ -91,7 +92,7 @@ function issuers(settings: Settings, { tokens }: Draft, report: Report): void {
     if (!bearer)
       report.changed(
         "oidc_issuer_url",
-        "browsers were redirected there: now clients must send its tokens",
+        "browsers are not redirected there any more: clients must send its tokens",
       );
   } else if (audience !== undefined)
     report.lost("client_id", "without oidc_issuer_url there is no issuer");
@@ -126,7 +127,10 @@ function users(settings: Settings, draft: Draft, report: Report): void {
   if (path === undefined) return;
   draft.users = [{ kind: "htpasswd", path }];
   draft.tokens.keys = "keys";
-  report.carried("htpasswd_file", "users; POST /api/authenticate replaces the form and Basic");
+  report.carried(
+    "htpasswd_file",
+    "users; POST /api/authenticate replaces the sign-in form and Basic",
+  );
   report.changed(
     "tokens.keys",
     "new: generate a key with sallyport keys generate --directory keys",

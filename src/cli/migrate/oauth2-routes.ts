@@ -14,7 +14,7 @@ export function routes(settings: Settings, draft: Draft, report: Report): void {
       if (route === undefined) {
         report.lost(
           `skip_auth_routes ${written}`,
-          "not a plain path: write a route with exact or path, and auth: none",
+          "it is not a plain path: write a route with exact or path, and auth: none",
         );
         return [];
       }
@@ -22,7 +22,7 @@ export function routes(settings: Settings, draft: Draft, report: Report): void {
       if (route.path !== undefined && !path.endsWith("/")) {
         report.changed(
           `skip_auth_routes ${written}`,
-          `routes: ${path} and what is below it, not ${path}x`,
+          `routes: ${path} and all paths below it, but not ${path}x`,
         );
       } else
         report.carried(`skip_auth_routes ${written}`, `routes: ${route.name}, with auth: none`);
@@ -53,7 +53,7 @@ function upstreams(settings: Settings, draft: Draft, report: Report): string | u
     if (found === undefined) {
       report.lost(
         `upstreams ${written.replace(/:.*/s, "://…")}`,
-        "HTTP only: files and fixed responses need a server",
+        "upstreams must be HTTP servers: Sallyport serves no files and no fixed responses",
       );
       continue;
     }
@@ -73,7 +73,7 @@ function upstreams(settings: Settings, draft: Draft, report: Report): string | u
   return main;
 }
 
-/** Reads `GET=^/docs/`, `^/healthz$`; undefined for what is no path. */
+/** Returns the route for a setting such as `GET=^/docs/` or `^/healthz$`; undefined if a path cannot express it. */
 function publicRoute(written: string, upstream: string | undefined, others: readonly DraftRoute[]) {
   const [, method, not, pattern = ""] = /^(?:([A-Z]+)(!?)=)?(.*)$/s.exec(written) ?? [];
   const path = not === "!" ? undefined : regexPath(pattern);

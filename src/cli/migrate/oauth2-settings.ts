@@ -3,14 +3,14 @@ import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { MigrationError } from "./migration.ts";
 import { addFlags, Settings, wordsIn } from "./source-settings.ts";
 
-/** Where oauth2-proxy takes its settings from: flags win over the environment, which wins over the file. */
+/** The sources of the settings of oauth2-proxy: flags override the environment, which overrides the file. */
 export interface Sources {
   readonly file?: string | undefined;
   readonly flags?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Names that flags have in the singular. */
+/** Settings whose flags have a name in the singular. */
 const PLURALS = [
   ...[
     "upstream",
@@ -28,7 +28,7 @@ const LISTS = new Set(PLURALS.map((name) => `${name}s`).concat("skip_auth_regex"
 const SWITCH =
   /^(?:skip_(?!auth_r)|pass_|set_|reverse_proxy$|cookie_(?:secure|httponly)|.*_logging$|prefer_|insecure_|ssl_insecure|force_|proxy_websockets|api_)/;
 
-/** @throws MigrationError if the file cannot be read. */
+/** Merges the settings of all sources. @throws MigrationError if the file is not TOML. */
 export function settingsOf({ file, flags, env }: Sources): Settings {
   const settings = new Settings();
   for (const [name, values] of Object.entries(file === undefined ? {} : tomlIn(file))) {
@@ -54,7 +54,7 @@ function tomlIn(text: string): Record<string, string[]> {
   try {
     value = parse(text);
   } catch {
-    throw new MigrationError("the file is not TOML, which the configuration of oauth2-proxy is");
+    throw new MigrationError("the file is not TOML, the format of oauth2-proxy's configuration");
   }
   if (!isJsonObject(value)) return {};
   return Object.fromEntries(

@@ -9,7 +9,7 @@ export const LOST: readonly (readonly [RegExp, string])[] = [
     "no redirects to a provider: clients send Authorization: Bearer",
   ],
   [/^(?:banner|footer|custom_|display_htpasswd_form|show_debug)/, "there is no sign-in page"],
-  [/^email_domains$|^authenticated_emails/, "require groups, or claims, on the routes"],
+  [/^email_domains$|^authenticated_emails/, "set require of the routes to groups or claims"],
   [/^(?:set_xauthrequest|set_authorization_header|set_basic)/, "nothing is added to responses"],
   [
     /^(?:pass_basic_auth|basic_auth_password|prefer_email|pass_access_token)/,
@@ -17,21 +17,21 @@ export const LOST: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /^(?:github|google|azure|gitlab|keycloak|bitbucket|entra|adfs)/,
-    "JWTs from any issuer with a key set; other tokens by introspection",
+    "Sallyport accepts JWTs of any issuer with a key set, and other tokens with introspection",
   ],
   [
     /^ssl_/,
     "the backend's certificate is verified: name its authority in upstreams.<name>.tls.caFile",
   ],
-  [/^trusted_ips$/, "see allow and deny of a route; no address gets in without a token"],
+  [/^trusted_ips$/, "see allow and deny of a route; no address may pass without a token"],
   [
     /^skip_auth_(?:preflight|strip)/,
-    "list the origins in cors; identity headers of clients never pass",
+    "list the origins in cors; identity headers that clients send never pass",
   ],
   [/logging|^exclude_logging|^log_/, "see log.level, log.format and log.access"],
-  [/^(?:ping|ready)_/, "/livez and /readyz on the admin listener"],
+  [/^(?:ping|ready)_/, "use /livez and /readyz on the admin listener"],
   [
     /^(?:gcp_healthchecks|force_json_errors|real_client_ip_header|flush_interval|proxy_websockets|api_routes|skip_claims)/,
-    "nothing to configure: always on, or without a counterpart",
+    "not configurable: always on, or without a counterpart",
   ],
 ];

@@ -1,8 +1,8 @@
 const LITERAL = /^(?:[A-Za-z0-9_~!@,/-]|\\[./_-])+$/;
 
 /**
- * Returns the path that a regular expression stands for: `^/docs/` is a prefix, `^/healthz$` one path; undefined if
- * a path cannot express it.
+ * Converts a regular expression to a path: `^/docs/` is a prefix, `^/healthz$` one path. Returns undefined if a path
+ * cannot express it.
  */
 export function regexPath(pattern: string): { exact?: string; path?: string } | undefined {
   const body = pattern.replace(/^\^/, "").replace(/(?:\.\*)?\$?$/, "");
@@ -11,7 +11,7 @@ export function regexPath(pattern: string): { exact?: string; path?: string } | 
   return pattern.endsWith("$") && !pattern.endsWith(".*$") ? { exact: path } : { path };
 }
 
-/** Returns the path of a pattern of Go's `path.Match`; undefined if it has wildcards that a path does not have. */
+/** Converts a pattern of Go's `path.Match` to a path; undefined if it contains wildcards. */
 export function globPath(pattern: string): { exact?: string; path?: string } | undefined {
   return /^\/[^*?[\\]*$/.test(pattern) ? { exact: pattern } : undefined;
 }

@@ -1,10 +1,10 @@
 import type { Report } from "./migration.ts";
 
-/** Settings by name, in the spelling of flags without dashes: `skip_auth_routes`, each with all its values. */
+/** Settings with all their values, by name. Names are those of the flags with `_` for `-`: `skip_auth_routes`. */
 export class Settings {
   readonly #values = new Map<string, string[]>();
 
-  /** Adds values. If a name may be given several times, its values accumulate; otherwise the last one wins. */
+  /** Adds values to those of the name if it is repeatable; otherwise replaces them. */
   add(name: string, values: readonly string[], repeatable = true): void {
     const before = repeatable ? (this.#values.get(name) ?? []) : [];
     this.#values.set(name, [...before, ...values]);
@@ -37,7 +37,7 @@ export class Settings {
   }
 }
 
-/** Reads `--name=value`, `--name value` and `--name`; single dashes, too, as Go's flags have them. */
+/** Parses `--name=value`, `--name value` and `--name`, also with a single dash, as Go's flag package does. */
 export function addFlags(
   settings: Settings,
   args: readonly string[],
@@ -58,7 +58,7 @@ export function addFlags(
   }
 }
 
-/** Splits a command line as a shell does, without substitutions. */
+/** Splits a command line like a shell, but without substitutions. */
 export function wordsIn(line: string): string[] {
   return Array.from(line.matchAll(/(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/gs), ([word]) =>
     word.replaceAll(/\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'/gs, (_, escaped, double, single) =>
@@ -67,7 +67,7 @@ export function wordsIn(line: string): string[] {
   );
 }
 
-/** Reports the remaining settings: with the reason of their group, or as unknown. */
+/** Reports all remaining settings as lost, with the reason of their group, or as unknown. */
 export function reportRest(
   settings: Settings,
   groups: readonly (readonly [pattern: RegExp, why: string])[],

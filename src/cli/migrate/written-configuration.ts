@@ -1,10 +1,10 @@
 import { Document, isMap, isScalar, isSeq, visit } from "yaml";
 import type { Draft } from "./migration.ts";
 
-/** A collection up to this length, in characters of JSON, goes on one line. */
+/** Maximum length of a collection on one line, in characters of JSON. */
 const SHORT = 76;
 
-/** Renders a configuration as people write it: short parts on one line, blank lines between sections. */
+/** Renders a configuration as YAML, with short collections on one line and blank lines between sections. */
 export function configurationText(draft: Draft, from: string): string {
   const { server, admin, users, tokens, identity, routes, upstreams, log } = draft;
   const ordered = { server, admin, users, tokens, identity, routes, upstreams, log };

@@ -3,14 +3,14 @@ import type { Worker } from "node:worker_threads";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
 
 /**
- * Work in the thread pool that may take as long as a disk or a name server does, by Node's names. Reading a file that
- * is already open is not included on Node 26.
+ * Node's names of work in the thread pool that lasts until a disk or a name server responds. Node 26 does not report
+ * reads of a file that is already open.
  */
 const POOL_WORK = /^(?:FSReq|GetAddrInfo|GetNameInfo)/;
 const CHECK_EVERY_MS = 10;
 
 /**
- * Detects whether `process.exit` would return. It waits for all threads and for pending work in libuv's pool: with a
+ * Detects whether `process.exit` would hang. It waits for all threads and for pending work in libuv's pool: with a
  * thread in a system call, or a file on storage that does not respond, it waits forever (tried on Node 26).
  */
 export class LastExit {
@@ -24,8 +24,7 @@ export class LastExit {
   }
 
   /**
-   * Terminates all threads. Resolves when nothing blocks an exit; otherwise kills the process with SIGKILL after
-   * `limitMs`.
+   * Terminates all threads. Resolves once nothing blocks an exit; after `limitMs`, kills the process with SIGKILL.
    */
   async clear(limitMs: number): Promise<void> {
     const work = this.#end();

@@ -6,8 +6,8 @@ import type { LastExit } from "./last-exit.ts";
 import { startWatchdog } from "./watchdog.ts";
 
 /**
- * Milliseconds after the time limits of the drain: until everything else is closed, until the last log lines are
- * written, and until the process is gone in any case.
+ * Deadlines in milliseconds after the time limits of the drain: for closing everything else, for writing the last log
+ * lines, and for the end of the process in any case.
  */
 const CLOSED_MS = 1_300;
 const WRITTEN_MS = 1_600;
@@ -19,7 +19,7 @@ const LAST_THREADS_MS = 200;
 
 /**
  * Waits for a signal, then drains; a second signal ends the process at once. Uncaught errors are logged and do not end
- * the process. Two seconds after the time limits of the drain the process is gone, whatever hangs.
+ * the process. Whatever hangs, the process ends within two seconds after the time limits of the drain.
  *
  * @returns the exit code of an orderly shutdown.
  */

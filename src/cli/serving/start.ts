@@ -9,8 +9,8 @@ const BIND_ERRORS = new Map<unknown, string>([
 /**
  * Starts the proxy.
  *
- * @param advice what to do about an address that is not available.
- * @throws Error with a readable line if an address is not available, else whatever `startApp` throws.
+ * @param advice what the user can do if an address is not available.
+ * @throws Error with a one-line message if an address is not available, else the error of `startApp`.
  */
 export async function start(options: AppOptions, advice: string): Promise<App> {
   try {

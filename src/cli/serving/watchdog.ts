@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { workerFile } from "../../lib/async/worker-file.ts";
 
-/** Needs almost no memory: about 9 MB, most of it Node's own. The environment may hold secrets and is not passed on. */
+/** The thread uses about 9 MB, mostly Node's own. The environment is not passed on, because it may contain secrets. */
 const OPTIONS = {
   name: "watchdog",
   resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 16 },
@@ -10,7 +10,7 @@ const OPTIONS = {
 };
 
 export interface WatchdogData {
-  /** By `process.hrtime`, which all threads share. */
+  /** The deadline on the clock of `process.hrtime`, which all threads share, in nanoseconds. */
   readonly endNs: bigint;
 }
 

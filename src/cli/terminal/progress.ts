@@ -5,9 +5,9 @@ import type { Terminal } from "../command.ts";
 const EVERY_MS = 2_000;
 
 /**
- * Prints every two seconds, on standard error, what a command waits for, if standard error is a terminal.
+ * Runs `work`. If standard error is a terminal, prints there every two seconds what the command is waiting for.
  *
- * @param words what it waits for now.
+ * @param words returns what it is waiting for now.
  */
 export async function withProgress<T>(
   { err }: Pick<Terminal, "err">,
@@ -32,7 +32,7 @@ export async function withProgress<T>(
 export class Pending {
   readonly #names = new Set<string>();
 
-  /** Returns the promise, and names it until it is settled. */
+  /** Includes the name until the promise is settled. Returns a promise with the same result. */
   add<T>(name: string, promise: Promise<T>): Promise<T> {
     this.#names.add(name);
     return promise.finally(() => this.#names.delete(name));

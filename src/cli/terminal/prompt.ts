@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import type { Terminal } from "../command.ts";
 
-/** A person at a terminal who answers questions. */
+/** Asks a person at a terminal. */
 export interface Prompt {
   /** @returns the line that was typed. @throws Error if the input ends first. */
   ask(question: string): Promise<string>;
@@ -10,11 +10,11 @@ export interface Prompt {
 }
 
 /**
- * Opens a line editor on the terminal. Close it, or the process does not end.
+ * Opens a line editor on the terminal. The process does not end until the editor is closed.
  * @param hidden whether to hide the input.
  */
 export function openPrompt(terminal: Terminal, { hidden = false } = {}): Prompt {
-  // The line editor switches off the terminal's own echo. What it would show instead goes nowhere if hidden.
+  // The line editor switches off the echo of the terminal and echoes itself; if `hidden`, that echo is dropped.
   const output = new Writable({
     write(shown: Buffer, _encoding, done) {
       if (!hidden) terminal.err(shown.toString("utf8"));
@@ -35,7 +35,7 @@ export function openPrompt(terminal: Terminal, { hidden = false } = {}): Prompt 
   };
 }
 
-/** Asks twice for a password without showing it. @throws Error if the two differ or nothing is typed. */
+/** Asks twice for a password without showing it. @throws Error if the two differ or the input ends. */
 export async function askPasswordTwice(terminal: Terminal): Promise<string> {
   const prompt = openPrompt(terminal, { hidden: true });
   try {

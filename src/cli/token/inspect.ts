@@ -41,7 +41,7 @@ export async function inspectOne(args: readonly string[], terminal: Terminal): P
     );
   const configured = flags.config ?? terminal.env["SALLYPORT_CONFIG"];
   if (!configured && !existsSync(sources.file)) {
-    terminal.err(`nothing was verified without a configuration: set one with --config\n`);
+    terminal.err(`nothing was verified: there is no configuration; name one with --config\n`);
     print(decodeToken(token, systemClock));
     return EXIT.failed;
   }
@@ -54,7 +54,7 @@ export async function inspectOne(args: readonly string[], terminal: Terminal): P
   return found.accepted ? EXIT.done : EXIT.failed;
 }
 
-/** Splits words from flags, so that an error about arguments never repeats a token. */
+/** Separates words from flags, so that an error about arguments never repeats a token. */
 function apart(args: readonly string[]): { words: string[]; others: string[] } {
   const { tokens } = parseArgs({
     args: [...args],

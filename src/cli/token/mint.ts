@@ -14,7 +14,8 @@ const LONGEST_MS = 366 * 24 * 3_600_000;
 
 /**
  * Runs `token mint`.
- * @throws ConfigError without a key directory: no other process would know a key generated now.
+ * @throws ConfigError if `tokens.keys` is not set: no running proxy would accept a token signed with a key generated
+ * now.
  */
 export async function mint(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {
@@ -29,7 +30,7 @@ export async function mint(args: readonly string[], terminal: Terminal): Promise
   const snapshot = await inspect(sources);
   const { issuer, audience, keys: directory, lifetime } = snapshot.configuration.tokens;
   if (directory === undefined) {
-    const message = "tokens.keys is not set: no running proxy would know the key";
+    const message = "tokens.keys is not set: no running proxy would have the key";
     throw new ConfigError([{ file: sources.file, message }]);
   }
   const explainer = await explainerFrom(snapshot);
@@ -39,7 +40,7 @@ export async function mint(args: readonly string[], terminal: Terminal): Promise
   const issuing = { issuer, audience, lifetimeMs, keys, clock, observer: NOOP_OBSERVER };
   const token = await createTokenIssuer(issuing).issue({ name: subject, groups });
   const { accepted, reason } = await inspectToken(explainer, token);
-  if (!accepted) throw new Error(`such a token would not be accepted here: ${reason}`);
+  if (!accepted) throw new Error(`this configuration would not accept the token: ${reason}`);
   terminal.out(`${token}\n`);
   const groupWords = groups.length === 0 ? "without groups" : `of ${groups.join(", ")}`;
   const note = `a token for ${subject} ${groupWords}, for ${formatDuration(lifetimeMs)}`;

@@ -8,7 +8,7 @@ import { EXIT, type Terminal, UsageError } from "../command.ts";
 import { onOneLine, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
 
 const PATH = "/-/revoke";
-/** In milliseconds. */
+/** Timeout of the request, in milliseconds. */
 const ANSWER_MS = 5_000;
 
 const text = { type: "string" } as const;
@@ -18,7 +18,7 @@ const FLAGS = {
   ...{ subject: text, issuer: text, before: text },
 } as const;
 
-/** `token revoke`: makes a running proxy revoke tokens. */
+/** Runs `token revoke`: makes a running proxy revoke tokens. */
 export async function revoke(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, FLAGS);
   const { url: given, jti = [], subject, issuer, before } = flags;
@@ -74,7 +74,7 @@ function messageIn(body: string, status: number): string {
       return printable(answer["message"]);
     }
   } catch {
-    // Something else listens there.
+    // Another program listens there.
   }
   return `the admin listener says ${status}`;
 }

@@ -35,10 +35,10 @@ function contentOf(file: string): string {
   }
 }
 
-/** @throws UsageError for a token with a line break, as terminals and mails insert them. */
+/** Returns the token. @throws UsageError for a token with a line break, which terminals and mail programs insert. */
 export function onOneLine(token: string): string {
   if (/[\r\n]/.test(token)) {
-    throw new UsageError("the token holds a line break: put it on one line");
+    throw new UsageError("the token contains a line break: put it on one line");
   }
   return token;
 }

@@ -5,8 +5,8 @@ import { request } from "../../lib/http/node-http.ts";
 const TIMEOUT_MS = 5_000;
 
 /**
- * Asks a running proxy for its status.
- * @throws Error that says what is wrong: no response, a refusal, or a response that is not a status.
+ * Fetches the status of a running proxy.
+ * @throws Error if there is no response, a refusal, or a response that is not a status; the message says which.
  */
 export async function fetchStatus(url: URL): Promise<Status> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -18,7 +18,7 @@ export async function fetchStatus(url: URL): Promise<Status> {
         if (statusCode === 200 && isStatus(body)) resolve(body);
         else reject(new Error(`${url.href} says ${statusCode}${messageIn(body)}`));
       },
-      () => reject(new Error(`${url.href} says ${statusCode}, and nothing that is a status`)),
+      () => reject(new Error(`${url.href} says ${statusCode}, but its body is not a status`)),
     );
   });
   sent.on("error", (error) => {

@@ -4,7 +4,7 @@ import type { Status } from "../../core/status.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { amount, bytes, clockTime, relative, span } from "../../server/admin/status/words.ts";
 
-/** The properties of the screen. */
+/** Properties of the terminal. */
 export interface ScreenOptions {
   /** Longer lines are cut. */
   readonly width: number;
@@ -15,14 +15,14 @@ export interface ScreenOptions {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** A text with its style, so that its width is known. */
+/** A text and its style, kept apart so that the width of the text is known. */
 interface Cell {
   readonly text: string;
   readonly style?: Style;
   readonly right?: true;
 }
 
-/** Renders a status as lines. Without `before`, an earlier status, it shows no rates. */
+/** Renders a status as lines. Rates are computed from `before`, an earlier status; without it, none are shown. */
 export function statusLines(status: Status, before: Status | undefined, options: ScreenOptions) {
   const sections = [
     headLines(status, before),
@@ -79,7 +79,7 @@ function headLines(status: Status, before: Status | undefined): Cell[][] {
   ];
 }
 
-/** Returns the mean per second since the previous status; empty if there is none. */
+/** Returns the mean rate per second since the earlier status; empty without one, or if the process has restarted. */
 function rateOf(
   count: number,
   earlier: number | undefined,
@@ -188,7 +188,7 @@ function refusalRows({ refusals }: Status): Cell[][] {
 
 const LONGEST_CELL = 60;
 
-/** Aligns rows under titles; a title that begins with `>` is for numbers. Without rows, returns no lines. */
+/** Aligns rows under titles; a column whose title begins with `>` is right-aligned. Without rows, returns no lines. */
 function tableLines(titles: readonly string[], rows: readonly (readonly Cell[])[]): Cell[][] {
   if (rows.length === 0) return [];
   const head = titles.map((title): Cell => ({ text: title.replace(">", ""), style: "dim" }));
@@ -214,7 +214,7 @@ function shortened(text: string, width: number): string {
   return text.length > width ? `${text.slice(0, Math.max(0, width - 3))}...` : text;
 }
 
-/** Cuts a line to the width of the terminal, and paints it. */
+/** Cuts a line to the width of the terminal, and applies the styles. */
 function drawn(cells: readonly Cell[], { width, color }: ScreenOptions): string {
   let left = width;
   let line = "";

@@ -16,11 +16,11 @@ export const top: Command = {
   help: `Usage: sallyport top [options]
 
 Shows the status of a running proxy: routes with their rates, upstreams, logins and refusals of the last
-minutes, keys, issuers, and the last refusals. On a terminal it is drawn anew until Ctrl-C; elsewhere it is
-printed once. The page /-/ of the admin listener shows the same to a browser.
+30 minutes, keys, issuers, and the last refusals. On a terminal it is updated until Ctrl-C; elsewhere it is
+printed once. The page /-/ of the admin listener shows the same in a browser.
 
-      --url URL         asks there and reads no configuration, such as http://127.0.0.1:9464
-      --interval TIME   how often to ask (default: 2s)
+      --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
+      --interval TIME   time between updates (default: 2s)
       --once            prints the status once; exit code 1 if the proxy is not ready
 ${CONFIGURATION_HELP}
   -h, --help            this text`,
@@ -65,7 +65,7 @@ const HOME = "\u001b[H";
 const REST_OF_LINE = "\u001b[K";
 const REST_OF_SCREEN = "\u001b[J";
 
-/** Draws on the alternate screen until SIGINT or SIGTERM. Keeps asking a proxy that does not answer. */
+/** Draws on the alternate screen until SIGINT, SIGTERM or SIGHUP. Keeps trying if the proxy does not answer. */
 async function watch(url: URL, everyMs: number, terminal: Terminal): Promise<void> {
   const interrupted = new AbortController();
   const { signal } = interrupted;
@@ -81,7 +81,7 @@ async function watch(url: URL, everyMs: number, terminal: Terminal): Promise<voi
       const options = optionsFor(terminal);
       const lines =
         latest === undefined
-          ? [`${url.href} does not answer; asking again`]
+          ? [`${url.href} does not answer; trying again`]
           : statusLines(latest, before === latest ? undefined : before, options);
       const shown = lines
         .slice(0, (process.stdout.rows || ROWS) - 1)

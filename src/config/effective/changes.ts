@@ -8,7 +8,7 @@ const READ_AT_START = [
   "server.workers",
   "server.proxyProtocol",
   "server.limits.headerBytes",
-  "server.timeouts.header", // of handshakes alone, where there is TLS
+  "server.timeouts.header", // only for TLS handshakes
   "server.tls.mode",
   "server.tls.clientCertificates.mode",
   "admin.listen",
@@ -20,7 +20,7 @@ const READ_AT_START = [
   "log.access",
 ];
 
-/** Returns the keys whose values differ, each as deep as possible: `server.timeouts.header`, `routes[1].path`. */
+/** Returns the keys whose values differ, as deep as possible: `server.timeouts.header`, `routes[1].path`. */
 export function changedKeys(before: Configuration, after: Configuration): string[] {
   return differences(before, after, []).map(pathName);
 }
@@ -33,8 +33,8 @@ export function restartKeys(keys: readonly string[]): string[] {
 }
 
 /**
- * Sections that wait for a restart as a whole if one of their keys does, and a key that takes effect at once
- * nonetheless.
+ * The sections that keep their values until the restart if one of these keys has changed. An empty list: the new value
+ * already applies, except to TLS handshakes.
  */
 const WHOLE: Readonly<Record<string, readonly string[]>> = {
   "server.tls.mode": ["server.tls"],
@@ -50,14 +50,14 @@ export function restartSections(pending: readonly string[]): string[] {
   return sections.flatMap((section) => WHOLE[section] ?? [section]);
 }
 
-/** Reports whether a key is another one or below it. Adding or removing a section changes all of its keys. */
+/** Reports whether a key is equal to another one or below it. Adding or removing a section changes all of its keys. */
 function isWithin(key: string, whole: string): boolean {
   return key === whole || key.startsWith(`${whole}.`) || key.startsWith(`${whole}[`);
 }
 
 /**
- * Returns the part of a configuration that a running process can put in force. Keys that need a restart keep the values
- * in force, and their files are still followed (the certificate that is served until the restart, say).
+ * Returns the configuration that a running process can put in force. Keys that need a restart keep the values in force,
+ * and the files that they name are still followed, for example the certificate that is served until the restart.
  */
 export function withoutRestart(written: Configuration, inForce: Configuration): Configuration {
   const { server, admin, tokens, log, shared } = inForce;

@@ -2,7 +2,7 @@ import { Document, isCollection, isScalar } from "yaml";
 import { printable } from "../../lib/text/printable.ts";
 import type { Effective } from "./effective.ts";
 
-/** Renders the effective configuration as a file that can be used again, with the origin of each value in a comment. */
+/** Renders the effective configuration as a valid configuration file, with the origin of each value in a comment. */
 export function effectiveYaml({ value, values }: Effective): string {
   const document = new Document(value);
   for (const { path, origin } of values) {

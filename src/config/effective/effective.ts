@@ -74,13 +74,13 @@ class EffectiveWalk {
     return shown;
   }
 
-  /** A key that is secret whatever its value. */
+  /** Returns the text for a key that is always secret: its reference, or a mask. */
   #secretAt(path: YamlPath): string {
     const reference = this.#loaded.sourceOf(path)?.reference;
     return reference === undefined ? MASKED : withoutDefaults(reference);
   }
 
-  /** A secret is shown as its reference. */
+  /** Returns the value, with secrets masked; a secret from a reference is shown as the reference. */
   #shownAt(path: YamlPath, value: unknown): unknown {
     const reference = this.#loaded.sourceOf(path)?.reference;
     if (reference !== undefined && isSecret(reference)) return withoutDefaults(reference);
@@ -101,7 +101,7 @@ class EffectiveWalk {
     return `${source.origin}${through}`;
   }
 
-  /** A value that is neither written nor a default of the schema, but derived from others. */
+  /** Returns a value that is neither written nor a default of the schema, but derived from other values. */
   #derived(field: JsonSchema, path: YamlPath): unknown {
     const value = valueAt(this.#loaded.configuration, path);
     if (typeof value !== "number") return typeof value === "string" ? value : undefined;
@@ -154,13 +154,13 @@ function isSecret(reference: string): boolean {
   );
 }
 
-/** The fixed value of a header such as `Authorization` or `X-Api-Key` that a route sets. */
+/** Whether a route sets a header such as `Authorization` or `X-Api-Key` to this fixed value. */
 function isSecretHeader(path: YamlPath, value: string): boolean {
   const name = String(path.at(-1));
   return isHeaderValue(path) && namesSecret(name) && headerTemplate(value).fixed;
 }
 
-/** The default of a reference is a secret, too. */
+/** Masks the defaults in a reference, which are secrets, too. */
 function withoutDefaults(reference: string): string {
   const masked = maskSecrets(reference);
   return masked.replaceAll(REFERENCE, (all, name: string, form: string | undefined, rest: string) =>

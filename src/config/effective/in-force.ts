@@ -9,13 +9,13 @@ export interface ValueInForce {
   readonly key: string;
   /** As written in a file, with secrets masked. */
   readonly value: unknown;
-  /** `default`, or who entries it. */
+  /** `default`, or the source of the value. */
   readonly origin: string;
 }
 
 export interface ConfigurationInForce {
   readonly values: readonly ValueInForce[];
-  /** SHA-256 of keys and values in base64url, equal in all pods with the same configuration. Origins do not count. */
+  /** SHA-256 of keys and values, in base64url: equal in all pods with the same configuration, whatever the origins. */
   readonly hash: string;
 }
 

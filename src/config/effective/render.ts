@@ -3,8 +3,8 @@ import { describeProblem, firstProblems } from "../../core/config-problem.ts";
 import type { ConfigProblem } from "../../core/config-problem.ts";
 
 /**
- * Renders problems for people: position and message, the source line, a caret under the column, the hint. Of very many
- * problems, only the first are rendered.
+ * Renders problems for people: position and message, the source line, a caret under the column, the hint. If there are
+ * very many problems, renders only the first ones.
  *
  * @returns lines joined by line breaks, without one at the end.
  */
@@ -25,7 +25,7 @@ export function renderProblems(
     const number = ` ${line} `;
     const bar = paint("dim", `${" ".repeat(number.length)}|`);
     const [before, after] = excerpt(source, column);
-    // Tabs stay, so that the caret lines up whatever their width.
+    // Tabs are kept, so that the caret is in the right column whatever their width.
     const caret = paint("red", `${before.replaceAll(/[^\t]/gu, " ")}^`);
     const tail = hint === undefined ? caret : `${caret} ${printable(hint)}`;
     return `${head}\n${paint("dim", `${number}|`)} ${printable(before + after)}\n${bar} ${tail}`;
@@ -38,7 +38,7 @@ export function renderProblems(
 
 const LONGEST_EXCERPT = 100;
 
-/** Returns the text of a line before and from a column, truncated: a file may be one endless line. */
+/** Returns the text of a line before and from a column, truncated: a file may consist of one very long line. */
 function excerpt(source: string, column: number): [string, string] {
   const before = source.slice(0, column - 1);
   const after = source.slice(column - 1);
@@ -48,7 +48,7 @@ function excerpt(source: string, column: number): [string, string] {
   ];
 }
 
-/** Replaces control characters: a file must not write control sequences to a terminal. */
+/** Replaces control characters, so that a file cannot write control sequences to the terminal. */
 function printable(text: string): string {
   return text.replaceAll(/(?!\t)[\p{C}\p{Zl}\p{Zp}]/gu, "\uFFFD");
 }

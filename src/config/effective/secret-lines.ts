@@ -2,7 +2,7 @@ import { maskText, namesSecret, PASSWORD_HASH } from "../../observe/log/redactio
 
 /** `name: value` or `name=value`; a name after a slash is part of a URL. */
 const NAMED = /(?<![/\w.-])([\w.-]+)["']?\s*([:=])(?=\s*[^\s&,}\]])/g;
-/** Our own keys that are named like secrets but hold none. */
+/** Keys of the configuration whose names look like those of secrets, but whose values are not secret. */
 const OWN_KEYS = new Set([
   "auth",
   "credentials",
@@ -13,11 +13,11 @@ const OWN_KEYS = new Set([
 ]);
 /** Credentials in a URL, tokens, PEM. */
 const SECRET_VALUE = /:\/\/\S*@|eyJ[A-Za-z0-9_-]|-----BEGIN/;
-/** Text that is masked already, with the name or separator that would make it look like a secret. */
+/** Text that is already masked, with the name or separator that would make it look like a secret. */
 const REDACTED = /(?:[\w.-]+=|:)?\[redacted\]@?/g;
 const REFERENCE = /\$\{[^}]*\}/g;
 
-/** Reports whether a line of a file may hold a secret and must not be quoted. */
+/** Reports whether a line of a file may contain a secret, so that it must not be quoted. */
 export function mayHoldSecret(line: string): boolean {
   const isNamed = [...line.matchAll(NAMED)].some(
     ([, name = "", sign]) => namesSecret(name) && !(sign === ":" && OWN_KEYS.has(name)),

@@ -1,7 +1,7 @@
 import type { PathProblem } from "../path-problem.ts";
 import { mappingAt } from "../schema/untyped.ts";
 
-/** Reports keys that need a caller on routes that may have none. */
+/** Reports keys that need an authenticated caller, on routes where the caller may be anonymous. */
 export function accessProblems(
   route: Readonly<Record<string, unknown>>,
   index: number,
@@ -20,12 +20,12 @@ export function accessProblems(
       : [],
   );
   if (auth === "optional") {
-    const pointless = "is no protection with auth: optional: leave out the token, and it passes";
+    const pointless = "does not protect with auth: optional: a request without a token passes";
     return [...useless("require", pointless), ...bySubject];
   }
   return [
     ...useless("require", "has no effect with auth: none, where the caller is unknown"),
-    ...useless("tokenFrom", "has no effect with auth: none, which looks at no token"),
+    ...useless("tokenFrom", "has no effect with auth: none, which ignores tokens"),
     ...(route["mode"] === "monitor"
       ? useless("mode", "has no effect with auth: none, which refuses nobody")
       : []),

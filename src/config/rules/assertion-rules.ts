@@ -1,7 +1,7 @@
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
-/** Checks that assertions can be made and verified, and can never be tokens. */
+/** Checks that assertions can be signed and verified, and can never be accepted as tokens. */
 export function assertionProblems(tokens: unknown, routes: unknown): PathProblem[] {
   const written = mappingAt(tokens);
   const assertion = written["assertion"];
@@ -33,7 +33,7 @@ function keyProblems(tokens: Mapping, assertion: Mapping, path: string[]): PathP
   }
   if (own === undefined && algorithm.startsWith("HS")) {
     const message =
-      "needs another algorithm: who verifies a signature by a secret can make it, too";
+      "needs another algorithm: a backend that verifies an HMAC has the key to forge one";
     return [{ path, of: "key", message }];
   }
   return [];
@@ -46,6 +46,6 @@ function routeProblems(routes: unknown, configured: boolean): PathProblem[] {
     const path = ["routes", index, "assertion"];
     if (!configured) return [{ path, message: "needs tokens.assertion" }];
     if (route["auth"] !== "none") return [];
-    return [{ path, message: "is about a caller, and a route with auth: none has none" }];
+    return [{ path, message: "needs a caller, and a route with auth: none has no caller" }];
   });
 }

@@ -1,7 +1,7 @@
 import { withSuggestion, type PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
-/** Checks that routes name entries of `authorization` that exist, and that a review knows whose subjects it is about. */
+/** Checks that routes name existing entries of `authorization`, and that each SubjectAccessReview has known issuers. */
 export function authorizationProblems(
   written: unknown,
   routes: unknown,
@@ -20,14 +20,14 @@ export function authorizationProblems(
       const path = ["authorization", name];
       if (named === undefined) {
         const message =
-          "needs issuers: without tokenReview, nobody knows whose subjects are users of the cluster";
+          "needs issuers: without tokenReview, it is unknown which issuer's subjects are users of the cluster";
         return reviewed ? [] : [{ path, message }];
       }
       return listAt(named).flatMap((issuer, index) => {
         const text = textAt(issuer);
         if (text === undefined || issuers.includes(text)) return [];
         const message =
-          "is no issuer whose tokens are accepted: see tokens.issuer and tokens.trusted";
+          "is not an issuer whose tokens are accepted: see tokens.issuer and tokens.trusted";
         return [withSuggestion({ path: [...path, "issuers", index], message }, text, issuers)];
       });
     }),
@@ -45,7 +45,7 @@ function routeProblems(routes: unknown, names: readonly string[]): PathProblem[]
       return [withSuggestion(problem, name, names)];
     }
     if ((route["auth"] ?? "required") === "required") return [];
-    const message = "needs auth: required: without a token there is nobody to ask about";
+    const message = "needs auth: required: without a token, there is no caller to authorize";
     return [{ path, message }];
   });
 }

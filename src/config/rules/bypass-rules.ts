@@ -9,7 +9,10 @@ import { routeRow } from "../effective/route-row.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 import { placesOf } from "./target-address.ts";
 
-/** Reports routes whose `rewrite` or `hostHeader` leads to what another route of the same backend refuses. */
+/**
+ * Reports routes whose `rewrite` or `hostHeader` gives access to something that another route of the same backend
+ * refuses.
+ */
 export function bypassProblems({ routes, upstreams }: Configuration): PathProblem[] {
   const places = (upstream: string): string[] => placesOf(upstreams[upstream]?.targets ?? []);
   const sameBackend = (one: string, other: string): boolean =>
@@ -33,7 +36,7 @@ export function bypassProblems({ routes, upstreams }: Configuration): PathProble
   }
 }
 
-/** The host of an authority, without a port. */
+/** Returns the host of an authority, without a port. */
 function nameIn(authority: string): string {
   return authority.toLowerCase().replace(/:\d+$/, "");
 }
@@ -59,7 +62,7 @@ function messageOf({ weaker, stronger, method, ...ways }: Bypass): string {
   ].map(
     ({ route, site, path }) => `${method} ${site}${path} ${demands(route)} (route ${route.name})`,
   );
-  return `makes two ways to ${ways.backendPath} of the backend: ${first}, ${second}`;
+  return `creates two ways to ${ways.backendPath} of the backend: ${first}, ${second}`;
 }
 
 function demands(route: Route): string {
@@ -70,11 +73,11 @@ function demands(route: Route): string {
 
 function hintOf({ weaker, stronger, backendPath }: Bypass): string {
   if (weaker.rewrite === undefined && stronger.rewrite === undefined) {
-    return "name a host that the other route does not take, or ask for the same in both";
+    return "choose a host that the other route does not match, or give both routes the same requirements";
   }
   const path = backendPath.replace(/\/(?:…)?$/, "") || "/";
   return weaker.rewrite === undefined
-    ? `rewrite to a path that ${weaker.name} does not take, or ask for the same in both`
-    : `rewrite to a path that ${stronger.name} does not take, or ask for the same in both; ` +
-        `if it is meant, add a route for ${path} that asks for no more than ${weaker.name}`;
+    ? `rewrite to a path that ${weaker.name} does not match, or give both routes the same requirements`
+    : `rewrite to a path that ${stronger.name} does not match, or give both routes the same requirements; ` +
+        `if this is intended, add a route for ${path} that requires no more than ${weaker.name}`;
 }

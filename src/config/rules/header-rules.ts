@@ -3,7 +3,7 @@ import { foldedName } from "../../lib/http/folded-name.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
-/** Checks that no route changes a header that tells the backend who is calling, or changes one twice. */
+/** Checks that no route changes an identity header, or changes any header twice. */
 export function headerProblems(routes: unknown, identity: unknown): PathProblem[] {
   const { headers, claims } = mappingAt(identity);
   const callers = new Set(
@@ -66,6 +66,6 @@ function repetitions(changes: unknown, path: YamlPath): PathProblem[] {
       seen.add(folded);
       return [];
     }
-    return [{ path: named.path, of: named.of, message: "must not be changed by two lines" }];
+    return [{ path: named.path, of: named.of, message: "must not be changed twice" }];
   });
 }

@@ -2,7 +2,7 @@ import { fieldSource } from "../../observe/log/create-access-fields.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
-/** Checks that no field of the access line is a header in which a route takes tokens. */
+/** Checks that no field of the access line is a header from which a route reads tokens. */
 export function logProblems(log: unknown, routes: unknown): PathProblem[] {
   const withTokens = new Set(
     listAt(routes).flatMap((route) =>

@@ -5,8 +5,8 @@ import type { Configuration } from "../schema/configuration-schema.ts";
 import { addressOf } from "./target-address.ts";
 
 /**
- * Reports targets that are a listener of this process: each request would loop until the connections are used up. Names
- * other than `localhost` are not resolved; loops through them end with 508.
+ * Reports targets that are a listener of this process: each request would loop until no connections are left. Names
+ * other than `localhost` are not resolved; loops through such names end with 508.
  */
 export function ownListenerProblems({ server, admin, upstreams }: Configuration): PathProblem[] {
   const listeners = [
@@ -27,7 +27,7 @@ export function ownListenerProblems({ server, admin, upstreams }: Configuration)
   );
 }
 
-/** Returns the addresses that reach a listener: for `0.0.0.0` and `::` those of every interface. */
+/** Returns the addresses that reach a listener; for `0.0.0.0` and `::`, those of every interface. */
 function addressesOf(host: string): BlockList {
   const addresses = new BlockList();
   const add = (address: string): void =>

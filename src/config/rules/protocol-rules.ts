@@ -1,7 +1,9 @@
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
-/** Reports targets that cannot speak the protocol of their upstream: TLS negotiates it, or there is no TLS. */
+/**
+ * Reports targets whose scheme does not fit the protocol of their upstream: `http2` and `auto` need https, `h2c` http.
+ */
 export function protocolProblems(upstreams: unknown): PathProblem[] {
   return Object.entries(mappingAt(upstreams)).flatMap(([name, written]) => {
     const { protocol, targets } = mappingAt(written);
@@ -19,7 +21,7 @@ export function protocolProblems(upstreams: unknown): PathProblem[] {
   });
 }
 
-/** Reports keys of a health check that do not fit its kind, or the protocol of the targets. */
+/** Reports keys of a health check that do not fit its kind or the protocol of the targets. */
 function healthProblems(upstream: unknown, name: string): PathProblem[] {
   const { health, protocol } = mappingAt(upstream);
   if (health === undefined) return [];
@@ -52,7 +54,10 @@ function problemOf(
         message: "must be https:// for HTTP/2; without TLS it is protocol: h2c",
       };
     case "auto":
-      return { wantsTls: true, message: "must be https:// where TLS negotiates the protocol" };
+      return {
+        wantsTls: true,
+        message: "must be https:// for protocol: auto, which TLS negotiates",
+      };
     case "h2c":
       return {
         wantsTls: false,

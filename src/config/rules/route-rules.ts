@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { OWN_ROUTES } from "../../observe/metrics/label-words.ts";
-import { isSpelling } from "../../lib/http/loose-path.ts";
+import { isSpelling } from "../../lib/http/path/loose-path.ts";
 import { type ComparableExpression, comparableExpression } from "../../policy/path-automata.ts";
 import { accessProblems } from "./access-rules.ts";
 import { withSuggestion } from "../path-problem.ts";
@@ -50,7 +50,7 @@ function singleRouteProblems(
   return problems;
 }
 
-/** Checks `path`, `exact` and `regex`, of which a route has one. */
+/** Checks that a route has only one of `path`, `exact` and `regex`, and that its `regex` matches some path. */
 function patternProblems(route: WrittenRoute, index: number): PathProblem[] {
   const [first, ...others] = ["path", "exact", "regex"].filter((key) => route[key] !== undefined);
   const problems = others.map((key): PathProblem => {
@@ -61,17 +61,17 @@ function patternProblems(route: WrittenRoute, index: number): PathProblem[] {
   const spelling = isSpelling(paths) ? paths : "asSent";
   if (expressionOf(route)?.matchesSome(spelling) !== false) return problems;
   const message =
-    "matches no path: see whether it has a blank, a query, lower case after %, or what paths: strict refuses";
+    "matches no path: check it for a blank, a query, lower case after %, or something that paths: strict refuses";
   return [...problems, { path: ["routes", index, "regex"], message }];
 }
 
-/** Whether all paths of a route begin with a prefix, up to a slash or their end. */
+/** Whether all paths of a route begin with a prefix that ends at a segment boundary. */
 function isStripped(route: WrittenRoute, prefix: string): boolean {
   if (route["regex"] === undefined) return isWithin(pathOf(route), prefix);
   return expressionOf(route)?.isWithin(prefix) ?? true;
 }
 
-/** The regular expression of a route, if it has one that parses. */
+/** Returns the regular expression of a route; undefined if it has none, or one that does not parse. */
 function expressionOf(route: WrittenRoute): ComparableExpression | undefined {
   const text = textAt(route["regex"]);
   return text === undefined ? undefined : comparableExpression(text);
@@ -135,7 +135,7 @@ function nameProblems(routes: readonly WrittenRoute[]): PathProblem[] {
   });
 }
 
-/** Reports routes that match the same requests as an earlier one, neither being more specific. */
+/** Reports routes that match the same requests as an earlier route, if neither is more specific. */
 function overlapProblems(routes: readonly WrittenRoute[]): PathProblem[] {
   const seen = new Map<string, number>();
   return routes.flatMap((route, index) => {

@@ -16,8 +16,8 @@ import { underscoreProblems } from "./underscore-rules.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
 /**
- * Checks rules that involve several keys: references, duplicates, keys that exclude each other. Works on the
- * unvalidated value, so that these problems are reported together with others.
+ * Checks rules that involve several keys: references, duplicates, and keys that exclude each other. Works on the
+ * unvalidated value, so that these problems are reported together with those of the schema.
  */
 export function ruleProblems(
   written: unknown,
@@ -65,16 +65,14 @@ function proxyProblems(server: unknown): PathProblem[] {
   return [{ path: ["server", "proxyProtocol"], message }];
 }
 
-/** With SO_REUSEPORT, two listeners on one port do not collide: they would share its connections. */
+/** Reports two listeners on one port: with SO_REUSEPORT, both would start and share the connections. */
 function listenerProblems(configuration: Readonly<Record<string, unknown>>): PathProblem[] {
   const [host, port] = hostAndPort(mappingAt(configuration["server"])["listen"] ?? "0.0.0.0:8443");
   const [adminHost, adminPort] = adminListen(configuration["admin"]);
   const everywhere = ["0.0.0.0", "[::]"];
   const shared = host === adminHost || everywhere.includes(host) || everywhere.includes(adminHost);
   if (port === "" || port === "0" || port !== adminPort || !shared) return [];
-  return [
-    { path: ["admin", "listen"], message: "takes the port of server.listen: choose another" },
-  ];
+  return [{ path: ["admin", "listen"], message: "uses the port of server.listen: choose another" }];
 }
 
 function adminListen(admin: unknown): [string, string] {
@@ -88,7 +86,7 @@ function hostAndPort(listen: unknown): [string, string] {
   return [host, port];
 }
 
-/** Reports every entry of a list whose text under `key` occurred before. */
+/** Reports every entry of a list whose text at `key` is that of an earlier entry. */
 function duplicates(list: unknown, key: string, path: YamlPath, message: string): PathProblem[] {
   const seen = new Set<string>();
   return listAt(list).flatMap((entry, index) => {
@@ -108,10 +106,10 @@ function issuerProblems(written: unknown): PathProblem[] {
       : [],
   );
   const path = ["tokens", "trusted"];
-  return [...ownAgain, ...duplicates(tokens["trusted"], "issuer", path, "is there twice")];
+  return [...ownAgain, ...duplicates(tokens["trusted"], "issuer", path, "is listed twice")];
 }
 
-/** Reports an issuer that a route requires although none of its tokens are accepted. */
+/** Reports issuers that a route requires although their tokens are not accepted. */
 function requiredIssuerProblems(configuration: Readonly<Record<string, unknown>>): PathProblem[] {
   const tokens = mappingAt(configuration["tokens"]);
   const accepted = [
@@ -124,7 +122,7 @@ function requiredIssuerProblems(configuration: Readonly<Record<string, unknown>>
       if (issuer === undefined || accepted.includes(issuer)) return [];
       const path = ["routes", index, "require", "issuers", at];
       const message =
-        "is no issuer whose tokens are accepted: see tokens.issuer and tokens.trusted";
+        "is not an issuer whose tokens are accepted: see tokens.issuer and tokens.trusted";
       return [withSuggestion({ path, message }, issuer, accepted)];
     }),
   );
@@ -161,7 +159,7 @@ function versionProblems(
   return problems;
 }
 
-/** Reports a header that would carry two things. Backends that know names from CGI take `_` for `-`. */
+/** Reports a header that would carry two values. `_` counts as `-`, since CGI backends do not distinguish them. */
 function identityProblems(written: unknown): PathProblem[] {
   const identity = mappingAt(written);
   const preset = textAt(identity["headers"]) ?? "sallyport";

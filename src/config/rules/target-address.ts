@@ -10,7 +10,7 @@ export function addressOf(
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 
-/** Spellings of "this machine" in a target; connecting to an unspecified address reaches it, too. */
+/** Hosts in a target that mean this machine; connecting to an unspecified address also reaches it. */
 const THIS_MACHINE = new Set(["localhost", "127.0.0.1", "::1", "0.0.0.0", "::"]);
 
 /** Returns a comparable text for the address of each target; the protocol does not matter. */

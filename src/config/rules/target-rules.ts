@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
-/** Reports upstreams with `resolve` of which no target has a name. */
+/** Reports upstreams with `resolve` if none of their targets has a name. */
 export function targetProblems(upstreams: unknown): PathProblem[] {
   return Object.entries(mappingAt(upstreams)).flatMap(([name, upstream]) => {
     const { resolve, targets } = mappingAt(upstream);
@@ -16,7 +16,7 @@ export function targetProblems(upstreams: unknown): PathProblem[] {
   });
 }
 
-/** Other code reports texts that are not targets. */
+/** Whether the host of a target is a name. The schema reports texts that are not targets. */
 function hasName(target: string): boolean {
   const [, host] = /^https?:\/\/(\[[^\]]*\]|[^:/]*)/.exec(target) ?? [];
   return host !== undefined && !host.startsWith("[") && isIP(host) === 0;

@@ -2,7 +2,7 @@ import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 
-/** Reports header names that routes look for although `server.underscoreHeaders` lets none of them in. */
+/** Reports header names that routes use although `server.underscoreHeaders` drops or rejects them. */
 export function underscoreProblems(server: unknown, routes: unknown): PathProblem[] {
   const policy = mappingAt(server)["underscoreHeaders"];
   if (policy !== "drop" && policy !== "reject") return [];

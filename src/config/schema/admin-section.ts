@@ -12,7 +12,7 @@ function probe() {
     upstream: text().describe("Name of the upstream; the probe goes to its first target"),
     target: z
       .string()
-      .regex(TARGET, "must be a path, and a query if need be, such as /health?full=1")
+      .regex(TARGET, "must be a path with an optional query, such as /health?full=1")
       .refine((target) => !target.includes("#"), "must have no fragment")
       .exactOptional()
       .describe("Path and query at the backend; default: the same path"),

@@ -10,7 +10,7 @@ import { loginSection, serverSection } from "./server-sections.ts";
 import { routesSection, upstreamsSection } from "./traffic/traffic-sections.ts";
 import { usersSection } from "./users/users-section.ts";
 
-/** The schema of the whole file. Its output types are those that the rest of Sallyport uses. */
+/** The schema of the whole file. The rest of Sallyport uses its output types. */
 function fileSchema() {
   return z.strictObject({
     server: serverSection(),
@@ -35,8 +35,8 @@ function fileSchema() {
 let built: ReturnType<typeof buildSchema> | undefined;
 
 /**
- * @returns the schema of a configuration, which is built once: durations become milliseconds, sizes bytes, paths absolute
- * (see `withPathsFrom`), and defaults are filled in. Rules that involve several keys are in `rules.ts`.
+ * @returns the schema of a configuration, built once. It converts durations to milliseconds, sizes to bytes, and paths
+ * to absolute ones (see `withPathsFrom`), and adds defaults. Rules that involve several keys are in `rules.ts`.
  */
 export function configurationSchema() {
   return (built ??= buildSchema());
@@ -53,7 +53,7 @@ function buildSchema() {
 
 type WrittenRoute = NonNullable<z.output<ReturnType<typeof routesSection>>>[number];
 
-/** Replaces names of networks by their ranges. Unknown names are reported by `route-rules.ts`. */
+/** Replaces names of networks with their ranges. `route-rules.ts` reports unknown names. */
 function withNetworks(
   { allow, deny, ...route }: WrittenRoute,
   networks: Readonly<Record<string, readonly string[]>>,

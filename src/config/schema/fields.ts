@@ -9,8 +9,8 @@ import { formatSize, parseSize, SIZE } from "../../lib/text/size.ts";
 /** The longest delay of `setTimeout` in milliseconds, about 24.8 days; beyond it, the timer fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-const DURATION_UNIT_MISSING = "has no unit: write ms, s, m or h behind the number, as in 30s";
-const SIZE_UNIT_MISSING = "has no unit: write B, KiB, MiB or GiB behind the number, as in 16KiB";
+const DURATION_UNIT_MISSING = "has no unit: write ms, s, m or h after the number, as in 30s";
+const SIZE_UNIT_MISSING = "has no unit: write B, KiB, MiB or GiB after the number, as in 16KiB";
 
 /** @returns a field for a duration such as `1h30m`, parsed to milliseconds; `min` and `max` are in milliseconds. */
 export function duration({ min = 1, max = LONGEST_TIMER } = {}) {
@@ -69,13 +69,13 @@ export function text() {
   return z
     .string()
     .min(1, "must not be empty")
-    .refine((value) => !/\p{Cc}/u.test(value), "must not hold control characters");
+    .refine((value) => !/\p{Cc}/u.test(value), "must not contain control characters");
 }
 
-/** Where relative paths start, in the parse that is running. */
+/** The directory to which relative paths refer, during the current parse. */
 let base = "/";
 
-/** Runs `parse`, which must be synchronous, with `directory` as the start of relative paths. */
+/** Runs `parse`, which must be synchronous, with `directory` as the base of relative paths. */
 export function withPathsFrom<T>(directory: string, parse: () => T): T {
   const outer = base;
   base = directory;
@@ -86,7 +86,7 @@ export function withPathsFrom<T>(directory: string, parse: () => T): T {
   }
 }
 
-/** @returns the absolute path that a written one means, in the parse that is running. */
+/** @returns the absolute path for a written one, during the current parse. */
 export function absolute(path: string): string {
   return resolve(base, path);
 }
@@ -95,22 +95,22 @@ export function absolute(path: string): string {
 export interface FileUse {
   readonly kind: "file" | "directory";
   /**
-   * Who reads it again. `reload`: a change triggers a reload of the configuration. `reader`: it is read with the
-   * configuration and then followed by its user. `request`: it is read when needed, never in advance.
+   * How it is read again. `reload`: a change triggers a reload of the configuration. `reader`: it is read with the
+   * configuration, and then watched by the component that uses it. `request`: it is read when needed, never in advance.
    */
   readonly readAgainBy: "reload" | "reader" | "request";
-  /** Whether other users must not be able to read it. */
+  /** Whether it is secret, so that other users must not be able to read it. */
   readonly secret: boolean;
-  /** In bytes; by default the limit of `readRegularFile`. */
+  /** Maximum size in bytes; by default that of `readRegularFile`. */
   readonly maxBytes?: number;
 }
 
-/** The use of the file that each field names. */
+/** The use of the files, by field. */
 export const FILE_USES = z.registry<FileUse>();
 
 /**
- * @returns a field for the path of a file, parsed to an absolute path. The field is all that a file needs to be read,
- * checked and followed: `namedFiles` finds it.
+ * @returns a field for the path of a file, parsed to an absolute path. `namedFiles` finds the field, so the file is
+ * read, checked and followed without further code.
  */
 export function filePath(use: Partial<FileUse> = {}) {
   const field = text().transform(absolute);

@@ -5,7 +5,7 @@ export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 let made: JsonSchema | undefined;
 
-/** Returns the JSON Schema (draft 2020-12) of the configuration file as it is written, for editors. */
+/** Returns the JSON Schema (draft 2020-12) of the configuration file, for editors. */
 export function jsonSchema(): JsonSchema {
   made ??= {
     title: "Sallyport configuration",
@@ -14,10 +14,10 @@ export function jsonSchema(): JsonSchema {
   return made;
 }
 
-/** Allows `${NAME}` wherever a value other than free text is expected. */
+/** Allows `${NAME}` for every value that is not free text. */
 function allowReference({ jsonSchema: schema }: { jsonSchema: JsonSchema }): void {
   if (schema.oneOf !== undefined) {
-    // A discriminated union. All readers here look for alternatives in `anyOf` only.
+    // A discriminated union. The code that reads this schema looks for alternatives only in `anyOf`.
     schema.anyOf = schema.oneOf;
     delete schema.oneOf;
   }

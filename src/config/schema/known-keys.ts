@@ -2,11 +2,11 @@ import { jsonSchema } from "./json-schema.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 
-/** The keys that the schema knows at a path, over all alternatives. */
+/** The keys that the schema allows at a path, in all alternatives. */
 export interface KnownKeys {
   /** The names that the schema itself defines. */
   readonly names: readonly string[];
-  /** Whether users define the names (upstreams). */
+  /** Whether users choose the names, as for upstreams. */
   readonly open: boolean;
   /** Returns the keys below a key; undefined if there is no such key. */
   below(key: string | number): KnownKeys | undefined;
@@ -16,7 +16,7 @@ export function knownKeys(): KnownKeys {
   return keysOf([jsonSchema()]);
 }
 
-/** Returns the keys known at a path; empty if the schema has none. */
+/** Returns the keys that the schema allows at a path; empty if there are none. */
 export function knownKeysAt(path: YamlPath): readonly string[] {
   let known: KnownKeys | undefined = knownKeys();
   for (const segment of path) known = known?.below(segment);

@@ -3,14 +3,17 @@ import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
 import { MAX_HEADER_FIELDS } from "../../server/request/request-fields.ts";
 import { duration, size, sizeOrUnlimited } from "./fields.ts";
 
-/** The limits on the cost of a client or a backend: parts of the sections `server`, `routes` and `upstreams`. */
+/** Fields that limit what a client or a backend can use: parts of the sections `server`, `routes` and `upstreams`. */
 
-/** A tenth of all connections, so that at least ten clients are needed to take all; a browser opens six. */
+/**
+ * Returns a tenth of all connections, so that it takes at least ten clients to use all of them, but at least 10: a
+ * browser opens six.
+ */
 function defaultPerAddress(connections: number): number {
   return Math.max(10, Math.ceil(connections / 10));
 }
 
-/** What clients and load balancers may speak. */
+/** The protocols that clients and load balancers may use. */
 export function protocols() {
   return {
     http2: z

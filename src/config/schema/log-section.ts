@@ -6,12 +6,12 @@ import { TOKEN } from "./identity/http-token.ts";
 
 /** The section `log`. */
 
-/** Names that every store of logs can index. */
+/** Names that every log store can index. */
 const FIELD = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const OWN: readonly string[] = ACCESS_FIELDS;
 const MOST_FIELDS = 32;
 
-/** A name that objects have anyway could not be told from its absence. */
+/** Names of inherited properties, such as `constructor`, exist in every object and are therefore refused. */
 const isPlainName = (name: string): boolean => !(name in {});
 
 export function logSection() {

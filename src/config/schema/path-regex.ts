@@ -2,7 +2,7 @@ import { z } from "zod";
 import { PathExpression } from "../../core/route/path-pattern.ts";
 import { ExpressionError } from "../../lib/automaton/expression.ts";
 
-/** A regular expression for paths, as text. */
+/** A field for a regular expression for paths, as text. */
 export function pathRegex() {
   return z.string().superRefine((text, context) => {
     const problem = problemOf(text);
@@ -16,7 +16,7 @@ export function pathRegex() {
 function problemOf(text: string): { message: string; hint?: string | undefined } | undefined {
   try {
     if (new PathExpression(text).beginning.startsWith("/")) return undefined;
-    return { message: "must begin with a slash, whatever it matches" };
+    return { message: "must begin with a literal slash" };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
     const { message, at, hint } = error;

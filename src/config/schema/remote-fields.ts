@@ -2,19 +2,19 @@ import { z } from "zod";
 import { isSafeRemoteUrl, SAFE_REMOTE_URL } from "../../lib/http/safe-remote-url.ts";
 import { duration, filePath, text } from "./fields.ts";
 
-/** The fields of every server that Sallyport asks about a request. */
+/** The fields of every server that Sallyport queries about a request. */
 
 const ONE_HOUR = 3_600_000;
 const ONE_MINUTE = 60_000;
 
-/** The URL of a server whose answers are trusted. */
+/** The URL of a server whose responses are trusted. */
 export function remoteUrl() {
   return text()
     .refine((url) => !url.includes("#"), "must have no fragment: the part after # is never sent")
     .refine((url) => url.includes("#") || isSafeRemoteUrl(url), SAFE_REMOTE_URL);
 }
 
-/** What a request to such a server needs besides its URL. */
+/** The fields for requests to such a server, except its URL. */
 export function remoteAccess() {
   return {
     caFile: filePath({ readAgainBy: "reader" })
@@ -26,7 +26,7 @@ export function remoteAccess() {
   };
 }
 
-/** How long an answer may take, and how long it is cached. */
+/** The timeout of a response, and how long it is cached. */
 export function remoteTimes({
   timeout,
   cache,

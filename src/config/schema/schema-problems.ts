@@ -19,7 +19,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   string: "text",
 };
 
-/** Returns our message for an issue of the schema. Each continues the name of the key, and none repeats a value. */
+/** Returns our message for an issue of the schema. It continues the name of the key, and never repeats a value. */
 export function issueMessage(issue: RawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
@@ -44,7 +44,7 @@ export function issueMessage(issue: RawIssue): string | undefined {
   }
 }
 
-/** If the kind of a mapping is unknown, its other keys cannot be checked. */
+/** Returns the message for a mapping whose kind is missing or unknown; its other keys cannot be checked. */
 function kindMessage(issue: Extract<RawIssue, { code: "invalid_union" }>): string | undefined {
   if (issue.discriminator === undefined) return undefined;
   const kind = isJsonObject(issue.input) ? issue.input[issue.discriminator] : undefined;
@@ -64,7 +64,10 @@ export function schemaProblems(issues: readonly Issue[], value: unknown): PathPr
   return problems.filter((problem) => !isMisspelt(problem, problems));
 }
 
-/** Rules about keys that go together cannot be checked while some of the keys are misspelt. */
+/**
+ * Whether a mapping has unknown keys. If so, they may be misspelt, and rules about combinations of keys are not
+ * reported.
+ */
 function hasUnknownKeys(path: Issue["path"], issues: readonly Issue[]): boolean {
   const name = JSON.stringify(path);
   return issues.some(
@@ -72,7 +75,7 @@ function hasUnknownKeys(path: Issue["path"], issues: readonly Issue[]): boolean 
   );
 }
 
-/** Flattens issues: those of a union become the issues of the alternative that was meant. */
+/** Flattens issues: an issue of a union becomes the issues of the alternative that was probably meant. */
 export function flattenIssues(issues: readonly Issue[], parent: Issue["path"] = []): Issue[] {
   return issues.flatMap((issue) => {
     const path = [...parent, ...issue.path];
@@ -81,7 +84,7 @@ export function flattenIssues(issues: readonly Issue[], parent: Issue["path"] = 
   });
 }
 
-/** An alternative was meant if the value has its type and the issue is deeper. */
+/** An alternative was probably meant if the value itself has the right type, and the issues are further down. */
 function isMeant(issues: readonly Issue[]): boolean {
   return !issues.some(
     ({ code, path }) => path.length === 0 && (code === "invalid_type" || code === "invalid_value"),
@@ -121,14 +124,14 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
   }
 }
 
-/** How to write a value of another type. */
+/** Returns a hint how to write a value as the expected type. */
 function typeHint({ expected, message }: { expected: string; message: string }, written: unknown) {
   if (message === "must be text" && typeof written === "number") return "put it in quotes";
   const isOne = typeof written === "string" || typeof written === "number";
   return expected === "array" && isOne ? "put it in brackets: [ ]" : undefined;
 }
 
-/** Reports whether a misspelt key next to it already explains a missing one. */
+/** Reports whether a misspelt key in the same mapping already explains a missing one. */
 function isMisspelt(problem: PathProblem, problems: readonly PathProblem[]): boolean {
   if (!problem.message.startsWith("is missing")) return false;
   const key = String(problem.path.at(-1));

@@ -73,7 +73,7 @@ function failures() {
   return z.int().min(1).max(1_000_000);
 }
 
-/** Default ratio of the failures of an address to those of a name: people behind one gateway share an address. */
+/** The default limit of an address, as a multiple of `attempts`: users behind one gateway share an address. */
 const NAMES_BEHIND_AN_ADDRESS = 10;
 
 function throttle() {
@@ -98,7 +98,7 @@ function throttle() {
     .describe("Slows down password guessing");
 }
 
-/** The limits that count several names or addresses together. */
+/** The limits that apply to several names or addresses together. */
 function sharedLimits() {
   return {
     address: z

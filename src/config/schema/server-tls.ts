@@ -2,9 +2,9 @@ import { z } from "zod";
 import { filePath } from "./fields.ts";
 
 export const TLS_CHOICES =
-  "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that does TLS";
+  "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that provides TLS";
 
-/** Whether clients present certificates of their own. */
+/** The settings for certificates of clients. */
 interface ClientCertificates {
   readonly mode: "optional" | "required";
   readonly caFile: string;
@@ -37,7 +37,7 @@ function clientCertificates() {
     .describe("Requests certificates from clients; the subject goes to the backend");
 }
 
-/** `server.tls`: certificate and key, what clients show, and how their sessions are resumed. */
+/** `server.tls`: certificate and key, client certificates, and session resumption. */
 export function serverTls() {
   const mapping = z
     .strictObject({
@@ -88,7 +88,7 @@ function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
   };
   if (ticketKeyFile !== undefined && tls.clientCertificates !== undefined) {
     return refuse(
-      "has ticketKeyFile and clientCertificates: clients that prove a certificate resume no sessions",
+      "has ticketKeyFile and clientCertificates: sessions of clients with a certificate cannot be resumed",
     );
   }
   const named = certFile ?? keyFile ?? tls.minVersion ?? ticketKeyFile;
@@ -100,7 +100,7 @@ function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
   }
   return refuse(
     selfSigned
-      ? "has files or a version beside selfSigned: choose one"
+      ? "has files or a version in addition to selfSigned: choose one"
       : `is not complete: ${TLS_CHOICES}`,
   );
 }

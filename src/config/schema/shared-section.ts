@@ -3,7 +3,7 @@ import { SHARED_PARTS } from "../../core/shared-parts.ts";
 import { duration, text } from "./fields.ts";
 import { caFile } from "./users/store-fields.ts";
 
-/** The section `shared`: what replicas share, and through which server. */
+/** The section `shared`: the state that replicas share, and the server through which they share it. */
 export function sharedSection() {
   return z
     .strictObject({
@@ -37,7 +37,7 @@ export function sharedSection() {
     )
     .refine(({ sentinel, cluster }) => sentinel === undefined || !cluster, {
       path: ["cluster"],
-      message: "is not for sentinels: keep one of the two",
+      message: "cannot be combined with sentinel: keep one of the two",
     })
     .refine(({ nodes, sentinel, cluster }) => nodes.length === 0 || cluster || sentinel, {
       path: ["nodes"],
@@ -45,7 +45,7 @@ export function sharedSection() {
     })
     .refine(
       ({ url, cluster }) => !cluster || !URL.canParse(url) || /^\/?0?$/.test(new URL(url).pathname),
-      { path: ["url"], message: "names a database, and a cluster has only 0" },
+      { path: ["url"], message: "names a database, but a cluster has only database 0" },
     )
     .describe("State that replicas share through a server; without it, each counts for itself");
 }
@@ -58,7 +58,7 @@ function keyPrefix() {
     .describe("Prefix of all keys; replicas with the same prefix share their state");
 }
 
-/** The keys that say which of several servers is the one. */
+/** The keys for several servers: how to find the primary, or the node that has a key. */
 function servers() {
   return {
     sentinel: z

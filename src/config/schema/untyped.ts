@@ -1,6 +1,6 @@
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 
-/** Accessors for a configuration that has not been validated: missing values and those of another type are empty. */
+/** Accessors for an unvalidated configuration. Missing values and values of another type become empty, or undefined. */
 
 export function mappingAt(value: unknown): Readonly<Record<string, unknown>> {
   return isJsonObject(value) ? value : {};

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { canonicalPath } from "../../lib/http/canonical-path.ts";
+import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
 
-/** How a field uses its path: as a prefix that it matches, as the only path that it matches, or as text. */
+/** How a field uses its path: as a prefix to match, as the only path to match, or as plain text. */
 export type PathUse = "prefix" | "exact" | "plain";
 
 /**
- * A path in the canonical form that requests are matched on. Rejects what looks like a pattern; `%2A`, `%3A`, `%24` and
- * `%2B` stand for the literal characters.
+ * A path in the canonical form with which requests are matched. Rejects text that looks like a pattern; `%2A`, `%3A`,
+ * `%24` and `%2B` stand for the literal characters.
  */
 export function urlPath(use: PathUse) {
   return z.string().transform((path, context) => {
@@ -24,21 +24,21 @@ interface SyntaxProblem {
   readonly hint?: string | undefined;
 }
 
-/** Decodes the escapes that keep a character from being read as a pattern. */
+/** Decodes the escapes that prevent a character from being taken for a pattern. */
 export function withoutEscapes(path: string): string {
   return path.replaceAll(/%(?:2A|2B|3A|24)/gi, decodeURIComponent);
 }
 
-/** The beginnings of wildcards, parameters and regular expressions, each with a message in familiar terms. */
+/** Signs of wildcards, parameters and regular expressions, each with a message. */
 const PATTERNS: readonly (readonly [found: RegExp, what: string])[] = [
   [/^\s*(?:\^|~\*?\s|=\s|\^~\s)/, "is a plain path, not a regular expression"],
   [/\.[*+]|[[\]|\\^]|\(\?|\$$/, "is a plain path, not a regular expression"],
   [/\*/, "is a plain path, without wildcards"],
   [/\/:|[{}]/, "is a plain path, without parameters"],
-  [/\?/, "is a path without a query, and a ? stands for nothing else"],
+  [/\?/, "is a path without a query, and ? has no other meaning"],
 ];
 
-/** Signs before a path in other configuration languages: `^/api`, nginx's `~ ^/api` and `= /api`. */
+/** Prefixes of paths in other configuration languages: `^/api`, nginx's `~ ^/api` and `= /api`. */
 const SIGNS = /^[\s^~=*]+/;
 const FIRST_MARK = /\.[*+]|[*?{}[\]|\\^()$]|\/:/;
 
@@ -69,7 +69,7 @@ function spellingProblem(path: string): SyntaxProblem | undefined {
   const matched = canonicalPath(path)?.matchPath;
   if (matched === withoutEscapes(path)) return undefined;
   return {
-    message: "must be a plain path: no //, no dot segments, no query, nothing encoded without need",
+    message: "must be a plain path: no //, no dot segments, no query, no unnecessary encoding",
     hint: matched === undefined ? undefined : `did you mean ${matched}?`,
   };
 }

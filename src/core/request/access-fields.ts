@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Identity } from "./identity.ts";
 
-/** What the additional fields of an access line are taken from. */
+/** The source of the additional fields of an access line. */
 export interface LoggedRequest {
   /** As the client sent them. */
   readonly headers: IncomingHttpHeaders;
@@ -12,7 +12,7 @@ export interface LoggedRequest {
 }
 
 /**
- * Returns the additional fields of one access line, names and values alternating: bounded, secrets masked. Undefined if no
- * line will be written.
+ * Returns the additional fields of one access line, names and values alternating. Values are truncated, secrets are
+ * masked. Returns undefined if no line will be written.
  */
 export type AccessFields = (request: LoggedRequest) => readonly string[] | undefined;

@@ -1,7 +1,7 @@
 /** A complete response of Sallyport's own. */
 export interface Answer {
   readonly status: number;
-  /** The status in log and metrics, where the client reads it elsewhere. */
+  /** The status in the log and the metrics, if the client gets it somewhere other than in the status line. */
   readonly logged?: number;
   /** Names and values, alternating. */
   readonly headers: readonly string[];

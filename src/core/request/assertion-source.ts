@@ -1,11 +1,11 @@
 import type { Identity } from "./identity.ts";
 
-/** Tells the backend who is calling in a form that it can verify. */
+/** Tells the backend who is calling, in a form that the backend can verify. */
 export interface AssertionSource {
-  /** The header that carries it. */
+  /** The name of the header field for the assertion. */
   readonly header: string;
   /**
-   * A short signed JWT about a caller; the same one as long as most of its life is left.
+   * Returns a short-lived signed JWT about a caller. Returns the same one while most of its lifetime remains.
    *
    * @throws GateError `keys_unusable` if no key can sign.
    */

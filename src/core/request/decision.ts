@@ -13,16 +13,16 @@ export interface Decision extends Readonly<VerificationNotes> {
   readonly request: GateRequest;
   /** The endpoint at the request's path, even if it refuses the request. */
   readonly endpoint: Endpoint | undefined;
-  /** Whether a route was looked up; not for Sallyport's own endpoints. */
+  /** Whether a route was looked up; false for Sallyport's own endpoints. */
   readonly routed: boolean;
   readonly route: Route | undefined;
   /** The verified caller, even if the request is refused or passes as anonymous. */
   readonly identity: Identity | undefined;
-  /** Why there is no caller, even on a route in monitor mode. */
+  /** Why there is no verified caller, even on a route in monitor mode. */
   readonly tokenRefusal: TokenRefusal | undefined;
   /** The verdict of the rate limit; undefined if nothing was counted. */
   readonly rate: RateVerdict | undefined;
-  /** The result and reason to count; undefined if no decision about the caller was made. */
+  /** The result and reason for the metrics; undefined if no decision about the caller was made. */
   readonly auth: AuthResult | undefined;
   readonly reason: AuthReason | undefined;
   /** Forward the request, answer it with an endpoint, or refuse it. */

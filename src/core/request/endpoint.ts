@@ -20,11 +20,11 @@ export interface Endpoint {
   readonly name: string;
   readonly methods: readonly string[];
   readonly auth: "required" | "none";
-  /** Whether it answers callers with a revoked token, too. */
+  /** Whether it also answers callers with a revoked token. */
   readonly acceptsRevoked?: true;
   /**
-   * Throws the `GateError` for a request that `answer` would refuse whatever its body. Left out if the head alone
-   * decides.
+   * Throws the `GateError` for a request that `answer` would refuse whatever its body. Left out if `answer` does not
+   * read the body.
    */
   checkHead?(request: GateRequest, incoming: IncomingRequest): void;
   /** Returns the response, or throws the `GateError` to respond with. */

@@ -4,7 +4,7 @@ import type { AuthReason, UpstreamErrorReason } from "./outcome.ts";
  * The table of all error responses of Sallyport itself. `server/request/write-answer.ts` turns a row into a response.
  */
 
-/** An error as a client sees it. `close` ends the connection, whose further content cannot be trusted. */
+/** An error as a client sees it. `close` ends the connection, because its further content cannot be trusted. */
 interface ErrorRow {
   readonly status: number;
   readonly message: string;
@@ -51,7 +51,7 @@ export const ERRORS = {
 
   // The request itself.
   bad_request: { status: 400, message: "The request is not valid", close: true },
-  plain_http: { status: 400, message: "This port speaks HTTPS: ask with https://", close: true },
+  plain_http: { status: 400, message: "This port speaks HTTPS: use https://", close: true },
   upgrade_unsupported: {
     status: 400,
     message: "Only WebSocket upgrades are supported",
@@ -59,7 +59,7 @@ export const ERRORS = {
   },
   protocol_unsupported: { status: 501, message: "Only WebSockets can be opened here" },
   cross_site: { status: 403, message: "This request comes from another site" },
-  origin_not_allowed: { status: 403, message: "This origin may not ask" },
+  origin_not_allowed: { status: 403, message: "This origin is not allowed" },
   no_route: { status: 404, message: "There is nothing at this address" },
   method_not_allowed: { status: 405, message: "This method is not allowed here" },
   rate_limited: { status: 429, message: "Too many requests, try again later" },
@@ -152,10 +152,10 @@ export type Reason =
   | ("upstream_queue_timeout" | "slow_client" | "client_gone")
   | ("no_upstream" | "not_monitored" | "explained_only");
 
-/** The part of a request head that two readers could interpret differently. */
+/** The parts of a request head that two readers could interpret differently. */
 export type Ambiguity = "version" | "host" | "target" | "path" | "framing" | "length";
 
-/** The causes for which Node's parser refuses a request. */
+/** The reasons for which Node's parser refuses a request. */
 export type ParserReason =
   | `invalid_${"method" | "target" | "version" | "header" | "line_end" | "length"}`
   | `invalid_${"transfer_encoding" | "chunk"}`
@@ -164,13 +164,16 @@ export type ParserReason =
 export interface ErrorDetails {
   /** Replaces the message of the row. A fixed text, never a value from the client. */
   readonly message?: string;
-  /** Seconds; becomes `Retry-After`. */
+  /** In seconds, for `Retry-After`. */
   readonly retryAfter?: number;
-  /** The allowed methods; becomes `Allow`. */
+  /** The allowed methods, for `Allow`. */
   readonly allow?: string;
-  /** The scopes that would be enough, with blanks between; they are named in the challenge (RFC 6750 §3). */
+  /** Sufficient scopes, separated by spaces, for the challenge (RFC 6750 §3). */
   readonly scope?: string | undefined;
-  /** What was wrong with the token, for the challenge (RFC 6750 §3). A fixed text, and only where the configuration asks for it. */
+  /**
+   * What was wrong with the token, for the challenge (RFC 6750 §3). A fixed text, and only if the configuration
+   * enables it.
+   */
   readonly description?: string | undefined;
   /** The cause, for the log and the metrics only; never sent to the client. */
   readonly reason?: Reason;
@@ -188,7 +191,7 @@ export class GateError extends Error {
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     const { stackTraceLimit } = Error;
-    // Refusals are normal responses. Nobody reads their stack trace, which takes 2.7 of their 3.0 µs.
+    // Refusals are normal responses. Nobody reads their stack trace, whose creation takes 2.7 of their 3.0 µs.
     if (code !== "internal") Error.stackTraceLimit = 0;
     super(
       details.message ?? ERRORS[code].message,

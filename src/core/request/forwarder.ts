@@ -11,25 +11,25 @@ export interface UpstreamLoad {
   readonly inFlight: number;
   /** Requests in its queue. */
   readonly waiting: number;
-  /** Targets that are not used at the moment. */
+  /** Targets that are currently not used. */
   readonly leftOut: number;
   /** All of its targets. */
   readonly targets: number;
 }
 
-/** What is known of one target. */
+/** The state of one target. */
 export interface TargetState {
   readonly upstream: string;
   readonly target: string;
   /** As configured. */
   readonly protocol: string;
-  /** What TLS has negotiated, where that decides; undefined before a connection was open. */
+  /** The protocol that TLS negotiated, if it is negotiated; undefined before the first connection. */
   readonly negotiated?: string | undefined;
   readonly state: "available" | "ejected" | "unhealthy";
   readonly weight: number;
   /** Requests in flight. */
   readonly inFlight: number;
-  /** Failures in a row. */
+  /** Consecutive failures. */
   readonly failures: number;
 }
 
@@ -39,11 +39,11 @@ export interface OpenStream {
   readonly permit: Permit;
   /** Replaces the permit after a reload. */
   renew(permit: Permit): void;
-  /** Closes the WebSocket, unless it is closing. Returns whether it did. */
+  /** Closes the WebSocket, unless it is already closing. Returns whether it did. */
   end(reason: StreamEnd): boolean;
 }
 
-/** A stream of HTTP/2 that a client wants to become a WebSocket (RFC 8441). */
+/** An HTTP/2 stream over which a client wants to open a WebSocket (RFC 8441). */
 export interface TunnelStream {
   /** The bytes of both directions. */
   readonly duplex: Duplex;
@@ -53,11 +53,11 @@ export interface TunnelStream {
   abort(): void;
 }
 
-/** A request to switch protocols. Its response is used if that is refused. */
+/** A request to switch protocols. Its response is used if the switch is refused. */
 export interface UpgradeRequest {
   readonly request: IncomingRequest;
   readonly response: OutgoingResponse & { detachSocket?(socket: Socket): void };
-  /** Undefined over HTTP/1.1: there the connection itself becomes the WebSocket. */
+  /** Undefined over HTTP/1.1, where the connection itself becomes the WebSocket. */
   readonly stream: TunnelStream | undefined;
   /** Data that arrived with the request. */
   readonly head: Buffer;
@@ -68,9 +68,9 @@ export interface Forwarder {
   /**
    * Streams the request to the backend and the response to the client, both with back-pressure.
    *
-   * Resolves when the response is complete or the client is gone. If the backend aborts the response midway, it
+   * Resolves when the response is complete or the client has disconnected. If the backend aborts the response midway,
    * destroys the client's connection, sets `transfer.abortReason` and resolves. Throws or rejects with a GateError
-   * about the backend (502, 503, 504) or the body (413) as long as nothing has been sent to the client.
+   * about the backend (502, 503, 504) or the body (413) if nothing has been sent to the client yet.
    */
   forward(
     permit: Permit,
@@ -80,10 +80,10 @@ export interface Forwarder {
   ): Promise<void>;
 
   /**
-   * Tunnels a WebSocket. Resolves when both sides are closed, with the status sent to the client: 101, 200 over HTTP/2, or
-   * the status of the backend's refusal, which goes out through `response`.
+   * Tunnels a WebSocket. Resolves when both sides are closed, with the status sent to the client: 101, 200 over
+   * HTTP/2, or the status of the backend's refusal, which goes out through `response`.
    *
-   * @throws GateError about the backend as long as nothing has been sent to the client.
+   * @throws GateError about the backend if nothing has been sent to the client yet.
    */
   upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number>;
 
@@ -93,6 +93,6 @@ export interface Forwarder {
   /** The open WebSockets. */
   openWebSockets(): Iterable<OpenStream>;
 
-  /** Closes every WebSocket with 1001, going away (RFC 6455 §7.4.1). */
+  /** Closes every WebSocket with status 1001, "going away" (RFC 6455 §7.4.1). */
   closeWebSockets(): void;
 }

@@ -1,4 +1,5 @@
-import type { PathSpelling } from "../../lib/http/loose-path.ts";
+import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
+
 /** The parts of a request that `intake` has found unambiguous. */
 export type GateRequestParts = Pick<GateRequest, keyof GateRequest>;
 
@@ -10,7 +11,7 @@ let mint: (parts: GateRequestParts) => GateRequest;
  */
 export class GateRequest {
   readonly #unambiguous = true;
-  /** Identifies the response, also in the access log: a safe integer, unique in the pod. */
+  /** Identifies the response, and its line in the access log: a safe integer, unique in the pod. */
   readonly id: number;
   /** The client's `X-Request-Id` if it is well-formed, else a generated one. */
   readonly requestId: string;
@@ -19,7 +20,7 @@ export class GateRequest {
   readonly path: string;
   /** The canonical path with all encodings of allowed characters decoded: routes are matched against it. */
   readonly matchPath: string;
-  /** How the path is spelled; a route takes it if its `paths` allows that. */
+  /** The spelling of the path. A route accepts the path if its `paths` allows this spelling. */
   readonly spelling: PathSpelling;
   /** The query as sent, including its `?`; empty if there is none. */
   readonly query: string;

@@ -9,7 +9,7 @@ import type { Route, RouteQuery } from "../route/route.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 
 /**
- * Everything that decides about a request, built as a whole from one configuration. A request finishes on the gate on
+ * All parts that decide about a request, built together from one configuration. A request finishes on the gate on
  * which it started, unless a newer gate would refuse it.
  */
 export interface Gate {
@@ -19,20 +19,20 @@ export interface Gate {
   /** Whether clients are told why a token was refused. */
   readonly describesRefusals: boolean;
   findRoute(request: RouteQuery): Route | undefined;
-  /** @throws GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`, at once or by the promise. */
+  /** @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`. */
   authorize(
     request: GateRequest,
     route: Route | undefined,
     identity: Identity | undefined,
   ): Permit | Promise<Permit>;
-  /** Permits, as anonymous, a request that would be refused, on a route in monitor mode. Throws for any other route. */
+  /** On a route in monitor mode, permits as anonymous a request that would be refused. Throws for any other route. */
   letPass(request: GateRequest, route: Route): Permit;
   readonly forwarder: Forwarder;
   /** Undefined if scripts of other origins may read nothing. */
   readonly cors: Cors | undefined;
-  /** Undefined if access lines have no fields but their own. */
+  /** Undefined if access lines have no additional fields. */
   readonly accessFields: AccessFields | undefined;
-  /** Keeps its parts open until `release`: a request holds its gate while it waits for anything. */
+  /** Keeps the parts open until `release`: a request holds its gate whenever it waits for something. */
   acquire(): void;
   release(): void;
 }

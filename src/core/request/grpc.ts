@@ -4,7 +4,7 @@ import type { OutgoingResponse } from "./http-message.ts";
 
 const MEDIA_TYPE = /^application\/grpc(?:$|[-+;])/i;
 
-/** The media type of a request of gRPC; undefined for any other request. */
+/** Returns the media type of a gRPC request; undefined for any other request. */
 export function grpcTypeOf(
   method: string | undefined,
   contentType: string | undefined,
@@ -16,8 +16,8 @@ export function grpcTypeOf(
 
 const UNKNOWN = 2;
 /**
- * As doc/http-grpc-status-mapping.md has it, but that 429 is RESOURCE_EXHAUSTED, and 408 and 504 are DEADLINE_EXCEEDED, which say
- * more.
+ * Follows doc/http-grpc-status-mapping.md, with more specific statuses for some: 429 is RESOURCE_EXHAUSTED, 408 and
+ * 504 are DEADLINE_EXCEEDED, and 431 is INTERNAL like 400.
  */
 const BY_STATUS: Readonly<Record<number, number>> = {
   400: 13,
@@ -32,12 +32,12 @@ const BY_STATUS: Readonly<Record<number, number>> = {
   504: 4,
 };
 
-/** The status of gRPC for a status of HTTP. */
+/** Returns the gRPC status for an HTTP status. */
 export function grpcStatusOf(status: number): number {
   return BY_STATUS[status] ?? UNKNOWN;
 }
 
-/** `grpc-status` and `grpc-message`, whose bytes are percent-encoded but for printable ASCII. */
+/** Returns `grpc-status` and `grpc-message`. The message is percent-encoded, except printable ASCII other than `%`. */
 export function grpcFields(status: number, message: string): [string, string][] {
   const encoded = message.replaceAll(/[^ -$&-~]/gu, (character) => encodeURIComponent(character));
   return [
@@ -46,14 +46,14 @@ export function grpcFields(status: number, message: string): [string, string][] 
   ];
 }
 
-/** How long a client may take to read what was sent before the end of its call, in milliseconds. */
+/** How long a client may take to read the data that was sent before the end of its call, in milliseconds. */
 const READS_WITHIN_MS = 1_000;
 
 /**
- * Ends an answer that has begun, with a status in its trailers.
+ * Ends a response that has begun, with a gRPC status in its trailers.
  *
- * @param status of HTTP.
- * @returns false if it is no answer to a call of gRPC, and nothing was done.
+ * @param status the HTTP status.
+ * @returns false, without doing anything, if this is not the response to a gRPC call.
  */
 export function endGrpcCall(response: OutgoingResponse, status: number, message: string): boolean {
   const { req } = response;

@@ -3,7 +3,10 @@ import type { Socket } from "node:net";
 import type { Permit } from "./permit.ts";
 import type { Transfer } from "./transfer.ts";
 
-/** A request as the listener has read it. Node's `IncomingMessage` is one, and so is an HTTP/2 stream. */
+/**
+ * A request as the listener has read it. Node's `IncomingMessage` implements it; so does our wrapper of HTTP/2
+ * streams.
+ */
 export interface IncomingRequest {
   /** `1.0`, `1.1` or `2.0`. */
   readonly httpVersion: string;
@@ -19,9 +22,9 @@ export interface IncomingRequest {
   readonly rawTrailers: string[];
   /** The client's connection, which other requests may share. */
   readonly socket: Socket;
-  /** Whether a body follows, in a version that needs no field for that. */
+  /** Whether a body follows, if the HTTP version needs no header field to indicate it. */
   readonly hasBody?: boolean;
-  /** Whether everything has arrived, trailers included. */
+  /** Whether the whole request has arrived, including trailers. */
   readonly complete: boolean;
   readonly readableEnded: boolean;
   /** Bytes of the body that nobody has read yet. */
@@ -34,14 +37,14 @@ export interface IncomingRequest {
   off(event: "end" | "close" | "error", listener: () => void): this;
   pause(): this;
   resume(): this;
-  /** Ends the request alone, where others share its connection. */
+  /** Ends only this request, if its connection is shared with others. */
   abandon?(): void;
 }
 
-/** The response to an `IncomingRequest`. Node's `ServerResponse` is one. */
+/** The response to an `IncomingRequest`. Node's `ServerResponse` implements it. */
 export interface OutgoingResponse {
   readonly req: IncomingRequest;
-  /** Without effect in HTTP/2, whose connections end by GOAWAY. */
+  /** Has no effect in HTTP/2, where GOAWAY ends a connection. */
   shouldKeepAlive: boolean;
   statusCode: number;
   readonly headersSent: boolean;
@@ -57,23 +60,26 @@ export interface OutgoingResponse {
   writeHead(status: number, reason: string, fields: string[]): unknown;
   flushHeaders(): void;
   writeContinue(): void;
-  /** Sends an interim response, if the Node in use can. */
+  /** Sends an interim response, if this version of Node supports it. */
   writeInformation?(status: number, fields: string[]): void;
   write(chunk: Buffer, taken?: () => void): boolean;
   addTrailers(fields: [string, string][]): void;
   end(body?: string | Buffer, encoding?: BufferEncoding): unknown;
   destroy(): unknown;
-  /** `close`: it is sent completely, or the client has left. `drain`: the client has taken what was written. */
+  /**
+   * `close`: the response was sent completely, or the client has disconnected. `drain`: the client has taken
+   * everything written.
+   */
   on(event: "close" | "drain", listener: () => void): this;
   once(event: "close" | "drain", listener: () => void): this;
   off(event: "close" | "drain", listener: () => void): this;
 }
 
-/** A response with what the listener and the pipeline know of its request. */
+/** A response with the state of its request that the listener and the pipeline share. */
 export interface TrackedOutgoing extends OutgoingResponse {
-  /** The `id` in envelope and log line; 0 until the request begins. */
+  /** The `id` in the envelope and the log line; 0 until the request begins. */
   id: number;
-  /** Whether one of Sallyport's own answers has been written completely. */
+  /** Whether a response of Sallyport's own has been written completely. */
   whole: boolean;
   /** The reason why a parser or a limit ended the request early. */
   interruption: string | undefined;
@@ -81,10 +87,10 @@ export interface TrackedOutgoing extends OutgoingResponse {
   transfer: Transfer | undefined;
   /** The permit of a forwarded request; undefined until there is one, and for Sallyport's own endpoints. */
   permit: Permit | undefined;
-  /** Whether it is the turn of this response, and it is not complete. */
+  /** Whether this is the response that the connection is sending now, and it is not complete. */
   readonly isCurrent: boolean;
-  /** Records why the request is about to be ended. The first reason counts. */
+  /** Records why the request is about to be ended early. The first reason counts. */
   blame(reason: string): void;
-  /** Ends the request without an answer: closes its connection, or resets its stream. */
+  /** Ends the request without a response: closes its connection, or resets its stream. */
   abort(): void;
 }

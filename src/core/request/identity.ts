@@ -1,6 +1,6 @@
-/** What a claim can be compared with. */
+/** A value that a claim can be compared with. */
 export type ClaimScalar = string | number | boolean;
-/** A claim as it is kept: one value, or the values of a list. Objects are not kept. */
+/** The stored value of a claim: one value, or the values of a list. Objects are not stored. */
 export type ClaimValue = ClaimScalar | readonly ClaimScalar[];
 
 /** The claims of a verified token. */
@@ -16,9 +16,9 @@ export interface IdentityClaims {
   readonly tokenId?: string | undefined;
   /** `iat` of the token, in seconds since the epoch. */
   readonly issuedAt?: number | undefined;
-  /** What the token may be used for (RFC 6749 §3.3); kept if a route asks for scopes. */
+  /** The scopes of the token (RFC 6749 §3.3); stored only if the configuration needs them. */
   readonly scopes?: readonly string[] | undefined;
-  /** The claims that the configuration names, by that name; those that the token lacks are not there. */
+  /** The claims that the configuration needs, by the name that it uses. Claims that the token lacks are missing. */
   readonly claims?: ReadonlyMap<string, ClaimValue> | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
 
-/** The `reason` of `auth_decisions_total`; the last two only with `would_deny`. */
+/** The `reason` of `auth_decisions_total`. The last three occur only with `would_deny`. */
 export const AUTH_REASONS = [
   ...(["ok", "missing", "multiple", "forbidden", "network_denied", "cross_site"] as const),
   ...TOKEN_REFUSAL_REASONS,
@@ -43,7 +43,7 @@ export const UPSTREAM_ERROR_REASONS = [
 export type UpstreamErrorReason = (typeof UPSTREAM_ERROR_REASONS)[number];
 export const isUpstreamErrorReason = oneOf(UPSTREAM_ERROR_REASONS);
 
-/** The `reason` of `requests_rejected_total`: requests that never became a `GateRequest`, or that were cut off. */
+/** The `reason` of `requests_rejected_total`: connections and requests that were refused or cut off. */
 export const REFUSAL_REASONS = [
   "bad_request",
   "underscore_header",
@@ -70,7 +70,7 @@ export const REFUSAL_REASONS = [
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 export const isRefusalReason = oneOf(REFUSAL_REASONS);
 
-/** Why something that runs is ended: the `reason` of `streams_ended_total`, and of the log line. */
+/** Why a running request or WebSocket is ended: the `reason` of `streams_ended_total`, and of the log line. */
 export const STREAM_ENDS = ["token_expired", "revoked", "no_longer_allowed"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
@@ -83,11 +83,14 @@ export interface Outcome {
   readonly host: string;
   /** Without the query. */
   readonly path: string;
-  /** The name of the route; `authenticate` or `version` for Sallyport's own endpoints; `none` if no route matched. */
+  /**
+   * The name of the route, or that of an endpoint of Sallyport's own, such as `authenticate`; `none` if neither
+   * matched.
+   */
   readonly route: string;
   readonly upstream: string | undefined;
   readonly target: string | undefined;
-  /** The status sent to the client; 499 if the client closed the connection first. */
+  /** The status sent to the client; 499 if the client disconnected first. */
   readonly status: number;
   readonly source: "self" | "upstream";
   readonly auth: AuthResult | undefined;
@@ -97,9 +100,9 @@ export interface Outcome {
   /** Body bytes received from and sent to the client. */
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** From the request's head to the end of the response, in milliseconds. */
+  /** The time from the request's head to the end of the response, in milliseconds. */
   readonly durationMs: number;
-  /** From dispatch to the first byte of the backend's response, in milliseconds. */
+  /** The time from dispatch to the first byte of the backend's response, in milliseconds. */
   readonly upstreamMs: number | undefined;
   /** `HTTP/1.1`, `HTTP/1.0`, `HTTP/2.0` or `websocket`. */
   readonly protocol: string;

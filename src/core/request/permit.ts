@@ -2,7 +2,9 @@ import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { Route } from "../route/route.ts";
 
-/** The decision: this request, on this route, for this caller (none on a public route). */
+/**
+ * What is permitted: this request, on this route, for this caller. The caller may be undefined, as on a public route.
+ */
 export interface PermitParts {
   readonly request: GateRequest;
   readonly route: Route;

@@ -1,6 +1,6 @@
 import { foldedName } from "../../lib/http/folded-name.ts";
 
-/** A place of a request that may hold its token. */
+/** A place in a request that may contain its token. */
 export type TokenPlace =
   | { readonly header: string }
   | { readonly cookie: string }
@@ -13,7 +13,7 @@ export const AUTHORIZATION = "authorization";
 const COOKIE = "cookie";
 const PROTOCOLS = "sec-websocket-protocol";
 
-/** A place in words: `the cookie session`. */
+/** Describes a place in words: `the cookie session`. */
 export function placeWords(place: TokenPlace): string {
   if ("header" in place) return `the header ${place.header}`;
   if ("cookie" in place) return `the cookie ${place.cookie}`;
@@ -27,18 +27,18 @@ interface SentRequest {
   readonly query: string;
 }
 
-/** The places where a route looks for tokens, sorted once by what must be done with each request. */
+/** The places where a route looks for tokens, prepared once for use with each request. */
 export class TokenPlaces {
   /** In the order of the configuration. */
   readonly list: readonly TokenPlace[];
   readonly cookies: readonly string[];
   readonly queries: readonly string[];
   readonly websocketProtocol: boolean;
-  /** The standard place, if it is one of them. */
+  /** The `Authorization` header, if it is one of the places. */
   readonly authorization: TokenPlace | undefined;
-  /** Whether some are places that caches do not know to hold tokens. */
+  /** Whether some places are not header fields: caches cannot know that a cookie or a query contains a token. */
   readonly hidden: boolean;
-  /** Folded names, without `Authorization`. */
+  /** The folded names of header fields, without `Authorization`. */
   readonly #headers: readonly string[];
 
   constructor(list: readonly TokenPlace[]) {
@@ -55,7 +55,10 @@ export class TokenPlaces {
       .filter((name) => name !== AUTHORIZATION);
   }
 
-  /** Whether a request may have a token anywhere but in `Authorization`: most have not, and need no closer look. */
+  /**
+   * Whether a request may have a token anywhere but in `Authorization`. Most requests do not, and need no closer
+   * look.
+   */
   mayBeElsewhere({ rawHeaders, query }: SentRequest): boolean {
     if (query !== "" && this.queries.length > 0) return true;
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -65,8 +68,9 @@ export class TokenPlaces {
   }
 
   /**
-   * What of a field is kept from the backend: `cookies` of some names, the `protocols` that are tokens, or the whole `field`.
-   * Undefined for nothing; what becomes of `Authorization` the route says elsewhere.
+   * Returns the part of a field that must not reach the backend: `cookies` of some names, the `protocols` that are
+   * tokens, or the whole `field`. Returns undefined for none. `Authorization` is subject to `forwardAuthorization`
+   * instead.
    */
   hides(name: string): "cookies" | "protocols" | "field" | undefined {
     const { length } = name;
@@ -77,7 +81,7 @@ export class TokenPlaces {
       return this.websocketProtocol ? "protocols" : undefined;
     }
     for (const hidden of this.#headers) {
-      // Folding keeps the length, and costs more than all the rest.
+      // Compare lengths first: folding keeps the length and is the costliest step.
       if (hidden.length === length && foldedName(name) === hidden) return "field";
     }
     return undefined;

@@ -33,32 +33,35 @@ export const TOKEN_STEPS = [
 ] as const;
 export type TokenStep = (typeof TOKEN_STEPS)[number];
 
-/** What the tokens of one issuer must satisfy. */
+/** The conditions that tokens of one issuer must satisfy. */
 export interface Expectations {
-  /** Of which `aud` must name one. */
+  /** `aud` must contain at least one of these. */
   readonly audiences: readonly string[];
   /** The allowed clock skew for the start and end of a token, in milliseconds. */
   readonly skewMs: number;
   /** How far `iat` may lie in the future, in milliseconds. */
   readonly issuedAheadMs: number;
-  /** The longest time from `iat` to `exp`, in milliseconds; undefined for any. */
+  /** The longest time from `iat` to `exp`, in milliseconds; undefined for no limit. */
   readonly maxLifetimeMs?: number | undefined;
-  /** Accepted values of `typ`, in lower case and without `application/`; undefined for those of any access token. */
+  /**
+   * Accepted values of `typ`, in lower case and without `application/`; undefined for the usual ones of access
+   * tokens.
+   */
   readonly types?: readonly string[] | undefined;
-  /** The claims that hold subject and groups. Default: `sub`, `groups`. */
+  /** The claims that contain subject and groups. Default: `sub`, `groups`. */
   readonly mapping?: ClaimMapping | undefined;
 }
 
-/** Where the tokens of an issuer have what others have in `sub` and `groups`. */
+/** The claims that an issuer uses instead of `sub` and `groups`. */
 export interface ClaimMapping {
   readonly subject?: string | undefined;
   readonly groups?: string | undefined;
 }
 
-/** Which claims the configuration asks for: a remembered token keeps no others. */
+/** The claims that the configuration needs: a cached token keeps no others. */
 export interface NeededClaims {
   readonly scopes: boolean;
-  /** Names as they are configured, sorted. */
+  /** The names as configured, sorted. */
   readonly names: readonly string[];
 }
 
@@ -66,32 +69,32 @@ export interface NeededClaims {
 export interface TokenRefusal {
   readonly step: TokenStep;
   readonly reason: TokenRefusalReason | "missing" | "multiple" | "keys_unusable";
-  /** What is wrong with its form, in words for operators. */
+  /** What is wrong with the form of the token, in words for operators. */
   readonly detail?: string;
-  /** What its claims were checked against. */
+  /** The conditions that its claims were checked against. */
   readonly expected?: Expectations;
-  /** Whose token was good until it was revoked, and by which kind of revocation. */
+  /** The caller of a token that is valid except that it was revoked, and the kind of revocation. */
   readonly revoked?: { readonly caller: Identity; readonly by: RevocationKindName };
 }
 
 /** The verified caller, or the refusal. */
 export type TokenVerdict = Identity | TokenRefusal;
 
-/** Who asks for a verification, and facts about it to count. */
+/** The client of a verification, and facts about it for the metrics. */
 export interface VerificationNotes {
-  /** The network of the client, which shares what others are asked about fairly. */
+  /** The network of the client: questions to other servers are shared fairly among networks. */
   readonly client?: string;
   /** The result of the cache lookup; left unchanged if there was none. */
   tokenCache: "hit" | "miss" | undefined;
 }
 
-/** Verifies bearer tokens. A refusal is an ordinary result; throws `GateError("keys_unusable")` if it cannot decide. */
+/** Verifies bearer tokens. A refusal is a normal result. Throws `GateError("keys_unusable")` if it cannot decide. */
 export interface TokenVerifier {
   /**
-   * Returns an identity at once if the token is cached, else a verdict or its promise.
+   * Returns an identity synchronously if the token is cached, else a verdict or its promise.
    *
    * @param token the compact serialization, without the scheme.
-   * @param connection a key for the connection, if any: it usually sends the same token again.
+   * @param connection a key for the connection, if any. A connection usually sends the same token again.
    */
   verify(
     token: string,

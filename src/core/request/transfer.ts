@@ -13,15 +13,18 @@ export class Transfer {
   /** Body bytes from the backend to the client. */
   bytesOut = 0;
   /**
-   * The time without a byte in either direction after which the request ends, in milliseconds: its body may go on for any time.
-   * Undefined for a request whose body must arrive within `server.timeouts.request`.
+   * The idle time, without a byte in either direction, after which the request ends, in milliseconds. With it, the
+   * body may take any time. Undefined for a request whose body must arrive within `server.timeouts.request`.
    */
   idleMs: number | undefined;
-  /** Whether a small response has arrived completely: it is sent at the end of this turn of the event loop, if not before. */
+  /**
+   * Whether a small response has arrived completely. It is sent at the end of this turn of the event loop at the
+   * latest.
+   */
   arrived = false;
-  /** From dispatch to the head of the backend's response, in milliseconds. */
+  /** The time from dispatch to the head of the backend's response, in milliseconds. */
   upstreamHeaderMs: number | undefined;
-  /** Why the response was aborted midway; undefined if it is complete. Set it before ending a response early. */
+  /** Why the response was aborted midway; undefined if it was not. Set it before ending a response early. */
   abortReason: string | undefined;
   /** Fields for scripts of other origins, names and values alternating; undefined if CORS is off. */
   cors: readonly string[] | undefined;

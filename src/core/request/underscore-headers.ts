@@ -7,7 +7,7 @@ export type UnderscoreHeaders = (typeof UNDERSCORE_HEADERS)[number];
 /**
  * Applies the policy to a header or trailer section, names and values alternating.
  *
- * @returns what the policy lets through: the same list if that is all of it.
+ * @returns the fields that the policy lets through; the same list if it removes none.
  * @throws GateError `underscore_header`.
  */
 export function applyUnderscorePolicy(

@@ -1,12 +1,12 @@
 import type { GateRequest } from "../request/gate-request.ts";
 import type { Identity } from "../request/identity.ts";
 
-/** Somebody else who is asked whether a caller may make a request. */
+/** Asks another server whether a caller may make a request. */
 export interface Authorizer {
   /**
-   * Returns at once what is remembered.
+   * Returns whether the caller may make the request: synchronously if the answer is cached, else a promise.
    *
-   * @throws or rejects with GateError `authorization_unavailable` if it cannot be told.
+   * @throws or rejects with GateError `authorization_unavailable` if the server cannot decide.
    */
   allows(request: GateRequest, identity: Identity): boolean | Promise<boolean>;
 }

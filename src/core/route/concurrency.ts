@@ -1,9 +1,9 @@
-/** A limit on the requests of a route that are in flight. */
+/** A limit on the requests in flight on a route. */
 export interface ConcurrencyLimit {
   readonly requests: number;
-  /** What is counted: all requests of the route, those of one subject, or those of one client network. */
+  /** What shares one count: all requests of the route, those of one subject, or those of one client network. */
   readonly by: "route" | "subject" | "client";
-  /** Counts a request. @returns whether there was room; `release` it then. */
+  /** Counts a request. @returns whether there was room; if so, call `release` when the request has ended. */
   take(key: string): boolean;
   release(key: string): void;
 }

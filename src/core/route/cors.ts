@@ -1,11 +1,11 @@
 import type { Endpoint } from "../request/endpoint.ts";
 import type { GateRequest } from "../request/gate-request.ts";
 
-/** What scripts of other origins may read (Fetch Standard, §3.2). */
+/** Decides which responses scripts of other origins may read (Fetch Standard, §3.2). */
 export interface Cors {
   /**
    * @param origin the `Origin` of a request; undefined if it has none.
-   * @returns the fields for its answer, names and values alternating.
+   * @returns the fields for the response, names and values alternating.
    */
   fields(origin: string | undefined): readonly string[];
   /** Whether a script of this origin may send cookies. */

@@ -1,8 +1,8 @@
-/** Which networks a route takes requests from. */
+/** The networks from which a route accepts requests. */
 export interface NetworkRule {
-  /** Address ranges; undefined for every network. */
+  /** Allowed address ranges; undefined allows every network. */
   readonly allow?: readonly string[];
-  /** Ranges that are refused, also where `allow` has them. */
+  /** Denied ranges; they take precedence over `allow`. */
   readonly deny?: readonly string[];
   admits(client: string): boolean;
 }

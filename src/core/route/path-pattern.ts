@@ -2,7 +2,10 @@ import { Automaton } from "../../lib/automaton/automaton.ts";
 import { commonText } from "../../lib/automaton/common-text.ts";
 import { parseExpression } from "../../lib/automaton/parse-expression.ts";
 
-/** Which paths a route matches. A prefix matches on segment boundaries, a regular expression the whole path. */
+/**
+ * The paths that a route matches. A prefix matches on segment boundaries; a regular expression matches the whole
+ * path.
+ */
 export type PathPattern =
   | { readonly prefix: string }
   | { readonly exact: string }
@@ -23,7 +26,7 @@ export class PathExpression {
     return (this.#automaton ??= new Automaton(parseExpression(this.text)));
   }
 
-  /** What all paths that match begin with. */
+  /** The prefix that all matching paths share. */
   get beginning(): string {
     return (this.#beginning ??= this.automaton.beginning);
   }
@@ -44,7 +47,7 @@ export function pathWords(path: PathPattern): string {
   return "regex" in path ? `~${path.regex.text}` : path.prefix;
 }
 
-/** Returns the text with which all paths of a pattern begin. */
+/** Returns the prefix that all paths of a pattern share. */
 export function beginningOf(path: PathPattern): string {
   if ("exact" in path) return path.exact;
   return "regex" in path ? path.regex.beginning : path.prefix;

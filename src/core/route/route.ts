@@ -6,18 +6,18 @@ import type { ConcurrencyLimit } from "./concurrency.ts";
 import type { Mirror } from "./mirror.ts";
 import type { NetworkRule } from "./network-rule.ts";
 import type { PathPattern } from "./path-pattern.ts";
-import type { PathSpelling } from "../../lib/http/loose-path.ts";
+import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import type { TokenPlaces } from "../request/token-place.ts";
 
-/** What a route requires of callers besides a token. `policy/requirements.ts` has the rules of each kind. */
+/** What a route requires of callers in addition to a token. `policy/requirements.ts` implements each kind. */
 export interface Requirements {
   readonly groups?: NamesRequirement;
   /** Scopes of the token. */
   readonly scopes?: NamesRequirement;
-  /** Every line must hold. */
+  /** All of them must be met. */
   readonly claims?: readonly ClaimRequirement[];
-  /** The token is of one of these issuers. */
+  /** The issuers of accepted tokens. */
   readonly issuers?: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface NamesRequirement {
   readonly all?: readonly string[];
 }
 
-/** What one claim must be. A list must contain what a single value must be. */
+/** The required value of one claim. If the claim is a list, it must contain the value. */
 interface ClaimRequirement {
   /** The name of the claim; `a.b` is `b` in the object `a`. */
   readonly claim: string;
@@ -36,10 +36,10 @@ interface ClaimRequirement {
   readonly equals?: ClaimScalar;
 }
 
-/** Why a request is sent again: no connection, a connection that was closed before the answer, or a status. */
+/** Why a request is retried: no connection, a connection that was closed before the response, or a status. */
 export type RetryCause = "connect" | "stale" | "502" | "503" | "504";
 
-/** What routes are chosen by. */
+/** The parts of a request that determine its route. */
 export type RouteQuery = Pick<GateRequest, "host" | "matchPath" | "method"> &
   Partial<Pick<GateRequest, "rawHeaders">>;
 
@@ -47,7 +47,7 @@ export type RouteQuery = Pick<GateRequest, "host" | "matchPath" | "method"> &
 export interface RouteRewrite {
   readonly stripPrefix?: string;
   readonly addPrefix?: string;
-  /** Whether answers are mapped back, where that is said; `mapsAnswers` of the route has the default, too. */
+  /** Whether responses are mapped back, if configured. `mapsAnswers` of the route also includes the default. */
   readonly responses?: boolean;
 }
 
@@ -60,11 +60,11 @@ export interface Route {
   readonly path: PathPattern;
   /** In upper case; undefined matches every method. */
   readonly methods?: readonly string[];
-  /** Names in lower case and values that a request must have, each as its only field of the name. */
+  /** Names, in lower case, and values of required fields. The request must have exactly one field of each name. */
   readonly headers?: readonly (readonly [name: string, value: string])[];
-  /** With `optional`, a request without a token passes without an identity; a bad token is refused. */
+  /** With `optional`, a request without a token passes without an identity; an invalid token is refused. */
   readonly auth: "required" | "optional" | "none";
-  /** Where tokens may be; left out, in `Authorization` alone. They are removed before forwarding. */
+  /** The places of tokens; default: only `Authorization`. Sallyport removes tokens from them before forwarding. */
   readonly tokenFrom?: TokenPlaces;
   /**
    * `monitor` refuses nothing: requests that would be refused are forwarded without identity and counted. Default:
@@ -78,28 +78,28 @@ export interface Route {
   /** Overrides the maximum body size of requests, in bytes. */
   readonly bodyBytes?: number;
   readonly rateLimit?: RateLimit;
-  /** Left out: once, for `connect` and `stale`. */
+  /** Default: one retry, for `connect` and `stale`. */
   readonly retry?: { readonly attempts: number; readonly on: readonly RetryCause[] };
-  /** Where copies of requests go. */
+  /** The destination of copies of requests. */
   readonly mirror?: Mirror;
-  /** How paths may be spelled; left out, strictly. */
+  /** The accepted spelling of paths; default: strict. */
   readonly paths?: Exclude<PathSpelling, "strict">;
   readonly concurrency?: ConcurrencyLimit;
   readonly networks?: NetworkRule;
-  /** In milliseconds; override those of the upstream. */
+  /** Timeouts in milliseconds that override those of the upstream. */
   readonly timeouts?: { readonly response?: number; readonly idle?: number };
   /** Removes `stripPrefix` from the canonical path, then prepends `addPrefix`. */
   readonly rewrite?: RouteRewrite;
-  /** Addresses and cookie paths in answers are mapped back to those of the client. */
+  /** Whether addresses and cookie paths in responses are mapped back to the client's view. */
   readonly mapsAnswers?: true;
-  /** The `Host` for the backend: that of the target, or a fixed one. Left out, it is the client's. */
+  /** The `Host` for the backend: that of the target, or a fixed one. Default: the client's. */
   readonly hostHeader?: "target" | { readonly fixed: string };
   readonly requestHeaders?: HeaderModifier;
   readonly responseHeaders?: HeaderModifier;
-  /** Who else is asked whether the caller may, by name. */
+  /** The name of the entry in `authorization` that also decides whether the caller may make the request. */
   readonly authorize?: string;
-  /** The same, ready to be asked. */
+  /** The client of this entry. */
   readonly authorizer?: Authorizer;
-  /** Whether the backend gets a signed assertion about the caller. */
+  /** Whether the backend gets a signed assertion of the caller's identity. */
   readonly assertion?: boolean;
 }

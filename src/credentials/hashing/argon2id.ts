@@ -7,15 +7,15 @@ const MAX_MEMORY_KIB = 1024 * 1024;
 const MAX_PASSES = 32;
 const MAX_LANES = 16;
 /**
- * The OWASP Password Storage Cheat Sheet recommends m=46 MiB,t=1 to m=7 MiB,t=5 as equivalent. The last has the least memory ×
- * passes.
+ * The OWASP Password Storage Cheat Sheet recommends the settings from m=46 MiB,t=1 to m=7 MiB,t=5 as equivalent. The
+ * last of them has the lowest memory × passes.
  */
 const CURRENT_WORK_KIB = 7_168 * 5;
 const CURRENT_MEMORY_KIB = 7_168;
 /** Bounds memory × passes, and so the time on one thread: 4 GiB took 4 s; 19 MiB × 2 took 47 ms. */
 const MAX_WORK_KIB = 4 * 1024 * 1024;
 
-/** What YAML makes of a hash in `{ }` without quotes. */
+/** An unquoted hash inside `{ }` as YAML reads it: the first comma ends it. */
 const CUT = /^\$argon2id\$v=\d+\$m=\d+$/;
 
 /** argon2id (RFC 9106) in the PHC format `$argon2id$v=19$m=<KiB>,t=<passes>,p=<lanes>$<salt>$<hash>`. */
@@ -24,7 +24,8 @@ export const argon2id: HashKind = {
 
   read(text) {
     const parts = parsePhcString(text, "argon2id", ["m", "t", "p"]);
-    if (CUT.test(text)) return { refused: "argon2id: a comma ended the hash: put it in quotes" };
+    if (CUT.test(text))
+      return { refused: "argon2id: a comma ended the hash: put the hash in quotes" };
     if (parts === undefined) {
       return { refused: "argon2id: the form is $argon2id$v=19$m=…,t=…,p=…$salt$hash" };
     }

@@ -4,7 +4,10 @@ import type { HashKind } from "./hash-kind.ts";
 
 const FORM = /^\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{53}$/;
 const SALT_LENGTH = 29;
-/** The lowest cost for new hashes. 2^8 rounds can be guessed a thousand times faster than they should be. */
+/**
+ * The lowest cost that a users file may contain: a quarter of the work that OWASP recommends. Other stores accept lower
+ * costs.
+ */
 const STRONG_COST = 8;
 /** The lowest cost in the OWASP Password Storage Cheat Sheet. */
 const CURRENT_COST = 10;

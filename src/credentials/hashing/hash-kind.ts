@@ -1,6 +1,6 @@
 /** A password hash that was parsed and accepted. */
 export interface PasswordHash {
-  /** Why new hashes must be stronger than this one; undefined if it is strong enough. */
+  /** Why this hash is too weak for a users file; undefined if it is strong enough. */
   readonly weak?: string;
   /** How the hash falls short of the OWASP Password Storage Cheat Sheet; undefined if it does not. */
   readonly outdated?: string;
@@ -8,7 +8,7 @@ export interface PasswordHash {
   matches(password: string): boolean;
 }
 
-/** Why a hash is refused: a fixed text that contains nothing of the hash. */
+/** Why a hash is refused: a fixed text that quotes nothing from the hash. */
 export interface HashRefusal {
   readonly refused: string;
 }

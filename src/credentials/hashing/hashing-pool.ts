@@ -27,8 +27,9 @@ interface Waiting {
 }
 
 /**
- * Dedicated threads that verify passwords, each started when it is first needed: it takes 9 MB. libuv's pool will not do: 64 hashes in flight there delayed the verification
- * of a token from 0.2 ms to 717 ms (measured), and file and DNS look-ups share it.
+ * Dedicated threads that verify passwords. Each is started when it is first needed, and takes 9 MB. libuv's thread pool
+ * is unsuitable: 64 concurrent hashes there delayed the verification of a token from 0.2 ms to 717 ms (measured), and
+ * file access and DNS lookups share that pool.
  */
 export class HashingPool implements PasswordVerifier {
   readonly #threads = new Set<HashingThread>();

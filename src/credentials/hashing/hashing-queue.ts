@@ -1,17 +1,17 @@
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
 import { FairHashingQueue } from "./fair-hashing-queue.ts";
 
-/** One place in four belongs to unknown networks, so that a user of the system cannot keep everybody else out. */
+/** One place in four is reserved for unknown networks, so that a legitimate user cannot lock out everybody else. */
 const UNKNOWN_SHARE = 4;
 
 /**
  * The queue for hashing threads, in two classes: logins from known networks (the name has logged in from there before)
- * and from unknown ones. When both wait, known networks get three turns of four and three places of four. Either class
- * may use what the other leaves, and gives it back on demand. When the queue is full, a network with less weight
- * displaces the newest job of the heaviest one.
+ * and from unknown ones. When both classes wait, known networks get three of every four turns and three of every four
+ * places. Either class may use what the other leaves free, and gives it back on demand. When the queue is full, a
+ * lighter network displaces the newest job of the heaviest one.
  *
  * During a storm, status 503 and the response time therefore reveal whether a network is known to a name, but only to
- * clients of that same network (the same /64). Without the two classes, no login would get through a storm.
+ * clients in that same network (the same /64). Without the two classes, no login would get through during a storm.
  */
 export class HashingQueue<Job> {
   #places = 0;
@@ -35,7 +35,7 @@ export class HashingQueue<Job> {
     return this.#known.length + this.#unknown.length;
   }
 
-  /** @returns the job that finds no place: this one or a displaced one; undefined if there is room for all. */
+  /** @returns the job without a place: this one or the one it displaced; undefined if there is room for all. */
   add(job: Job, origin: AttemptOrigin): Job | undefined {
     const line = origin.known ? this.#known : this.#unknown;
     if (this.length < this.#places) {

@@ -6,7 +6,7 @@ import type { HashingApi } from "./hashing-worker.ts";
 
 /** A thread that verifies one password at a time. */
 export interface HashingThread {
-  /** Rejects if the hash cannot be computed, or if the thread terminates or hangs meanwhile. */
+  /** Rejects if the hash cannot be computed, or if the thread terminates or hangs before it answers. */
   verify(password: string, hash: string): Promise<boolean>;
   /** Terminates the thread and rejects a running job. */
   end(): Promise<void>;
@@ -61,7 +61,7 @@ export function startHashingThread(died: (thread: HashingThread) => void): Hashi
     died(thread);
     calls.close(cause);
   });
-  // Must follow the listeners: adding one for messages refs the worker again.
+  // Must come after the listeners: adding a message listener refs the worker again.
   worker.unref();
   return thread;
 }

@@ -11,7 +11,7 @@ const NICEST = 19;
 const API = {
   /** Throws if the hash cannot be computed. The libraries' messages name parameters, never values. */
   verify(password: string, hash: string): boolean {
-    // Weak hashes pass here: the reader of the users decided which hashes are strong enough.
+    // Accepts weak hashes: the code that read the users has already decided which hashes are strong enough.
     const read = readPasswordHash(hash, { weak: true });
     if ("refused" in read) throw new Error(read.refused);
     return read.matches(password);
@@ -23,7 +23,7 @@ export type HashingApi = typeof API;
 letOthersGoFirst();
 if (parentPort !== null) expose(parentPort, API, ERROR_CODEC);
 
-/** Lowers the priority, so that proxied requests come before logins on a shared core. */
+/** Lowers the priority, so that proxied requests take precedence over logins on a shared core. */
 function letOthersGoFirst(): void {
   // On Linux this sets the priority of one thread (setpriority(2), "C library/kernel differences"), elsewhere that of
   // the process.

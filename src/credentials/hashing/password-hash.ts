@@ -13,7 +13,7 @@ const MAX_LENGTH = 512;
  * Parses a password hash: argon2id or scrypt in PHC format, or bcrypt. Refuses everything else with a reason, including
  * hashes whose parameters cost more memory or time than a login may take.
  *
- * @param weak whether to accept hashes that are weaker than new ones must be.
+ * @param weak whether to accept hashes that are too weak for a users file.
  */
 export function readPasswordHash(text: string, { weak = false } = {}): PasswordHash | HashRefusal {
   if (text.length > MAX_LENGTH) return { refused: "this is too long for a password hash" };
@@ -22,7 +22,7 @@ export function readPasswordHash(text: string, { weak = false } = {}): PasswordH
   return "refused" in read || weak || read.weak === undefined ? read : { refused: read.weak };
 }
 
-/** Why a hash that is in use should be made anew, without anything of the hash; undefined when it should not. */
+/** Returns why a hash in use should be replaced, without quoting it; undefined if it is strong enough. */
 export function outdatedHash(text: string): string | undefined {
   const read = readPasswordHash(text, { weak: true });
   return "refused" in read ? undefined : read.outdated;

@@ -11,8 +11,8 @@ const NUMBER = /^(?:0|[1-9][0-9]{0,9})$/;
 const BASE64 = /^[A-Za-z0-9+/]+$/;
 
 /**
- * Parses a PHC string (https://github.com/P-H-C/phc-string-format). The parameters must be exactly the named ones in
- * their order, with plain decimal numbers; salt and hash must be standard base64 without padding.
+ * Parses a PHC string (https://github.com/P-H-C/phc-string-format). The parameters must be exactly the named ones, in
+ * that order, as plain decimal numbers. Salt and hash must be standard base64 without padding.
  *
  * @returns undefined if the text has another format.
  */

@@ -5,15 +5,15 @@ const REFUSED: readonly (readonly [form: RegExp, reason: string])[] = [
   [/^\$[56]\$|^\{CRYPT\}/i, "sha-crypt is not supported"],
   [/^(?:[0-9a-f]{64}|[0-9a-f]{128})$|^\{S?SHA\d+\}/i, "a plain SHA-2 is not a safe password hash"],
   [/^\$argon2[id]\$/, "only the argon2id variant of argon2 is supported"],
-  [/^\$2x?\$/, "bcrypt of this old version is faulty and not supported"],
-  [/^\$7\$/, "scrypt is supported in its PHC form alone: $scrypt$ln=…,r=…,p=…$salt$hash"],
+  [/^\$2x?\$/, "this old version of bcrypt has a bug and is not supported"],
+  [/^\$7\$/, "scrypt is supported only in PHC format: $scrypt$ln=…,r=…,p=…$salt$hash"],
   [/^\$[A-Za-z0-9-]+\$/, "this kind of hash is not supported"],
 ];
 
 const ADVICE = "make one with `sallyport hash-password`";
 
 /**
- * Explains why a text of no supported kind is refused. The answer is a fixed text, since the argument may be a
+ * Explains why a text that is no supported hash is refused. The result is a fixed text, since the argument may be a
  * plain-text password.
  */
 export function refusalOf(text: string): string {

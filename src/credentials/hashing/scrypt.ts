@@ -7,8 +7,8 @@ const MAX_BYTES = 1024 ** 3;
 const MAX_WORK_BYTES = 4 * 1024 ** 3;
 
 /**
- * The OWASP Password Storage Cheat Sheet recommends ln=17,r=8,p=1 to ln=13,r=8,p=10 as equivalent. The last has the least
- * N × r × p.
+ * The OWASP Password Storage Cheat Sheet recommends the settings from ln=17,r=8,p=1 to ln=13,r=8,p=10 as equivalent.
+ * The last of them has the lowest N × r × p.
  */
 const CURRENT_WORK = 2 ** 13 * 8 * 10;
 const CURRENT_LOG2N = 13;
@@ -41,7 +41,7 @@ export const scrypt: HashKind = {
       return { refused: "scrypt: the hash must have 16 to 128 bytes" };
     }
 
-    // The memory that OpenSSL counts against the limit: N + 2 blocks of working memory and p blocks of its own.
+    // OpenSSL counts this memory against the limit: N + 2 blocks of working memory, and p blocks of its own.
     const maxmem = 128 * r * (N + p + 2);
     const outdated = log2N < CURRENT_LOG2N || N * r * p < CURRENT_WORK;
     return {

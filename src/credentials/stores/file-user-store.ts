@@ -35,7 +35,7 @@ export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: str
 export interface FollowedUsers extends HashSource {
   find(username: string): UserRecord | undefined;
   all(): Iterable<UserRecord>;
-  /** How many have a hash that should be made anew. */
+  /** The number of users whose hash should be replaced. */
   outdated(): number;
   /**
    * Takes the content of a new snapshot without waiting for the watch. A broken file keeps the old users. Resolves when
@@ -47,7 +47,7 @@ export interface FollowedUsers extends HashSource {
 
 /**
  * Reads the users of a file and follows its changes. Later problems are logged once, with their position, and the old
- * users stay in force.
+ * users stay in use.
  *
  * @throws ConfigError if the content is invalid.
  */
@@ -103,8 +103,8 @@ export async function followUsers(
 }
 
 /**
- * Reads contents one after the other, since reading a large one takes time and the file may change meanwhile. Of the
- * contents that arrive during a reading, only the last is read.
+ * Reads contents one after the other, since reading a large one takes time and the file may change again meanwhile. Of
+ * several contents that arrive during a reading, reads only the last.
  *
  * @param read must not reject.
  */
@@ -132,7 +132,7 @@ function withPasswords(byName: ReadonlyMap<string, UserRecord>) {
   return read;
 }
 
-/** Hashes looked at before other requests get a turn. */
+/** Hashes examined before other requests get a turn. */
 const LOOKED_AT_ONCE = 500;
 
 async function countOutdated(read: {

@@ -21,7 +21,7 @@ export interface HashSource {
     username: string,
     origin: AttemptOrigin,
   ): UserRecord | undefined | Promise<UserRecord | undefined>;
-  /** Hashes of users. They determine what a login with an unknown name costs. */
+  /** The hashes of users. They determine the cost of a login with an unknown name. */
   passwords(): readonly string[];
 }
 
@@ -60,7 +60,7 @@ async function findIn(
   }
 }
 
-/** Verifies one hash whatever the length of the password. A password that is too long is always wrong. */
+/** Verifies exactly one hash, whatever the length of the password. A password that is too long is always wrong. */
 export async function verifyBounded(
   verifier: PasswordVerifier,
   password: string,

@@ -6,16 +6,16 @@ import type { UserRecord } from "./hash-store.ts";
 
 const CONTROL = /\p{Cc}/u;
 
-/** Lines parsed before other requests get a turn; 8 MiB have about 110,000 lines. */
+/** Lines parsed before other requests get a turn. A file of 8 MiB has about 110,000 lines. */
 const LINES_AT_ONCE = 2_000;
 
 /**
- * Reads a file of Apache's htpasswd, as nginx and others do: `name:hash` on each line, in UTF-8. Empty lines and lines
- * that begin with `#` are ignored. Hashes are of the same kinds as in a users file; bcrypt may have any cost from 4,
+ * Reads a file that Apache's htpasswd wrote, as nginx and others do: `name:hash` on each line, in UTF-8. Ignores empty
+ * lines and lines that begin with `#`. Accepts the same kinds of hashes as a users file, and bcrypt of any cost from 4,
  * since htpasswd's default is 5. The users have no groups.
  *
  * @param file the file name for problems.
- * @throws ConfigError with all problems and their positions, but without the lines, which may hold secrets.
+ * @throws ConfigError with all problems and their positions, but without the lines, which may contain secrets.
  */
 export async function readHtpasswd(
   bytes: Buffer,
@@ -36,7 +36,7 @@ export async function readHtpasswd(
     users.set(name, { name, password, groups: [], disabled: false });
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  // htpasswd empties the file for a moment while it writes.
+  // htpasswd truncates the file for a moment while it writes.
   if (users.size === 0) throw new ConfigError([{ file, message: "the file is empty" }]);
   return users;
 }
@@ -48,7 +48,7 @@ function faultOf(
 ): string | undefined {
   if (name === "") return "a user's name must not be empty";
   if (CONTROL.test(name)) return "a user's name must not hold control characters";
-  if (users.has(name)) return "this user is there twice";
+  if (users.has(name)) return "this user is listed twice";
   const read = readPasswordHash(password, { weak: true });
   return "refused" in read ? read.refused : undefined;
 }

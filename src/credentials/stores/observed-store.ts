@@ -5,10 +5,12 @@ import type { Clock } from "../../lib/clock.ts";
 import type { StoreSettings } from "./store-kinds.ts";
 import type { UserStore } from "./user-store.ts";
 
-/** Maximum number of users to remember as logged; beyond it, all are logged again. */
+/** Maximum number of users remembered as logged. Beyond it, all are logged again. */
 const MOST_TOLD = 10_000;
 
-/** The names of stores in metrics and in the log: the kind; of several of one kind, all but the first with their number. */
+/**
+ * Returns the names of stores for metrics and the log: the kind, with a number from the second store of that kind on.
+ */
 export function storeNames(stores: readonly Pick<StoreSettings, "kind">[]): string[] {
   const counts = new Map<string, number>();
   return stores.map(({ kind }) => {
@@ -24,7 +26,7 @@ export interface StoreObservation {
   readonly observer: Pick<Observer, "storeAnswered" | "outdatedHashUsed">;
 }
 
-/** Measures a store, and logs once for each user whose hash should be renewed. */
+/** Measures a store. Logs once for each user whose hash should be replaced. */
 export function observedStore(
   store: UserStore,
   name: string,
@@ -36,7 +38,7 @@ export function observedStore(
     if (told.has(user)) return;
     if (told.size >= MOST_TOLD) told.clear();
     told.add(user);
-    log.info("the password hash of a user should be made anew", { store: name, user, reason });
+    log.info("the password hash of a user should be replaced", { store: name, user, reason });
   }
   return {
     async verify(...attempt) {

@@ -10,7 +10,7 @@ export type VerifyResult =
   | {
       readonly result: "found";
       readonly user: User;
-      /** Why the hash should be made anew; undefined if it should not, or if the store does not know. */
+      /** Why the hash should be replaced; undefined if it is strong enough, or if the store does not know. */
       readonly outdated?: string;
     }
   | { readonly result: "wrong" }
@@ -22,8 +22,8 @@ export type VerifyResult =
 /** A store of users. */
 export interface UserStore {
   /**
-   * `unknown` resolves at once; the caller makes up for the time with a decoy. Rejects with a `GateError`:
-   * `login_queue_full`, or `internal` for an error of our own.
+   * Resolves with `unknown` at once; the caller verifies a decoy to take as long as for a known name. Rejects with a
+   * `GateError`: `login_queue_full`, or `internal` for an internal error.
    */
   verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult>;
   readonly decoys: Decoys;
@@ -33,7 +33,7 @@ export interface UserStore {
 interface Decoys {
   count(): number;
   /**
-   * Costs as much as a wrong password of that user.
+   * Costs as much as a wrong password for that user.
    *
    * @param index from 0 to below `count()`.
    */
@@ -51,18 +51,19 @@ export interface OpenUserStore extends UserStore {
   /** Returns the number of open connections to the source; undefined for a store without connections. */
   readonly connections?: () => number;
   /**
-   * Checks whether the store could answer now: reachable, credentials, TLS, query. Undefined if opening has checked it.
+   * Checks whether the store could answer now: network, TLS, credentials, query. Undefined if opening already checks
+   * it.
    *
    * @returns the problem in words for an operator, or undefined if there is none. Never rejects.
    */
   readonly examine?: (timeoutMs: number) => Promise<string | undefined>;
-  /** What an operator should look at, though the store can be asked: for the doctor. Never rejects. */
+  /** Returns doubts about a store that does answer, for `sallyport doctor`. Never rejects. */
   readonly doubts?: (timeoutMs: number) => Promise<readonly StoreDoubt[]>;
   /** Releases everything. Called after the last `verify`. */
   close(): Promise<void>;
 }
 
-/** What may be wrong with the settings or the content of a store. */
+/** A possible mistake in the settings or the content of a store. */
 export interface StoreDoubt {
   readonly doubt: string;
   /** What to do about it. */
@@ -76,16 +77,16 @@ export interface StoreContext {
   readonly clock: Clock;
   /** Maximum number of logins that wait for a busy store. */
   readonly queue: number;
-  /** For stores that hold hashes. */
+  /** For stores of password hashes. */
   readonly verifier: PasswordVerifier;
-  /** Called after every later reading, with whether the new users are in force. */
+  /** Called after every reading but the first, with whether the new users are in use. */
   readonly reloaded?: (successful: boolean) => void;
 }
 
 /** Returns the content of a file that the settings name. Throws `ConfigError` if it could not be read. */
 export type FileReader = (path: string) => FileContent;
 
-/** Maximum size of a users file, in bytes: about 50,000 users, which take about 700 MiB while they are read. */
+/** Maximum size of a users file, in bytes: about 50,000 users, which take about 700 MiB of memory during reading. */
 export const LARGEST_USERS_FILE = 8 * 1024 ** 2;
 
 /** A kind of store: opens one from its settings in `users`. */

@@ -14,7 +14,7 @@ const CONTROL = /\p{Cc}/u;
  * are two users.
  *
  * @param file the file name for problems.
- * @throws ConfigError with all problems and their positions, but without the lines, which may hold secrets.
+ * @throws ConfigError with all problems and their positions, but without the lines, which may contain secrets.
  */
 export function readUsersFile(bytes: Buffer, file: string): ReadonlyMap<string, UserRecord> {
   if (!isUtf8(bytes)) throw new ConfigError([{ file, message: "the file is not UTF-8" }]);
@@ -33,12 +33,12 @@ export function readUsersFile(bytes: Buffer, file: string): ReadonlyMap<string, 
   return users;
 }
 
-/** A name, a colon, and a hash of a kind that Apache's htpasswd writes. */
+/** A line of an htpasswd file: a name, a colon, and a hash. */
 const HTPASSWD = /^[^:\s]+:(?:\$(?:2[abxy]|apr1|5|6)\$|\{SHA\})/;
 
 function readDocument(value: unknown, found: ProblemCollector): UserRecord[] {
   if (typeof value === "string" && HTPASSWD.test(value)) {
-    found.add([], "value", "this looks like the file of htpasswd: name it with kind: htpasswd");
+    found.add([], "value", "this looks like an htpasswd file: use kind: htpasswd");
     return [];
   }
   const members = found.members(value, [], "the file", ["users"]);

@@ -30,7 +30,7 @@ async function read(bytes: Buffer, file: string): Promise<Users> {
   return bytes.length > AT_ONCE_BYTES ? readUsersInThread(bytes, file) : readUsersFile(bytes, file);
 }
 
-/** The problem of a users file that cannot be read. */
+/** Returns the error for a users file that cannot be read. */
 export function usersUnreadable(file: string, error: unknown): ConfigError {
   return new ConfigError([
     { file, message: `the users file cannot be read: ${readFailure(error)}` },

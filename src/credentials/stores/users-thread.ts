@@ -6,8 +6,8 @@ import type { UserRecord } from "./hash-store.ts";
 import type { UsersApi } from "./users-worker.ts";
 
 /**
- * A small young space is as fast and saves 50 of 300 MiB with 20,000 users. The environment may hold secrets and is not
- * passed on.
+ * A small young space is as fast and saves 50 of 300 MiB with 20,000 users. The environment may contain secrets and is
+ * not passed on.
  */
 const OPTIONS = {
   name: "users",

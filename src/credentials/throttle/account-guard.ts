@@ -11,11 +11,11 @@ export interface AccountLimits {
 
 /** Bounds the guesses at one name over all networks, however slow they are. */
 export interface AccountGuard {
-  /** Milliseconds that a network must wait before it tries the name again; 0 if it need not wait. */
+  /** Returns the milliseconds that a network must wait before it tries the name again; 0 if it need not wait. */
   waitMs(attempt: Attempt): number;
   /** The number of failures that the network has left for the name. */
   remaining(attempt: Attempt): number;
-  /** @param agoMs how long ago it was. */
+  /** @param agoMs how long ago it happened. */
   failed(attempt: Attempt, agoMs?: number): void;
   succeeded(attempt: Attempt): void;
   /** Applies new limits; all counts stay. */
@@ -35,22 +35,22 @@ const UNKNOWN_NETWORK_TRIES = 3;
 
 /**
  * Cells in each row of the sketches: 6 MB and 13 MB once all are used. Simulated with 300 failures a minute
- * (`login.throttle.global`), each of another name from another network, for weeks without a pause: a fresh name reads 3
- * failures (never above 11 of 100), and 0.3 % of fresh pairs read 3.
+ * (`login.throttle.global`), each for another name from another network, for weeks without a pause: a new name reads 3
+ * failures (never more than 11 of 100), and 0.3 % of new pairs read 3.
  */
 const NAME_CELLS = 2 ** 17;
 const UNKNOWN_PAIR_CELLS = 2 ** 18;
 
 /**
- * Slow guessing, and guessing from many networks, evades any limit per network and minute. NIST SP 800-63B §5.2.2
- * allows 100 consecutive failures on one account. Closing the account then would let anybody lock users out, so the
- * name is guarded instead. Known networks (the name has logged in from there; the section's own advice) may each have
- * up to `attempts` consecutive failures. Unknown networks get three, and are then refused until a time without failures
- * has passed. A single network therefore never gets more than `attempts`, three more guesses cost another network, and
- * the owner gets in with the right password from every network that nobody guesses from.
+ * Creates the guard. Slow guessing, and guessing from many networks, evade any limit per network and minute. NIST SP
+ * 800-63B §5.2.2 allows 100 consecutive failures on one account. Locking the account then would let anybody lock users
+ * out, so the name is guarded instead. Known networks (those from which the name has logged in, as the same section
+ * advises) may each have up to `attempts` consecutive failures. Unknown networks get three, and are then refused until
+ * a time without failures has passed. A single network therefore never gets more than `attempts`, three more guesses
+ * cost another network, and the owner gets in with the right password from every network that nobody guesses from.
  *
- * What unknown networks can fill is counted in sketches, which never forget early, however many other names fail. Only
- * a right password adds a known pair, so known pairs are counted exactly.
+ * Failures from unknown networks are counted in sketches, which never forget early, however many other names fail.
+ * Known pairs are counted exactly, since only a right password adds one.
  */
 export function createAccountGuard(limits: AccountLimits, clock: Clock): AccountGuard {
   const { withinMs } = limits;

@@ -17,7 +17,7 @@ export interface BanWindow {
   /**
    * Counts a failure. The last of `attempts` failures within `withinMs` bans the key; a running ban is not prolonged.
    *
-   * @param agoMs how long ago it was.
+   * @param agoMs how long ago it happened.
    */
   failed(key: string, agoMs?: number): void;
   forget(key: string): void;
@@ -34,7 +34,7 @@ interface Entry {
 
 /** Maximum number of keys: about 15 MB. Beyond it, the keys that failed longest ago are forgotten. */
 const MAX_KEYS = 50_000;
-/** Maximum number of times of all keys together, 8 bytes each. */
+/** Maximum number of times stored for all keys together, 8 bytes each. */
 const MAX_TIMES = 1_000_000;
 const MIN_KEYS = 1_000;
 
@@ -65,7 +65,7 @@ export function createBanWindow(limits: BanLimits, clock: Clock): BanWindow {
 
       while ((entry.failures[0] ?? now) + withinMs < now) entry.failures.shift();
       entry.failures.push(now);
-      // A failure that is reported late may be older than one that was counted before.
+      // A failure reported late may be older than one already counted.
       if (agoMs > 0) entry.failures.sort((one, other) => one - other);
       if (entry.failures.length >= attempts) {
         entry.failures.length = 0;

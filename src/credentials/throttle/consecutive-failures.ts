@@ -2,14 +2,14 @@ import type { Clock } from "../../lib/clock.ts";
 import { TwoGenerationCache } from "./two-generation-cache.ts";
 
 /**
- * Counts consecutive failures by key, exactly. A count ends when it is forgotten or after a time without failures.
+ * Counts consecutive failures by key, exactly. A count ends when `forget` is called, or after a time without failures.
  * Beyond the maximum, the oldest keys are forgotten.
  */
 export interface ConsecutiveFailures {
   length(key: string): number;
   /** Milliseconds until the count ends by itself; 0 if there is none. */
   endsInMs(key: string): number;
-  /** @param agoMs how long ago it was. */
+  /** @param agoMs how long ago it happened. */
   failed(key: string, agoMs?: number): void;
   forget(key: string): void;
   /** Changes the time without failures that ends a count, including running ones. */

@@ -5,7 +5,7 @@ export interface FailureSketch {
   length(key: string): number;
   /** Milliseconds until the count ends by itself; 0 if there is none. */
   endsInMs(key: string): number;
-  /** @param agoMs how long ago it was. */
+  /** @param agoMs how long ago it happened. */
   failed(key: string, agoMs?: number): void;
   /** Changes the time without failures that ends a count, including running ones. */
   change(quietMs: number): void;
@@ -16,8 +16,8 @@ const ROWS = 4;
 
 /**
  * A count-min sketch (Cormode and Muthukrishnan, 2005) with conservative update (Estan and Varghese, 2002): a key reads
- * its lowest cell. Other keys can only raise a cell, so no number of them lowers a count or ends it early, as a table
- * that evicts would. A cell without failures for `firstQuietMs` counts from 0 again.
+ * its lowest cell. Other keys can only raise a cell. So no number of them can lower a count or end it early, unlike in
+ * a table that evicts entries. A cell without failures for `firstQuietMs` counts from 0 again.
  * @param cells per row, a power of two. Each takes 48 bytes, which the system allocates on the first write.
  * @param firstQuietMs time without failures that ends a count, in milliseconds.
  *

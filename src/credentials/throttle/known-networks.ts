@@ -2,8 +2,8 @@ import type { Clock } from "../../lib/clock.ts";
 import { TwoGenerationCache } from "./two-generation-cache.ts";
 
 /**
- * Remembers the networks that each name has logged in from. Only a right password adds one, so attackers cannot fill
- * it.
+ * Remembers the networks that each name has logged in from. Only a right password adds a network, so attackers cannot
+ * fill the memory.
  */
 export interface KnownNetworks {
   /** Both are digests: of the name, and of name and network together. */
@@ -19,8 +19,8 @@ interface KnownNetwork {
 
 const REMEMBERED_MS = 30 * 24 * 3_600_000;
 /**
- * Networks remembered for each name. A client that moves through more (a phone, or an attacker who wants to fill the
- * memory) loses the oldest.
+ * Networks remembered for each name. For a client that uses more (a phone, or an attacker who wants to fill the
+ * memory), the oldest are forgotten.
  */
 const NETWORKS_EACH = 8;
 /**

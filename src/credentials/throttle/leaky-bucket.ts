@@ -7,8 +7,8 @@ export interface BucketLimits {
 }
 
 /**
- * A budget of failures that refills steadily. Each attempt takes its failure before it begins; otherwise concurrent
- * attempts would all see the budget before the first of them.
+ * A budget of failures that refills steadily. Each attempt takes its failure from the budget before it begins;
+ * otherwise concurrent attempts would all see the same budget.
  */
 export interface LeakyBucket {
   /**
@@ -17,16 +17,16 @@ export interface LeakyBucket {
    */
   waitMs(failures: number): number;
   take(): void;
-  /** Returns the failure of an attempt that did not fail. */
+  /** Puts back the failure of an attempt that did not fail. */
   giveBack(): void;
-  /** Refills by new limits from now on; what was spent stays spent. */
+  /** Refills at the new rate from now on. Failures already spent stay spent. */
   change(limits: BucketLimits): void;
 }
 
 /**
- * A leaky bucket: two numbers, whatever the load. A network without recent failures may spend all of the budget; one
- * with many must leave half of it. The networks that cause a storm use up that half, and get at the other only as long
- * as they find new networks.
+ * Creates a leaky bucket: it stores two numbers, whatever the load. A network without recent failures may spend the
+ * whole budget; one with many must leave half of it. The networks that cause a storm use up their half. They reach the
+ * other half only as long as they find new networks.
  */
 export function createLeakyBucket(limits: BucketLimits, clock: Clock): LeakyBucket {
   let { attempts } = limits;
@@ -61,7 +61,7 @@ export function createLeakyBucket(limits: BucketLimits, clock: Clock): LeakyBuck
       refill();
       ({ attempts } = latest);
       msEach = latest.withinMs / attempts;
-      // Otherwise a small budget would owe for hours what a large one had spent.
+      // Otherwise a small budget would take hours to recover from what a large one had spent.
       spent = Math.min(spent, attempts);
     },
   };

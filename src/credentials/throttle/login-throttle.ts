@@ -23,7 +23,7 @@ export interface AttemptOrigin {
 }
 
 /**
- * The limit that refused an attempt: of the name from that address, the address, the name, or all unknown networks
+ * The limit that refused an attempt: for the name from that address, the address, the name, or all unknown networks
  * together.
  */
 export type ThrottleLimit = "pair" | "address" | "account" | "global";
@@ -73,7 +73,10 @@ interface NetworkAttempt extends Attempt {
   readonly network: string;
 }
 
-/** A failure elsewhere that is older has been paid back to the budget of unknown networks, or soon is. */
+/**
+ * An older failure in another replica is not charged to the budget of unknown networks: it has refilled by now, or soon
+ * will.
+ */
 const JUST_NOW_MS = 2_000;
 
 /**
@@ -83,8 +86,8 @@ const JUST_NOW_MS = 2_000;
  * - a network alone, so that one password cannot be tried on every name;
  * - a name alone, against slow and distributed guessing: see `account-guard.ts`;
  * - everything together, against a storm from many networks over many names. It refuses unknown networks only, those
- *   with many recent failures first, and only briefly, since the budget refills steadily. Known networks pass: if the
- *   limit refused everybody, it would be the attacker's tool.
+ *   with many recent failures first, and only briefly, since the budget refills steadily. Known networks pass: a limit
+ *   that refused everybody would serve the attacker.
  *
  * A right password clears only its own name on its own network; otherwise an attacker with an account could reset all
  * counts at will.
@@ -147,7 +150,7 @@ export class FailureThrottle implements LoginThrottle {
       },
       succeeded: () => {
         giveBack();
-        // Other replicas need not know that a known network without failures has logged in again.
+        // Other replicas need not learn that a known network without failures has logged in again.
         const news = !known || this.#pairs.recent(attempt.pair) > 0;
         this.#succeeded(attempt);
         if (news) this.#sharing.tell({ ...attempt, failed: false });
@@ -180,7 +183,7 @@ export class FailureThrottle implements LoginThrottle {
     const account = digest(username);
     // Addresses contain no NUL, so the first one separates.
     const pair = digest(`${network}\0${username}`);
-    // No name begins with it.
+    // No address is empty, so this differs from every pair.
     const key = digest(`\0${network}`);
     return { account, pair, network: key, known: this.#knownNetworks.has(account, pair) };
   }
@@ -212,7 +215,7 @@ export class FailureThrottle implements LoginThrottle {
 }
 
 /**
- * Returns digests of fixed length, whatever the input. None of them leaves the process, so a secret prefix suffices as
+ * Returns a function that makes digests of fixed length. They never leave the process, so a secret prefix suffices as
  * the key.
  */
 function createDigest(): (text: string) => string {

@@ -1,7 +1,7 @@
 /**
- * A two-generation cache (as hashlru or quick-lru): holds at most `most` keys, and always at least the `most / 2` that
- * were set last. Rotating two maps makes eviction free. (Deleting the oldest key of one map gets slower with every key
- * deleted before, since V8 keeps their slots: with a million names, 300 µs were measured for each failed login.)
+ * A two-generation cache (like hashlru or quick-lru). It contains at most `most` keys, and always the `most / 2` that
+ * were set last. Rotating two maps makes eviction free. (Deleting the oldest key of a single map gets slower with every
+ * deletion, since V8 keeps the slots: with a million names, each failed login took 300 µs.)
  */
 export class TwoGenerationCache<Value> {
   #half: number;

@@ -1,12 +1,12 @@
-/** Something that is looked at often while it is active, and seldom otherwise. */
+/** An entry that is checked often while it is active, and rarely while it is idle. */
 export interface Activity {
   active: boolean;
 }
 
-/** Sweeps in which each of the entries that are not active is looked at once, so that nothing is missed for good. */
+/** The number of sweeps in which every idle entry is checked once, so that no change is missed for long. */
 const SWEEPS_OF_IDLE = 40;
 
-/** Entries by a key, of which only those that are active are looked at in each sweep. */
+/** A map of entries. Each sweep checks all active entries and a fraction of the idle ones. */
 export class ActiveEntries<Key, Entry extends Activity> {
   readonly #all = new Map<Key, Entry>();
   readonly #active = new Set<Entry>();
@@ -16,7 +16,7 @@ export class ActiveEntries<Key, Entry extends Activity> {
     return this.#all.size;
   }
 
-  /** Adds an entry, which is active at first. */
+  /** Adds an entry as active. */
   add(key: Key, entry: Entry): void {
     this.#all.set(key, entry);
     entry.active = true;
@@ -44,7 +44,11 @@ export class ActiveEntries<Key, Entry extends Activity> {
     if (this.#all.size === 0) this.#rotation = undefined;
   }
 
-  /** Looks at all active entries, and at the next few of the others. @param look returns whether the entry is active now. */
+  /**
+   * Checks all active entries and the next few idle ones.
+   *
+   * @param look checks an entry and returns whether it is active now.
+   */
   sweep(look: (entry: Entry) => boolean): void {
     for (const entry of this.#active) {
       entry.active = look(entry);

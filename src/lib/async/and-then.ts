@@ -1,6 +1,6 @@
 /**
- * Calls `proceed` with a value, at once if it is not a promise: that costs no promise and no turn of the event loop.
- * `context` replaces a closure, so that a request does not allocate one.
+ * Calls `proceed` with a value. If the value is not a promise, calls it synchronously, which costs neither a promise
+ * nor a turn of the event loop. `context` replaces a closure, so that a request does not allocate one.
  */
 export function andThen<Value, Context, Result>(
   value: Value | Promise<Value>,

@@ -10,7 +10,7 @@ export class DeferredQueue {
     this.#perTurn = perTurn;
   }
 
-  /** Runs the task in a later turn. A function can be queued once at a time and must not throw. */
+  /** Runs the task in a later turn. Has no effect if this function is already queued. The task must not throw. */
   defer(work: () => void): void {
     this.#waiting.add(work);
     this.#turn();

@@ -1,4 +1,4 @@
-/** Something to write at the end of the turn. */
+/** A write that waits for the end of the turn. */
 export interface TurnTask {
   /** Must not throw. */
   runAtEndOfTurn(): void;
@@ -7,9 +7,9 @@ export interface TurnTask {
 let tasks: TurnTask[] = [];
 
 /**
- * Coalesces writes: all tasks run at the end of this turn of the event loop, when everything that its poll has reported was
- * read. Small answers then took 0.88 (0.80–0.91) of the CPU time of a request, because the reader wakes up once for all of
- * them.
+ * Coalesces writes: runs all tasks at the end of this turn of the event loop, after everything that its poll reported
+ * has been read. This reduced the CPU time of a request with a small response to 0.88 (0.80–0.91) of what it was,
+ * because the reader wakes up once for all of them.
  */
 export function atEndOfTurn(task: TurnTask): void {
   tasks.push(task);

@@ -1,13 +1,14 @@
-import { RemoteError } from "../http/remote-client.ts";
+import { RemoteError } from "../text/remote-error.ts";
 
 export interface QuestionBounds {
   /**
-   * How many are asked at once: as many as there are connections to the server. Because of one client it is half of them,
-   * so that a server that is slow about that one still answers about others.
+   * The maximum number of concurrent questions, equal to the number of connections to the server. One client gets at
+   * most half of them, so that a server that is slow for this client still answers for others.
    */
   readonly atOnce: number;
-  /** With those that wait. Behind a slow server, more of them would only fill memory. */
+  /** The maximum number of questions, running and waiting. With a slow server, more would only fill memory. */
   readonly most: number;
+  /** The same for one client. */
   readonly mostOfClient: number;
 }
 
@@ -16,10 +17,10 @@ interface Client {
   readonly waiting: Set<() => void>;
 }
 
-/** Limits the questions that a server gets at once, and shares them fairly among the clients that cause them. */
+/** Limits the concurrent questions to a server, and shares them fairly among the clients that cause them. */
 export class FairQuestions {
   readonly #bounds: QuestionBounds;
-  /** Those that have questions, the one whose turn is next first. */
+  /** The clients with running or waiting questions, the one whose turn is next first. */
   readonly #clients = new Map<string, Client>();
   #asking = 0;
   #waiting = 0;
@@ -29,10 +30,10 @@ export class FairQuestions {
   }
 
   /**
-   * Asks as soon as it is this client's turn.
+   * Asks the question as soon as it is this client's turn.
    *
-   * @param signal ends the wait; the question has to end by it, too.
-   * @throws RemoteError if too many wait, the reason of the signal, or what the question throws.
+   * @param signal ends the wait. The question must observe it, too.
+   * @throws RemoteError if there are too many questions, the reason of the signal, or what the question throws.
    */
   async ask<Answer>(
     name: string,
@@ -82,7 +83,7 @@ export class FairQuestions {
     try {
       await promise;
     } catch (error) {
-      // Its turn may have come in this very moment; then it is asked, and ends at once.
+      // Its turn may have come at the same moment. The question then starts, and the signal ends it at once.
       if (!client.waiting.delete(resolve)) return;
       this.#waiting -= 1;
       throw error;
@@ -91,7 +92,7 @@ export class FairQuestions {
     }
   }
 
-  /** Begins the next question of the next client that may ask one, and puts that client last. */
+  /** Starts the next question of the first client that may ask one, and moves that client to the end. */
   #next(): void {
     for (const [name, client] of this.#clients) {
       if (client.waiting.size === 0 || !this.#mayAsk(client)) continue;

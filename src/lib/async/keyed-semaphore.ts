@@ -24,7 +24,7 @@ export class KeyedSemaphore {
   #maxWaiting: number;
 
   /**
-   * @param maxWaiting how many may wait over all keys of one group. Groups are never removed, so there should be few.
+   * @param maxWaiting the most waiters over all keys of one group. Groups are never removed, so use few of them.
    */
   constructor(maxWaiting: number) {
     this.#maxWaiting = maxWaiting;

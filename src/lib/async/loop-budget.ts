@@ -1,8 +1,8 @@
 import type { Clock } from "../clock.ts";
 
 /**
- * Work beyond this runs at once instead of queueing, which delays all further reads, and with them the clients that
- * cause it.
+ * The most tasks in the queue. Further work runs at once, which delays all further reads, including those of the
+ * clients that cause the work.
  */
 const MAX_QUEUED = 256;
 
@@ -14,7 +14,7 @@ export class LoopBudget {
   #usedMs = 0;
   #turning = false;
 
-  /** @param perTurnMs the budget of one turn, in milliseconds. Work that has started is finished. */
+  /** @param perTurnMs the budget of one turn, in milliseconds. Work that has started runs to its end. */
   constructor(clock: Clock, perTurnMs: number) {
     this.#clock = clock;
     this.#perTurnMs = perTurnMs;

@@ -1,4 +1,4 @@
-/** Runs a task some time after it was asked for, and never twice at once. */
+/** Runs a task some time after it was requested, and never concurrently with itself. */
 export class PacedTask {
   readonly #everyMs: number;
   readonly #task: () => Promise<boolean>;
@@ -14,7 +14,7 @@ export class PacedTask {
     this.#task = task;
   }
 
-  /** Asks for a run. During a run it has no effect: the task itself says whether there is more to do. */
+  /** Requests a run. Has no effect during a run: the task itself returns whether there is more to do. */
   request(): void {
     if (this.#timer !== undefined || this.#running) return;
     this.#timer = setTimeout(() => {

@@ -1,20 +1,22 @@
 import { roundUpToUnit, type SharedByteCounters } from "./shared-byte-counters.ts";
 
-/** Counts the bytes of this thread that no client waits for, in the counters of all threads. */
+/**
+ * Counts the bytes that this thread holds for no client, such as copies of requests, in the counters of all threads.
+ */
 export class ReservedBytes {
   readonly #counters: SharedByteCounters;
   readonly #bucket: number;
   #bytes = 0;
-  /** What the counters hold of it. */
+  /** The part of `#bytes` that is in the counters, in whole units. */
   #counted = 0;
 
   constructor(counters: SharedByteCounters) {
     this.#counters = counters;
-    // No client has this name.
+    // No client has an empty name.
     this.#bucket = counters.bucketOf("");
   }
 
-  /** Takes bytes if all threads then have at most `most`. */
+  /** Takes bytes if all threads together then hold at most `most`. Returns whether it did. */
   take(bytes: number, most: number): boolean {
     if (this.#counters.bytesIn(this.#bucket) + bytes > most) return false;
     this.#set(this.#bytes + bytes);

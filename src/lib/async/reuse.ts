@@ -25,7 +25,10 @@ export async function reuseOrCreateAsync<Value>(
   return isSame(previous, inputs) ? previous : { inputs, value: await make() };
 }
 
-/** The form of `reuseOrCreate` for values that must be closed. The caller holds the lease and releases it. */
+/**
+ * The form of `reuseOrCreate` for values that must be closed. The caller becomes a holder of the lease and must release
+ * it.
+ */
 export function reuseOrLease<Value extends { close(): void | Promise<void> }>(
   previous: Reusable<Leased<Value>> | undefined,
   inputs: unknown,

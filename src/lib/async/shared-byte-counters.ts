@@ -5,10 +5,10 @@ const CELLS = 1 + BUCKETS;
 /** Bytes per unit of a cell. */
 const UNIT_BYTES = 1024;
 
-/** Salts the hash, so that nobody can choose a client to collide with. */
+/** A salt for the hash, so that nobody can choose which client to collide with. */
 const SALT = Math.floor(Math.random() * 2 ** 32);
 
-/** Allocates zeroed memory for this number of threads. */
+/** Allocates memory for this number of threads: their zeroed rows, followed by the salt. */
 export function allocateCounters(threads: number): SharedArrayBuffer {
   const memory = new SharedArrayBuffer(CELLS * threads * Int32Array.BYTES_PER_ELEMENT + 4);
   new Uint32Array(memory)[CELLS * threads] = SALT;
@@ -16,9 +16,9 @@ export function allocateCounters(threads: number): SharedArrayBuffer {
 }
 
 /**
- * Counts the bytes waiting for each client, over all threads of a process. Each thread writes its own row and reads
- * the others, without locks or messages; a sum may be slightly stale. Clients are hashed into buckets, so memory is
- * fixed.
+ * Counts the bytes that wait for each client, over all threads of a process. Each thread writes its own row and reads
+ * all rows, without locks or messages, so a sum may be slightly stale. Clients are hashed into buckets, so the memory
+ * is fixed.
  */
 export class SharedByteCounters {
   readonly memory: SharedArrayBuffer;
@@ -45,7 +45,7 @@ export class SharedByteCounters {
     return (hash >>> 8) % BUCKETS;
   }
 
-  /** Adds bytes to a bucket, or subtracts them if negative. Subtract what was added, with the same rounding. */
+  /** Adds bytes to a bucket, or subtracts them if negative. Pass whole units: see `roundUpToUnit`. */
   add(bucket: number, bytes: number): void {
     const units = bytes / UNIT_BYTES;
     const cells = this.#cells;
@@ -88,7 +88,7 @@ export class SharedByteCounters {
     return heaviest;
   }
 
-  /** Clears this row after its thread has ended. */
+  /** Clears this row when its thread has ended. */
   clear(): void {
     this.#cells.fill(0, this.#begin, this.#begin + CELLS);
   }

@@ -1,13 +1,13 @@
 import { createHmac, randomBytes } from "node:crypto";
 
 /**
- * Counts by name that the threads of a process share. Each thread writes its own table and reads all of them: the counts
- * of a thread disappear with its table, and no thread waits for another.
+ * Counts by name, shared by the threads of a process. Each thread writes its own table and reads all of them. So no
+ * thread waits for another, and clearing the table of a thread that ended removes its counts.
  *
- * In each table a name has a slot in each row, chosen by a keyed hash; its count is the smallest of the sums (a count-min
- * sketch: Cormode, Muthukrishnan 2005). So memory is fixed whatever is counted, and nothing needs cleaning. Two names are
- * confused only if they share all slots: none is ever undercounted, and nobody can choose whom to collide with, since the
- * key is random.
+ * In each table, a keyed hash gives a name one slot per row. The count of a name is the smallest of the sums of its
+ * slots over all threads (a count-min sketch: Cormode, Muthukrishnan 2005). So memory is fixed whatever is counted,
+ * and nothing needs cleaning. Collisions can make a count too high, never too low. Nobody can choose which name to
+ * collide with, because the key is random.
  */
 export interface SharedCounts {
   readonly memory: SharedArrayBuffer;
@@ -15,13 +15,13 @@ export interface SharedCounts {
   readonly size: TableSize;
 }
 
-/** Rows of a table, up to 8, and slots in each. */
+/** The rows of a table, at most 8, and the slots of each row. */
 export interface TableSize {
   readonly rows: number;
   readonly slots: number;
 }
 
-/** The slots of a name: first that of the total, which precedes the rows. */
+/** The slots of a name. The first one is the slot of the total, which precedes the rows. */
 export type Slots = readonly number[];
 
 export function createSharedCounts(threads: number, size: TableSize): SharedCounts {
@@ -43,7 +43,7 @@ export function releaseThread(shared: SharedCounts, thread: number): void {
   tableOf(shared, thread).fill(0);
 }
 
-/** The counts as one thread sees them: it changes its own, and reads the sums. */
+/** The counts as one thread sees them: it changes its own table and reads the sums over all tables. */
 export class ThreadCounts {
   readonly #shared: SharedCounts;
   readonly #tables: readonly Int32Array<SharedArrayBuffer>[];
@@ -56,7 +56,7 @@ export class ThreadCounts {
     this.#own = tableOf(shared, thread);
   }
 
-  /** @param name undefined for what counts towards the total only. */
+  /** Returns the slots of a name. @param name undefined for something that counts towards the total only. */
   slotsOf(name: string | undefined): Slots {
     if (name === undefined) return [0];
     const { key, size } = this.#shared;
@@ -69,17 +69,17 @@ export class ThreadCounts {
     return [0, ...places];
   }
 
-  /** Change first, then read: of two threads that do so at once, the later one sees both. */
+  /** Adds to all of these slots. Change first, then read: if two threads do so concurrently, at least one sees both. */
   change(slots: Slots, by: 1 | -1): void {
     for (const slot of slots) Atomics.add(this.#own, slot, by);
   }
 
-  /** Everything that all threads count. */
+  /** The total over all threads. */
   total(): number {
     return this.#sum(0);
   }
 
-  /** The count of one name in all threads. */
+  /** The count of one name over all threads. */
   countAt([, ...slots]: Slots): number {
     return Math.min(...slots.map((slot) => this.#sum(slot)));
   }

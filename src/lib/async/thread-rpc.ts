@@ -16,7 +16,7 @@ interface Call {
   readonly args: readonly never[];
 }
 
-/** Values have the types that both sides declare; `never` is assignable to all of them. */
+/** Values have the types that both sides declare. `never` is assignable to all of them. */
 type Message<Packed> =
   | Call
   | { readonly reply: number; readonly value: never }
@@ -45,7 +45,7 @@ export class NoReplyError extends Error {
 export interface RpcLimits {
   /** The time limit for a reply, in milliseconds. */
   readonly timeoutMs: number;
-  /** How many calls may be pending. */
+  /** Returns the most calls that may be pending. */
   readonly maxPending: () => number;
 }
 
@@ -73,7 +73,7 @@ export class RpcClient<Theirs extends Api, Packed = unknown> {
     });
   }
 
-  /** Rejects with the error of the function, or with a `NoReplyError`. */
+  /** Calls a function and resolves to its result. Rejects with the error of the function, or with a `NoReplyError`. */
   call<Name extends keyof Theirs & string>(
     name: Name,
     ...args: Parameters<Theirs[Name]>
@@ -81,7 +81,7 @@ export class RpcClient<Theirs extends Api, Packed = unknown> {
     return this.callWithTimeout(this.#limits.timeoutMs, name, ...args);
   }
 
-  /** The same with its own time limit, in milliseconds. */
+  /** Like `call`, with a different time limit in milliseconds. */
   async callWithTimeout<Name extends keyof Theirs & string>(
     timeoutMs: number,
     name: Name,
@@ -108,7 +108,7 @@ export class RpcClient<Theirs extends Api, Packed = unknown> {
     if (!this.#gone) this.#port.postMessage({ call: 0, name, args });
   }
 
-  /** Ends all calls: the other thread is gone, or given up. */
+  /** Rejects all pending calls, and refuses further ones: the other thread is gone, or was given up. */
   close(cause?: unknown): void {
     this.#gone = true;
     for (const { reject } of this.#pending.values()) reject(new NoReplyError("gone", cause));

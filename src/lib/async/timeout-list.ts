@@ -5,7 +5,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 
 /** Something with a deadline. It is its own node of the linked list, so that starting a timeout allocates nothing. */
 export abstract class TimeoutEntry {
-  /** The list that it is in, if any. */
+  /** The list that contains the entry, if any. */
   list: TimeoutList | undefined;
   previous: TimeoutEntry | undefined;
   next: TimeoutEntry | undefined;
@@ -17,8 +17,8 @@ export abstract class TimeoutEntry {
 }
 
 /**
- * Timeouts of one duration. They expire in the order in which they start, so they form a list whose head has the only
- * timer. Starting, restarting and cancelling are a few assignments each.
+ * Timeouts of one duration. They expire in the order in which they start, so one timer for the head of the list is
+ * enough. Starting, restarting and cancelling a timeout are a few assignments each.
  */
 export class TimeoutList {
   readonly #ms: number;
@@ -33,7 +33,7 @@ export class TimeoutList {
     this.#clock = clock;
   }
 
-  /** Starts or restarts a timeout, and cancels the one that the entry has in another list. */
+  /** Starts or restarts the timeout of an entry. If the entry is in another list, cancels that timeout. */
   start(timed: TimeoutEntry): void {
     timed.list?.cancel(timed);
     timed.list = this;

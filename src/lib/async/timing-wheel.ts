@@ -1,27 +1,28 @@
-/** Something that ends at a time. It is its own node of a linked list, so that adding and removing it allocates nothing. */
+/** An entry with an end time. It is its own node of a linked list, so that adding and removing it allocates nothing. */
 export class WheelEntry<Self> {
-  /** The slot that it is in; -1 for none. */
+  /** The slot that contains the entry; -1 for none. */
   slot = -1;
   previous: Self | undefined;
   next: Self | undefined;
 }
 
-/** Enough that an entry which ends much later is passed once in four minutes. */
+/** One turn of the wheel takes 256 s, so an entry that ends much later is visited about once in four minutes. */
 const SLOTS = 1024;
-/** The time that a slot stands for, in milliseconds. */
+/** The time span of a slot, in milliseconds. */
 const SLOT_MS = 250;
 
 /**
- * A hashed timing wheel (Varghese and Lauck, scheme 6): entries are kept by the time at which they end, so that looking for
- * those that have ended passes only them, and a thousandth of the others. All times are milliseconds since one epoch.
+ * A hashed timing wheel (Varghese and Lauck, scheme 6). It groups entries by their end time, so that a search for
+ * entries that have ended visits only these and, per slot, about a thousandth of the others. All times are
+ * milliseconds since the same epoch.
  */
 export class TimingWheel<Entry extends WheelEntry<Entry>> {
   readonly #heads: (Entry | undefined)[] = Array.from({ length: SLOTS }, () => undefined);
-  /** No entry ends before this time, in slots since the epoch. */
+  /** The first slot of the next search, counted from the epoch: entries of earlier slots were visited. */
   #at: number;
   #size = 0;
 
-  /** @param now the time from which on entries are looked for. */
+  /** @param now the start of the first search. */
   constructor(now: number) {
     this.#at = Math.floor(now / SLOT_MS);
   }
@@ -30,7 +31,7 @@ export class TimingWheel<Entry extends WheelEntry<Entry>> {
     return this.#size;
   }
 
-  /** Adds an entry, or moves it. */
+  /** Adds an entry, or moves it if it is in the wheel already. */
   add(entry: Entry, endsAt: number): void {
     if (entry.slot !== -1) this.remove(entry);
     const at = Math.floor(endsAt / SLOT_MS);
@@ -44,7 +45,7 @@ export class TimingWheel<Entry extends WheelEntry<Entry>> {
     this.#size += 1;
   }
 
-  /** Removes an entry; does nothing for one that is not here. */
+  /** Removes an entry. Does nothing if it is not in the wheel. */
   remove(entry: Entry): void {
     if (entry.slot === -1) return;
     const { previous, next } = entry;
@@ -58,8 +59,9 @@ export class TimingWheel<Entry extends WheelEntry<Entry>> {
   }
 
   /**
-   * Passes the entries that may have ended since the last call; some of them end later. The clock may have been set: forward,
-   * and all that has ended is passed; back, and they are passed again in their time.
+   * Yields the entries that may have ended since the last call. Some of them end later, so check each. The clock may
+   * be set: if forward, the next call yields everything that has ended; if back, entries are yielded again when they
+   * are due.
    */
   *due(now: number): Generator<Entry> {
     const to = Math.floor(now / SLOT_MS);
@@ -68,12 +70,12 @@ export class TimingWheel<Entry extends WheelEntry<Entry>> {
     for (let slot = from; slot <= to; slot += 1) yield* this.#in(slot % SLOTS);
   }
 
-  /** All entries. */
+  /** Yields all entries. */
   *all(): Generator<Entry> {
     for (let slot = 0; slot < SLOTS; slot += 1) yield* this.#in(slot);
   }
 
-  /** An entry may be removed or moved while it is passed. */
+  /** Yields the entries of a slot. The caller may remove or move an entry when it gets it. */
   *#in(slot: number): Generator<Entry> {
     let entry = this.#heads[slot];
     while (entry !== undefined) {

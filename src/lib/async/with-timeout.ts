@@ -2,7 +2,7 @@
  * Waits for a promise up to a time limit.
  *
  * @param limitMs milliseconds.
- * @param late the result after the time limit; the outcome of `work` is then ignored.
+ * @param late the result if `work` exceeds the time limit; the outcome of `work` is then ignored.
  */
 export async function withTimeout<T, L>(
   work: Promise<T>,

@@ -2,20 +2,18 @@ import { CHARACTERS, characterOf } from "./characters.ts";
 import type { Expression } from "./expression.ts";
 import { buildStates } from "./subset-construction.ts";
 
-/** The state from which nothing is accepted. */
+/** The dead state: no further text leads from it to acceptance. */
 export const DEAD = 0;
 export const START = 1;
 
-/**
- * A deterministic automaton: it matches a text by one look into a table for each character, whatever the expression.
- */
+/** A deterministic automaton. It needs one table lookup per character of a text, whatever the expression. */
 export class Automaton {
-  /** The state after each character in each state: `CHARACTERS` in a row. */
+  /** The next state for each state and character: one row of `CHARACTERS` cells per state. */
   readonly #table: Uint16Array;
   readonly #accepting: Uint8Array;
   #groups: readonly number[] | undefined;
 
-  /** @throws ExpressionError for an expression that needs too many states. */
+  /** @throws ExpressionError if the expression needs too many states. */
   constructor(expression: Expression) {
     const states = buildStates(expression);
     this.#table = states.table;
@@ -27,7 +25,7 @@ export class Automaton {
     return this.accepts(this.walk(START, text));
   }
 
-  /** The state after a text. */
+  /** Returns the state after a text. */
   walk(from: number, text: string): number {
     const table = this.#table;
     let state = from;
@@ -37,7 +35,7 @@ export class Automaton {
     return state;
   }
 
-  /** The state after one character, by its index. */
+  /** Returns the state after one character, given by its index. */
   next(state: number, character: number): number {
     return this.#table[state * CHARACTERS + character] ?? DEAD;
   }
@@ -46,7 +44,7 @@ export class Automaton {
     return this.#accepting[state] === 1;
   }
 
-  /** What all texts that match begin with. */
+  /** The longest known prefix that all matching texts share. */
   get beginning(): string {
     let text = "";
     let state = START;
@@ -63,7 +61,7 @@ export class Automaton {
   /**
    * Groups characters that this automaton never distinguishes.
    *
-   * @returns a number for each character, the same for those of a group.
+   * @returns the number of its group for each character.
    */
   get groups(): readonly number[] {
     return (this.#groups ??= this.#grouped());

@@ -1,11 +1,11 @@
-/** Characters as automata see them: each ASCII character for itself, and one more for all others. */
+/** The size of the alphabet of automata: the 128 ASCII characters, and one that represents all others. */
 export const CHARACTERS = 129;
 const ANOTHER = CHARACTERS - 1;
 
-/** A set of characters: 1 for each that belongs to it. */
+/** A set of characters: 1 at the index of each member, else 0. */
 export type CharacterSet = Uint8Array;
 
-/** The index of a code unit in a set. */
+/** Returns the index of a UTF-16 code unit in a set. */
 export function characterOf(code: number): number {
   return code < ANOTHER ? code : ANOTHER;
 }

@@ -1,27 +1,27 @@
 import { type Automaton, DEAD, START } from "./automaton.ts";
 import { ExpressionError } from "./expression.ts";
 
-/** Whether a text is searched for, by which of the automata, in their order, match it. */
+/** Whether a text is wanted, given which of the automata match it, in the order of the automata. */
 type Wanted = (matching: readonly boolean[]) => boolean;
 
 interface SearchOptions {
   readonly wanted: Wanted;
-  /** The automata that a text must match, by index: texts that they cannot match any more are given up. */
+  /** The indexes of the automata that must match. The search drops a text that one of them can no longer match. */
   readonly needed: readonly number[];
-  /** What each automaton has read before the text; nothing if left out. */
+  /** The text that each automaton reads first; default: empty. */
   readonly after?: readonly string[];
 }
 
-/** The most combinations of states that a search looks at. */
+/** The maximum number of combinations of states that a search examines. */
 const MOST_COMBINATIONS = 20_000;
 
-/** The order in which characters are tried, so that what is found reads like a path. */
+/** The characters to try first, in this order, so that a found text looks like a path. */
 const PREFERRED = "/abcdefghijklmnopqrstuvwxyz0123456789-_.ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 const FIRST_PRINTABLE = 0x21;
 const PRINTABLE = 0x7f - FIRST_PRINTABLE;
 
-/** A combination of one state of each automaton, and how it was reached. */
+/** A combination of one state of each automaton, and how the search reached it. */
 interface Reached {
   readonly states: readonly number[];
   readonly from: Reached | undefined;
@@ -29,9 +29,9 @@ interface Reached {
 }
 
 /**
- * Returns the shortest text that is wanted, by walking through all automata at the same time; undefined if there is none.
+ * Returns the shortest wanted text, or undefined if there is none. Walks through all automata in parallel.
  *
- * @throws ExpressionError if the automata together have too many states to tell.
+ * @throws ExpressionError if the search examines too many combinations of states.
  */
 export function commonText(
   automata: readonly Automaton[],
@@ -56,7 +56,7 @@ export function commonText(
   return undefined;
 }
 
-/** One character of each group that no automaton distinguishes. */
+/** Returns one character of each group of characters that no automaton distinguishes. */
 function distinctCharacters(automata: readonly Automaton[]): number[] {
   const groups = automata.map((automaton) => automaton.groups);
   const preferred = Array.from(PREFERRED, (character) => character.charCodeAt(0));

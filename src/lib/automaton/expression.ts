@@ -1,6 +1,6 @@
 import { type CharacterSet, EVERY_CHARACTER, setOf } from "./characters.ts";
 
-/** A regular expression, parsed. */
+/** A parsed regular expression. */
 export type Expression =
   | { readonly kind: "one"; readonly of: CharacterSet }
   | { readonly kind: "sequence"; readonly parts: readonly Expression[] }
@@ -20,13 +20,13 @@ export const ANY_TEXT: Expression = {
   most: Infinity,
 };
 
-/** The expression that matches only this ASCII text. */
+/** Returns the expression that matches only this ASCII text. */
 export function literal(text: string): Expression {
   const parts = Array.from(text, (character) => ({ kind: "one", of: setOf(character) }) as const);
   return { kind: "sequence", parts };
 }
 
-/** An expression that cannot be used. */
+/** An expression is invalid or too costly. */
 export class ExpressionError extends Error {
   /** The position of the error, from 1; undefined if it concerns the whole expression. */
   readonly at: number | undefined;

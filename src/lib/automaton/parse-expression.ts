@@ -11,9 +11,9 @@ import {
 import { type Expression, ExpressionError } from "./expression.ts";
 
 /**
- * Parses a regular expression that can be matched in linear time: literals, `.`, classes, `\d` and `\w`, groups, `|`, and the
- * repetitions `*`, `+`, `?` and `{n,m}`. They mean what they mean in RE2 and JavaScript. Everything else is an error, as are
- * characters that other dialects could read differently.
+ * Parses a regular expression that can be matched in linear time: literals, `.`, classes, `\d`, `\D`, `\w` and `\W`,
+ * groups, `|`, and the repetitions `*`, `+`, `?` and `{n,m}`. They have the same meaning as in RE2 and JavaScript.
+ * Everything else is an error, including characters that other dialects could interpret differently.
  *
  * @throws ExpressionError
  */
@@ -26,7 +26,7 @@ export function parseExpression(text: string): Expression {
 
 const MOST_CHARACTERS = 1_000;
 const ANCHOR_HINT =
-  "leave it out: an expression matches the whole path, and .* stands for any rest";
+  "leave it out: an expression matches the whole path, and .* at its end allows any rest";
 const ESCAPED_CLASSES: Readonly<Record<string, CharacterSet>> = {
   d: DIGITS,
   D: complementOf(DIGITS),
@@ -45,7 +45,8 @@ class Parser {
 
   parse(): Expression {
     const expression = this.#choice();
-    if (this.#at < this.#text.length) throw this.#error("this ) closes nothing", "write \\)");
+    if (this.#at < this.#text.length)
+      throw this.#error("has an unmatched )", "write \\) for the character");
     return expression;
   }
 
@@ -83,7 +84,7 @@ class Parser {
       throw this.#error(`has a ${character}`, ANCHOR_HINT);
     if ("*+?".includes(character)) throw this.#error(`has nothing before ${character} to repeat`);
     if ("{}]".includes(character)) {
-      throw this.#error(`has a ${character} by itself`, `write \\${character} for the character`);
+      throw this.#error(`has an unescaped ${character}`, `write \\${character} for the character`);
     }
     if (character !== ".") return { kind: "one", of: this.#member() };
     this.#at += 1;
@@ -94,8 +95,8 @@ class Parser {
     const opened = this.#at;
     if (this.#text.startsWith("(?:", opened)) this.#at += 3;
     else if (this.#text.startsWith("(?", opened)) {
-      const hint = "only (…) and (?:…) are: no lookaround, no flags, no names";
-      throw this.#error("has a kind of group that is not supported", hint);
+      const hint = "only (…) and (?:…) are supported: no lookaround, flags or names";
+      throw this.#error("has an unsupported kind of group", hint);
     } else this.#at += 1;
     const inner = this.#choice();
     if (this.#next === ")") {
@@ -103,7 +104,7 @@ class Parser {
       return inner;
     }
     this.#at = opened;
-    throw this.#error("has a ( that nothing closes", "write \\( for the character");
+    throw this.#error("has an unclosed (", "write \\( for the character");
   }
 
   #repeated(part: Expression): Expression {
@@ -111,13 +112,13 @@ class Parser {
     if (bounds === undefined) return part;
     if (this.#next !== "" && "*+?{".includes(this.#next)) {
       const hint =
-        "put a group around what is repeated; lazy and possessive forms make no difference here";
+        "put the repeated part into a group; lazy and possessive forms would make no difference here";
       throw this.#error("repeats a repetition", hint);
     }
     return { kind: "repeat", part, ...bounds };
   }
 
-  /** Reads a repetition; undefined if there is none. */
+  /** Reads a repetition. Returns undefined if there is none. */
   #bounds(): { readonly least: number; readonly most: number } | undefined {
     const simple = { "*": [0, Infinity], "+": [1, Infinity], "?": [0, 1] }[this.#next];
     if (simple !== undefined) {
@@ -130,18 +131,18 @@ class Parser {
     const [all, low = "", comma, high] = REPETITION.exec(this.#text) ?? [];
     if (all === undefined) {
       throw this.#error(
-        "has a { by itself",
+        "has an unescaped {",
         "write \\{ for the character, or {2}, {2,} or {2,5} to repeat",
       );
     }
     const least = Number(low);
     const most = comma === undefined ? least : high === undefined ? Infinity : Number(high);
-    if (most < least) throw this.#error("repeats at most less often than at least");
+    if (most < least) throw this.#error("has a repetition whose maximum is below its minimum");
     this.#at += all.length;
     return { least, most };
   }
 
-  /** A class in brackets. */
+  /** Reads a class in brackets. */
   #class(): CharacterSet {
     const opened = this.#at;
     this.#at += 1;
@@ -151,20 +152,20 @@ class Parser {
     while (this.#next !== "]") {
       if (this.#next === "") {
         this.#at = opened;
-        throw this.#error("has a [ that nothing closes", "write \\[ for the character");
+        throw this.#error("has an unclosed [", "write \\[ for the character");
       }
       if (this.#next === "[")
-        throw this.#error("has a [ in a class", "write \\[ for the character");
+        throw this.#error("has an unescaped [ in a class", "write \\[ for the character");
       sets.push(this.#range());
     }
     this.#at += 1;
     const set = negated ? complementOf(unionOf(sets)) : unionOf(sets);
     if (sets.length > 0 && set.includes(1)) return set;
     this.#at = opened;
-    throw this.#error("has a class without a character");
+    throw this.#error("has a class that matches no character");
   }
 
-  /** A member of a class, or a range of them. */
+  /** Reads a member of a class, or a range. */
   #range(): CharacterSet {
     const started = this.#at;
     const first = this.#member();
@@ -177,12 +178,12 @@ class Parser {
     if (from !== undefined && to !== undefined && from <= to) return rangeOf(from, to);
     this.#at = started;
     throw this.#error(
-      "has a range that does not go from one character up to another",
+      "has a range whose ends are not two characters in ascending order",
       "write \\- for the character -",
     );
   }
 
-  /** One character, or a class such as `\d`. */
+  /** Reads one character, or a class such as `\d`. */
   #member(): CharacterSet {
     const escaped = this.#next === "\\";
     const character = escaped ? this.#text.charAt(this.#at + 1) : this.#next;
@@ -190,19 +191,19 @@ class Parser {
     if (escaped && known === undefined && !/[!-/:-@[-`{-~]/.test(character)) {
       throw this.#error(
         `has \\${character}, which is not supported`,
-        "\\d and \\w are, and \\ before a character that is no letter or digit",
+        "\\d, \\D, \\w and \\W are supported, and \\ before punctuation",
       );
     }
     if (!/^[!-~]$/.test(character)) {
-      const hint = "paths have it encoded, such as %20 for a blank";
-      throw this.#error("has a character that no path has", hint);
+      const hint = "paths contain it percent-encoded, such as %20 for a space";
+      throw this.#error("has a character that no path contains", hint);
     }
     this.#at += escaped ? 2 : 1;
     return known ?? setOf(character);
   }
 }
 
-/** The only character of a set. */
+/** Returns the only character of a set; undefined if the set has several. */
 function single(set: CharacterSet): string | undefined {
   const first = set.indexOf(1);
   return first === set.lastIndexOf(1) ? String.fromCharCode(first) : undefined;

@@ -1,7 +1,7 @@
 import { CHARACTERS, type CharacterSet } from "./characters.ts";
 import { type Expression, ExpressionError } from "./expression.ts";
 
-/** Bounds of what one expression may cost, in memory and in time. */
+/** Limits on what one expression may cost in memory and time. */
 const MOST_STATES = 1_000;
 const MOST_NODES = 5_000;
 const MOST_STEPS = 2_000_000;
@@ -10,13 +10,18 @@ const TOO_LARGE = "needs too large a table";
 const TOO_LARGE_HINT = "repeat less often, or split it into several routes";
 
 interface States {
-  /** The state after each character in each state; state 0 is dead, state 1 is the first. */
+  /** The next state for each state and character. State 0 is dead; state 1 is the start. */
   readonly table: Uint16Array;
-  /** 1 for each state that accepts. */
+  /** 1 for each accepting state, else 0. */
   readonly accepting: Uint8Array;
 }
 
-/** Thompson's construction of a nondeterministic automaton, and the subset construction of a deterministic one from it. */
+/**
+ * Builds a nondeterministic automaton by Thompson's construction, and from it a deterministic one by the subset
+ * construction.
+ *
+ * @throws ExpressionError if a limit is exceeded.
+ */
 export function buildStates(expression: Expression): States {
   const nodes = new Nodes();
   const last = nodes.add();
@@ -24,7 +29,10 @@ export function buildStates(expression: Expression): States {
   return new Subsets(nodes, last).from(first);
 }
 
-/** The nodes of a nondeterministic automaton: each has jumps, or goes on with one of some characters. */
+/**
+ * The nodes of a nondeterministic automaton. A node either jumps to others, or leads to one by any character of a
+ * set.
+ */
 class Nodes {
   readonly jumps: number[][] = [];
   readonly sets: (CharacterSet | undefined)[] = [];
@@ -40,7 +48,7 @@ class Nodes {
     return this.jumps.length - 1;
   }
 
-  /** Adds the nodes of an expression that is followed by a node. @returns the node to begin with. */
+  /** Adds the nodes of an expression, the last of which lead to `next`. @returns the first node of the expression. */
   before(expression: Expression, next: number): number {
     if (expression.kind === "one") return this.add(expression.of, next);
     if (expression.kind === "sequence") {
@@ -73,7 +81,7 @@ class Nodes {
   }
 }
 
-/** Deterministic states, each of which stands for a set of nodes. */
+/** Deterministic states. Each one represents a set of nodes. */
 class Subsets {
   readonly #nodes: Nodes;
   readonly #last: number;
@@ -97,7 +105,7 @@ class Subsets {
     return { table, accepting: Uint8Array.from(accepting) };
   }
 
-  /** The states after each character. */
+  /** Returns the next state for each character. */
   #row(state: number): Uint16Array {
     const { sets, targets } = this.#nodes;
     const moving = (this.#members[state] ?? []).filter((node) => sets[node] !== undefined);
@@ -108,7 +116,7 @@ class Subsets {
     });
   }
 
-  /** The state that stands for some nodes and everything that they jump to. */
+  /** Returns the state that represents these nodes and all nodes that they jump to. */
   #stateOf(reached: Set<number>): number {
     for (const node of reached) {
       this.#spend(1);

@@ -4,11 +4,11 @@ import { fingerprint } from "./fingerprint.ts";
 /** Identifies the content of a file without keeping its bytes. */
 export interface ContentIdentity {
   readonly fingerprint: string;
-  /** The same object for equal contents read one after the other: a key for what was derived from them. */
+  /** The same object for consecutive reads of equal content: a key for what was derived from the content. */
   readonly key: object;
 }
 
-/** The content of a file as read once. It does not change when the file does. */
+/** The content of a file at the time of one read. It does not change when the file does. */
 export class FileContent {
   readonly path: string;
   readonly bytes: Buffer;

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
  * Returns how many files, including sockets, this process may have open: the soft limit, which Node raises to the
  * hard limit at start.
  *
- * @returns undefined without /proc, Infinity for no limit.
+ * @returns undefined if there is no /proc, Infinity if there is no limit.
  */
 export function openFileLimit(): number | undefined {
   try {

@@ -5,7 +5,7 @@ const LOOK_INTERVAL_MS = 5_000;
 /** One look in this many counts as a change in any case: a network file system may report old times. */
 const LOOKS_PER_CHANGE = 6;
 
-/** What looks at the same time: with a timer for each, an idle process would wake as often. */
+/** All callbacks share one timer: with a timer for each, an idle process would wake up for each of them. */
 const looking = new Set<() => void>();
 let timer: NodeJS.Timeout | undefined;
 
@@ -25,24 +25,30 @@ export function atEachLook(look: () => void): { close(): void } {
   };
 }
 
-/** Looks at files without reading them: whether one is another one, or has another time or size. */
+/** Detects, without reading them, that files were replaced or have a different time or size. */
 export class PeriodicLook {
   readonly #paths: () => readonly string[];
   #stamp = "";
   #looks = 0;
   #looking: Promise<void> | undefined;
 
-  /** @param paths gives the files to look at, which may be others each time. */
+  /** @param paths returns the files to look at. The result may differ from call to call. */
   constructor(paths: () => readonly string[]) {
     this.#paths = paths;
   }
 
-  /** To be called before they are read: what changes meanwhile is seen by the next look. Never rejects. */
+  /**
+   * Records the current state. Call it before you read the files, so that the next look detects changes made
+   * meanwhile. Never rejects.
+   */
   async begin(): Promise<void> {
     this.#stamp = await stampOf(this.#paths());
   }
 
-  /** Calls `changed` if they have changed, and every so often. Does nothing while the file system does not answer. */
+  /**
+   * Calls `changed` if the files have changed, and in every sixth look in any case. Does nothing while the last look
+   * still waits for the file system.
+   */
   look(changed: () => void): void {
     this.#looking ??= this.#look(changed).finally(() => (this.#looking = undefined));
   }
@@ -54,7 +60,7 @@ export class PeriodicLook {
   }
 }
 
-/** Tells files, behind links, from others and from earlier ones. */
+/** Returns a text that differs for different files and for different states of a file. Follows links. */
 async function stampOf(paths: readonly string[]): Promise<string> {
   const stamps = await Promise.all(
     paths.map((path) =>

@@ -18,18 +18,18 @@ interface YamlProblem extends YamlPosition {
 export type YamlPath = readonly (string | number)[];
 
 export interface PositionedYaml {
-  /** Plain objects, arrays and scalars; undefined when the text could not be read. */
+  /** Plain objects, arrays and scalars; undefined if the text could not be read. */
   readonly value: unknown;
   /**
-   * The position of the value at a path, or of its key. If the path does not exist, the position of its nearest
-   * existing ancestor.
+   * Returns the position of the value at a path, or of its key. If the path does not exist, returns the position of its
+   * nearest existing ancestor.
    */
   positionOf(path: YamlPath, of?: "key" | "value"): YamlPosition;
   /** In the order of the text. */
   readonly problems: readonly YamlProblem[];
 }
 
-/** Limits alias expansion, which could otherwise fill the memory (a "billion laughs" document). */
+/** A limit on alias expansion, which could otherwise fill the memory (a "billion laughs" document). */
 const MAX_ALIAS_COUNT = 100;
 
 /**
@@ -49,8 +49,8 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
     logLevel: "error",
     prettyErrors: false,
     stringKeys: true,
-    // The library compares each key with all before it: 5 s for 20,000 users. `referenceProblems` finds duplicates as
-    // well.
+    // The library compares each key with all keys before it, which takes 5 s for 20,000 users. `referenceProblems`
+    // finds the duplicates instead.
     uniqueKeys: false,
   });
 
@@ -102,12 +102,12 @@ function referenceProblems(
       if (target !== undefined && !ancestors.includes(target)) return;
       const message =
         target === undefined
-          ? "this alias names no anchor above it; quote the value when it is meant as text"
+          ? "this alias names no anchor above it; if it is meant as text, put it in quotes"
           : "this alias contains itself";
       faults.push({ offset: alias.range?.[0] ?? 0, message, readable: false });
     },
     Map(_key, map) {
-      // The first of duplicate keys counts, since positions refer to it.
+      // The first of several equal keys counts, since positions refer to it.
       const seen = new Map<unknown, number>();
       map.items = map.items.filter(({ key }) => {
         const name = isScalar(key) ? key.value : key;
@@ -118,7 +118,7 @@ function referenceProblems(
         const message =
           first === undefined
             ? "this key is not allowed"
-            : `this key is there twice, first in line ${lineOf(first)}`;
+            : `this key appears twice, first in line ${lineOf(first)}`;
         faults.push({ offset, message, readable: true });
         return false;
       });
@@ -137,7 +137,7 @@ function plainValue(document: Document.Parsed): { value: unknown; excess: Locate
   }
 }
 
-/** Caches the members of each mapping: searching 20,000 users for each of them would take minutes. */
+/** A cache of the members of each mapping: a linear search for each of 20,000 users would take minutes. */
 type Members = WeakMap<YAMLMap, ReadonlyMap<unknown, Pair>>;
 
 /** Returns the offset of the value at a path, or of its nearest existing ancestor. */

@@ -5,8 +5,8 @@ import { dirname } from "node:path";
 type Ownership = Pick<Stats, "mode" | "uid">;
 
 /**
- * Whether others can read a file that should be private. A file that we own must be accessible to its owner only. A
- * file of another owner is readable to us only through its group, as in a Kubernetes volume with `fsGroup`
+ * Whether other users can access a file that should be private. A file that we own must be accessible to its owner
+ * only. We can read a file of another owner only through its group, as in a Kubernetes volume with `fsGroup`
  * (`root:65532`, 0440), so only access for everyone exposes it.
  */
 export function isExposed({ mode, uid }: Ownership): boolean {

@@ -6,10 +6,10 @@ import { formatSize } from "../text/size.ts";
 /** The maximum size that Kubernetes allows for a ConfigMap or a Secret, in bytes. */
 const DEFAULT_MAX_BYTES = 1024 ** 2;
 
-/** Without O_NONBLOCK, opening a pipe blocks until it has a writer. It has no effect on regular files. */
+/** Without O_NONBLOCK, opening a pipe blocks until it has a writer. The flag has no effect on regular files. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
-/** The file is of an unsuitable kind or size; `code` says why, like the code of a system error. */
+/** The file has an unsuitable kind or size; `code` says why, like the code of a system error. */
 class UnsuitableFileError extends Error {
   readonly code: string;
 

@@ -1,12 +1,14 @@
 import { readRegularFile } from "./regular-file.ts";
 
-/** How long a content is taken to be the latest, in milliseconds. */
+/** How long the content is used without reading the file again, in milliseconds. */
 const FRESH_MS = 10_000;
+/** In bytes. */
 const LARGEST = 262_144;
 
 /**
- * A small file whose content is read again while it is in use, ten seconds after the last reading at the latest: a token that
- * Kubernetes rotates, or a certificate of an authority. A file that cannot be read keeps its last content.
+ * A small file that may change, such as a token that Kubernetes rotates or the certificate of an authority. It is
+ * read when its content is requested and the last read is more than ten seconds ago. If it cannot be read, the last
+ * content stays.
  */
 export class RereadFile {
   readonly #path: string;
@@ -18,7 +20,7 @@ export class RereadFile {
     this.#path = path;
   }
 
-  /** The content as text. Rejects with the error of `readRegularFile` when it never could be read. */
+  /** Returns the content as text. Rejects with the error of `readRegularFile` if the file could never be read. */
   text(): string | Promise<string> {
     if (this.#text !== undefined && performance.now() - this.#readAt < FRESH_MS) return this.#text;
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined));

@@ -9,14 +9,14 @@ const SETTLE_MS = 50;
 const SWAPPED = "..data";
 
 /**
- * Calls `check` at once, and shortly after each event in a directory. Not every file system reports events. So every five
- * seconds it also looks whether the directory or one of `files` has been replaced or has another time or size, and calls
- * `check` if so; every 30 seconds it calls `check` in any case. Calls never overlap. The directory itself may be replaced, or
- * be reached through a link that Kubernetes replaces (`..data`): its ancestors are watched for that, and each check watches
- * the directory anew. Does not keep the process alive.
+ * Calls `check` soon (after 50 ms), and shortly after each event in a directory. Not every file system reports
+ * events. So every five seconds it calls `check` if the directory or one of `files` was replaced or has a different
+ * time or size, and every 30 seconds it calls `check` in any case. Calls never overlap. The directory itself may be
+ * replaced, or its path may contain a link that Kubernetes replaces (`..data`): so its ancestors are watched, too,
+ * and each check renews the watch on the directory. Does not keep the process alive.
  *
  * @param check must not reject.
- * @param files gives the paths of what `check` reads.
+ * @param files returns the paths of the files that `check` reads.
  */
 export function watchDirectory(
   directory: string,
@@ -66,8 +66,8 @@ export function watchDirectory(
 }
 
 /**
- * Returns the parent directory, and every further ancestor that is a Kubernetes volume: a file may lie deep inside
- * it.
+ * Returns the parent directory, and every further ancestor that is a Kubernetes volume: the directory may be deep
+ * inside one.
  */
 function watchedAncestors(directory: string): string[] {
   const [parent = directory, ...further] = ancestors(directory);

@@ -35,9 +35,9 @@ export interface FollowedFile {
 }
 
 /**
- * Reports each change of a file's content. Watches its directory instead of the file: editors and Kubernetes replace
- * files by renaming, and a watch would stay on the old one. Compares contents at each check, the first of which
- * follows at once. Does not keep the process alive.
+ * Reports each change of a file's content. Watches the directory instead of the file: editors and Kubernetes replace
+ * files by renaming, and a watch on the file would stay on the old one. Compares the contents at each check; the first
+ * check follows within 50 ms. Does not keep the process alive.
  *
  * @param seen the fingerprint of the last content; undefined if the file could not be read.
  */

@@ -1,24 +1,26 @@
 import { isScalar, visit } from "yaml";
 import type { Document, YAMLError } from "yaml";
 
-/** What is wrong, in words that say what to write, and where. Never quotes the text, which may hold a secret. */
+/** A syntax error: where it is, and what to write instead. Never quotes the text, which may contain a secret. */
 export interface YamlMistake {
   readonly offset: number;
   readonly message: string;
 }
 
-/** Replaces messages of the library that would quote the text, or that say what its parser met and not what to write. */
+/**
+ * Replaces messages of the library that quote the text, or that describe the state of the parser instead of the fix.
+ */
 const WORDS: Partial<Record<YAMLError["code"], string>> = {
-  BAD_ALIAS: "this anchor or alias is not valid; quote the value when it is meant as text",
+  BAD_ALIAS: "this anchor or alias is not valid; if it is meant as text, put it in quotes",
   BAD_COLLECTION_TYPE: "this tag does not fit its value",
   BAD_DIRECTIVE: "this directive is not valid",
   BAD_DQ_ESCAPE: "this is not an escape sequence; single quotes keep a backslash as it is",
   BAD_PROP_ORDER: "an anchor or a tag is in the wrong place",
   BAD_SCALAR_START: "a value cannot begin like this; put it in quotes",
   BLOCK_IN_FLOW:
-    'this cannot stand between brackets: a comma is missing, or quotes around a value with ": " in it',
+    'this is not allowed between brackets: a comma is missing, or a value with ": " in it needs quotes',
   IMPOSSIBLE: "this is not valid YAML",
-  MULTIPLE_DOCS: "a second document begins here; the file may hold only one",
+  MULTIPLE_DOCS: "a second document begins here; the file may contain only one",
   NON_STRING_KEY: "a key must be plain text",
   RESOURCE_EXHAUSTION: "this is nested too deeply",
   TAB_AS_INDENT: "a tab cannot indent a line; use spaces",
@@ -26,7 +28,7 @@ const WORDS: Partial<Record<YAMLError["code"], string>> = {
   UNEXPECTED_TOKEN: "this is unexpected here",
 };
 
-/** Codes by which the parser goes on to complain about a mistake that it has just named. */
+/** Codes of errors that the parser often reports as consequences of an error that it has just reported. */
 const FOLLOWING: ReadonlySet<YAMLError["code"]> = new Set([
   "BLOCK_AS_IMPLICIT_KEY",
   "MISSING_CHAR",
@@ -36,8 +38,8 @@ const FOLLOWING: ReadonlySet<YAMLError["code"]> = new Set([
 ]);
 
 /**
- * What the library found wrong with the syntax of a text, as advice. What follows from a mistake in the same line or the next
- * is left out.
+ * Returns the syntax errors that the library found, as advice. Leaves out consequences of an error in the same or the
+ * previous line.
  */
 export function yamlMistakes(text: string, document: Document.Parsed): YamlMistake[] {
   const lines = new Lines(text);
@@ -78,7 +80,10 @@ function adviceOn(error: YAMLError, lines: Lines, document: Document.Parsed): Ad
   }
 }
 
-/** A line that begins at a column where nothing above it begins: the next one after `from` that is more than a comment. */
+/**
+ * Advice for wrong indentation: a line begins at a column where nothing above it begins. The line is `from`, or the
+ * next line that has more than a comment.
+ */
 function indentation(lines: Lines, from: number): Advice {
   const line = lines.after(from - 1) ?? from;
   const own = lines.indent(line);
@@ -88,7 +93,7 @@ function indentation(lines: Lines, from: number): Advice {
   const beside = open.find(({ indent, item }) => indent === own && item !== isItem);
   if (beside !== undefined) {
     const message = isItem
-      ? "an item of a list cannot stand beside keys: indent it further than the key of its list"
+      ? "an item of a list cannot be on the same level as keys: indent it further than the key of its list"
       : `this line is indented like the items of the list above: begin it with "- ", or indent it by ${beside.content} to continue the item`;
     return { offset, message };
   }
@@ -97,7 +102,7 @@ function indentation(lines: Lines, from: number): Advice {
   return { offset, message: `this line is indented by ${own}; those above it by ${places}` };
 }
 
-/** A value that has a mapping or a list in it although it stands behind its key. */
+/** Advice for a mapping or a list that begins in the same line as its key, or below a key that has a value already. */
 function nested(lines: Lines, line: number, offset: number): Advice {
   const next = lines.after(line);
   if (lines.isItem(line)) return indentation(lines, line);
@@ -125,7 +130,7 @@ function missing(error: YAMLError, lines: Lines, document: Document.Parsed): Adv
     : { message: "a comma is missing here" };
 }
 
-/** Where the quoted text begins that goes on to `end`. */
+/** Returns the offset at which the quoted text begins that extends to `end`. */
 function openQuote(document: Document.Parsed, end: number): number {
   let start = end;
   visit(document, (_key, node) => {
@@ -136,10 +141,12 @@ function openQuote(document: Document.Parsed, end: number): number {
   return start;
 }
 
-/** Where an item or a key begins, and where what stands behind the dash does. */
+/** A line with a key or an item of a list. */
 interface Level {
+  /** The column of the key or of the dash, from 0. */
   readonly indent: number;
   readonly item: boolean;
+  /** The column of the key, or of the first character after the dash. */
   readonly content: number;
 }
 
@@ -177,13 +184,13 @@ class Lines {
     return /^(?:<{7}|={7}|>{7})(?:\s|$)/.test(this.text(line));
   }
 
-  /** The next line with something in it. */
+  /** Returns the next line that is neither empty nor a comment. */
   after(line: number): number | undefined {
     const found = this.#lines.findIndex((text, index) => index > line && !isBlank(text));
     return found < 0 ? undefined : found;
   }
 
-  /** The keys and items that a line could stand beside, the deepest first. */
+  /** Returns the keys and items on whose level a line could continue, the deepest first. */
   open(line: number): Level[] {
     const levels: Level[] = [];
     let deepest = Number.POSITIVE_INFINITY;

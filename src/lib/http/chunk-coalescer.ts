@@ -11,12 +11,12 @@ const SHORT_BYTES = 1_024;
 const BLOCK_BYTES = 16 * 1024;
 
 /**
- * Coalesces short chunks that arrive in the same turn of the event loop. Each chunk costs some 200 bytes of memory
- * besides its content, and one read of 64 KiB can yield ten thousand chunks of one byte.
+ * Coalesces short chunks that arrive in the same turn of the event loop. Each chunk costs about 200 bytes of memory in
+ * addition to its content, and one read of 64 KiB can yield ten thousand chunks of one byte.
  */
 export class ChunkCoalescer implements TurnTask {
   readonly #taker: BlockTaker;
-  /** The only chunk so far. */
+  /** The first chunk, until a second one follows. */
   #first: Buffer | undefined;
   #block: Buffer | undefined;
   #length = 0;
@@ -48,7 +48,7 @@ export class ChunkCoalescer implements TurnTask {
     chunk.copy(this.#block, this.#length);
   }
 
-  /** Passes on what has been collected. */
+  /** Passes on the collected chunks. */
   flush(): void {
     if (this.#length === 0) return;
     const whole = this.#first ?? Buffer.from(this.#block?.subarray(0, this.#length) ?? []);

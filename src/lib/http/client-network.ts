@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
 import { unmapAddress } from "./networks.ts";
 
-/** Returns what counts as one client: an IPv4 address, or the /64 that one IPv6 subscriber has (RFC 6177 §2). */
+/** Returns the network that counts as one client: an IPv4 address, or the /64 of an IPv6 subscriber (RFC 6177 §2). */
 export function clientNetwork(client: string): string {
   const address = unmapAddress(client);
   if (!isIPv6(address)) return address;
@@ -15,7 +15,10 @@ export function clientNetwork(client: string): string {
     .join(":")}::/64`;
 }
 
-/** A dotted quad at the end stands for two groups. It is never among the first four, so its value does not matter. */
+/**
+ * A dotted quad at the end represents two groups. They are never among the first four, so their value does not
+ * matter.
+ */
 function groupsOf(part: string): number[] {
   if (part === "") return [];
   return part.split(":").flatMap((group) => (group.includes(".") ? [0, 0] : [parseInt(group, 16)]));

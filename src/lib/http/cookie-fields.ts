@@ -1,11 +1,11 @@
-/** The cookies of a `Cookie` field (RFC 6265 §4.2), as they stand: names in their case, values with their quotes. */
+/** The cookies of a `Cookie` field (RFC 6265 §4.2), unchanged: names keep their case, values their quotes. */
 
-/** @returns the values of a name. */
+/** @returns the values of all cookies with this name. */
 export function cookieValues(field: string, name: string): string[] {
   return field.split(";").flatMap((pair) => (nameOf(pair) === name ? [valueOf(pair)] : []));
 }
 
-/** @returns the field without the cookies of these names, the others byte for byte; undefined if nothing is left. */
+/** @returns the field without the cookies of these names, otherwise byte for byte; undefined if no cookie is left. */
 export function withoutCookies(field: string, names: readonly string[]): string | undefined {
   const pairs = field.split(";");
   const kept = pairs.filter((pair) => !names.includes(nameOf(pair)));

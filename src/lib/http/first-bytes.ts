@@ -1,21 +1,22 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 
-/** The beginning of the preface of HTTP/2 (RFC 9113 §3.4), as far as no request of HTTP/1.1 can begin. */
+/** The first line of the HTTP/2 connection preface (RFC 9113 §3.4). No HTTP/1.1 request can begin with it. */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n", "latin1");
 
 interface PriorKnowledge {
   /** Whether clients may speak HTTP/2 now. */
   readonly offered: () => boolean;
-  /** The time for the first bytes, in milliseconds. */
+  /** The time limit for the first bytes, in milliseconds. */
   readonly headerMs: () => number;
   /** Starts HTTP/2 on a connection. */
   readonly accept: (socket: Socket) => void;
 }
 
 /**
- * Lets clients of plain HTTP begin with HTTP/2 (RFC 9113 §3.3). The first bytes tell it from HTTP/1.1; Node's own listener then
- * reads them, too. Call it before the listeners of the server are taken over.
+ * Accepts HTTP/2 with prior knowledge over plain HTTP (RFC 9113 §3.3). The first bytes of a connection distinguish it
+ * from HTTP/1.1. They are left in the socket for the listener that takes the connection. Create it before anything
+ * else replaces the `connection` listeners of the server.
  */
 export class FirstBytes {
   readonly #waiting = new Set<Socket>();
@@ -45,7 +46,7 @@ export class FirstBytes {
     });
   }
 
-  /** Closes the connections that have sent nothing yet. */
+  /** Closes the connections whose protocol is not known yet. */
   closeWaiting(): void {
     for (const socket of this.#waiting) socket.destroy();
   }
@@ -53,14 +54,14 @@ export class FirstBytes {
 
 type Found = "http1" | "http2" | "late" | "gone";
 
-/** Waits for the first bytes of a connection, and leaves them to the next reader. @param done called once. */
+/** Waits for the first bytes of a connection, and leaves them for the next reader. @param done is called once. */
 function readFirstBytes(socket: Socket, limitMs: number, done: (found: Found) => void): void {
   let arrived: Buffer = Buffer.alloc(0);
   const finish = (found: Found): void => {
     clearTimeout(timer);
     socket.off("readable", onReadable).off("end", onEnd).off("close", onGone).off("error", onGone);
     if (arrived.length > 0) socket.unshift(arrived);
-    // Once Node has noticed that nobody waits for `readable` any more.
+    // By then, Node has noticed that there is no listener for `readable` any more.
     process.nextTick(() => {
       if (!socket.destroyed || found === "gone") done(found);
       else done("gone");

@@ -1,4 +1,7 @@
-/** Maps aliases of a field's name to one spelling: CGI and its descendants treat all characters except letters and digits alike. */
+/**
+ * Maps aliases of a field name to one spelling: CGI and its descendants do not distinguish characters other than
+ * letters and digits.
+ */
 export function foldedName(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
 }

@@ -7,7 +7,7 @@ export interface Networks {
 }
 
 /**
- * Converts an IPv4-mapped IPv6 address (`::ffff:10.0.0.1`, RFC 4291 §2.5.5.2) to plain IPv4. Returns others
+ * Converts an IPv4-mapped IPv6 address (`::ffff:10.0.0.1`, RFC 4291 §2.5.5.2) to plain IPv4. Returns other addresses
  * unchanged.
  */
 export function unmapAddress(address: string): string {
@@ -18,9 +18,9 @@ export function unmapAddress(address: string): string {
 const WITH_PORT = /^(?:\[([0-9A-Fa-f:.]+)\](?::\d{1,5})?|([\d.]+):\d{1,5})$/;
 
 /**
- * Parses an address as written in a header, for example: with an optional port (`192.0.2.7:4711`,
- * `[2001:db8::1]:443`) and in any spelling of IPv6 (RFC 4291 §2.2). Returns it without port and in one spelling, or
- * undefined if it is no address.
+ * Parses an address as it is written in a header field, for example: with an optional port (`192.0.2.7:4711`,
+ * `[2001:db8::1]:443`) and in any spelling of IPv6 (RFC 4291 §2.2). Returns the address without the port and in one
+ * spelling, or undefined if the text is not an address.
  */
 export function parseAddress(written: string): string | undefined {
   const [, v6, v4] = WITH_PORT.exec(written) ?? [];

@@ -1,7 +1,7 @@
 /**
- * The parts of `node:http` in use. Importing the module evaluates all of its exports, which makes Node load its own
- * WebSocket and fetch implementations. Sallyport uses neither; they cost 16 MB resident and 27 ms of start time (Node
- * 26.10).
+ * The parts of `node:http` that Sallyport uses. An import of the module would evaluate all of its exports, which
+ * makes Node load its own WebSocket and fetch implementations. Sallyport uses neither; they cost 16 MB of resident
+ * memory and 27 ms of start time (Node 26.10).
  */
 export const {
   Agent,

@@ -1,11 +1,10 @@
 import { unescape } from "node:querystring";
 
 /**
- * The fields of a query (`?a=1&b=2`), as they stand. A name is compared as backends read it, with its encoding undone;
- * nothing else is changed.
+ * The fields of a query (`?a=1&b=2`), unchanged. Names are decoded for comparison, because backends decode them.
  */
 
-/** @returns the values of a name, as sent; one without `=` is empty. */
+/** @returns the values of a name, as sent; empty for a field without `=`. */
 export function queryValues(query: string, name: string): string[] {
   return fieldsOf(query).flatMap((field) => {
     const at = field.indexOf("=");
@@ -14,7 +13,9 @@ export function queryValues(query: string, name: string): string[] {
   });
 }
 
-/** @returns the query without the fields of these names, byte for byte; empty without `?` if nothing is left. */
+/**
+ * @returns the query without the fields of these names, otherwise byte for byte; empty, without `?`, if none is left.
+ */
 export function withoutQueryFields(query: string, names: readonly string[]): string {
   const fields = fieldsOf(query);
   const kept = fields.filter((field) => !names.includes(decoded(field.split("=", 1)[0] ?? "")));
@@ -26,7 +27,7 @@ function fieldsOf(query: string): string[] {
   return query === "" ? [] : query.slice(1).split("&");
 }
 
-/** Never throws: an encoding that is broken stays, or becomes a replacement character. */
+/** Decodes a name. Never throws: a broken encoding stays, or becomes a replacement character. */
 function decoded(name: string): string {
   return /[%+]/.test(name) ? unescape(name.replaceAll("+", " ")) : name;
 }

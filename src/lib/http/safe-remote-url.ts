@@ -1,8 +1,8 @@
 const LOOPBACK = /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/;
 
 /**
- * Whether what an address answers can be believed: https, or http from the loopback alone. Never with credentials, which
- * would reach logs, nor with a fragment, which is never sent.
+ * Whether responses from this URL can be trusted: it must use https, or http on the loopback interface. Refuses
+ * credentials, which would reach logs, and a fragment, which is never sent.
  */
 export function isSafeRemoteUrl(value: string): boolean {
   if (!URL.canParse(value) || value.includes("#")) return false;
@@ -11,11 +11,11 @@ export function isSafeRemoteUrl(value: string): boolean {
   return safe && username === "" && password === "";
 }
 
-/** Whether a host name of a URL is this machine's own. */
+/** Whether the host of a URL is the loopback interface. */
 export function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname);
 }
 
-/** What an address has to be that is refused. */
+/** The message for a refused URL. */
 export const SAFE_REMOTE_URL =
   "must be an https URL without credentials (http is for loopback alone)";

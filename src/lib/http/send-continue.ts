@@ -5,8 +5,8 @@ interface Continuable {
 }
 
 /**
- * Sends 100 Continue (RFC 9110 §15.2.1), but not after a refusal. A client without a 100 sends its body after a while (RFC
- * 9110 §10.1.1).
+ * Sends 100 Continue (RFC 9110 §15.2.1), unless the request has already been refused. A client that gets no 100 sends
+ * its body after a while (RFC 9110 §10.1.1).
  */
 export function sendContinue(response: Continuable): void {
   if (!response.headersSent) response.writeContinue();

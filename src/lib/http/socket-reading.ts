@@ -8,8 +8,8 @@ interface Handle {
 }
 
 /**
- * Stops libuv from delivering data of a connection, at once: neither the rest of the current read nor what its poll
- * has reported. `Socket.pause()` does less: the stream keeps reading until its buffer is full.
+ * Stops libuv at once from delivering data of a connection, including the rest of the current read and what its poll
+ * has already reported. `Socket.pause()` does less: the stream keeps reading until its buffer is full.
  *
  * @returns whether the connection was being read.
  */
@@ -23,7 +23,7 @@ export function stopReading(socket: Socket): boolean {
 
 /** Undoes `stopReading`. If the stream has been paused since, reading starts when it resumes. */
 export function startReading(socket: Socket): void {
-  // With a listener for `readable`, Node reports every stream as paused.
+  // A stream with a listener for `readable` always reports that it is paused.
   if (socket.isPaused() && socket.listenerCount("readable") === 0) {
     socket.once("resume", () => startReading(socket));
     return;

@@ -1,22 +1,22 @@
 /**
- * Tokens among the protocols that a WebSocket offers (`Sec-WebSocket-Protocol`, RFC 6455 §11.3.4), since browsers let scripts
- * set no other field: `base64url.bearer.authorization.k8s.io.` and the token in base64url, as Kubernetes reads it, or
- * `bearer` and the token as the next protocol.
+ * Tokens among the protocols that a client offers for a WebSocket (`Sec-WebSocket-Protocol`, RFC 6455 §11.3.4):
+ * browsers let scripts set no other field. A token is either appended in base64url to
+ * `base64url.bearer.authorization.k8s.io.`, as in Kubernetes, or is the protocol after `bearer`.
  */
 
 const KUBERNETES = "base64url.bearer.authorization.k8s.io.";
 export const BEARER_PROTOCOL = "bearer";
 
 export interface OfferedProtocols {
-  /** The tokens; empty for one that is missing or not in the one canonical encoding. */
+  /** The tokens; empty for a token that is missing or not in canonical base64url. */
   readonly tokens: readonly string[];
   /** The other protocols, in their order. */
   readonly others: readonly string[];
-  /** Whether `bearer` was offered, which can be answered. */
+  /** Whether `bearer` was offered, so that the response may select it. */
   readonly bearer: boolean;
 }
 
-/** @param list all fields, joined by commas. */
+/** Parses the offered protocols. @param list the values of all fields, joined by commas. */
 export function offeredProtocols(list: string): OfferedProtocols {
   const tokens: string[] = [];
   const others: string[] = [];
@@ -35,7 +35,7 @@ export function offeredProtocols(list: string): OfferedProtocols {
   return { tokens, others, bearer };
 }
 
-/** Empty for what is not base64url without padding, in its one spelling. */
+/** Decodes base64url. Returns an empty text unless the encoding is canonical and without padding. */
 function decoded(text: string): string {
   const bytes = Buffer.from(text, "base64url");
   return bytes.toString("base64url") === text ? bytes.toString("latin1") : "";

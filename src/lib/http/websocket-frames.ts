@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 export class FrameBoundary {
   /** Header bytes of the current frame until its length is known. */
   #header: number[] = [];
-  /** Bytes left of the current frame once its header is known. */
+  /** Remaining bytes of the current frame once its header is known. */
   #remaining = 0;
 
   /** Whether the stream is between two frames, where another frame may be inserted. */
@@ -36,7 +36,7 @@ export class FrameBoundary {
   /**
    * Consumes bytes up to the end of the current frame.
    *
-   * @returns how many.
+   * @returns the number of consumed bytes.
    */
   finish(chunk: Uint8Array): number {
     let at = 0;

@@ -1,8 +1,8 @@
-/** Bounds on what is remembered: strangers choose the names. */
+/** Limits on the cache: strangers choose the names. */
 const MAX_NAMES = 1024;
 const MAX_LENGTH = 64;
 
-/** Remembers what a pure function makes of names such as those of header fields, of which there are few. */
+/** Caches the results of a pure function of names, such as those of header fields, of which there are few. */
 export function rememberedByName<Made>(make: (name: string) => Made): (name: string) => Made {
   const known = new Map<string, Made>();
   return (name) => {
@@ -14,5 +14,5 @@ export function rememberedByName<Made>(make: (name: string) => Made): (name: str
   };
 }
 
-/** A name in lower case. Every message has the same ones: one string for each is compared and looked up faster. */
+/** Returns a name in lower case. Returns the same string each time, which is faster to compare and to look up. */
 export const lowerCase = rememberedByName((name) => name.toLowerCase());

@@ -1,5 +1,5 @@
 /**
- * Describes an error by its system code, or by that of its cause (`fetch failed` alone says nothing), or by its
+ * Describes an error by its system code, else by the code of its cause (`fetch failed` alone says nothing), else by its
  * message.
  */
 export function codeOrMessage(error: unknown): string {

@@ -15,7 +15,7 @@ export function printableLines(text: string): string {
   return text.replaceAll(UNSAFE_EXCEPT_NEWLINE, "?");
 }
 
-/** Returns the text on one line, with escapes such as `\u{1b}`, which keep such characters identifiable. */
+/** Returns the text on one line, with an escape such as `\u{1b}` for each such character. */
 export function escaped(text: string): string {
   return text.replaceAll(
     UNSAFE,

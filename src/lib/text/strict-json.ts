@@ -3,8 +3,8 @@ const MAX_DEPTH = 32;
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
 /**
- * Parses untrusted JSON. Throws a `SyntaxError` for what parsers interpret differently or what could poison a merge:
- * duplicate members (RFC 8259 §4), a member named `__proto__`, or more than 32 levels of nesting.
+ * Parses untrusted JSON. Throws a `SyntaxError` for JSON that parsers interpret differently or that could pollute a
+ * prototype: duplicate members (RFC 8259 §4), a member named `__proto__`, or more than 32 levels of nesting.
  *
  * `JSON.parse` silently keeps the last of duplicate members. Outside of strings, valid JSON has one colon per written
  * member, so a value with fewer members has duplicates.
@@ -17,7 +17,7 @@ export function parseStrictJson(text: string): unknown {
   return value;
 }
 
-/** A member that is named `__proto__`. */
+/** A member is named `__proto__`. */
 export class ForbiddenMemberError extends SyntaxError {}
 
 /** Whether a parsed value is an object with members. */

@@ -9,14 +9,17 @@ export const ACCESS_FIELDS = [
   ...(["bytes_in", "bytes_out", "duration_ms", "upstream_ms", "protocol", "trace_id"] as const),
 ] as const;
 
-/** `warn` if the answer is a failure of our own or was cut off by us; a backend's own 5xx is not our failure. */
+/**
+ * Returns `warn` for Sallyport's own 5xx and for requests that a drain cut off, else `info`: a backend's 5xx is not
+ * our failure.
+ */
 export function accessLevel({ source, status, reason }: Outcome): "info" | "warn" {
   return (source === "self" && status >= 500) || reason === "drain_timeout" ? "warn" : "info";
 }
 
 /**
- * Writes the access line of one request: JSON without a line end, the fields in a fixed order, undefined ones left out.
- * Hand-written, since it is on the hot path.
+ * Writes the access line of one request: JSON without a line end, fields in a fixed order, undefined fields omitted.
+ * It is on the hot path, so it does not use `JSON.stringify`.
  *
  * @param now wall clock, milliseconds since the epoch.
  */

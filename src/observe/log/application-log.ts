@@ -20,9 +20,9 @@ const OWN_NAMES = new Set(["time", "level", "msg", "see"]);
 const RUNBOOK = "docs/runbook.md";
 
 /**
- * The application log: JSON lines with `level`, `time`, the fields and `msg`, written to the sink. In `warn` and
- * `error` lines, `see` points to the entry in the runbook. Secrets are masked. An error is logged as message, code and
- * cause; its stack at level `debug` only.
+ * Creates the application log: JSON lines with `level`, `time`, the fields and `msg`, written to the sink. In `warn`
+ * and `error` lines, `see` points to the entry in the runbook. Secrets are masked. An error is logged as message,
+ * code and cause, and with its stack if the log level is `debug`.
  */
 export function createLog(options: LogOptions): Log {
   const { sink, level, clock = systemClock } = options;
@@ -52,7 +52,7 @@ export function createLog(options: LogOptions): Log {
   };
 }
 
-/** Returns the fields as they are written. A getter that throws costs the fields, not the line. */
+/** Returns the fields as they are written. If a getter throws, the line is written without the fields. */
 function readableFields(fields: Record<string, unknown>, stacks: boolean): Record<string, unknown> {
   try {
     const redacted = Object.entries(redactFields(fields, stacks));
@@ -64,7 +64,10 @@ function readableFields(fields: Record<string, unknown>, stacks: boolean): Recor
   }
 }
 
-/** The runbook's heading is the message up to its first colon; the anchor is what Git forges derive from a heading. */
+/**
+ * Returns a link to the runbook. Its heading is the message up to the first colon; Git forges derive the anchor from
+ * it.
+ */
 function entryFor(message: string): string {
   const [heading = ""] = message.split(":", 1);
   const anchor = heading.toLowerCase().replaceAll(/[^\w -]/g, "");

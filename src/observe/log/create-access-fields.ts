@@ -2,32 +2,34 @@ import type { AccessFields, LoggedRequest } from "../../core/request/access-fiel
 import type { ClaimValue } from "../../core/request/identity.ts";
 import { maskText, namesSecret } from "./redaction.ts";
 
-/** The longest value that is logged, in characters; the rest is cut. */
+/** The maximum length of a logged value, in characters; longer ones are truncated. */
 const LONGEST = 512;
-/** How much of a value is looked at, in characters: enough that no piece of a secret escapes its mask. */
+/**
+ * How much of a value is examined, in characters: enough that truncation cannot hide part of a secret from the mask.
+ */
 const LOOKED_AT = 2 * LONGEST;
 
 const SOURCE = /^(header|claim):(.+)$/s;
 
-/** Headers that carry secrets and whose names do not say so. */
+/** Headers that contain secrets although their names do not suggest it. */
 const SECRET_HEADERS = new Set(["sec-websocket-protocol", "signature", "x-amz-signature", "dpop"]);
 
 type Value = (request: LoggedRequest) => string | undefined;
 
-/** Where the value of a field comes from, as `log.fields` says it: `header:User-Agent`, `claim:tenant`. */
+/** The source of a field, parsed from `log.fields`: `header:User-Agent`, `claim:tenant`. */
 export interface FieldSource {
   readonly kind: "header" | "claim";
   readonly name: string;
 }
 
-/** Reads a value of `log.fields`; undefined if it has another form. */
+/** Parses a value of `log.fields`. Returns undefined if its form is invalid. */
 export function fieldSource(written: string): FieldSource | undefined {
   const [, kind, name] = SOURCE.exec(written) ?? [];
   if (name === undefined || (kind !== "header" && kind !== "claim")) return undefined;
   return { kind, name };
 }
 
-/** Whether a header carries a secret: credentials, cookies, keys, signatures. */
+/** Whether a header contains a secret: credentials, cookies, keys, signatures. */
 export function isSecretHeader(name: string): boolean {
   return SECRET_HEADERS.has(name.toLowerCase()) || namesSecret(name);
 }
@@ -35,8 +37,9 @@ export function isSecretHeader(name: string): boolean {
 /**
  * Prepares the additional fields of access lines.
  *
- * @param fields the sources by name of the field.
+ * @param fields the sources of the fields, by field name.
  * @param leastStatus the lowest status that gets a line.
+ * @returns undefined if there are no fields.
  */
 export function createAccessFields(
   fields: Readonly<Record<string, string>>,
@@ -70,7 +73,7 @@ function valueOf({ kind, name }: FieldSource): Value {
     const value = headers[header];
     return typeof value === "object" ? value.join(", ") : value;
   };
-  // Its query may hold what the path of an access line leaves out.
+  // A Referer may contain a query, which access lines must not contain.
   return header === "referer" ? (request) => read(request)?.replace(/[?#].*$/s, "") : read;
 }
 
@@ -78,7 +81,7 @@ function claimText(claim: ClaimValue): string {
   return typeof claim === "object" ? claim.join(",") : String(claim);
 }
 
-/** Masks before it cuts, so that no piece of a token remains. */
+/** Masks secrets and truncates the text. Masks first, so that no part of a token remains. */
 function bounded(text: string): string {
   const masked = maskText(text.length > LOOKED_AT ? text.slice(0, LOOKED_AT) : text);
   return masked.length > LONGEST ? `${masked.slice(0, LONGEST)}…` : masked;

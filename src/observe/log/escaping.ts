@@ -1,6 +1,6 @@
 /**
- * Characters that JSON leaves as they are but terminals or line readers act on: DEL and C1 control characters, U+2028
- * and U+2029 (line ends to some readers), and bidirectional marks (Trojan Source, CVE-2021-42574).
+ * Characters that JSON does not escape but terminals or line readers act on: DEL and C1 control characters, U+2028 and
+ * U+2029 (line ends to some readers), and bidirectional marks (Trojan Source, CVE-2021-42574).
  */
 const UNPRINTABLE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 

@@ -1,7 +1,7 @@
 let second = Number.NaN;
 let prefix = "";
 
-/** ISO 8601 in UTC down to the second, including the dot before the milliseconds. Formatted once a second. */
+/** Returns a time in ISO 8601 and UTC up to the dot before the milliseconds. Cached: it changes once a second. */
 export function isoSecond(epochMs: number): string {
   const current = Math.floor(epochMs / 1000);
   if (current !== second) {
@@ -11,12 +11,12 @@ export function isoSecond(epochMs: number): string {
   return prefix;
 }
 
-/** ISO 8601 in UTC with milliseconds. */
+/** Returns a time in ISO 8601 and UTC, with milliseconds. */
 export function isoTime(epochMs: number): string {
   return `${isoSecond(epochMs)}${String(millisecond(epochMs)).padStart(3, "0")}Z`;
 }
 
-/** The milliseconds of the second, 0 to 999. */
+/** Returns the milliseconds within the second, 0 to 999. */
 export function millisecond(epochMs: number): number {
   return Math.floor(epochMs) - Math.floor(epochMs / 1000) * 1000;
 }

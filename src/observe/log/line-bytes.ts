@@ -1,7 +1,7 @@
 import { escapeUnprintable } from "./escaping.ts";
 import { isoSecond, millisecond } from "./iso-time.ts";
 
-/** Initial size of the buffer in bytes; almost all access lines fit. It grows for longer ones. */
+/** Initial size of the buffer in bytes. Almost all access lines fit; the buffer grows for longer ones. */
 const USUAL_BYTES = 2048;
 
 const QUOTE = 0x22;
@@ -12,14 +12,14 @@ const DIGITS_AT_ONCE = 9;
 const BILLION = 1e9;
 
 /**
- * One line of JSON, assembled as bytes. One instance serves all lines, so that lines leave no garbage: a line built as
- * a string cost 7 of the 57 µs of a request, mostly for flattening and encoding.
+ * One line of JSON, assembled as bytes. One instance serves all lines, so that lines create no garbage. A line built
+ * as a string cost 7 of the 57 µs of a request, mostly for flattening and encoding.
  */
 export class LineBytes {
   #bytes = Buffer.allocUnsafe(USUAL_BYTES);
   #length = 0;
 
-  /** In bytes. */
+  /** The length of the line, in bytes. */
   get length(): number {
     return this.#length;
   }
@@ -28,7 +28,7 @@ export class LineBytes {
     this.#length = 0;
   }
 
-  /** Adds ASCII text that needs no escape: names, punctuation, words of our own. */
+  /** Adds ASCII text that needs no escape: field names, punctuation, our own words. */
   plain(text: string): void {
     const bytes = this.#room(text.length);
     let at = this.#length;
@@ -36,7 +36,7 @@ export class LineBytes {
     this.#length = at;
   }
 
-  /** Adds a JSON string with its quotes, whatever the text holds. Lone surrogates become escapes. */
+  /** Adds any text as a JSON string with quotes. Lone surrogates become escapes. */
   quoted(text: string): void {
     const bytes = this.#room(text.length + 2);
     let at = this.#length;
@@ -66,7 +66,7 @@ export class LineBytes {
     else this.plain("null");
   }
 
-  /** Adds milliseconds with three decimals. Anything that is not a duration becomes `null`. */
+  /** Adds a duration in milliseconds with three decimals. Anything that is not a duration becomes `null`. */
   milliseconds(ms: number): void {
     const microseconds = Math.round(ms * 1000);
     if (!Number.isSafeInteger(microseconds) || microseconds < 0) {
@@ -100,7 +100,7 @@ export class LineBytes {
 
   /**
    * @param number below 10^9.
-   * @param least minimum number of digits, padded with zeros.
+   * @param least the minimum number of digits; shorter numbers are padded with zeros.
    */
   #digits(number: number, least: number): void {
     const bytes = this.#room(DIGITS_AT_ONCE);

@@ -4,7 +4,7 @@ import type { LineBytes } from "./line-bytes.ts";
 export interface LineWriterOptions {
   /** Pipes and sockets must be non-blocking. */
   readonly fd: number;
-  /** Maximum number of bytes that wait for the reader; further lines are dropped. */
+  /** The maximum number of bytes that may wait for the reader; further lines are dropped. */
   readonly maxWaiting: number;
   /** Returns the line that reports how many lines were dropped. It is written once there is room again. */
   readonly droppedLine: (dropped: number) => string;
@@ -13,29 +13,30 @@ export interface LineWriterOptions {
 interface Batch {
   /** The number of lines lost if the batch cannot be written. */
   readonly lines: number;
-  /** Whether it reports dropped lines, which were counted before. */
+  /** Whether it reports dropped lines, which have already been counted. */
   readonly reportsDropped: boolean;
   readonly length: number;
-  /** Holds the lines; reused once they are written. */
+  /** Contains the lines; reused once they are written. */
   readonly buffer: Buffer;
   rest: Buffer;
 }
 
-/** Bytes per write: what Docker's log copier reads at once and what fits an empty pipe. */
+/** Bytes per write: as much as Docker's log copier reads at once; it fits into an empty pipe. */
 const BATCH_BYTES = 16 * 1024;
 /** Bytes of a buffer: room for one batch and the line that fills it. */
 const BUFFER_BYTES = 2 * BATCH_BYTES;
 const LINE_END = 0x0a;
-/** How long the first line waits for others, in milliseconds. */
+/** How long the first line of a batch waits for others, in milliseconds. */
 const BATCH_DELAY_MS = 20;
 /** Delay before writing to a full pipe again, in milliseconds. */
 const RETRY_DELAY_MS = 5;
 
 /**
- * Writes lines to a file descriptor in batches, synchronously and without blocking: a full pipe returns EAGAIN and is
- * retried later. Asynchronous writes to a blocking pipe, as pino's own destination makes them, occupy a thread of
- * libuv's pool until the reader reads, and the process waits for that thread at exit: with a stalled reader it never
- * exited (tried on Node 26 with sonic-boom 4.2 and with `fs.write`). After the reader has gone, lines are discarded.
+ * Writes lines to a file descriptor in batches, synchronously and without blocking: a full pipe returns EAGAIN, and
+ * the write is retried later. Asynchronous writes to a blocking pipe, like those of pino's own destination, occupy a
+ * thread of libuv's pool until the reader reads. The process waits for that thread at exit, so with a stalled reader
+ * it never exited (tested on Node 26 with sonic-boom 4.2 and with `fs.write`). If the reader is gone, lines are
+ * discarded.
  */
 export class LineWriter {
   readonly #options: LineWriterOptions;
@@ -47,7 +48,7 @@ export class LineWriter {
   #timer: NodeJS.Timeout | undefined;
   #blocked = false;
   #waiting = 0;
-  /** Lost lines not yet reported. */
+  /** Lost lines that have not been reported yet. */
   #dropped = 0;
   #lost = 0;
   #gone = false;
@@ -57,7 +58,7 @@ export class LineWriter {
     this.#options = options;
   }
 
-  /** Lines lost so far, reported or not. */
+  /** The number of lines lost so far, reported or not. */
   get lost(): number {
     return this.#lost;
   }
@@ -70,7 +71,7 @@ export class LineWriter {
     this.#sendSoon();
   }
 
-  /** Adds one line, without its end; its bytes are copied. */
+  /** Adds one line, without its end. Copies its bytes. */
   writeBytes(line: LineBytes): void {
     const { length } = line;
     if (!this.#accepts(length)) return;
@@ -80,7 +81,7 @@ export class LineWriter {
     this.#sendSoon();
   }
 
-  /** Counts lines that were lost before they came here, and reports them if there is a reader. */
+  /** Counts lines that were lost before they reached this writer, and reports them if there is a reader. */
   countLost(lines: number): void {
     this.#lost += lines;
     if (this.#gone) return;
@@ -130,7 +131,8 @@ export class LineWriter {
   }
 
   /**
-   * Reports whether a line of `length` bytes may wait. If not, counts it as lost, and reports it if there is a reader.
+   * Returns whether a line of `length` bytes may wait. If not, counts it as lost; if there is a reader, the next report
+   * includes it.
    */
   #accepts(length: number): boolean {
     const fits = !this.#gone && this.#waiting + length < this.#options.maxWaiting;
@@ -187,7 +189,10 @@ export class LineWriter {
     }
   }
 
-  /** A full pipe or disk may have room again later; any other error means that the reader has gone. */
+  /**
+   * Handles a failed write. A full pipe or disk may have room again later; any other error means that the reader is
+   * gone.
+   */
   #failed(code: unknown, batch: Batch): void {
     this.#blocked = code === "EAGAIN" || code === "ENOSPC";
     if (code === "EAGAIN") return;

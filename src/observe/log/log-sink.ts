@@ -5,41 +5,44 @@ import type { LineBytes } from "./line-bytes.ts";
 import { LineWriter } from "./line-writer.ts";
 import { prettyLine } from "./pretty-line.ts";
 
-/** Where log lines go. Never blocks, never throws. */
+/** The destination of log lines. Its methods never block and never throw. */
 export interface LogSink {
   /** Adds one line of JSON, without its end. */
   write(line: string): void;
   /** Adds one line of JSON, without its end; the bytes may be reused at once. */
   writeBytes(line: LineBytes): void;
-  /** Writes synchronously as much as the reader accepts; for the `exit` event. */
+  /** Writes synchronously as much as the reader accepts. For the `exit` event. */
   flush(): void;
-  /** Resolves when everything is written, or after `timeoutMs` milliseconds; for an orderly exit. */
+  /** Resolves when everything is written, or after `timeoutMs` milliseconds. For an orderly exit. */
   drain(timeoutMs: number): Promise<void>;
-  /** Counts lines that were lost on the way here, and reports them with its own. */
+  /** Counts lines that were lost before they reached this sink, and reports them together with its own. */
   countLost(lines: number): void;
-  /** Lines lost so far because the reader was too slow; 0 for a sink that passes lines to another one. */
+  /** The number of lines lost so far because the reader was too slow; 0 for a sink that passes lines to another one. */
   dropped(): number;
 }
 
 export interface LogSinkOptions {
-  /** Standard output by default. */
+  /** Default: standard output. */
   readonly fd?: number;
   /** `auto`: pretty on a terminal, else JSON. */
   readonly format: "json" | "pretty" | "auto";
-  /** By default on a terminal, unless `NO_COLOR` is set (https://no-color.org). */
+  /** Default: true on a terminal, unless `NO_COLOR` is set (https://no-color.org). */
   readonly color?: boolean;
-  /** Maximum number of bytes that wait for a slow reader. */
+  /** The maximum number of bytes that may wait for a slow reader. */
   readonly maxWaiting?: number;
   readonly clock?: Clock;
 }
 
-/** Default maximum of bytes that wait for a slow reader. */
+/** The default of `maxWaiting`. */
 export const MAX_WAITING = 8 * 1024 * 1024;
 
-/** Writes lines to standard output. A slow reader costs lines, which are counted and reported, but never time. */
+/**
+ * Creates a sink that writes to standard output. A slow reader never delays the process: it loses lines, which are
+ * counted and reported.
+ */
 export function createLogSink(options: LogSinkOptions): LogSink {
   const { fd = 1, format, clock = systemClock } = options;
-  // Opening Node's own stream sets a pipe on standard output to non-blocking, which the writer needs.
+  // The getter of `process.stdout` makes a pipe on standard output non-blocking, which the writer needs.
   if (fd === 1) void process.stdout;
   const terminal = isatty(fd);
   const pretty = format === "pretty" || (format === "auto" && terminal);

@@ -4,25 +4,27 @@ import { quoted } from "./escaping.ts";
 
 const LEVEL_STYLES = { debug: "dim", info: "green", warn: "yellow", error: "red" } as const;
 
-/** Fields that the head of every line shows. */
+/** Fields that appear at the beginning of every line. */
 const IN_THE_HEAD = new Set(["time", "level", "msg"]);
 
-/** The fields after the head of a request, as many as fit, the most important first; `log.fields` come in between. */
+/**
+ * The further fields of a request, as many as fit, the most important first. `log.fields` come between the two lists.
+ */
 const FIRST = ["id", "reason", "subject", "route"];
 const LAST = ["auth", "upstream", "client", "host"];
 const OWN: ReadonlySet<string> = new Set(ACCESS_FIELDS);
 
-/** Columns of the line of a request. */
+/** The maximum width of the line of a request, in columns. */
 const WIDTH = 120;
 
-/** Columns for the method and the path; longer ones are cut at the end. */
+/** The maximum width of the method and of the path, in columns; longer ones are truncated. */
 const METHOD_WIDTH = 16;
 const PATH_WIDTH = 48;
 
 /**
- * Renders a JSON line for people: `12:00:01.123 INFO  listening  address=0.0.0.0:8443`, and for requests, in at most 120
- * columns, `12:00:01.123 INFO  200 GET /orders 3.1ms  id=… route=orders …`. Escapes unprintable characters; returns
- * anything but a JSON object unchanged.
+ * Renders a JSON line for people: `12:00:01.123 INFO  listening  address=0.0.0.0:8443`. Renders a request in at most
+ * 120 columns: `12:00:01.123 INFO  200 GET /orders 3.1ms  id=… route=orders …`. Escapes unprintable characters.
+ * Returns anything but a JSON object unchanged.
  */
 export function prettyLine(json: string, color: boolean): string {
   const fields = parsed(json);
@@ -96,13 +98,13 @@ function parsed(json: string): Fields | undefined {
   }
 }
 
-/** Renders a value as one word, quoted if it holds blanks or anything but printable ASCII. */
+/** Renders a value as one word. Quotes a text that contains spaces or anything but printable ASCII. */
 function shown(value: unknown): string {
   if (typeof value !== "string") return JSON.stringify(value) ?? "";
   return /^[!#-[\]-~]+$/.test(value) ? value : quoted(value);
 }
 
-/** Renders a message: keeps blanks, escapes unprintable characters. */
+/** Renders a message: keeps spaces, escapes unprintable characters. */
 function readable(value: unknown): string {
   return typeof value === "string" ? quoted(value).slice(1, -1).replaceAll('\\"', '"') : "";
 }

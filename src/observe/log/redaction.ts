@@ -1,11 +1,11 @@
-/** The last line of defence: log calls pass no secrets by design; these masks catch mistakes. */
+/** The replacement for a secret. Masks are the last line of defence: log calls pass no secrets by design. */
 const REDACTED = "[redacted]";
 
-/** Words in the names of secrets, whether of a log field, variable, query parameter or key. */
+/** Words in the names of secrets, such as log fields, variables, query parameters and keys. */
 const SECRET_NAME =
   /(?<!by|com)pass(?!ed|es|ing|ive|age|through)|pwd|token|secret|auth(?!or(?!iz))|cookie|cred|key|pem|jwt|bearer/i;
 
-/** Endings of names that describe a secret without being one: its file, name, lifetime. */
+/** Endings of names of values that describe a secret but are not one: its file, name, lifetime. */
 const ABOUT_A_SECRET =
   /(?:file|path|dir|directory|id|algorithm|lifetime|count|entries|name|type)$/i;
 
@@ -19,25 +19,25 @@ const MAX_DEPTH = 6;
 const NAMED_VALUE = /(?<![\w.-])([\w.-]+)=([^\s&#;,"'<>[\]]+)/g;
 const PEM = /-----BEGIN [^-]*-----[^]*?(?:-----END [^-]*-----|$)/g;
 const SCHEME = /\bBearer\s+[^\s"',;]+/gi;
-/** Hashes of any kind: PHC strings and the formats of crypt(5) begin with the name of their kind. */
+/** Password hashes: PHC strings and the formats of crypt(5) begin with the name of their algorithm. */
 export const PASSWORD_HASH = /\$[A-Za-z0-9-]{1,32}\$[^\s"']{8,}/g;
 const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
-/** Whole runs of the characters of a JWT, so that each character is visited once. */
+/** A maximal run of the characters of a JWT, so that each character is visited once. */
 const DOTTED_RUN = /(?<![\w.-])[\w-]+(?:\.[\w-]*)+/g;
 
-/** Reports whether a name contains a word for secrets. */
+/** Whether a name contains a word for secrets. */
 export function mentionsSecret(name: string): boolean {
   return SECRET_NAME.test(name);
 }
 
-/** Reports whether a name is that of a secret, and not of something that describes one. */
+/** Whether a name is that of a secret, not of a value that only describes one. */
 export function namesSecret(name: string): boolean {
   return mentionsSecret(name) && !ABOUT_A_SECRET.test(name);
 }
 
 /**
- * Masks JWTs, PEM blocks, bearer credentials, password hashes, passwords in URLs, and the values of `token=` and the
- * like. Truncates long texts.
+ * Masks JWTs, PEM blocks, bearer credentials, password hashes, passwords in URLs, and the values of `token=` and
+ * similar names. Truncates texts of more than 8,192 characters.
  */
 export function maskText(text: string): string {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
@@ -49,7 +49,9 @@ export function maskText(text: string): string {
     .replace(NAMED_VALUE, (all, name: string) => (namesSecret(name) ? `${name}=${REDACTED}` : all));
 }
 
-/** Masks what looks like a JWT: base64url parts joined by dots that begin with `{"` in base64 (`eyJ`). */
+/**
+ * Masks anything that looks like a JWT: base64url parts joined by dots, of which one contains `{"` in base64 (`eyJ`).
+ */
 export function maskTokens(text: string): string {
   if (!text.includes("eyJ")) return text;
   return text.replace(DOTTED_RUN, (run) => {
@@ -60,8 +62,8 @@ export function maskTokens(text: string): string {
 }
 
 /**
- * Returns a copy of log fields that is fit for JSON, with secrets masked. Keeps the stacks of errors if `stacks` is
- * set.
+ * Returns a copy of log fields that can be written as JSON, with secrets masked. Includes the stacks of errors if
+ * `stacks` is set.
  */
 export function redactFields(
   fields: Readonly<Record<string, unknown>>,

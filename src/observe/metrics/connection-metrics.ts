@@ -5,7 +5,11 @@ import { increment, slotCounter, slotsOf, type DefineMetric } from "./counters.t
 export function connectionMetrics(define: DefineMetric): Pick<Observer, "connectionsPostponed"> {
   const slots = slotsOf(POSTPONED);
   const postponed = slotCounter(
-    define("connections_postponed_total", "Connections that had to wait for their turn.", "kind"),
+    define(
+      "connections_postponed_total",
+      "Connections delayed because their client used too much time.",
+      "kind",
+    ),
     POSTPONED.map((kind) => ({ kind })),
   );
   return {

@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 
-/** The definition of a metric, and the registry it belongs to. */
+/** The definition of a metric, and its registry. */
 export interface MetricDefinition {
   readonly registry: Registry;
   readonly name: string;
@@ -8,7 +8,7 @@ export interface MetricDefinition {
   readonly labelNames: readonly string[];
 }
 
-/** Defines a metric of our own; adds the prefix. */
+/** Defines one of our own metrics; adds the prefix. */
 export type DefineMetric = (
   name: string,
   help: string,
@@ -25,7 +25,7 @@ export function slotsOf(words: readonly string[]): ReadonlyMap<string, number> {
 /** Counts by slot. */
 type Counts = Float64Array | number[];
 
-/** Adds to a slot in place; does nothing without a slot. */
+/** Adds to a slot in place. Does nothing if the slot is undefined. */
 export function increment(counts: Counts, slot: number | undefined, by = 1): void {
   if (slot !== undefined) counts[slot] = (counts[slot] ?? 0) + by;
 }
@@ -38,7 +38,7 @@ export interface SlotCounter {
   add(series: readonly Labels[]): void;
 }
 
-/** prom-client, whose own `inc` hashes labels, sees the counts on a scrape only. */
+/** Creates a slot counter. prom-client reads the counts only on a scrape, because its own `inc` hashes the labels. */
 export function slotCounter(head: MetricDefinition, series: readonly Labels[]): SlotCounter {
   const shown = [...series];
   const counter: SlotCounter = {
@@ -61,7 +61,10 @@ export function slotCounter(head: MetricDefinition, series: readonly Labels[]): 
   return counter;
 }
 
-/** A counter without labels whose value other code keeps; `read` returns the value, which never decreases. */
+/**
+ * Registers a counter without labels whose value other code keeps. `read` returns the value, which must never
+ * decrease.
+ */
 export function externalCounter(head: MetricDefinition, read: () => number): void {
   new Counter({
     ...registration(head),
@@ -78,19 +81,21 @@ function registration({ name, help, registry }: MetricDefinition) {
 
 const CODES = 600;
 
+/** A counter of responses by row and status code. */
 export interface CodeCounter {
-  /** Counts one answer; ignores an unknown row. */
+  /** Counts one response; ignores an unknown row. */
   count(row: number, code: number): void;
   /** Adds rows after the existing ones. */
   add(rows: readonly Labels[]): void;
 }
 
 /**
- * A counter with a `code` label: known rows (a route and a method, an upstream), each with the status codes seen so
- * far. Codes outside 100-599 count as `other`, so that a backend cannot add series without bound.
+ * Creates a counter with a `code` label. Rows are known in advance (a route and a method, an upstream); each exposes
+ * the status codes that have occurred. Codes outside 100–599 count as `other`, so that a backend cannot add series
+ * without limit.
  *
- * @param foreseen codes that a row exposes at 0 before they occur, as soon as any code has occurred.
- * @param common whether a row exposes them from the start.
+ * @param foreseen the codes that a row exposes at 0 before they occur, once any code has occurred.
+ * @param common whether a row exposes `foreseen` from the start.
  */
 export function codeCounter(
   head: MetricDefinition,

@@ -2,12 +2,12 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Gauge, type Registry } from "prom-client";
 
 /**
- * A resolution for prom-client's own histogram, in milliseconds, that stands for never: a timer of 10 ms costs an idle process
- * 4 ms of CPU per second.
+ * A resolution, in milliseconds, that in effect disables the timer of prom-client's own histogram: a timer of 10 ms
+ * costs an idle process 4 ms of CPU time per second.
  */
 export const NEVER_MS = 2 ** 31 - 1;
 
-/** For a Node that cannot measure each turn (24), in milliseconds. */
+/** The resolution for Node 24, which cannot measure each turn, in milliseconds. */
 const RESOLUTION_MS = 10;
 
 type LoopHistogram = ReturnType<typeof monitorEventLoopDelay>;
@@ -32,12 +32,12 @@ const STATISTICS: readonly (readonly [
 ];
 
 /**
- * Replaces prom-client's gauges `nodejs_eventloop_lag_…_seconds` by ones of the same names that measure each turn of the
- * event loop, and so cost nothing while there is none. Each covers the time since the gauges were read before.
+ * Replaces prom-client's gauges `nodejs_eventloop_lag_…_seconds` with gauges of the same names that measure each turn
+ * of the event loop, so that an idle process costs nothing. They cover the time since the previous scrape.
  */
 export function measureEventLoop(registry: Registry): void {
   const histogram = monitorEventLoopDelay({ samplePerIteration: true, resolution: RESOLUTION_MS });
-  // Within a turn: otherwise the first sample would be the wait until the next.
+  // Enabled within a turn: otherwise the first sample would be the wait until the next turn.
   setImmediate(() => histogram.enable());
   for (const [index, [statistic, help, read]] of STATISTICS.entries()) {
     const name = `nodejs_eventloop_lag_${statistic}_seconds`;
@@ -46,7 +46,7 @@ export function measureEventLoop(registry: Registry): void {
       ...{ name, help, registers: [registry] },
       collect() {
         this.set(histogram.count === 0 ? 0 : read(histogram) / 1e9);
-        // They are read in this order.
+        // The gauges are read in this order.
         if (index === STATISTICS.length - 1) histogram.reset();
       },
     });

@@ -7,22 +7,25 @@ import type { SharedStateGauge } from "./shared-state-metrics.ts";
 import { showTargets } from "./target-metrics.ts";
 import type { StoreState } from "./store-metrics.ts";
 
-/** Values that others keep, read on a scrape. The owner of each replaces its function. */
+/** Functions that return the values of gauges on a scrape. The owner of each value replaces its function. */
 export interface GaugeSources {
   /** Verified tokens in the cache. */
   tokenCacheEntries: () => number;
-  /** Bytes that wait in memory for clients. */
+  /** Bytes held in memory on behalf of clients. */
   bufferedBytes: () => number;
   /** Logins that wait for a hashing thread. */
   loginQueueLength: () => number;
   draining: () => boolean;
   /** Whether the journal of revocations is writable; true if there is none. */
   revocationsWritable: () => boolean;
-  /** The threads that accept clients: their configured and their actual number. */
+  /** The configured and the actual number of threads that accept clients. */
   workers: () => { readonly count: number; readonly alive: number };
-  /** The key that signs; undefined if none does. Milliseconds since the epoch, Infinity if it does not expire. */
+  /**
+   * The signing key; undefined if there is none. Times in milliseconds since the epoch; Infinity if it does not
+   * expire.
+   */
   signingKey: () => { readonly madeAt: number; readonly verifiesUntil: number } | undefined;
-  /** The key that signs assertions, if they have their own keys. */
+  /** The key that signs assertions, if assertions have their own keys. */
   assertionKey: () => { readonly verifiesUntil: number } | undefined;
   upstreamLoad: (upstream: string) => UpstreamLoad;
   /** The state of each target in all threads. */
@@ -34,9 +37,11 @@ export interface GaugeSources {
   sharedState: () => SharedStateGauge | undefined;
 }
 
-/** Gauges that events set. */
+/** Functions that set gauges when an event occurs. */
 export interface GaugeSetters {
-  /** The configuration, or a file that it names, was read again. `atMs` is wall clock. */
+  /**
+   * The configuration, or a file that it names, was reloaded. `atMs` is wall clock, in milliseconds since the epoch.
+   */
   configReloaded(successful: boolean, atMs: number): void;
   /** Expiry of the served certificate, in seconds since the epoch. Not exposed before the first call. */
   certificateNotAfter(seconds: number): void;
@@ -51,7 +56,9 @@ export interface GaugeOptions {
 
 type Show = (name: string, help: string, aggregator: Aggregator, read: () => number) => void;
 
-/** Registers all gauges without a route. The aggregators say how to combine the values of several threads. */
+/**
+ * Registers all gauges without a `route` label. The aggregators define how to combine the values of several threads.
+ */
 export function registerGauges(define: DefineMetric, options: GaugeOptions): GaugeSetters {
   const show: Show = (name, help, aggregator, read) => {
     const { registry, ...head } = define(name, help);
@@ -77,7 +84,7 @@ function showSources(show: Show, sources: GaugeSources): void {
   show("token_cache_entries", "Verified tokens in the cache.", "sum", () =>
     sources.tokenCacheEntries(),
   );
-  show("buffered_bytes", "Bytes buffered for clients, or because of them.", "sum", () =>
+  show("buffered_bytes", "Bytes held in memory on behalf of clients.", "sum", () =>
     sources.bufferedBytes(),
   );
   show("login_queue_length", "Logins that wait for a hashing thread.", "sum", () =>
@@ -85,7 +92,7 @@ function showSources(show: Show, sources: GaugeSources): void {
   );
   show(
     "signing_key_made_timestamp_seconds",
-    "When the signing key was made; 0 if no key signs.",
+    "When the signing key was created; 0 if no key signs.",
     "max",
     () => (sources.signingKey()?.madeAt ?? 0) / 1000,
   );
@@ -97,13 +104,13 @@ function showSources(show: Show, sources: GaugeSources): void {
   );
   show(
     "assertion_key_verifies_until_timestamp_seconds",
-    "When the key that signs assertions expires; +Inf if it does not expire, 0 if they have no key of their own.",
+    "When the key that signs assertions expires; +Inf if it does not expire, 0 if assertions have no key of their own.",
     "max",
     () => (sources.assertionKey()?.verifiesUntil ?? 0) / 1000,
   );
   show(
     "revocation_journal_writable",
-    "0 while revocations cannot be written to their journal: a restart would forget them.",
+    "0 while revocations cannot be written to their journal; a restart would lose them.",
     "min",
     () => Number(sources.revocationsWritable()),
   );
@@ -121,7 +128,7 @@ function showReloads(show: Show, startedMs: number): GaugeSetters {
   );
   show(
     "config_last_reload_success_timestamp_seconds",
-    "When the configuration in force was read.",
+    "When the current configuration was read.",
     "max",
     () => succeededMs / 1000,
   );

@@ -2,11 +2,13 @@ import { Counter, Gauge } from "prom-client";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { DefineMetric } from "./counters.ts";
 
-/** Metrics of the keys of trusted issuers, read on a scrape. Of several threads, the worst counts. */
+/**
+ * Registers the metrics of the keys of trusted issuers, read on a scrape. If threads differ, the worst value counts.
+ */
 export function showIssuers(define: DefineMetric, read: () => readonly IssuerState[]): void {
   const { registry, ...usable } = define(
     "trusted_keys_usable",
-    "1 while tokens of the issuer can be verified.",
+    "1 while tokens of the trusted issuer can be verified.",
     "issuer",
   );
   new Gauge({

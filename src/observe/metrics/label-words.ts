@@ -1,16 +1,16 @@
 import { ERRORS } from "../../core/request/errors.ts";
 import { AUTH_REASONS } from "../../core/request/outcome.ts";
 
-/** The closed sets of label values that differ from the words of `core/request/outcome.ts`. */
+/** Closed sets of label values, where these differ from the words in `core/request/outcome.ts`. */
 
 export const AUTH_REFUSALS: readonly string[] = AUTH_REASONS.filter((reason) => reason !== "ok");
 
-/** Route labels of our own endpoints, and of requests without a route. */
+/** The `route` labels of our own endpoints, and of requests without a route. */
 export const OWN_ROUTES: readonly string[] = [
   ...["authenticate", "logout", "version", "jwks", "preflight", "none"],
 ];
 
-/** Every other method counts as `other`, since clients choose it freely. */
+/** All other methods count as `other`, because clients can choose any method. */
 export const METHODS: readonly string[] = [
   "GET",
   "HEAD",
@@ -22,12 +22,12 @@ export const METHODS: readonly string[] = [
   "other",
 ];
 
-/** Methods whose rows expose `SERVER_ERRORS` from the start; others do after their first use. */
+/** Methods whose rows expose `SERVER_ERRORS` from the start; those of other methods do after their first use. */
 export const COMMON_METHODS: readonly string[] = ["GET", "POST"];
 
 /**
- * The 5xx that Sallyport answers itself. Their series exist at 0 from the start: a rate needs two samples and would
- * miss an outage that creates its own series.
+ * The 5xx statuses of Sallyport's own responses. Their series exist at 0 from the start: a rate needs two samples, so
+ * it would miss an outage whose first error creates the series.
  */
 export const SERVER_ERRORS: readonly number[] = [
   ...new Set(Object.values(ERRORS).map(({ status }): number => status)),

@@ -2,7 +2,7 @@ import { Histogram } from "prom-client";
 import type { MetricDefinition } from "./counters.ts";
 import type { Exemplar } from "./open-metrics.ts";
 
-/** Upper bounds in seconds: Prometheus' defaults, and two lower ones for answers without a backend. */
+/** Upper bounds in seconds: Prometheus' defaults, and two lower ones for responses without a backend. */
 export const REQUEST_BUCKETS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
@@ -12,7 +12,7 @@ export const LOGIN_BUCKETS: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0
 
 /** The observations of one series of a histogram. */
 class Observations {
-  /** Counts per bucket, not cumulative; the last is for values above all bounds. */
+  /** Counts per bucket, not cumulative. The last one is for values above all bounds. */
   readonly buckets: Float64Array;
   readonly #bounds: Float64Array;
   sum = 0;
@@ -46,7 +46,7 @@ export class LatencyHistogram extends Histogram {
   readonly #bounds: readonly number[];
   readonly #series: Readonly<Record<string, string>>[];
   readonly #observations: Observations[];
-  /** By the series of the bucket, as written in Prometheus' text format. */
+  /** The exemplars of the buckets, by the series of the bucket as written in Prometheus' text format. */
   readonly exemplars = new Map<string, Exemplar>();
 
   constructor(
@@ -76,7 +76,7 @@ export class LatencyHistogram extends Histogram {
   /**
    * Records one duration in a series, given by its index. Ignores unknown series and values that are not durations.
    *
-   * @param traceId of a traced request; the last one of each bucket is kept.
+   * @param traceId the id of the trace, if the request was traced. Each bucket keeps the last one.
    */
   record(slot: number, seconds: number, traceId?: string): void {
     if (!(seconds >= 0)) return;

@@ -3,7 +3,7 @@ import { LOGIN_RESULTS } from "../../core/request/outcome.ts";
 import { increment, slotCounter, slotsOf, type DefineMetric } from "./counters.ts";
 import { LatencyHistogram, LOGIN_BUCKETS } from "./latency-histogram.ts";
 
-/** Metrics of logins and tokens. */
+/** Defines the metrics of logins and tokens. */
 export function loginMetrics(
   define: DefineMetric,
 ): Pick<Observer, "tokenCache" | "tokenIssued" | "loginFinished"> {
@@ -11,7 +11,7 @@ export function loginMetrics(
   const cache = slotCounter(
     define(
       "token_cache_requests_total",
-      "Look-ups in the cache of verified tokens, by result.",
+      "Lookups in the cache of verified tokens, by result.",
       "result",
     ),
     [{ result: "hit" }, { result: "miss" }],
@@ -22,7 +22,7 @@ export function loginMetrics(
     LOGIN_RESULTS.map((result) => ({ result })),
   );
   const durations = new LatencyHistogram(
-    define("login_duration_seconds", "Duration of login attempts, until their result."),
+    define("login_duration_seconds", "Duration of login attempts."),
     LOGIN_BUCKETS,
     [{}],
   );

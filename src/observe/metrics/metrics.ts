@@ -22,15 +22,15 @@ export interface MetricsOptions {
   readonly upstreams: readonly string[];
   /** Names of the user stores. */
   readonly stores?: readonly string[];
-  /** The checks by other servers; by default none. */
+  /** The checks by other servers; default: none. */
   readonly checks?: readonly RemoteCheckName[];
-  /** Names of the upstreams to which requests are mirrored; by default none. */
+  /** Names of the upstreams to which requests are mirrored; default: none. */
   readonly mirrors?: readonly string[];
   readonly version: string;
   readonly clock?: Clock;
-  /** Whether to expose the metrics of the process (`process_*`, `nodejs_*`); of several threads, only one does. */
+  /** Whether to expose the metrics of the process (`process_*`, `nodejs_*`); only one of several threads should. */
   readonly process?: boolean;
-  /** Log lines lost so far; 0 on a thread whose lines another one writes. */
+  /** Returns the number of log lines lost so far; 0 in a thread whose lines another thread writes. */
   readonly logLinesDropped?: () => number;
 }
 
@@ -38,22 +38,22 @@ export interface MetricsOptions {
 export interface Metrics extends Observer, GaugeSetters {
   /** Adds the routes, upstreams, user stores and checks of a new configuration. The series of removed ones stay. */
   add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores" | "checks" | "mirrors">): void;
-  /** The sources of gauges; each returns 0 until it is set. */
+  /** The sources of gauges. Each returns an initial value, mostly 0, until it is set. */
   readonly gauges: GaugeSources;
   /** The exposition in the format of `contentType`. */
   text(): Promise<string>;
-  /** The exposition of this thread and others together, given the `json()` of each. */
+  /** The combined exposition of this thread and others, given the `json()` of each. */
   textWith(threads: readonly (readonly object[])[]): Promise<string>;
   readonly contentType: string;
-  /** The same in OpenMetrics with trace ids as exemplars; undefined until this thread has traced a request. */
+  /** Like `text`, in OpenMetrics with trace ids as exemplars; undefined until this thread has traced a request. */
   openText(): Promise<string> | undefined;
   /** The metrics of this thread as objects that can be posted, without those of the process. */
   json(): Promise<object[]>;
 }
 
 /**
- * Gauges of prom-client that are named like counters, which `promtool check metrics` rejects. Each is only the sum of
- * another.
+ * Gauges of prom-client that are named like counters, which `promtool check metrics` rejects. Each is merely the sum of
+ * another gauge.
  */
 const MISNAMED = [
   "nodejs_active_handles_total",
@@ -61,7 +61,7 @@ const MISNAMED = [
   "nodejs_active_resources_total",
 ];
 
-/** All metrics, in a separate registry. Every series that is known in advance exists at 0 from the start. */
+/** Creates all metrics, in a separate registry. Every series that is known in advance exists at 0 from the start. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   const ofProcess = processRegistry(options);
@@ -106,7 +106,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
-/** The texts of a registry, together with that of the process. */
+/** Returns the expositions of a registry, combined with that of the process. */
 function expositionOf(
   registry: Registry,
   ofProcess: Registry,

@@ -7,10 +7,10 @@ interface MirrorMetrics extends Pick<Observer, "requestMirrored"> {
   addMirrors(upstreams: readonly string[]): void;
 }
 
-/** Metrics of the copies of requests. Those for an upstream that is not known are not counted. */
+/** Defines the metrics of mirrored requests. Does not count those for an unknown upstream. */
 export function mirrorMetrics(define: DefineMetric, configured: readonly string[]): MirrorMetrics {
   const slots = new Map<string, number>();
-  const help = "Copies of requests for a mirror, by what became of them.";
+  const help = "Copies of requests to a mirror, by result.";
   const copies = slotCounter(define("mirrored_requests_total", help, "upstream", "result"), []);
   const addMirrors = (upstreams: readonly string[]): void => {
     const more = upstreams.filter((upstream) => !slots.has(upstream));

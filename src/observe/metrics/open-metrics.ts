@@ -1,4 +1,4 @@
-/** A request that represents those of a bucket. */
+/** A request that serves as an example of those in a bucket. */
 export interface Exemplar {
   readonly traceId: string;
   /** In the unit of the buckets. */
@@ -8,11 +8,11 @@ export interface Exemplar {
 }
 
 /**
- * Converts Prometheus' text format to OpenMetrics 1.0, which supports exemplars: counter families have no `_total`,
- * there are no empty lines, and the end is marked. prom-client's own conversion renames its counters for good, so that
- * both formats cannot coexist.
+ * Converts Prometheus' text format to OpenMetrics 1.0, which supports exemplars: the names of counter families lose
+ * `_total`, there are no empty lines, and an end mark follows. prom-client's own conversion renames its counters
+ * permanently, so a registry could not serve both formats.
  *
- * @param exemplars by the series of a bucket, as written in the text.
+ * @param exemplars the exemplars, by the series of a bucket as written in the text.
  */
 export function openMetrics(text: string, exemplars: ReadonlyMap<string, Exemplar>): string {
   const lines = text.split("\n").filter((line) => line !== "");

@@ -10,18 +10,18 @@ interface RemoteMetrics extends Pick<Observer, "remoteChecked"> {
 
 const keyOf = ({ kind, name }: RemoteCheckName): string => `${kind} ${name}`;
 
-/** Metrics of checks by other servers. An unknown check is not counted. */
+/** Defines the metrics of checks by other servers. Does not count an unknown check. */
 export function remoteMetrics(
   define: DefineMetric,
   configured: readonly RemoteCheckName[],
 ): RemoteMetrics {
   const slots = new Map<string, number>();
   const counts = slotCounter(
-    define("remote_checks_total", "What other servers said.", "kind", "name", "result"),
+    define("remote_checks_total", "Checks by other servers.", "kind", "name", "result"),
     [],
   );
   const durations = new LatencyHistogram(
-    define("remote_check_duration_seconds", "Time until another server answered.", "kind", "name"),
+    define("remote_check_duration_seconds", "Duration of these checks.", "kind", "name"),
     REQUEST_BUCKETS,
     [],
   );

@@ -31,9 +31,9 @@ type RequestCounts = Pick<
 
 /** Metrics of the client side. An unknown route counts as `none`. */
 export interface RequestMetrics extends RequestCounts {
-  /** Requests begun and not yet finished. */
+  /** The number of requests in progress. */
   inFlight(): number;
-  /** Traced requests that represent their buckets, by the series of the bucket. */
+  /** Examples of traced requests, by the series of the bucket. */
   readonly exemplars: ReadonlyMap<string, Exemplar>;
   /** Adds routes of a new configuration. */
   addRoutes(names: readonly string[]): void;
@@ -79,7 +79,7 @@ export function requestMetrics(
       inFlight--;
       const row = slotOf(route);
       answers.count(row * METHODS.length + (methodSlots.get(method) ?? otherMethod), status);
-      // How long a WebSocket stayed open says nothing about how fast we answer.
+      // The lifetime of a WebSocket is not a response time.
       if (status !== 101) durations.record(row, durationMs / 1000, traceId);
     },
   };
@@ -99,12 +99,12 @@ function answerCounter(define: DefineMetric, routes: RouteLabels): CodeCounter {
 }
 
 function durationHistogram(define: DefineMetric, routes: RouteLabels): LatencyHistogram {
-  const help = "Time from a request's head until its response was handed over.";
+  const help = "Time from the head of a request until its response was written.";
   const head = define("http_request_duration_seconds", help, "route");
   return new LatencyHistogram(head, REQUEST_BUCKETS, routes);
 }
 
-/** @returns the open WebSockets of each route, which may grow. */
+/** @returns the number of open WebSockets of each route. The caller may append routes. */
 function webSocketGauge(define: DefineMetric, routes: RouteLabels): number[] {
   const open = routes.map(() => 0);
   const head = define("websocket_connections", "Open WebSockets.", "route");
@@ -156,7 +156,7 @@ function refusalCounts(define: DefineMetric): Pick<Observer, "requestRefused"> {
   const refusals = slotCounter(
     define(
       "requests_rejected_total",
-      "Messages refused before they became a request, and requests cut off.",
+      "Connections and requests that were refused or cut off.",
       "reason",
     ),
     REFUSAL_REASONS.map((reason) => ({ reason })),

@@ -4,16 +4,19 @@ import { SHARED_OPERATIONS } from "../../core/shared-parts.ts";
 import { type DefineMetric, externalCounter, increment, slotCounter, slotsOf } from "./counters.ts";
 import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 
-/** The state server as this process sees it. */
+/** The state server from the point of view of this process. */
 export interface SharedStateGauge {
   readonly up: boolean;
-  /** Login attempts that other replicas did not learn about. */
+  /** Login attempts that were not published to other replicas. */
   readonly lost: number;
 }
 
 const RESULTS = ["ok", "failed"] as const;
 
-/** Metrics of the state that replicas share. Only the main thread has them, since all threads share through it. */
+/**
+ * Defines the metrics of the shared state. Only the main thread has them, because it is the only one that uses the
+ * server.
+ */
 export function sharedStateMetrics(
   define: DefineMetric,
   state: () => SharedStateGauge | undefined,
@@ -22,19 +25,19 @@ export function sharedStateMetrics(
   const asked = slotCounter(
     define(
       "shared_state_operations_total",
-      "Questions to the state server of all replicas.",
+      "Requests to the state server of all replicas.",
       "operation",
       "result",
     ),
     SHARED_OPERATIONS.flatMap((operation) => RESULTS.map((result) => ({ operation, result }))),
   );
   const durations = new LatencyHistogram(
-    define("shared_state_operation_duration_seconds", "Duration of these questions.", "operation"),
+    define("shared_state_operation_duration_seconds", "Duration of these requests.", "operation"),
     REQUEST_BUCKETS,
     SHARED_OPERATIONS.map((operation) => ({ operation })),
   );
   externalCounter(
-    define("shared_state_lost_attempts_total", "Login attempts that other replicas do not know."),
+    define("shared_state_lost_attempts_total", "Login attempts not published to other replicas."),
     () => state()?.lost ?? 0,
   );
   const { registry, ...head } = define("shared_state_up", "1 while the state server can be used.");

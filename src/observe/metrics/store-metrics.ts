@@ -4,10 +4,10 @@ import { STORE_RESULTS } from "../../core/request/outcome.ts";
 import { type DefineMetric, increment, slotCounter, slotsOf } from "./counters.ts";
 import { LatencyHistogram, LOGIN_BUCKETS } from "./latency-histogram.ts";
 
-/** What a user store keeps itself; undefined where it has no such thing. */
+/** The state of a user store. A value is undefined if it does not apply to the store. */
 export interface StoreState {
   readonly connections: number | undefined;
-  /** Users whose hash should be made anew. */
+  /** Users with an outdated password hash. */
   readonly outdated: number | undefined;
 }
 
@@ -27,16 +27,16 @@ export function storeMetrics(
   const columns = slotsOf(STORE_RESULTS);
   const rows = configured.map((store) => ({ store }));
   const answers = slotCounter(
-    define("user_store_requests_total", "Questions to a user store.", "store", "result"),
+    define("user_store_requests_total", "Password checks by a user store.", "store", "result"),
     byResult(rows),
   );
   const durations = new LatencyHistogram(
-    define("user_store_request_duration_seconds", "Duration of questions to a store.", "store"),
+    define("user_store_request_duration_seconds", "Duration of these checks.", "store"),
     LOGIN_BUCKETS,
     rows,
   );
   const outdated = slotCounter(
-    define("logins_with_outdated_hash_total", "Logins by a hash to be made anew.", "store"),
+    define("logins_with_outdated_hash_total", "Logins by an outdated password hash.", "store"),
     rows,
   );
   showStates(define, known, stateOf);
@@ -65,7 +65,7 @@ function byResult(stores: readonly { readonly store: string }[]) {
   return stores.flatMap((labels) => STORE_RESULTS.map((result) => ({ ...labels, result })));
 }
 
-/** Gauges that are read on a scrape. */
+/** Registers gauges that are read on a scrape. */
 function showStates(
   define: DefineMetric,
   stores: ReadonlyMap<string, number>,
@@ -86,5 +86,5 @@ function showStates(
     });
   };
   show("user_store_connections", "Open connections to a user store.", "connections");
-  show("users_with_outdated_hash", "Users whose hash should be made anew.", "outdated");
+  show("users_with_outdated_hash", "Users with an outdated password hash.", "outdated");
 }

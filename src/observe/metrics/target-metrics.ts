@@ -2,14 +2,17 @@ import { Gauge } from "prom-client";
 import type { TargetState } from "../../core/request/forwarder.ts";
 import type { DefineMetric } from "./counters.ts";
 
-/** Metrics of each target, of each address of a name too, read on a scrape. Those of several threads are one already. */
+/**
+ * Registers the metrics of each target, read on a scrape. Each address of a resolved name is a target. `read` returns
+ * the states of all threads already combined.
+ */
 export function showTargets(
   define: DefineMetric,
   read: () => Promise<readonly TargetState[]>,
 ): void {
   const { registry, ...head } = define(
     "upstream_target_available",
-    "1 while requests go to the target, 0 while it is left out.",
+    "1 while the target is used, 0 while it is left out.",
     ...["upstream", "target", "protocol"],
   );
   new Gauge({

@@ -14,7 +14,7 @@ import {
 import { SERVER_ERRORS } from "./label-words.ts";
 import { LatencyHistogram, REQUEST_BUCKETS } from "./latency-histogram.ts";
 
-/** Metrics of the backend side. An unknown upstream is not counted. */
+/** Metrics of the backend side. An unknown upstream is ignored. */
 export interface UpstreamMetrics extends Pick<
   Observer,
   "upstreamAnswered" | "upstreamFailed" | "upstreamRetried" | "targetLeftOut" | "targetLookedUp"
@@ -71,7 +71,7 @@ export function upstreamMetrics(
 type UpstreamLabels = readonly { readonly upstream: string }[];
 
 function durationHistogram(define: DefineMetric, upstreams: UpstreamLabels): LatencyHistogram {
-  const help = "Time from dispatch to the first byte of a backend's response.";
+  const help = "Time from dispatch until the first byte of a backend's response.";
   const head = define("upstream_response_duration_seconds", help, "upstream");
   return new LatencyHistogram(head, REQUEST_BUCKETS, upstreams);
 }
@@ -84,7 +84,7 @@ function errorCounter(define: DefineMetric, upstreams: UpstreamLabels): SlotCoun
 
 const LOOKUP_RESULTS = ["success", "failure"] as const;
 
-/** Counters of what happens to targets, and what adds upstreams to them. */
+/** Defines the counters of target events. `addTargets` of the result adds upstreams to them. */
 function targetCounters(
   define: DefineMetric,
   upstreams: UpstreamLabels,
@@ -95,7 +95,7 @@ function targetCounters(
     upstreams,
   );
   const leftOut = slotCounter(
-    define("upstream_targets_left_out_total", "Targets that were left out.", "upstream"),
+    define("upstream_targets_left_out_total", "Times that a target was left out.", "upstream"),
     upstreams,
   );
   const lookups = slotCounter(
@@ -142,12 +142,12 @@ function showLoads(
     (upstream) => loadOf(upstream).waiting,
   );
   showLoad(
-    define("upstream_targets", "Targets that are known.", "upstream"),
+    define("upstream_targets", "Known targets.", "upstream"),
     upstreams,
     (upstream) => loadOf(upstream).targets,
   );
   showLoad(
-    define("upstream_targets_left_out", "Targets that are not used at the moment.", "upstream"),
+    define("upstream_targets_left_out", "Targets that are currently not used.", "upstream"),
     upstreams,
     (upstream) => loadOf(upstream).leftOut,
   );
@@ -159,7 +159,7 @@ function byReason(upstreams: UpstreamLabels) {
   );
 }
 
-/** A gauge that is read on a scrape; the values of several threads add up. */
+/** Registers a gauge that is read on a scrape. The values of several threads are added up. */
 function showLoad(
   { registry, ...head }: MetricDefinition,
   upstreams: ReadonlyMap<string, number>,

@@ -9,12 +9,12 @@ import type { LoginResult, Outcome, RefusalReason } from "../../core/request/out
 import { maskTokens } from "../log/redaction.ts";
 
 const MINUTE_MS = 60_000;
-/** The longest text that is kept, in characters. */
+/** The maximum length of a text, in characters. */
 const LONGEST = 400;
-/** The status for the log of a client that left before its answer. */
+/** The logged status if the client disconnected before the response. */
 const CLIENT_GONE = 499;
 
-/** Refusals of connections, which never get as far as an outcome. */
+/** Reasons for refusing a connection, which has no outcome. */
 const OF_CONNECTIONS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   "connections",
   "connections_per_address",
@@ -31,8 +31,8 @@ interface Minute {
 }
 
 /**
- * Keeps the logins and refusals of the last minutes of one thread, in two rings of fixed size. The words that it counts
- * come from closed sets.
+ * Keeps the logins and refusals of one thread in the last minutes, in two rings of fixed size. It counts words from
+ * closed sets.
  */
 export class RecentLog {
   readonly #now: () => number;
@@ -53,12 +53,12 @@ export class RecentLog {
     count(this.#minute(this.#now()).logins, result);
   }
 
-  /** Takes the refusals that end no request. */
+  /** Counts a refusal of a connection. Ignores other reasons, which have an outcome. */
   requestRefused(reason: RefusalReason): void {
     if (OF_CONNECTIONS.has(reason)) count(this.#minute(this.#now()).refusals, reason);
   }
 
-  /** Takes an outcome whose answer was an error of our own. */
+  /** Records an outcome that is an error response of our own. */
   requestFailed(outcome: Outcome): void {
     const { id, requestId, client, method, host, path, route, status, subject, protocol } = outcome;
     if (status === CLIENT_GONE) return;
@@ -110,7 +110,9 @@ function count(counts: Map<string, number>, word: string): void {
   counts.set(word, (counts.get(word) ?? 0) + 1);
 }
 
-/** Copies what it keeps: a slice would hold the whole text, which a client can make as long as a header may be. */
+/**
+ * Truncates a text. Copies it, because a slice would keep the whole text in memory, which can be as long as a header.
+ */
 function shortened(text: string): string {
   return text.length <= LONGEST ? text : `${Buffer.from(text.slice(0, LONGEST)).toString()}…`;
 }
@@ -119,7 +121,7 @@ function newestFirst(refusals: readonly RecentRefusal[]): RecentRefusal[] {
   return refusals.toSorted((a, b) => b.at - a.at || b.id - a.id).slice(0, RECENT_REFUSALS);
 }
 
-/** Merges what several threads saw. Their minutes are those of one clock, but may be read at different moments. */
+/** Merges the events of several threads. All use the same clock, but they may have been read in different minutes. */
 export function mergeEvents(parts: readonly RecentEvents[]): RecentEvents {
   const minutes = new Map<number, { logins: Map<string, number>; refusals: Map<string, number> }>();
   for (const { at, logins, refusals } of parts.flatMap((part) => part.minutes)) {

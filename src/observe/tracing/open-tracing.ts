@@ -3,7 +3,7 @@ import type { Tracing } from "../../core/tracing.ts";
 import { readTracingSettings } from "./tracing-settings.ts";
 
 export interface TracingOptions {
-  /** The environment: OpenTelemetry's own variables say where spans go. */
+  /** The environment. OpenTelemetry's own variables define where spans go. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Sallyport's own version. */
   readonly version: string;
@@ -21,7 +21,7 @@ export async function openTracing(options: TracingOptions): Promise<Tracing | un
   return startTracing(settings, options);
 }
 
-/** Warns about variables with unsupported values: once, however many threads trace. */
+/** Warns about variables with unsupported values. Call it once, however many threads trace. */
 export function warnUnsupported({ env, log }: Pick<TracingOptions, "env" | "log">): void {
   const { settings, unsupported } = readTracingSettings(env);
   const tracing = settings === undefined ? "off" : "on";

@@ -24,12 +24,15 @@ import type { TracingSettings } from "./tracing-settings.ts";
 
 /** How long shutdown waits for the collector, in milliseconds. */
 const LAST_SPANS_MS = 500;
-/** Maximum number of finished spans that wait for the collector; further ones are dropped. */
+/** The maximum number of finished spans that wait for the collector; further ones are dropped. */
 const WAITING_SPANS = 4_096;
 /** Minimum time between two warnings about lost spans, in milliseconds. */
 const WARN_EVERY_MS = 60_000;
 
-/** Sends spans as OpenTelemetry's environment variables say. A failing collector costs spans and nothing else. */
+/**
+ * Starts sending spans according to OpenTelemetry's environment variables. If the collector fails, only spans are
+ * lost.
+ */
 export function startTracing(settings: TracingSettings, options: TracingOptions): Tracing {
   const { url, timeoutMs, delayMs } = settings;
   const { version, log } = options;
@@ -65,7 +68,7 @@ export function startTracing(settings: TracingSettings, options: TracingOptions)
   };
 }
 
-/** The client's decision counts if the name says so (`parentbased_`). */
+/** Creates the sampler. With a name that begins with `parentbased_`, the client's decision takes precedence. */
 function samplerOf({ sampler, ratio }: TracingSettings): Sampler {
   const root = rootSampler(sampler.replace("parentbased_", ""), ratio);
   return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
@@ -77,8 +80,8 @@ function rootSampler(name: string, ratio: number): Sampler {
 }
 
 /**
- * Warns now and then that spans are lost. Logs only the message of the error: its other fields hold the collector's
- * response.
+ * Returns a function that warns, at most once a minute, that spans are lost. Logs only the message of the error,
+ * because its other fields contain the collector's response.
  */
 function throttledWarning(log: Log): (error: unknown) => void {
   let quietUntil = Number.NEGATIVE_INFINITY;

@@ -41,12 +41,12 @@ export class RequestSpans {
   /**
    * Starts the client span of an attempt.
    *
-   * @returns its trace headers, name and value alternating.
+   * @returns its trace headers, names and values alternating.
    */
   dispatch({ request, route }: Permit): string[] {
     const spans = this.#open.get(request.id);
     if (spans === undefined) return [];
-    // The connection was closed, and the request is sent again.
+    // An earlier attempt failed, and the request is sent again.
     spans.client
       ?.setAttribute("error.type", "reset")
       .setStatus({ code: SpanStatusCode.ERROR })
@@ -84,7 +84,10 @@ export class RequestSpans {
   }
 }
 
-/** No query and no user: spans go to another system than the log. */
+/**
+ * Returns the attributes of the server span. They omit the query and the user: spans go to a different system than
+ * the log.
+ */
 function serverAttributes(outcome: Outcome): Attributes {
   const { reason, auth } = outcome;
   return {
@@ -109,14 +112,14 @@ function clientAttributes({ source, status, target, reason }: Outcome): Attribut
   };
 }
 
-/** Whether there was no response, or an error. The semantic conventions also count 4xx as errors of a client span. */
+/** Whether there was no response, or an error. The semantic conventions count 4xx as errors of a client span, too. */
 function isBackendsFault({ source, status }: Outcome): boolean {
   return source === "self" || status >= 400;
 }
 
 /**
- * Accepts a single traceparent only: with two, it is unclear which one counts. Several tracestates are joined (W3C
- * Trace Context §3.3).
+ * Returns the value of a header. Ignores traceparent if there are two: it is unclear which one counts. Joins several
+ * tracestates (W3C Trace Context §3.3).
  */
 function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
   const values: string[] = [];

@@ -20,16 +20,18 @@ const SAMPLERS = [
   "parentbased_traceidratio",
 ] as const;
 
-/** The settings that we apply ourselves. The exporter reads the variables that begin with `OTEL_EXPORTER_OTLP_`. */
+/**
+ * The settings that we apply ourselves. The exporter reads the other variables that begin with `OTEL_EXPORTER_OTLP_`.
+ */
 export interface TracingSettings {
   /** The URL that spans are posted to. */
   readonly url: string;
   readonly sampler: (typeof SAMPLERS)[number];
-  /** Fraction of traces to sample, from 0 to 1, for samplers that use it. */
+  /** The fraction of traces to sample, from 0 to 1, for the samplers that use it. */
   readonly ratio: number;
   /** How long spans wait to be sent in a batch, in milliseconds. */
   readonly delayMs: number;
-  /** Timeout of one export, in milliseconds. */
+  /** The timeout of one export, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -44,8 +46,9 @@ const OF_TRACES = `${OTLP}TRACES_`;
 const OFF = { settings: undefined, unsupported: [] };
 
 /**
- * Reads OpenTelemetry's variables as its specification says ("Environment Variable Specification"): a blank variable is
- * unset, and an unsupported value means the default. An endpoint has no default: spans go nowhere that nobody named.
+ * Reads OpenTelemetry's variables according to its specification ("Environment Variable Specification"): a blank
+ * variable is unset, and an unsupported value means the default. The endpoint has no default here, so that spans go
+ * nowhere unless an operator configures it.
  *
  * @returns no settings if tracing is off.
  */
@@ -123,7 +126,7 @@ class Variables {
     return value;
   }
 
-  /** Reads the variable for traces, or else the one for all signals. */
+  /** Reads the variable for traces; if that is unset or unsupported, reads the one for all signals. */
   readEither<Value>(
     name: string,
     wanted: string,

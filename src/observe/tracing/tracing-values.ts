@@ -1,4 +1,4 @@
-/** The types of values of OpenTelemetry's variables. Each function returns undefined for an invalid value. */
+/** Parsers for the values of OpenTelemetry's variables. Each returns undefined for an invalid value. */
 import { readFileSync } from "node:fs";
 import { validateHeaderName, validateHeaderValue } from "../../lib/http/node-http.ts";
 
@@ -7,18 +7,18 @@ const MAX_MS = 2 ** 31 - 1;
 /** The longest name or value of an attribute that `@opentelemetry/resources` accepts. */
 const MAX_ATTRIBUTE = 255;
 
-/** One of these words, in any case, as the specification says. */
+/** Accepts one of these words, in any case, as the specification requires. */
 export function oneOf<Word extends string>(...words: readonly Word[]) {
   return (text: string): Word | undefined => words.find((w) => w === text.trim().toLowerCase());
 }
 
-/** A number from 0 to 1. */
+/** Accepts a number from 0 to 1. */
 export function fraction(text: string): number | undefined {
   const number = Number(text);
   return number >= 0 && number <= 1 ? number : undefined;
 }
 
-/** A delay above 0 that a timer can wait for, in milliseconds. */
+/** Accepts a delay above 0, in milliseconds, that a timer supports. */
 export function milliseconds(text: string): number | undefined {
   const number = Number(text);
   return number > 0 && number <= MAX_MS ? number : undefined;
@@ -29,7 +29,7 @@ export function httpUrl(text: string): string | undefined {
   return protocol === "http:" || protocol === "https:" ? text.trim() : undefined;
 }
 
-/** The name of a readable file, relative to the working directory, as the exporter resolves it. */
+/** Accepts the name of a readable file, relative to the working directory, as the exporter resolves it. */
 export function anyFile(name: string): string | undefined {
   try {
     readFileSync(name);
@@ -39,12 +39,12 @@ export function anyFile(name: string): string | undefined {
   }
 }
 
-/** Lower case only, as the exporter requires. */
+/** Accepts `gzip` or `none`, in lower case only, as the exporter requires. */
 export function compression(text: string): string | undefined {
   return ["gzip", "none"].find((word) => word === text.trim());
 }
 
-/** Header fields as comma-separated `name=value` pairs, percent-encoded. */
+/** Accepts header fields as comma-separated `name=value` pairs, percent-encoded. */
 export function headerPairs(text: string): string | undefined {
   return everyPair(text, (name, value) => {
     validateHeaderName(name);
@@ -53,7 +53,10 @@ export function headerPairs(text: string): string | undefined {
   });
 }
 
-/** Attributes as comma-separated `name=value` pairs, percent-encoded. OpenTelemetry accepts all of them or none. */
+/**
+ * Accepts attributes as comma-separated `name=value` pairs, percent-encoded. OpenTelemetry accepts all of them or
+ * none.
+ */
 export function resourceAttributes(text: string): string | undefined {
   return everyPair(
     text,
@@ -62,7 +65,7 @@ export function resourceAttributes(text: string): string | undefined {
   );
 }
 
-/** @param fits receives a name, its value, and the value as written; it may throw to reject them. */
+/** @param fits receives a name, its value, and the value as written. It may throw to reject them. */
 function everyPair(
   text: string,
   fits: (name: string, value: string, written: string) => boolean,

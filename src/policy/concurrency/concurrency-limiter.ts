@@ -8,10 +8,10 @@ import type { InFlight } from "./in-flight.ts";
 const LONGEST_KEY = 128;
 
 /**
- * Limits the requests of a route in flight.
+ * Creates a limit on the requests in flight on a route.
  *
- * @param inFlight counts them in this process, for all routes.
- * @param settle adds up the requests in flight of all replicas. Without it, this one counts for itself.
+ * @param inFlight counts the requests in flight in this process, for all routes.
+ * @param settle adds up the requests in flight of all replicas. Without it, this replica counts on its own.
  */
 export function createConcurrencyLimit(
   route: string,

@@ -2,24 +2,29 @@ import type { SettleConcurrency } from "../../core/shared-parts.ts";
 import { PacedTask } from "../../lib/async/paced-task.ts";
 import type { InFlight } from "./in-flight.ts";
 
-/** How often what has changed is settled with other replicas, in milliseconds. */
+/** How often changes are settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;
-/** The number of rounds after which everything is reported again, so that the server knows that this replica is alive. */
+/**
+ * The number of rounds after which everything is reported again, so that the server sees that this replica is alive.
+ */
 const REPEAT_ROUNDS = 20;
-/** Maximum number of names to settle; for further ones, the other replicas' requests do not count. */
+/** The maximum number of names to settle. For further names, requests of other replicas do not count. */
 const MOST_NAMES = 50_000;
 
-/** A name that was sent to others, or asked about. */
+/** The result of the last settlement of a name. */
 interface Settled {
-  /** In flight here when it was settled. */
+  /** Requests in flight here at that time. */
   readonly told: number;
-  /** In flight in other replicas. */
+  /** Requests in flight in other replicas. */
   readonly elsewhere: number;
-  /** The round in which it changed here last. */
+  /** The round of the last change in this process. */
   readonly round: number;
 }
 
-/** Settles the local requests in flight with other replicas, at most ten times a second. Requests do not wait for it. */
+/**
+ * Exchanges counts of requests in flight with other replicas, at most ten times a second. Requests do not wait for
+ * it.
+ */
 export class ConcurrencySettling {
   readonly #settle: SettleConcurrency;
   readonly #inFlight: Pick<InFlight, "count">;
@@ -33,12 +38,12 @@ export class ConcurrencySettling {
     this.#inFlight = inFlight;
   }
 
-  /** How many requests other replicas had in flight when it was settled last. */
+  /** Returns how many requests other replicas had in flight at the last settlement. */
   elsewhere(name: string): number {
     return this.#settled.get(name)?.elsewhere ?? 0;
   }
 
-  /** A request has begun, ended or been refused. */
+  /** Records that a request has begun, ended or been refused. */
   changed(name: string): void {
     const names = this.#changed.size + this.#settled.size;
     if (names >= MOST_NAMES && !this.#settled.has(name)) return;
@@ -46,7 +51,7 @@ export class ConcurrencySettling {
     this.#runs.request();
   }
 
-  /** Returns whether there is something to settle. */
+  /** Runs one round. Returns whether there is more to settle. */
   async #run(): Promise<boolean> {
     this.#round += 1;
     const changed = this.#changed;
@@ -64,7 +69,7 @@ export class ConcurrencySettling {
       .filter(({ key, requests }) => repeats || requests > 0 || this.#isNews(key));
     if (counts.length === 0) return;
     const elsewhere = await this.#settle(counts).catch(() => undefined);
-    // Without the server, each counts for itself.
+    // Without the server, each replica counts on its own.
     if (elsewhere === undefined) return this.#settled.clear();
     for (const [place, { key, requests }] of counts.entries()) {
       const others = elsewhere[place] ?? 0;
@@ -73,13 +78,13 @@ export class ConcurrencySettling {
     }
   }
 
-  /** Whether a name without requests here is asked about: that others have none either holds until it is forgotten. */
+  /** Whether to settle a name without requests here. Not if the last settlement found none anywhere. */
   #isNews(name: string): boolean {
     const settled = this.#settled.get(name);
     return settled === undefined || settled.told > 0 || settled.elsewhere > 0;
   }
 
-  /** Everything that is in flight, and what else changed lately. The rest is forgotten. */
+  /** Returns all names with requests here or recent changes, and forgets the others. */
   #withRepeated(changed: ReadonlySet<string>): ReadonlySet<string> {
     const names = new Set(changed);
     for (const [name, { round }] of this.#settled) {

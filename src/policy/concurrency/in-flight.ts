@@ -1,14 +1,14 @@
 import { type SharedCounts, type Slots, ThreadCounts } from "../../lib/async/shared-counts.ts";
 
-/** Counts requests in flight by name, in all threads of the process. */
+/** Counts requests in flight by name, over all threads of the process. */
 export interface InFlight {
-  /** Counts one more. @returns how many there are now. */
+  /** Counts one more request. @returns the new count. */
   add(name: string): number;
   remove(name: string): void;
   count(name: string): number;
 }
 
-/** Names without requests take no memory, so there are never more than requests in flight. */
+/** Creates the counts of a process with one thread. Names without requests take no memory. */
 export function countInFlight(): InFlight {
   const counts = new Map<string, number>();
   return {
@@ -27,15 +27,16 @@ export function countInFlight(): InFlight {
 }
 
 /**
- * Of a process with several threads; four rows take 1 MiB per thread, of which pages that are never used take none. With
- * 1,000 requests in flight, one name in twenty million is counted too high; with 10,000, one in two thousand.
+ * The table size for a process with several threads. Four rows take 1 MiB of address space per thread; unused pages
+ * take no memory. With 1,000 requests in flight, one name in twenty million is counted too high; with 10,000, one in
+ * two thousand.
  */
 export const IN_FLIGHT_TABLE = { rows: 4, slots: 2 ** 16 };
 
-/** The counts of one thread, which adds up those of all. */
+/** Attaches a thread to the shared counts. */
 export function attachInFlight(shared: SharedCounts, thread: number): InFlight {
   const counts = new ThreadCounts(shared, thread);
-  /** What this thread has in flight: a name is digested once. */
+  /** The requests of this thread, so that a name is digested only once. */
   const own = new Map<string, { readonly slots: Slots; requests: number }>();
   return {
     add(name) {

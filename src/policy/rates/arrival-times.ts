@@ -1,23 +1,27 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../lib/clock.ts";
 
-/** Maximum number of keys: about 15 MB. Beyond it, the least recently active are evicted and start with a full burst again. */
+/**
+ * The maximum number of keys: about 15 MB. Beyond it, the least recently active keys are evicted and get a full burst
+ * again.
+ */
 const MAX_KEYS = 50_000;
-/** Tolerance for rounding errors, in milliseconds. */
+/** The tolerance for rounding errors, in milliseconds. */
 export const ROUNDING_MS = 1e-6;
 
 /**
- * For each key of a rate limit, its theoretical arrival time: when all requests so far would be due if they came evenly
- * (ITU-T I.371, annex A). It is told as how far it lies ahead, in milliseconds; 0 is a key that owes nothing.
+ * The theoretical arrival time of each key of a rate limit: the time at which all requests so far would be due if
+ * they arrived at a constant rate (ITU-T I.371, annex A). Expressed as milliseconds ahead of now; 0 for a key that
+ * owes nothing.
  */
 export interface ArrivalTimes {
-  /** Moves it on by `costMs`, unless it is more than `mostMs` ahead. @returns how far ahead it was before. */
+  /** Advances the time by `costMs`, unless it is more than `mostMs` ahead. @returns how far ahead it was before. */
   take(key: string, costMs: number, mostMs: number): number;
-  /** Moves it on until it is this far ahead, if it is not yet. */
+  /** Advances the time until it is at least this far ahead. */
   raise(key: string, aheadMs: number): void;
 }
 
-/** Of one limit in one thread. */
+/** Creates the times of one limit in one thread. */
 export function localArrivalTimes(clock: Pick<Clock, "monotonic">): ArrivalTimes {
   const times = new LRUCache<string, number>({ max: MAX_KEYS });
   return {

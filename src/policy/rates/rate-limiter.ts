@@ -6,18 +6,19 @@ import { RateSettling } from "./rate-settling.ts";
 
 /** Maximum length of a key. A longer one is replaced by its hash: a subject can be as long as a token. */
 const LONGEST_KEY = 128;
-/** No key waits for longer than this many bursts, whatever other replicas are said to have spent. */
+/** No key waits longer than the time of this many bursts, whatever the server says that other replicas have spent. */
 const MOST_BURSTS = 10;
 
 /**
- * A rate limit by the generic cell rate algorithm (ITU-T I.371, annex A). For each key one number is kept: the time at
- * which all requests so far would be due if they came evenly. A fixed window would allow two bursts in a row.
+ * Creates a rate limit that uses the generic cell rate algorithm (ITU-T I.371, annex A). It keeps one number for each
+ * key: the time at which all requests so far would be due if they arrived at a constant rate. A fixed window would
+ * allow two bursts in succession.
  *
- * rate-limiter-flexible was tried first: its counts in memory are unbounded (a million addresses took 495 MB and a
- * million timers; here 6 MB and none) and follow the wall clock.
+ * rate-limiter-flexible was tried first. Its counts in memory are unbounded (a million addresses took 495 MB and a
+ * million timers; here 6 MB and none), and it depends on the wall clock.
  *
- * @param times of the keys, in this thread or in all of the process.
- * @param settle adds up the use in all replicas. Without it, this one counts for itself.
+ * @param times the arrival times of the keys, in this thread or over all threads of the process.
+ * @param settle adds up the spending of all replicas. Without it, this replica counts on its own.
  */
 export function createRateLimit(
   options: Omit<RateLimit, "take">,

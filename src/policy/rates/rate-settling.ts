@@ -2,12 +2,12 @@ import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { SettleRates } from "../../core/shared-parts.ts";
 import { PacedTask } from "../../lib/async/paced-task.ts";
 
-/** How often what was spent is settled with other replicas, in milliseconds. */
+/** How often spending is settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;
-/** Maximum number of keys that wait to be settled; what others spend meanwhile stays uncounted. */
+/** The maximum number of keys that wait for settlement. The spending of further keys counts only in this process. */
 const MOST_KEYS = 50_000;
 
-/** Settles the local use with other replicas, at most ten times a second. Requests do not wait for it. */
+/** Settles local spending with other replicas, at most ten times a second. Requests do not wait for it. */
 export class RateSettling {
   readonly #settle: SettleRates;
   readonly #costMs: number;
@@ -17,8 +17,8 @@ export class RateSettling {
   readonly #runs = new PacedTask(SETTLE_EVERY_MS, () => this.#run());
 
   /**
-   * @param costMs of one request.
-   * @param settled takes after how many milliseconds everything is paid back that was spent anywhere.
+   * @param costMs the cost of one request in the limit's time, in milliseconds.
+   * @param settled receives the milliseconds until the spending of all replicas on a key is paid back.
    */
   constructor(
     settle: SettleRates,
@@ -37,12 +37,12 @@ export class RateSettling {
     this.#runs.request();
   }
 
-  /** Returns whether more was spent meanwhile. */
+  /** Runs one settlement. Returns whether more was spent meanwhile. */
   async #run(): Promise<boolean> {
     const spent = [...this.#spent];
     this.#spent = new Map();
     const spendings = spent.map(([key, requests]) => ({ key, costMs: requests * this.#costMs }));
-    // Use that cannot be settled counts only here.
+    // Spending that cannot be settled counts only here.
     const behind = await this.#settle(spendings).catch(() => undefined);
     for (const [place, [key]] of spent.entries()) {
       const behindMs = behind?.[place];
@@ -53,7 +53,9 @@ export class RateSettling {
   }
 }
 
-/** Threads and replicas count the same requests if their route has the same name and the same limit. */
+/**
+ * Returns the name of a limit. Threads and replicas share counts if the name of the route and the limit are the same.
+ */
 export function limitName(
   route: string,
   { by, requests, withinMs, burst }: Omit<RateLimit, "take">,
@@ -61,7 +63,7 @@ export function limitName(
   return [route, by, requests, withinMs, burst].join("\0");
 }
 
-/** Settles one limit. */
+/** Returns a settling function for the keys of one limit. */
 export function settlingOf(
   limit: string,
   settle: SettleRates | undefined,

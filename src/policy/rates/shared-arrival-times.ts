@@ -4,32 +4,33 @@ import { withLock } from "../../lib/async/shared-lock.ts";
 import { type ArrivalTimes, ROUNDING_MS } from "./arrival-times.ts";
 
 /**
- * The arrival times of all rate limits, as all threads of a process see them: a table of buckets of eight entries, each
- * with a digest of its key and its time. A digest is keyed, so nobody can choose whom to meet; two keys of a limit
- * are taken for one if they share a bucket and 32 more bits.
+ * The arrival times of all rate limits, shared by all threads of a process. It is a table of buckets with eight
+ * entries each; an entry contains a digest of its key and its time. The digest is keyed, so nobody can choose which
+ * key to collide with. Two keys of a limit are confused if they share a bucket and 32 further bits.
  *
- * An entry whose time has come is as good as empty. If a bucket has none, that entry goes which owes least, of the limit that
- * has most there: a crowd of callers of one limit makes none of another forgotten.
+ * An entry whose time has passed counts as empty. If a bucket has no empty entry, a new key evicts the entry with the
+ * earliest time among those of the limit with the most entries there, so that many callers of one limit do not evict
+ * those of another.
  */
 export interface SharedTimes {
   readonly memory: SharedArrayBuffer;
   readonly secret: string;
 }
 
-/** In total 131,072 entries in 2 MiB, of which pages that are never used take none. */
+/** In total 131,072 entries in 2 MiB of address space; unused pages take no memory. */
 const BUCKETS = 2 ** 14;
 const WAYS = 8;
 const LOCK_BYTES = BUCKETS * Int32Array.BYTES_PER_ELEMENT;
 const TIME_BYTES = BUCKETS * WAYS * Float64Array.BYTES_PER_ELEMENT;
 const MARK_BYTES = BUCKETS * WAYS * 2 * Uint32Array.BYTES_PER_ELEMENT;
-/** Digests that a thread remembers for each limit. */
+/** The number of digests that a thread caches for each limit. */
 const REMEMBERED = 10_000;
 
-/** A time, and its bits. */
+/** Scratch memory that converts a time to its bits and back. */
 const TIME = new Float64Array(1);
 const BITS = new BigInt64Array(TIME.buffer);
 
-/** Where a key is looked for, and by what it is known there. */
+/** The bucket of a key, and its mark, which identifies it there. */
 interface Place {
   readonly bucket: number;
   readonly mark: number;
@@ -43,8 +44,8 @@ export function createSharedTimes(): SharedTimes {
 /**
  * Attaches a thread.
  *
- * @param now milliseconds, the same in all threads.
- * @returns the times of a limit, by its name.
+ * @param now returns a monotonic time in milliseconds that is the same in all threads.
+ * @returns a function that returns the arrival times of a limit, given its name.
  */
 export function attachSharedTimes(
   { memory, secret }: SharedTimes,
@@ -65,7 +66,10 @@ export function attachSharedTimes(
       }
       return place;
     };
-    /** Moves the time of a key on, to where `next` says; undefined leaves it. */
+    /**
+     * Sets how far the time of a key is ahead, to the result of `next`; undefined leaves it. Returns the previous
+     * value.
+     */
     const change = (key: string, next: (aheadMs: number) => number | undefined): number => {
       const { bucket, mark } = placeOf(key);
       return withLock(table.locks, bucket, () => {
@@ -77,7 +81,7 @@ export function attachSharedTimes(
           const aheadMs = found === undefined ? 0 : Math.max(0, before.time - time);
           const nextMs = next(aheadMs);
           if (nextMs === undefined) return aheadMs;
-          // It fails if the lock was taken over, since this thread was interrupted for long: then it counts anew.
+          // This fails if another thread took over the lock, because this one was interrupted for long. Then try again.
           if (!table.replace(entry, before.bits, time + nextMs)) continue;
           if (found === undefined) table.name(entry, limitMark, mark);
           return aheadMs;
@@ -93,13 +97,13 @@ export function attachSharedTimes(
   };
 }
 
-/** The entries. Hold the lock of a bucket to touch its entries. */
+/** The entries of all buckets. Hold the lock of a bucket to access its entries. */
 class Table {
   readonly locks: Int32Array<SharedArrayBuffer>;
   readonly #times: Float64Array;
-  /** The same as integers, which can be compared and exchanged. */
+  /** The same memory as integers, which support compare-and-exchange. */
   readonly #bits: BigInt64Array;
-  /** Of each entry the mark of its limit, and its own. */
+  /** Two marks for each entry: that of its limit, and that of its key. */
   readonly #marks: Uint32Array;
 
   constructor(memory: SharedArrayBuffer) {
@@ -121,14 +125,14 @@ class Table {
     return this.#times[entry] ?? 0;
   }
 
-  /** The time of an entry, with what `replace` compares. */
+  /** Returns the time of an entry, and its bits for `replace`. */
   read(entry: number): { readonly bits: bigint; readonly time: number } {
     const bits = Atomics.load(this.#bits, entry);
     BITS[0] = bits;
     return { bits, time: TIME[0] ?? 0 };
   }
 
-  /** Replaces the time of an entry, unless it is another one by now. @returns whether it did. */
+  /** Replaces the time of an entry, unless it has changed since `before`. @returns whether it did. */
   replace(entry: number, before: bigint, time: number): boolean {
     TIME[0] = time;
     return Atomics.compareExchange(this.#bits, entry, before, BITS[0] ?? 0n) === before;
@@ -139,7 +143,7 @@ class Table {
     this.#marks[2 * entry + 1] = mark;
   }
 
-  /** The entry of a bucket that is replaced. */
+  /** Returns the entry of a bucket to reuse for a new key. */
   leastMissed(bucket: number, now: number): number {
     const entries = Array.from({ length: WAYS }, (_, way) => bucket * WAYS + way);
     const paid = entries.find((entry) => this.timeAt(entry) <= now);

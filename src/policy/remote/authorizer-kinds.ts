@@ -5,8 +5,9 @@ import { type AuthorizationKind, RemoteAuthorizer } from "./remote-authorizer.ts
 import { SubjectAccessReview, type SubjectAccessReviewSettings } from "./subject-access-review.ts";
 
 interface Common {
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly timeout: number;
+  /** How long a positive answer is cached, in milliseconds. */
   readonly cache: number;
   readonly onError: "unavailable" | "deny";
 }

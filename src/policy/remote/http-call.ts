@@ -1,7 +1,8 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import { RereadFile } from "../../lib/files/reread-file.ts";
-import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import { RemoteClient } from "../../lib/http/remote-client.ts";
+import { RemoteError } from "../../lib/text/remote-error.ts";
 import type { AuthorizationKind } from "./remote-authorizer.ts";
 
 export interface HttpCallSettings {
@@ -11,10 +12,10 @@ export interface HttpCallSettings {
 }
 
 const CONNECTIONS = 32;
-/** Of the answer only the status counts. */
+/** The maximum size of a response body, in bytes. Only the status matters. */
 const LARGEST_ANSWER = 65_536;
 
-/** Asks any HTTP server: 2xx allows, 4xx denies, and everything else counts as unavailable. */
+/** Asks any HTTP server. 2xx allows; 4xx denies, except 408 and 429; everything else counts as unavailable. */
 export class HttpCall implements AuthorizationKind {
   readonly connections = CONNECTIONS;
   readonly #url: string;
@@ -31,7 +32,7 @@ export class HttpCall implements AuthorizationKind {
     this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
   }
 
-  /** The path is that which the routes are matched with; the query is not sent, since it may hold secrets. */
+  /** The path is the one that routes are matched against. The query is not sent, since it may contain secrets. */
   questions({ method, matchPath: path, host, client }: GateRequest, identity: Identity): string[] {
     const { subject, groups, issuer, scopes, claims } = identity;
     const caller = { subject, groups, issuer, scopes, claims: Object.fromEntries(claims ?? []) };

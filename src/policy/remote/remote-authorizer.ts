@@ -8,15 +8,15 @@ import type { Identity } from "../../core/request/identity.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { remoteFailure } from "../../lib/http/remote-client.ts";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 
-/** The part that differs between kinds. */
+/** The part of an authorizer that differs between kinds. */
 export interface AuthorizationKind {
-  /** How many connections it has to the server. */
+  /** The maximum number of connections to the server. */
   readonly connections: number;
   /**
-   * Returns what has to be asked about a request, as the texts that are sent: all must be allowed. Undefined if the caller
-   * is refused without a question.
+   * Returns the questions about a request, as the texts to send. The server must allow all of them. Returns undefined
+   * if the caller is refused without a question.
    */
   questions(request: GateRequest, identity: Identity): readonly string[] | undefined;
   /** Sends one question. @throws RemoteError, or the system's error. */
@@ -26,33 +26,36 @@ export interface AuthorizationKind {
 
 export interface AuthorizerOptions {
   readonly kind: AuthorizationKind;
-  /** How long an answer may take, in milliseconds. */
+  /** The time limit for an answer, in milliseconds. */
   readonly timeout: number;
-  /** How long a yes is cached, in milliseconds; 0 for no cache. */
+  /** How long a positive answer is cached, in milliseconds; 0 for no cache. */
   readonly cache: number;
-  /** The response if the server cannot decide. */
+  /** What to do if the server cannot decide. */
   readonly onError: "unavailable" | "deny";
   readonly clock: Clock;
   readonly observer: RemoteCheckObserver;
 }
 
-/** Remembered answers, each some 200 bytes whatever was asked: the key is a hash. */
+/** The maximum number of cached answers. Each takes about 200 bytes, since the key is a hash of the question. */
 const MAX_ENTRIES = 10_000;
-/** A no is remembered for less long: somebody may just have been given a right. */
+/**
+ * How long a negative answer is cached at most, in milliseconds: the caller may just have been granted the
+ * permission.
+ */
 const LONGEST_NO_MS = 5_000;
-/** Questions that may be asked or wait, for all callers together and for one of them. */
+/** The maximum number of running and waiting questions, for all callers together and for each caller. */
 const MOST = 256;
 const MOST_OF_CALLER = 128;
 
 interface Remembered {
   readonly allowed: boolean;
-  /** Monotonic, milliseconds. */
+  /** In monotonic milliseconds. */
   readonly until: number;
 }
 
 /**
- * Asks another server, each question once at a time and fairly among callers, and remembers its answers for a while.
- * Whatever fails is no yes.
+ * Asks another server and caches its answers. Concurrent requests with the same question share it, and callers share
+ * the server fairly. A failure never allows a request.
  */
 export class RemoteAuthorizer implements Authorizer {
   readonly #options: AuthorizerOptions;

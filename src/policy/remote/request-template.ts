@@ -1,13 +1,13 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 
 /**
- * Values that a request brings along, for what another server is asked about it: `${query:namespace}`,
- * `${header:X-Namespace}`. A parameter or header that is there several times has several values, and the caller must be
- * allowed all of them, since nobody knows which one the backend reads.
+ * References to values of a request, for the questions to another server about it: `${query:namespace}`,
+ * `${header:X-Namespace}`. A parameter or header that occurs several times has several values, and the caller must be
+ * allowed all of them, since it is unknown which one the backend reads.
  */
 
 const REFERENCE = /\$\{(query|header):([^}]+)\}/g;
-/** More combinations of values than this are refused: a client chooses how many there are. */
+/** The maximum number of combinations of values, because a client chooses how many there are. */
 const MAX_COMBINATIONS = 16;
 const LONGEST_VALUE = 253;
 const CONTROL = /\p{Cc}/u;
@@ -17,10 +17,10 @@ export function isRequestValue(word: string): boolean {
   return /^(?:query|header):[^}\s]+$/.test(word);
 }
 
-/** Texts with references, prepared once. */
+/** Texts with references, parsed once. */
 export class RequestTemplate {
   readonly #texts: Readonly<Record<string, string>>;
-  /** The references, each once. */
+  /** The references, without duplicates. */
   readonly #references: readonly (readonly [all: string, kind: string, name: string])[];
 
   constructor(texts: Readonly<Record<string, string>>) {
@@ -32,7 +32,10 @@ export class RequestTemplate {
     this.#references = [...new Map(references).values()];
   }
 
-  /** Returns the texts for every combination of values; undefined if one is missing or ambiguous. */
+  /**
+   * Returns the texts for every combination of values; undefined if a value is missing or invalid, or if there are
+   * too many.
+   */
   render(request: GateRequest): Record<string, string>[] | undefined {
     let combinations: Record<string, string>[] = [this.#texts];
     for (const [all, kind, name] of this.#references) {
@@ -66,13 +69,13 @@ function replaced(
   );
 }
 
-/** The values of a parameter; undefined for a query that some servers take apart at another character. */
+/** Returns the values of a parameter; undefined if the query contains `;`, which some servers treat as a separator. */
 function queryValues({ query }: GateRequest, name: string): string[] | undefined {
   if (query.includes(";")) return undefined;
   return new URLSearchParams(query).getAll(name);
 }
 
-/** The values of a header under every spelling that a backend could read as the same name. */
+/** Returns the values of a header, in every spelling of the name that a backend could treat as the same. */
 function headerValues({ rawHeaders }: GateRequest, name: string): string[] {
   const wanted = folded(name);
   const values: string[] = [];

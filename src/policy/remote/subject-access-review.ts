@@ -1,7 +1,8 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import { RereadFile } from "../../lib/files/reread-file.ts";
-import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import { RemoteClient } from "../../lib/http/remote-client.ts";
+import { RemoteError } from "../../lib/text/remote-error.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import type { AuthorizationKind } from "./remote-authorizer.ts";
 import { RequestTemplate } from "./request-template.ts";
@@ -12,7 +13,7 @@ export interface SubjectAccessReviewSettings {
   readonly tokenFile?: string;
   /** The issuers whose subjects and groups are those of the cluster. */
   readonly issuers: readonly string[];
-  /** Without it, the review is about the path of the request. */
+  /** The attributes of a resource, with references to the request. Without them, the review is about the path. */
   readonly resource?: Readonly<Record<string, string>>;
 }
 
@@ -20,7 +21,7 @@ const PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const CONNECTIONS = 16;
 const LARGEST_ANSWER = 65_536;
 
-/** What the methods of HTTP are called in Kubernetes; any other needs a right to everything, as with kube-rbac-proxy. */
+/** The Kubernetes verbs for HTTP methods. Any other method needs the permission for `*`, as with kube-rbac-proxy. */
 const VERBS: Readonly<Record<string, string>> = {
   ...{ GET: "get", HEAD: "get", POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" },
 };
@@ -47,7 +48,7 @@ export class SubjectAccessReview implements AuthorizationKind {
 
   questions(request: GateRequest, identity: Identity): readonly string[] | undefined {
     const { subject: user, groups, issuer } = identity;
-    // The same name from another issuer is somebody else.
+    // The same name from another issuer belongs to somebody else.
     if (!this.#settings.issuers.includes(issuer)) return undefined;
     const verb = VERBS[request.method] ?? "*";
     const asked =
@@ -95,7 +96,7 @@ function isAllowed(text: string): boolean {
       return status["allowed"] && status["denied"] !== true;
     }
   } catch {
-    // The message of JSON.parse quotes the text.
+    // Not passed on: the message of JSON.parse quotes the text.
   }
-  throw new RemoteError("the answer is no SubjectAccessReview");
+  throw new RemoteError("the answer is not a SubjectAccessReview");
 }

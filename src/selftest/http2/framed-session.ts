@@ -4,51 +4,51 @@ import type { Socket } from "node:net";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { ACK, FRAME, frame, type Frame, FrameReader } from "./http2-frames.ts";
 
-/** What came back on one stream. */
+/** The response on one stream. */
 export interface StreamAnswer {
-  /** Of the final answer; 0 if there is none. */
+  /** Status of the final response; 0 if there is none. */
   status: number;
-  /** Names and values, alternating, without pseudo-header fields. */
+  /** Alternating names and values, without pseudo-header fields. */
   fields: readonly string[];
   trailers: readonly string[];
   /** As latin1. */
   body: string;
-  /** Whether the stream has ended in order. */
+  /** Whether the stream ended with END_STREAM. */
   complete: boolean;
-  /** The error code, if it was reset by the other side. */
+  /** The error code if the other side reset the stream. */
   reset: number | undefined;
 }
 
-/** The bytes of a preface (RFC 9113 §3.4). */
+/** Length of the client connection preface (RFC 9113 §3.4), in bytes. */
 const PREFACE_BYTES = 24;
-/** What Node may write by itself: everything else is written by the attack. */
+/** The frames that Node may write; the attack writes all others. */
 const OWN_FRAMES: ReadonlySet<number> = new Set([FRAME.settings, FRAME.ping, FRAME.windowUpdate]);
-/** What the other side may send on each stream, in bytes. */
+/** Initial flow-control window of each stream, in bytes. */
 const WINDOW = 2 ** 24;
 
 /**
- * A connection of HTTP/2 on which any bytes can be written. Node reads what comes back: it believes that it has opened the
- * streams, but the frames that it writes for them are left out.
+ * An HTTP/2 connection on which the caller can write any bytes. Node parses the responses: it opens the streams, but
+ * the frames that it writes for them are dropped.
  */
 export class FramedSession {
-  /** In the order of the methods: those of the streams 1, 3, 5… */
+  /** The responses on streams 1, 3, 5…, in the order of the methods. */
   readonly answers: readonly StreamAnswer[];
-  /** Resolves when the other side has sent its settings, or the connection has ended. */
+  /** Resolves once the other side has sent its settings, or the connection has ended. */
   readonly begun: Promise<void>;
-  /** Called when anything has changed. */
+  /** Called when a stream or the connection ends. */
   onChange: () => void = () => undefined;
   readonly #socket: Socket;
   readonly #session: ClientHttp2Session;
-  /** What is to be written once preface and settings are out. */
+  /** Bytes to write once preface and settings have been written; undefined afterwards. */
   #early: Buffer[] | undefined = [];
   #goAway = false;
   #settled = false;
-  /** Of settings: Node has sent them once. */
+  /** Whether the other side has acknowledged the settings, which Node sends once. */
   #acknowledged = false;
 
   /**
-   * @param socket is connected.
-   * @param methods of the requests on the streams 1, 3, 5…: an answer to HEAD has no body.
+   * @param socket a connected socket.
+   * @param methods the methods of the requests on streams 1, 3, 5…: a response to HEAD has no body.
    */
   constructor(socket: Socket, methods: readonly string[]) {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -76,17 +76,17 @@ export class FramedSession {
     this.answers = methods.map((method) => this.#open(method));
   }
 
-  /** Whether the other side has spoken HTTP/2. */
+  /** Whether the other side has sent its HTTP/2 settings. */
   get settled(): boolean {
     return this.#settled;
   }
 
-  /** Whether the other side has closed the connection, or said that it takes no more. */
+  /** Whether the other side has closed the connection or sent GOAWAY. */
   get ended(): boolean {
     return this.#goAway || this.#socket.destroyed || this.#socket.readableEnded;
   }
 
-  /** Writes frames, well formed or not, behind the preface. */
+  /** Writes frames, well-formed or not, after preface and settings. */
   send(bytes: Buffer): void {
     if (this.#early !== undefined) this.#early.push(bytes);
     else this.#write(bytes);
@@ -101,7 +101,7 @@ export class FramedSession {
     this.#socket.destroy();
   }
 
-  /** What Node takes for its connection. */
+  /** Returns the stream that Node uses as its connection; it filters the frames in both directions. */
   #between(): Duplex {
     const socket = this.#socket;
     const reader = new FrameReader();
@@ -116,7 +116,7 @@ export class FramedSession {
           frame(type, flags, stream, payload),
         );
         this.#write(Buffer.concat([preface, ...bytes]));
-        // The settings come first (RFC 9113 §3.4).
+        // SETTINGS must be the first frame (RFC 9113 §3.4).
         if (own.length > 0) this.#sendEarly();
         done();
       },
@@ -134,7 +134,7 @@ export class FramedSession {
     return duplex;
   }
 
-  /** Node would take what it has not asked for as the end of the connection. */
+  /** Node would end the connection if it received acknowledgements or resets that do not belong to its own frames. */
   #isForNode({ type, flags, stream }: Frame): boolean {
     const acknowledges = (flags & ACK) !== 0;
     if (type === FRAME.ping) return !acknowledges;
@@ -187,7 +187,7 @@ function withoutPseudo(raw: readonly string[]): string[] {
   return raw.filter((_, i) => raw[i - (i % 2)]?.startsWith(":") === false);
 }
 
-/** Whether a frame belongs to the connection, and not to a stream that Node believes to have. */
+/** Whether Node may write a frame: only frames of the connection, no frames of streams. */
 function isOwn({ type, stream, flags }: Frame): boolean {
   return stream === 0 && OWN_FRAMES.has(type) && (type !== FRAME.ping || flags === ACK);
 }

@@ -7,7 +7,7 @@ import { http2FramingChecks } from "./http2-framing-checks.ts";
 import { http2HeaderChecks } from "./http2-header-checks.ts";
 import { HTTP2 } from "./http2-requests.ts";
 
-/** The attacks over HTTP/2: those that HTTP/1.1 knows, too, and those by its own frames and fields. */
+/** Returns the attacks over HTTP/2: those shared with HTTP/1.1, and those that use frames and fields of HTTP/2. */
 export function http2Checks(target: Target, offered: boolean): Check[] {
   if (!offered) return [asHttp2(valid(target, "the deployment does not offer HTTP/2"))];
   return [

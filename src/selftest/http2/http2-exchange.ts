@@ -6,10 +6,10 @@ import { FramedSession, type StreamAnswer } from "./framed-session.ts";
 import { FRAME, FrameReader } from "./http2-frames.ts";
 
 /**
- * Writes exactly these frames (a string as latin1) on a new connection of HTTP/2, and closes it when each stream has ended, when
- * the deployment has closed it, or after the timeout. Never throws.
+ * Writes exactly these frames (a string as latin1) on a new HTTP/2 connection. Closes it once all streams have ended,
+ * when the deployment closes it, or after the timeout. Never throws.
  *
- * @param methods of the streams 1, 3, 5…
+ * @param methods the methods of the requests on streams 1, 3, 5…
  */
 export function exchangeHttp2(
   peer: Peer,
@@ -48,7 +48,7 @@ async function talk(
   };
 }
 
-/** The streams that the frames themselves reset. */
+/** Returns the streams that the frames themselves reset. */
 function droppedIn(bytes: Buffer): ReadonlySet<number> {
   const frames = new FrameReader().read(bytes);
   return new Set(frames.filter(({ type }) => type === FRAME.reset).map(({ stream }) => stream));
@@ -58,7 +58,7 @@ function isOver({ complete, reset }: StreamAnswer): boolean {
   return complete || reset !== undefined;
 }
 
-/** Whether the deployment speaks HTTP/2: in the handshake of TLS, or by prior knowledge without. */
+/** Returns whether the deployment accepts HTTP/2: with ALPN over TLS, with prior knowledge over plain HTTP. */
 export async function offersHttp2(peer: Peer): Promise<boolean> {
   let offers = false;
   await onConnection(peer, "h2", async (socket) => {

@@ -1,4 +1,4 @@
-/** Types of frames (RFC 9113 §6). */
+/** Frame types (RFC 9113 §6). */
 export const FRAME = {
   data: 0,
   headers: 1,
@@ -10,13 +10,13 @@ export const FRAME = {
   windowUpdate: 8,
   continuation: 9,
 } as const;
-/** Flags of SETTINGS and PING, and those of HEADERS and DATA. */
+/** Flags: ACK is for SETTINGS and PING, the others are for HEADERS and DATA. */
 export const ACK = 1;
 export const END_STREAM = 1;
 export const END_HEADERS = 4;
 export const PADDED = 8;
 
-/** Bytes of the head of a frame. */
+/** Length of a frame header, in bytes. */
 const HEAD_BYTES = 9;
 
 export interface Frame {
@@ -26,10 +26,10 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** A name in lower case, and a value. */
+/** A name, normally in lower case, and a value. */
 export type Field = readonly [name: string, value: string];
 
-/** Writes one frame, well formed or not. */
+/** Returns the bytes of one frame, well-formed or not. */
 export function frame(
   type: number,
   flags: number,
@@ -45,7 +45,7 @@ export function frame(
   return Buffer.concat([head, content]);
 }
 
-/** Writes a field section in literals without indexing (RFC 7541 §6.2.2), so that any bytes can be sent. */
+/** Encodes a field section as literals without indexing (RFC 7541 §6.2.2), so that it can contain any bytes. */
 export function headerBlock(fields: readonly Field[]): Buffer {
   return Buffer.concat(
     fields.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]),
@@ -61,11 +61,11 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from([...length, rest]), bytes]);
 }
 
-/** Cuts a stream of bytes into frames. */
+/** Splits a stream of bytes into frames. */
 export class FrameReader {
   #rest: Buffer = Buffer.alloc(0);
 
-  /** @returns the frames that are whole now. */
+  /** Adds bytes, and returns the frames that they complete. */
   read(chunk: Buffer): Frame[] {
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const frames: Frame[] = [];

@@ -13,12 +13,12 @@ import {
 import { HEADS, LENGTHS, TRAILERS } from "./malformed-messages.ts";
 import { fieldsOf, onStream, pseudo, type StreamRequest } from "./http2-requests.ts";
 
-/** Seven bytes that end a body in chunks. */
+/** Padding of seven bytes that looks like the end of a chunked body. */
 const PADDING = "\r\n0\r\n\r\n";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/** A preamble that no stream 1 has: each breaks the connection (RFC 9113 §5.1, §6.10; RFC 7541 §2.3.3). */
+/** Frames that are a connection error instead of a request on stream 1 (RFC 9113 §5.1, §6.10; RFC 7541 §2.3.3). */
 const BROKEN: readonly (readonly [name: string, frames: (block: Buffer) => readonly Buffer[]])[] = [
   ["stream-even", (block) => [frame(FRAME.headers, END_HEADERS | END_STREAM, 2, block)]],
   ["stream-zero", (block) => [frame(FRAME.headers, END_HEADERS | END_STREAM, 0, block)]],
@@ -56,7 +56,7 @@ const BROKEN: readonly (readonly [name: string, frames: (block: Buffer) => reado
   ],
 ];
 
-/** Frames and heads that two readers could take for different requests. */
+/** Returns checks with frames and field sections that two parsers could read as different requests. */
 export function http2FramingChecks(target: Target): Check[] {
   const head = (mark: string, method = "GET"): Field[] => [
     ...pseudo(target, protectedPath(target, mark), method),
@@ -88,7 +88,7 @@ export function http2FramingChecks(target: Target): Check[] {
   ];
 }
 
-/** A valid request that follows on the same connection. */
+/** Returns a valid request that follows on the same connection, on stream 3. */
 function following(target: Target, mark: string): string {
   const path = protectedPath(target, mark, "following");
   return onStream(3, { fields: [...pseudo(target, path), ...fieldsOf([authorization(target)])] });
@@ -103,7 +103,7 @@ function broken(name: string, frames: (mark: string) => readonly Buffer[]): Chec
   return { name: `framing/${name}`, tries: [{ what: name, bytes }], expectation: refusedStream };
 }
 
-/** A body without a length, in odd frames: it must arrive as one body, with the framing of the proxy that translates it. */
+/** A body in unusual frames must arrive as one body, framed by the proxy that translates it to HTTP/1.1. */
 function kept(target: Target, method: string, head: (mark: string) => Field[]): Check[] {
   const attempt = (what: string, bytes: Attempt["bytes"]): Attempt => ({
     ...{ what, bytes },
@@ -165,7 +165,7 @@ function methodChecks(target: Target, head: (mark: string, method?: string) => F
   ];
 }
 
-/** A body whose stream is reset is not whole, whatever the code of the reset says. */
+/** A body whose stream was reset is incomplete, whatever the error code of the reset. */
 function cutShort(target: Target, head: (mark: string) => Field[]): Check {
   const attempt = (code: number): Attempt => ({
     what: `reset with ${code}`,
@@ -184,7 +184,7 @@ function cutShort(target: Target, head: (mark: string) => Field[]): Check {
       close: false,
       judge: ({ arrived }) =>
         arrived?.some(({ url }) => url.endsWith("/attack")) === true
-          ? fail("half of a body arrived as a whole one")
+          ? fail("an incomplete body arrived as a complete one")
           : pass("it did not arrive"),
     },
   };

@@ -13,7 +13,7 @@ import { hopsInAnswer } from "../header-checks.ts";
 import type { Field } from "./http2-frames.ts";
 import { fieldsOf, HTTP2, onStream, pseudo, type StreamRequest } from "./http2-requests.ts";
 
-/** Fields of extended CONNECT for a WebSocket (RFC 8441 §5), beside the usual ones. */
+/** Additional fields of extended CONNECT for a WebSocket (RFC 8441 §5). */
 const WEBSOCKET: readonly Field[] = [[":protocol", "websocket"]];
 const VERSION: Field = ["sec-websocket-version", "13"];
 
@@ -34,10 +34,10 @@ const HOSTS: readonly (readonly [
 
 const named = (host: string): readonly [":authority", string] => [":authority", host];
 
-/** Builds a request of a valid caller on one stream. */
+/** Builds a request on one stream with a valid token. */
 type Build = (mark: string, fields: readonly Field[]) => StreamRequest;
 
-/** Who calls, from where, and to whom: what clients must not choose, whatever the version of HTTP. */
+/** Returns checks that clients cannot forge their identity, their address or their host over HTTP/2 either. */
 export function http2HeaderChecks(target: Target): Check[] {
   return [...forgeryChecks(target), ...passageChecks(target), ...hostChecks(target)];
 }
@@ -62,7 +62,7 @@ const get =
     fields: [...pseudo(target, protectedPath(target, mark)), ...token(target), ...fields],
   });
 
-/** A POST with a body in two parts. */
+/** Builds a POST with a body in two DATA frames. */
 const post =
   (target: Target, trailers?: readonly Field[]): Build =>
   (mark, fields) => ({
@@ -94,7 +94,7 @@ function forgeryChecks(target: Target): Check[] {
         const path: Field = [":path", `${target.publicPath ?? "/"}selftest-${mark}/attack`];
         return { fields: [...open.slice(0, -1), path, ...forged(mark)] };
       }),
-      skip: target.publicPath === undefined ? "--public names no public path" : undefined,
+      skip: target.publicPath === undefined ? "--public is not set" : undefined,
     },
     forging("identity-on-websocket", (mark) => webSocket(target)(mark, forged(mark)), "CONNECT"),
     forging(

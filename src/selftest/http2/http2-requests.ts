@@ -3,7 +3,7 @@ import { refusedStream } from "../expectations.ts";
 import type { RequestWriter } from "../attack-writer.ts";
 import { END_HEADERS, END_STREAM, type Field, FRAME, frame, headerBlock } from "./http2-frames.ts";
 
-/** Returns the fields that every request has, in their usual order. */
+/** Returns the pseudo-header fields of a request, in their usual order. */
 export function pseudo({ host }: Target, path: string, method = "GET"): Field[] {
   return [
     [":method", method],
@@ -21,7 +21,7 @@ export interface StreamRequest {
   readonly trailers?: readonly Field[];
 }
 
-/** Writes a whole request as frames. */
+/** Returns the frames of a complete request, as a latin1 string. */
 export function onStream(stream: number, { fields, body, trailers }: StreamRequest): string {
   const bare = body === undefined && trailers === undefined;
   const head = END_HEADERS | (bare ? END_STREAM : 0);
@@ -37,7 +37,7 @@ export function onStream(stream: number, { fields, body, trailers }: StreamReque
   return Buffer.concat(frames).toString("latin1");
 }
 
-/** `Name: value` as HTTP/2 has it. */
+/** Converts `Name: value` lines to fields of HTTP/2, with names in lower case. */
 export function fieldsOf(lines: readonly string[]): Field[] {
   return lines.map((line) => {
     const colon = line.indexOf(":");

@@ -15,7 +15,7 @@ const instead =
   (fields) =>
     fields.map(([each, before]) => [each, each === name ? value(before) : before]);
 
-/** What RFC 9113 §8.1.1 calls malformed: a head that a translation to HTTP/1.1 would give another meaning. */
+/** Malformed field sections (RFC 9113 §8.1.1), most of which would mean something else if translated to HTTP/1.1. */
 export const HEADS: readonly (readonly [name: string, change: Change])[] = [
   ["name-in-upper-case", added(["X-Selftest", "1"])],
   ["connection", added(["connection", "close"])],
@@ -49,7 +49,7 @@ export const HEADS: readonly (readonly [name: string, change: Change])[] = [
   ["length-list", added(["content-length", "0, 0"])],
 ];
 
-/** Lengths of a body of four bytes that say something else. */
+/** Values of `content-length` that do not match a body of four bytes. */
 export const LENGTHS: readonly (readonly [name: string, lengths: readonly string[]])[] = [
   ["length-too-short", ["2"]],
   ["length-zero", ["0"]],
@@ -59,7 +59,7 @@ export const LENGTHS: readonly (readonly [name: string, lengths: readonly string
   ["length-over-64-bits", ["18446744073709551620"]],
 ];
 
-/** Trailers that would change what the request means, or that are none (RFC 9113 §8.1). */
+/** Trailers that would change the meaning of the request, or that are not allowed as trailers (RFC 9113 §8.1). */
 export const TRAILERS: readonly (readonly [name: string, trailers: readonly Field[]])[] = [
   ["trailer-path", [[":path", "/selftest"]]],
   ["trailer-method", [[":method", "DELETE"]]],

@@ -7,8 +7,8 @@ import {
   type UnderscoreHeaders,
 } from "../../core/request/underscore-headers.ts";
 import { type GateRequest, mintGateRequest } from "../../core/request/gate-request.ts";
-import { canonicalPath } from "../../lib/http/canonical-path.ts";
-import { loosePath } from "../../lib/http/loose-path.ts";
+import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
+import { loosePath } from "../../lib/http/path/loose-path.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
 import { type Networks, parseAddress, unmapAddress } from "../../lib/http/networks.ts";
 import { METHODS } from "../../lib/http/node-http.ts";

@@ -1,7 +1,7 @@
 import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Route } from "../../core/route/route.ts";
-import { admitsSpelling, pathReadings } from "../../lib/http/loose-path.ts";
+import { admitsSpelling, pathReadings } from "../../lib/http/path/loose-path.ts";
 import { ambiguous } from "./request-fields.ts";
 
 /**

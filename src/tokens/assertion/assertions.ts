@@ -9,28 +9,30 @@ import type { SigningKeys } from "../keys/key-ring.ts";
 export interface AssertionSettings {
   readonly issuer: string;
   readonly audience: string;
-  /** Whole seconds, in milliseconds. */
+  /** In milliseconds; a multiple of 1000. */
   readonly lifetime: number;
   readonly header: string;
-  /** Further claims about the caller: `groups`, and claims of the token. */
+  /** Additional claims about the caller: `groups`, and claims of the token. */
   readonly claims: readonly string[];
 }
 
 interface Made {
   readonly text: string;
   readonly key: KeyObject;
-  /** When the next one is made, in milliseconds since the epoch. */
+  /** When the next assertion is signed, in milliseconds since the epoch. */
   readonly renewAt: number;
 }
 
-/** The part of its life after which an assertion is replaced. */
+/** The fraction of its lifetime after which an assertion is replaced. */
 const USED = 0.8;
-/** Nothing that accepts tokens accepts this type (RFC 8725 §3.11), so an assertion is never one. */
+/**
+ * Explicit typing (RFC 8725 §3.11): no verifier of tokens accepts this type, so an assertion cannot pass as a token.
+ */
 const TYPE = "assertion+jwt";
 
 /**
- * Signs assertions, once for each caller until a fifth of the life of the last one is left. They live as long as the
- * identity of a remembered token, whose cache bounds them in number and in bytes.
+ * Signs assertions. Reuses the assertion of a caller until a fifth of its lifetime is left. An assertion is kept as
+ * long as the identity of its cached token, so the token cache limits their number and size.
  */
 export class Assertions implements AssertionSource {
   readonly header: string;
@@ -54,7 +56,7 @@ export class Assertions implements AssertionSource {
     if (known !== undefined && now < known.renewAt && known.key === signing.key) return known.text;
     const { issuer, audience, lifetime, claims } = this.#settings;
     const iat = Math.floor(now / 1000);
-    // It ends with the caller's token, so a new one would not last longer.
+    // An assertion expires with the caller's token at the latest.
     const tokenEnds = Math.ceil(identity.acceptedUntil / 1000);
     const exp = Math.min(iat + lifetime / 1000, tokenEnds);
     const text = signed(signing, {
@@ -68,8 +70,8 @@ export class Assertions implements AssertionSource {
 }
 
 /**
- * A compact JWS (RFC 7515 §7.1), signed at once by OpenSSL: jose signs asynchronously, and the request that waits for it
- * would take another turn of the event loop.
+ * A compact JWS (RFC 7515 §7.1), signed synchronously by OpenSSL. jose signs asynchronously, which would delay the
+ * request by a turn of the event loop.
  */
 function signed(
   { algorithm, kid, key }: NonNullable<SigningKeys["signing"]>,
@@ -81,7 +83,8 @@ function signed(
 
 function signatureOf(bytes: Buffer, key: KeyObject, algorithm: SigningAlgorithm): string {
   const row = ALGORITHMS[algorithm];
-  // The configuration allows no assertions with a secret: a backend that verifies them could make them.
+  // Unreachable: the configuration refuses a secret for assertions, since a backend that verifies them could also sign
+  // them.
   if (row.keyType === "secret") throw new GateError("keys_unusable", { retryAfter: 5 });
   return sign(row.hash, bytes, { key, ...row.signature }).toString("base64url");
 }

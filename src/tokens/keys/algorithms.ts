@@ -10,8 +10,8 @@ const PSS = {
 } as const;
 
 /**
- * The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1), each with the one type of key that it works with, the hash,
- * and the signature format. `bytes` is the minimum length of a secret: that of the hash (RFC 7518 §3.2).
+ * The signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1), each with its type of key, its hash, and its signature
+ * format. `bytes` is the minimum length of a secret: the length of the hash (RFC 7518 §3.2).
  */
 export const ALGORITHMS = {
   ES256: { keyType: "ec", curve: "prime256v1", hash: "sha256", signature: CONCATENATED },
@@ -47,8 +47,8 @@ export function isSigningAlgorithm(name: unknown): name is SigningAlgorithm {
 }
 
 /**
- * Explains why a key is unfit for any accepted signature; undefined if it is fit. Reveals nothing of the key but its
- * size.
+ * Explains why a key is unfit for every supported algorithm; undefined if it is fit. Reveals nothing about the key but
+ * its type and size.
  */
 export function weaknessOf(key: KeyObject): string | undefined {
   if (key.type === "secret") {
@@ -62,9 +62,7 @@ export function weaknessOf(key: KeyObject): string | undefined {
     case "ed25519":
       return undefined;
     case "ec":
-      return CURVES.includes(namedCurve)
-        ? undefined
-        : "its curve is none of P-256, P-384 and P-521";
+      return CURVES.includes(namedCurve) ? undefined : "its curve is not P-256, P-384, or P-521";
     case "rsa":
       if (modulusLength < RSA_BITS) {
         return `the RSA key has ${modulusLength} bits, ${RSA_BITS} or more are needed`;
@@ -88,8 +86,8 @@ export function fits(key: KeyObject, algorithm: SigningAlgorithm): boolean {
 }
 
 /**
- * Chooses the one algorithm for a key of our own: the one that its JWK names, else the configured one, else the first
- * that fits (RS256 for RSA). Returns undefined if the JWK names an algorithm that the key does not work with.
+ * Chooses the single algorithm for one of our own keys: the one that its JWK names, else the configured one, else the
+ * first that fits (RS256 for RSA). Returns undefined if the JWK names an algorithm that the key does not work with.
  */
 export function algorithmOf(
   key: KeyObject,

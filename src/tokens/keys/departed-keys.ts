@@ -1,9 +1,9 @@
 import type { KeyRing } from "./key-ring.ts";
 
 /**
- * Returns what a ring is followed by: the keys before that it lacks, which what they signed lately is still verified with.
+ * Returns the keys of the previous ring that the new one lacks. They still verify what they signed recently.
  *
- * @param until when the last of that has ended, in milliseconds since the epoch.
+ * @param until when the last of what they signed has expired, in milliseconds since the epoch.
  */
 export function departedKeys(before: KeyRing, ring: KeyRing, until: number): KeyRing {
   const kept = new Set(ring.map(({ kid }) => kid));
@@ -12,7 +12,7 @@ export function departedKeys(before: KeyRing, ring: KeyRing, until: number): Key
     .map((key) => ({ ...key, verifiesUntil: Math.min(key.verifiesUntil, until) }));
 }
 
-/** The same keys without those that sign. */
+/** Returns the same keys without their private parts, so that they only verify. */
 export function verifyingOnly(ring: KeyRing): KeyRing {
   return ring.map((key) => ({ ...key, key: key.verifier, canSign: false }));
 }

@@ -17,14 +17,14 @@ const MAX_KEYS = 100;
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
 
 /**
- * Parses a JWK Set (RFC 7517 §5) of another issuer and keeps the public signature keys that work with one of the
- * algorithms. Ignores other entries, as RFC 7517 §5 asks. Throws if the text is not a JWK Set or has more than 100
- * keys.
+ * Parses a JWK Set (RFC 7517 §5) of another issuer. Returns the public signature keys that work with one of the
+ * algorithms. Ignores other entries, as RFC 7517 §5 recommends. Throws if the text is not a JWK Set or has more than
+ * 100 keys.
  */
 export function readJwkSet(text: string, algorithms: readonly AsymmetricAlgorithm[]): JwkSet {
   const entries = entriesOf(text);
   if (entries.length > MAX_KEYS) {
-    throw new Error(`the key set has ${entries.length} keys, ${MAX_KEYS} are the most`);
+    throw new Error(`the key set has ${entries.length} keys, at most ${MAX_KEYS} are allowed`);
   }
   const keys: VerificationKey[] = [];
   const ignored = new Set<string>();

@@ -20,13 +20,13 @@ export interface FoundKey {
   readonly exposed: boolean;
 }
 
-/** A directory as it was read: the content of its files, or why they could not be read. */
+/** The content of a directory: its files, or why they could not be read. */
 export interface KeyFiles {
   readonly directory: string;
   readonly files: readonly KeyFile[];
-  /** Whether every user of the machine can add a key. */
+  /** Whether every user of this machine can add a key. */
   readonly openToAll: boolean;
-  /** Equal for equal content. */
+  /** Equal fingerprints mean equal content. */
   readonly fingerprint: string;
   /** When the reading began, in milliseconds of `performance.now()`. */
   readonly readAt: number;
@@ -60,10 +60,10 @@ export async function readKeyFiles(directory: string): Promise<KeyFiles> {
 }
 
 /**
- * Returns the keys in these files, newest first. The age of a key is the `iat` of its JWK, else the time its file was
- * written, to the minute: the files of a Kubernetes Secret are all written at once and in any order, so the last name
- * is the newest. The `nbf` and `exp` of its JWK say from when on it signs and until when it verifies. Throws
- * `ConfigError` with all problems.
+ * Returns the keys in these files, newest first. The age of a key is the `iat` of its JWK, else the time at which its
+ * file was written, rounded down to the minute. Of keys of the same age, the last file name counts as the newest, since
+ * the files of a Kubernetes Secret are all written at once and in any order. The `nbf` and `exp` of its JWK say when it
+ * starts to sign and when it stops verifying. Throws `ConfigError` with all problems.
  */
 export function keysIn(
   { directory, files }: KeyFiles,
@@ -115,7 +115,7 @@ async function readKeyFile(file: string): Promise<KeyFile | undefined> {
   }
 }
 
-/** Returns the key in a file, or why there is none, without anything of its content. */
+/** Returns the key in a file, or why there is none, without quoting its content. */
 function keyIn(
   { file, writtenAt, open, content }: KeyFile,
   configured: SigningAlgorithm,
@@ -126,7 +126,7 @@ function keyIn(
     const weakness = weaknessOf(key);
     if (weakness !== undefined) return weakness;
     const algorithm = algorithmOf(key, named, configured);
-    if (algorithm === undefined) return '"alg" does not go with this key';
+    if (algorithm === undefined) return '"alg" does not fit this key';
     return {
       ...{ file, key, algorithm },
       madeAt: issuedAt === undefined ? writtenAt : issuedAt * 1000,

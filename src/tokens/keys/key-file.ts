@@ -13,11 +13,11 @@ export interface KeyMaterial {
   readonly key: KeyObject;
   /** The `alg` of a JWK (RFC 7517 §4.4). */
   readonly algorithm: string | undefined;
-  /** The `iat` of a JWK: when it was made, in seconds since the epoch. */
+  /** The `iat` of a JWK: when the key was created, in seconds since the epoch. */
   readonly issuedAt: number | undefined;
-  /** The `nbf` of a JWK: from when on it signs, in seconds since the epoch. */
+  /** The `nbf` of a JWK: when the key starts to sign, in seconds since the epoch. */
   readonly notBefore: number | undefined;
-  /** The `exp` of a JWK: until when it verifies, in seconds since the epoch. */
+  /** The `exp` of a JWK: when the key stops verifying, in seconds since the epoch. */
   readonly expires: number | undefined;
 }
 
@@ -98,7 +98,10 @@ export function keyFromJwk(jwk: Record<string, unknown>): KeyObject {
   return key;
 }
 
-/** Node 24 accepts a JWK whose private part belongs to another public key: nobody could verify its signatures. */
+/**
+ * Signs and verifies a text. Node 24 accepts a JWK whose private part belongs to another public key, so that nobody
+ * could verify its signatures.
+ */
 function verifiesItself(key: KeyObject): boolean {
   const text = Buffer.from("a key verifies what it signs");
   const digest = key.asymmetricKeyType === "ed25519" ? null : "sha256";

@@ -1,11 +1,11 @@
 import type { Log } from "../../core/log.ts";
 
-/** What keys of our own sign. */
+/** What our own keys sign. */
 export type KeyPurpose = "tokens" | "assertions";
 
 type Details = Readonly<Record<string, unknown>>;
 
-/** What the log says of keys. */
+/** Log messages about our own keys. */
 interface KeyLog {
   generated(): void;
   exposed(details: Details): void;

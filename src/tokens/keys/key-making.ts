@@ -8,7 +8,7 @@ import {
 import { calculateJwkThumbprint } from "jose/jwk/thumbprint";
 import { ALGORITHMS, type SigningAlgorithm } from "./algorithms.ts";
 
-const RSA_BITS = 3072; // 128 bits of strength, as those of ES256 (NIST SP 800-57 part 1 §5.6.1)
+const RSA_BITS = 3072; // 128 bits of security strength, like ES256 (NIST SP 800-57 part 1 §5.6.1)
 
 /** Generates a signature key for an algorithm: a private key, or a secret as long as the hash. */
 export function makeKey(algorithm: SigningAlgorithm, rsaBits: number = RSA_BITS): KeyObject {

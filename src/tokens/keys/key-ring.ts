@@ -14,14 +14,14 @@ interface SigningKey {
 
 /** Our own keys at one moment. */
 export interface SigningKeys {
-  /** Undefined if no key signs: then tokens are verified but not issued. */
+  /** Undefined if no key signs. Tokens are then verified but not issued. */
   readonly signing: SigningKey | undefined;
   readonly verification: readonly VerificationKey[];
 }
 
-/** A key of our own with its times, in milliseconds since the epoch. */
+/** One of our own keys with its times, in milliseconds since the epoch. */
 export interface OwnKey extends SigningKey {
-  /** Undefined for a key that was made at start. */
+  /** Undefined for an ephemeral key, generated at startup. */
   readonly file: string | undefined;
   /** The public half, or the secret. */
   readonly verifier: KeyObject;
@@ -36,11 +36,11 @@ export interface OwnKey extends SigningKey {
  */
 export type KeyRing = readonly OwnKey[];
 
-/** What a key file yields, apart from what concerns the file only. */
+/** A found key without what concerns only its file. */
 export type UsableKey = Omit<FoundKey, "exposed" | "file"> & { readonly file: string | undefined };
 
 /**
- * @param found newest first.
+ * @param found the keys, newest first.
  * @param configured the algorithm that tokens are signed with.
  */
 export async function createKeyRing(
@@ -64,15 +64,15 @@ export async function createKeyRing(
   return [...ring.values()].toSorted((a, b) => b.madeAt - a.madeAt);
 }
 
-/** The keys in force during a time: from `from` until before `until`, in milliseconds since the epoch. */
+/** The keys in use from `from` (inclusive) to `until` (exclusive), in milliseconds since the epoch. */
 export interface KeysInForce extends SigningKeys {
   readonly from: number;
   readonly until: number;
 }
 
 /**
- * Returns the keys in force at a time. The newest key that may sign already signs, so an older one continues until
- * then. An expired key neither signs nor verifies.
+ * Returns the keys in use at a time. The newest of the keys whose time to sign has come signs, so an older key signs
+ * until then. An expired key neither signs nor verifies.
  */
 export function keysAt(ring: KeyRing, nowMs: number): KeysInForce {
   const living = ring.filter(({ verifiesUntil }) => nowMs < verifiesUntil);

@@ -15,11 +15,13 @@ export interface VerificationKey {
 export interface KeySource {
   /** The keys known now; undefined as long as none could be loaded. */
   current(): readonly VerificationKey[] | undefined;
-  /** When they were last read, wall clock in milliseconds since the epoch; undefined if never, or if not known here. */
+  /**
+   * When the keys were last read, in milliseconds since the epoch; undefined if never, or if this thread does not know.
+   */
   readAt?(): number | undefined;
   /**
-   * Fetches the keys again, unless that happened a moment ago. A failure keeps the known keys.
-   * @param kid the missing key. If it was not found recently, the set is not fetched again for it.
+   * Fetches the keys again, unless that just happened. A failure keeps the known keys.
+   * @param kid the missing key. If it was missing from a recent fetch, the set is not fetched again for it.
    */
   refresh(kid?: string): Promise<void>;
   close(): void;
@@ -27,7 +29,7 @@ export interface KeySource {
 
 /**
  * Selects the key that a token must be verified with. Without a `kid`, exactly one key must fit: if we tried several, a
- * client could choose how much we compute.
+ * client could decide how much we compute.
  */
 export function selectKey(
   keys: readonly VerificationKey[],

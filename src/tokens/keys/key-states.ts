@@ -3,8 +3,8 @@ import { type FoundKey, keysIn, readKeyFiles } from "./key-directory.ts";
 import { type KeyRing, keysAt, type OwnKey, createKeyRing } from "./key-ring.ts";
 
 /**
- * `published`: will sign later. `signing`: signs new tokens. `verifying`: verifies only. `expired`: no longer verifies and can be
- * retired.
+ * `published`: will sign later. `signing`: signs new tokens. `verifying`: only verifies. `expired`: no longer verifies
+ * and can be retired.
  */
 type KeyState = "published" | "signing" | "verifying" | "expired";
 
@@ -25,8 +25,8 @@ export interface KeyStates {
  * Returns the states of the keys of a directory, which may be empty. Throws `ConfigError` with every file that holds no
  * usable key.
  *
- * @param algorithm the algorithm that tokens are signed with; by default that of the newest key that can sign, else
- * ES256.
+ * @param algorithm the algorithm that tokens are signed with; by default the algorithm of the newest key that can sign,
+ * else ES256.
  * @param nowMs wall clock.
  */
 export async function keyStates(

@@ -7,19 +7,21 @@ import {
   type SigningKeys,
 } from "./key-ring.ts";
 
-/** Our own keys by the clock: each read may give other keys that sign and verify. */
+/** Our own keys, which depend on the time: each read may return other keys. */
 export interface OwnKeys extends SigningKeys {
   /** Can be posted to another thread to create the same keys there. */
   readonly ring: KeyRing;
   /**
-   * Calls back when the keys or their times are replaced, but not when a time has come.
+   * Calls back when the keys or their times are replaced, but not when one of these times comes.
    *
    * @returns a function that ends the subscription.
    */
   onChange(listener: () => void): () => void;
 }
 
-/** Keys that their owner replaces: the thread that reads the files, or one that receives them. */
+/**
+ * Keys that their owner replaces. The owner is the thread that reads the files, or one that receives the keys from it.
+ */
 export class ReplaceableKeys implements OwnKeys {
   readonly #clock: Clock;
   readonly #listeners = new Set<() => void>();

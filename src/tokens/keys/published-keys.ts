@@ -1,17 +1,17 @@
 import type { SigningKeys } from "./key-ring.ts";
 
-/** A public key as others read it (RFC 7517 §4). */
+/** A public key as a JWK (RFC 7517 §4). */
 export type PublishedKey = Readonly<Record<string, unknown>>;
 
-/** All keys of our own. */
+/** All of our own keys. */
 interface PublishingKeys {
   readonly keys: SigningKeys;
   readonly assertionKeys: SigningKeys;
 }
 
 /**
- * Returns the public halves of our keys as members of a JWK Set: keys that sign, will sign, or have signed. Never a
- * secret, which could also sign. A key that is in both counts once.
+ * Returns the public halves of our keys as members of a JWK Set: keys that sign, will sign, or have signed. Never
+ * includes a secret, which could also sign. A key that signs both tokens and assertions appears once.
  */
 export function publishedKeys({ keys, assertionKeys }: PublishingKeys): readonly PublishedKey[] {
   const all = [...keys.verification, ...assertionKeys.verification];

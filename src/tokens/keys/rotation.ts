@@ -17,14 +17,14 @@ export interface RotationTimes {
 }
 
 /**
- * Maximum difference between the clocks of replicas, in seconds: one that is behind signs with the old key for that
- * much longer.
+ * Maximum difference between the clocks of replicas, in seconds. A replica whose clock is behind signs with the old key
+ * that much longer.
  */
 const CLOCK_SKEW_S = 60;
 
 /**
- * Returns when the older signing keys expire after a rotation: each when the last token that it signed has expired. A
- * key that already expires because of an earlier rotation keeps its time.
+ * Returns when the older signing keys expire after a rotation: each key expires with the last token that it signed. A
+ * key that an earlier rotation has already given an expiry keeps it, unless that is too early.
  *
  * @param keys newest first, without the new one.
  */

@@ -10,24 +10,24 @@ import { type KeyRing, keysAt, createKeyRing, type SigningKeys } from "./key-rin
 export type { SigningKeys } from "./key-ring.ts";
 
 export interface SigningKeyOptions {
-  /** What they sign: tokens, unless it says otherwise. */
+  /** What the keys sign. Default: tokens. */
   readonly purpose?: KeyPurpose | undefined;
   readonly algorithm: SigningAlgorithm;
   /** The content of the key directory; without it, an ephemeral key is generated. */
   readonly files?: KeyFiles | undefined;
-  /** Whether there are users, and so tokens to issue: then one of the keys must be able to sign. */
+  /** Whether there are users, and so tokens to issue. If so, at least one key must be able to sign. */
   readonly issues?: boolean | undefined;
   readonly log: Log;
   readonly clock?: Clock;
 }
 
-/** Bits of an ephemeral RSA key. It may be smaller, since the start waits for it. */
+/** Bits of an ephemeral RSA key. Smaller than other keys, since startup waits for its generation. */
 const EPHEMERAL_RSA_BITS = 2048;
 
 /**
- * Returns our keys at this moment. The newest key for the configured algorithm that may sign already signs; all that
- * have not expired verify. Throws `ConfigError` with all problems of the directory: a file without a key, a weak key,
- * no key at all, none for the algorithm.
+ * Returns our keys at this moment. Of the keys for the configured algorithm whose time to sign has come, the newest
+ * signs. All keys that have not expired verify. Throws `ConfigError` with all problems of the directory: a file without
+ * a key, a weak key, no key at all, or no key for the algorithm.
  */
 export async function loadSigningKeys(options: SigningKeyOptions): Promise<SigningKeys> {
   const { files, clock = systemClock } = options;
@@ -90,7 +90,10 @@ export function exposedKeys(files: KeyFiles, algorithm: SigningAlgorithm): reado
   return found.filter(({ exposed }) => exposed).map(({ file }) => file);
 }
 
-/** A user who adds the newest key to the directory can sign tokens for everybody. */
+/**
+ * The error for a directory that every user can write to: whoever adds the newest key can sign tokens in anybody's
+ * name.
+ */
 function openToAll(directory: string): ConfigError {
   const message = "every user of this machine can add keys to this directory";
   return new ConfigError([{ file: directory, message, hint: `chmod o-w ${directory}` }]);

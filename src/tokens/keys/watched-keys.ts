@@ -10,24 +10,24 @@ import { ReplaceableKeys } from "./own-keys.ts";
 import { ephemeralKey, loadKeyRing, type SigningKeyOptions } from "./signing-keys.ts";
 
 interface OwnKeyOptions extends SigningKeyOptions {
-  /** Whether there is nothing to sign: then there are no keys. */
+  /** Whether there is nothing to sign. There are no keys then. */
   readonly unused?: boolean | undefined;
   /**
-   * Maximum lifetime of what they sign, in milliseconds: keys from elsewhere that are replaced stay published as long. Left
-   * out, they are gone at once.
+   * Maximum lifetime of what the keys sign, in milliseconds. After a change of the settings, the old keys stay
+   * published that long. If undefined, they are removed at once.
    */
   readonly lifetime?: number | undefined;
   /** Called whenever the directory has changed and was read again. */
   readonly reloaded?: (successful: boolean) => void;
 }
 
-/** What a configuration says of them. */
+/** The part of the options that a configuration determines. */
 export type OwnKeySettings = Pick<
   OwnKeyOptions,
   "purpose" | "algorithm" | "files" | "issues" | "unused" | "lifetime"
 >;
 
-/** The remembered options, without the files, which hold private keys. */
+/** The options to keep. They omit the files, which contain private keys. */
 interface WatchedKeyOptions extends Omit<OwnKeyOptions, "files" | "lifetime"> {
   readonly directory: string | undefined;
 }
@@ -44,7 +44,7 @@ function optionsOf({ files, lifetime: _changes, ...rest }: OwnKeyOptions): Watch
   return { ...rest, directory: files?.directory };
 }
 
-/** Instead of the fingerprint of a directory that is missing or cannot be read. */
+/** Replaces the fingerprint of a directory that is missing or cannot be read. */
 const NO_FINGERPRINT = "";
 
 interface Reading extends Pick<KeyFiles, "fingerprint" | "readAt"> {
@@ -68,9 +68,9 @@ export class WatchedKeys extends ReplaceableKeys {
   #signer: string | undefined;
   #watch: { close(): void } | undefined;
   #lifetime: number | undefined;
-  /** What was in the directory when it was read last. */
+  /** The paths of the files in the directory at the last reading. */
   #paths: readonly string[] = [];
-  /** Keys from elsewhere that stay published for a while. */
+  /** Keys of earlier settings that stay published for a while. */
   #departed: KeyRing = [];
 
   constructor(
@@ -89,8 +89,8 @@ export class WatchedKeys extends ReplaceableKeys {
   }
 
   /**
-   * Prepares to take the keys from other files or for another algorithm. Files of the same directory are taken as if
-   * the watch had read them. Throws `ConfigError` if the keys cannot be used.
+   * Prepares a change to other files or another algorithm. Files of the same directory are handled as if the watch had
+   * read them. Throws `ConfigError` if the keys cannot be used.
    */
   async prepare(next: OwnKeySettings): Promise<Change> {
     const { algorithm, directory, issues, unused } = this.#options;
@@ -129,11 +129,11 @@ export class WatchedKeys extends ReplaceableKeys {
     this.#watch?.close();
   }
 
-  /** Has the keys until now stay published while what they signed is valid. */
+  /** Keeps the current keys published while what they signed is valid. */
   #depart(ring: KeyRing, { unused, clock = systemClock }: WatchedKeyOptions): void {
     if (this.#lifetime === undefined) return;
     const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
-    // Without other keys in their place, they still sign where the change is not known yet.
+    // If no keys replace them, they still sign in threads that have not yet learned of the change.
     this.#departed = unused === true ? departed : verifyingOnly(departed);
   }
 
@@ -169,7 +169,7 @@ export class WatchedKeys extends ReplaceableKeys {
     this.#logSigner();
   }
 
-  /** Takes each content once, and ignores contents that were read before the last. */
+  /** Applies each content once. Ignores a content that was read before the one applied last. */
   async #take(files: KeyFiles, options: WatchedKeyOptions): Promise<void> {
     if (files.readAt < this.#readAt) return;
     this.#readAt = files.readAt;
@@ -177,7 +177,7 @@ export class WatchedKeys extends ReplaceableKeys {
     this.#seen = files.fingerprint;
     try {
       const ring = await loadKeyRing(files, options);
-      if (options !== this.#options) return; // they are taken from elsewhere by now
+      if (options !== this.#options) return; // the settings have changed meanwhile
       const kids = new Set(ring.map(({ kid }) => kid));
       this.replace([...ring, ...this.#departed.filter(({ kid }) => !kids.has(kid))]);
       options.reloaded?.(true);
@@ -205,7 +205,7 @@ export class WatchedKeys extends ReplaceableKeys {
     else keyLog(this.#options.log, this.#options.purpose).another({ signing: kid });
   }
 
-  /** Logs nothing if there are public keys only: that was logged when they were read. */
+  /** Logs nothing if there are only public keys: that was logged when they were read. */
   #logNoSigner(): void {
     const { log, directory, purpose } = this.#options;
     if (!this.ring.some(({ canSign }) => canSign)) return;

@@ -6,9 +6,9 @@ import type { SigningAlgorithm } from "./algorithms.ts";
 import type { FoundKey } from "./key-directory.ts";
 import type { NamedKey } from "./key-making.ts";
 
-/** The members that determine the state of a key of our own, in seconds since the epoch. */
+/** The members that determine the state of one of our own keys, in seconds since the epoch. */
 interface KeyDates {
-  /** When it was made. */
+  /** When it was created. */
   readonly iat: number;
   /** When it starts to sign. */
   readonly nbf: number;
@@ -19,8 +19,8 @@ export interface NewKey extends KeyDates, NamedKey {
 }
 
 /**
- * Writes a key to a new file, as a JWK with mode 0600. Readers of the directory see the whole file or none. Rejects
- * with EEXIST if the file exists.
+ * Writes a key to a new file, as a JWK with mode 0600. Readers of the directory see either the whole file or no file.
+ * Rejects with EEXIST if the file exists.
  */
 export async function writeNewKey(file: string, { key, ...members }: NewKey): Promise<void> {
   const jwk = { ...key.export({ format: "jwk" }), use: "sig", ...members };
@@ -34,8 +34,8 @@ export async function writeNewKey(file: string, { key, ...members }: NewKey): Pr
 }
 
 /**
- * Changes when the key of a file expires. A PEM file becomes a JWK, since PEM has no expiry. Owner and mode stay,
- * except for the rights of others.
+ * Changes when the key in a file expires. A PEM file becomes a JWK, since PEM has no field for an expiry. Keeps owner
+ * and mode, but removes the permissions of others.
  *
  * @param exp seconds since the epoch.
  * @returns the file that holds the key now.
@@ -45,7 +45,7 @@ export async function writeExpiry(found: FoundKey, exp: number): Promise<string>
   const jwk = jwkIn(await readFile(file, "utf8"));
   const target = jwk === undefined ? `${file.replace(/\.pem$/, "")}.jwk` : file;
   const { mode, uid, gid } = await stat(file);
-  // Without an `iat`, the key would count as made now.
+  // Without an `iat`, the key would count as created now.
   const known = { iat: Math.floor(madeAt / 1000), alg: algorithm };
   const members = jwk ?? key.export({ format: "jwk" });
   const draft = await writeDraft(target, { ...known, ...members, exp });

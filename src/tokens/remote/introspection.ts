@@ -1,4 +1,5 @@
-import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import { RemoteClient } from "../../lib/http/remote-client.ts";
+import { RemoteError } from "../../lib/text/remote-error.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { AT_ONCE } from "./question-bounds.ts";
 import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
@@ -14,7 +15,7 @@ export class Introspection implements RemoteTokenCheck {
 
   constructor({ url, clientId, clientSecret, caFile }: IntrospectionSettings) {
     this.#url = url;
-    // Both are encoded as in a form first (RFC 6749 §2.3.1).
+    // Both are form-encoded first (RFC 6749 §2.3.1).
     const pair = [clientId, clientSecret].map(formEncoded).join(":");
     this.#authorization = `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
     this.#client = new RemoteClient({ caFile, connections: AT_ONCE, maxBytes: LARGEST_ANSWER });
@@ -47,13 +48,14 @@ function formEncoded(text: string): string {
 }
 
 /**
- * The claims of an active bearer token. Tokens bound to a key (RFC 8705, RFC 9449) are refused, since nothing here
- * checks the key.
+ * Returns the claims of an active bearer token, else undefined. Refuses tokens bound to a key (RFC 8705, RFC 9449),
+ * since nothing here checks the key.
  */
 function claimsIn(text: string): RemoteClaims | undefined {
   const answer = objectIn(text);
   const { active, token_type: type, cnf } = answer;
-  if (typeof active !== "boolean") throw new RemoteError("the answer is no introspection");
+  if (typeof active !== "boolean")
+    throw new RemoteError("the answer is not an introspection response");
   const bearer = type === undefined || (typeof type === "string" && /^bearer$/i.test(type));
   return active && bearer && cnf === undefined ? answer : undefined;
 }
@@ -65,5 +67,5 @@ function objectIn(text: string): Record<string, unknown> {
   } catch {
     // The message of JSON.parse quotes the text.
   }
-  throw new RemoteError("the answer is no introspection");
+  throw new RemoteError("the answer is not an introspection response");
 }

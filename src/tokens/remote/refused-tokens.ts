@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 
-/** Refused tokens that are remembered, each some 200 bytes: of all clients, and of one. */
+/** Maximum number of remembered tokens, for all clients and for one client. Each takes about 200 bytes. */
 const MOST = 10_000;
 const MOST_OF_CLIENT = 1_000;
 
@@ -10,10 +10,12 @@ interface Refused {
   readonly until: number;
 }
 
-/** Remembers refused tokens for a while. A client that sends garbage pushes out its own before those of others. */
+/**
+ * Remembers refused tokens for a while. A client that sends many invalid tokens evicts its own before those of others.
+ */
 export class RefusedTokens {
   readonly #clock: Clock;
-  /** By digest, the oldest first. */
+  /** By digest, oldest first. */
   readonly #tokens = new Map<string, Refused>();
   readonly #byClient = new Map<string, Set<string>>();
 
@@ -33,7 +35,7 @@ export class RefusedTokens {
     return false;
   }
 
-  /** @param client whose token it was. @param forMs how long it is remembered. */
+  /** @param client the client that sent the token. @param forMs how long to remember it, in milliseconds. */
   add(digest: string, client: string, forMs: number): void {
     this.#forget(digest);
     const own = this.#byClient.get(client) ?? new Set();

@@ -4,7 +4,7 @@ import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 interface Times {
   /** Milliseconds. */
   readonly timeout: number;
-  /** How long a yes is remembered, in milliseconds. */
+  /** How long a positive result is cached, in milliseconds. */
   readonly cache: number;
 }
 
@@ -19,13 +19,13 @@ export interface TokenReviewSettings extends Times {
   readonly apiServer: string;
   readonly caFile?: string;
   readonly tokenFile?: string;
-  /** The audiences that a token must have one of; empty for that of the API server. */
+  /** A token must have one of these audiences. If empty, it must have an audience of the API server. */
   readonly audiences: readonly string[];
 }
 
 /** An issuer whose tokens another server verifies. */
 export interface RemoteIssuer {
-  /** The name that its callers have as issuer. */
+  /** The issuer in the identity of its callers. */
   readonly issuer: string;
   readonly audience?: string | readonly string[] | undefined;
   readonly clockSkewMs: number;
@@ -34,7 +34,7 @@ export interface RemoteIssuer {
   readonly tokenReview?: TokenReviewSettings | undefined;
 }
 
-/** Makes the observer of the check of an issuer. */
+/** Creates the observer for the check of an issuer. */
 export type ObserveCheck = (
   kind: "introspection" | "tokenReview",
   issuer: string,

@@ -1,4 +1,4 @@
-/** Claims of a token as the server that was asked says them. */
+/** The claims of a token as the remote server reports them. */
 export type RemoteClaims = Readonly<Record<string, unknown>>;
 
 /** Asks a server about a token. */

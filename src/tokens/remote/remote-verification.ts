@@ -8,7 +8,7 @@ import type {
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
-import { remoteFailure } from "../../lib/http/remote-client.ts";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { readClaims } from "../verify/claims.ts";
 import { Introspection } from "./introspection.ts";
 import { QUESTION_BOUNDS } from "./question-bounds.ts";
@@ -26,7 +26,7 @@ export interface RemoteVerificationOptions {
 
 interface Asked extends Expectations {
   readonly name: string;
-  /** Whether it is only asked about tokens that are not JWTs. */
+  /** Whether to ask this server only about tokens that are not JWTs. */
   readonly opaqueOnly: boolean;
   readonly check: RemoteTokenCheck;
   readonly questions: FairQuestions;
@@ -40,7 +40,7 @@ interface Asked extends Expectations {
 export interface AboutToken {
   readonly digest: string;
   readonly opaque: boolean;
-  /** The network of the client that sent it; tokens without a client share one name. */
+  /** The network of the client that sent the token; all tokens without a client share one name. */
   readonly client: string;
 }
 
@@ -54,18 +54,18 @@ export interface Vouched {
 /** RFC 6750 §2.1. */
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 /**
- * The lifetime of streams that a token without an expiry opens, in seconds. The token itself is checked again
- * before that.
+ * Maximum lifetime of streams opened with a token that has no expiry, in seconds. The token itself is checked again
+ * sooner.
  */
 const ASSUMED_LIFE_S = 3_600;
 const ANY_AUDIENCE = "*";
-/** How long a refused token is remembered at most. */
+/** Maximum time for which a refused token is remembered. */
 const LONGEST_REFUSAL_MS = 5_000;
 
 const INACTIVE: TokenRefusal = { step: "signature", reason: "inactive" };
 const NOT_B64: TokenRefusal = {
   ...{ step: "form", reason: "malformed" },
-  detail: "it holds characters that no token has",
+  detail: "it contains characters that are not allowed in a token",
 };
 
 /** Verifies tokens by asking other servers about them. */
@@ -82,7 +82,7 @@ export class RemoteVerification {
     this.#asked = issuers.flatMap((each) => askedOf(each, observe) ?? []);
   }
 
-  /** Whether anybody can be asked about a token that no key verifies. */
+  /** Reports whether a server can be asked about a token that no key verifies. */
   takes(opaque: boolean): boolean {
     return this.#asked.some(({ opaqueOnly }) => opaque || !opaqueOnly);
   }
@@ -90,7 +90,7 @@ export class RemoteVerification {
   /**
    * Asks the servers one after the other until one knows the token.
    *
-   * @throws GateError `keys_unusable` if none accepts it and one could not be asked.
+   * @throws GateError `keys_unusable` if no server accepts the token and at least one was unavailable.
    */
   async verify(
     token: string,
@@ -168,7 +168,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   const { timeout, cache } = tokenReview;
   const check = new TokenReview(tokenReview);
   const observer = observe("tokenReview", issuer);
-  // The API server has looked at the audiences.
+  // The API server has already checked the audiences.
   return {
     ...{ ...expected, audiences: [ANY_AUDIENCE], anyAudience: true, opaqueOnly: false },
     ...{ check, timeout, cache, observer },

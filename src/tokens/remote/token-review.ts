@@ -1,5 +1,6 @@
 import { RereadFile } from "../../lib/files/reread-file.ts";
-import { RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import { RemoteClient } from "../../lib/http/remote-client.ts";
+import { RemoteError } from "../../lib/text/remote-error.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
 import { AT_ONCE } from "./question-bounds.ts";
@@ -9,7 +10,7 @@ import type { TokenReviewSettings } from "./remote-issuer.ts";
 const PATH = "/apis/authentication.k8s.io/v1/tokenreviews";
 const LARGEST_ANSWER = 65_536;
 
-/** Asks the Kubernetes API server whose token it is. */
+/** Asks the Kubernetes API server about a token (TokenReview). */
 export class TokenReview implements RemoteTokenCheck {
   readonly #settings: TokenReviewSettings;
   readonly #client: RemoteClient;
@@ -50,8 +51,9 @@ export class TokenReview implements RemoteTokenCheck {
 }
 
 /**
- * The caller as claims. An API server that knows no audiences names none: then the token is not for ours. A token that is
- * a JWT has its end in itself, which the API server has verified.
+ * Returns the caller as claims, or undefined if the token is refused. An API server that does not support audiences
+ * returns none; the token is then refused if audiences are configured. If the token is a JWT, its expiry is read from
+ * the token, which the API server has verified.
  */
 function claimsIn(
   text: string,
@@ -76,7 +78,7 @@ function claimsIn(
 function objectAt(value: Record<string, unknown>, name: string): Record<string, unknown> {
   const inner = value[name];
   if (isJsonObject(inner)) return inner;
-  throw new RemoteError("the answer is no TokenReview");
+  throw new RemoteError("the answer is not a TokenReview");
 }
 
 function objectIn(text: string): Record<string, unknown> {
@@ -86,5 +88,5 @@ function objectIn(text: string): Record<string, unknown> {
   } catch {
     // The message of JSON.parse quotes the text.
   }
-  throw new RemoteError("the answer is no TokenReview");
+  throw new RemoteError("the answer is not a TokenReview");
 }

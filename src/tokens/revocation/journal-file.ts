@@ -8,9 +8,9 @@ import { formatSize } from "../../lib/text/size.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { isName } from "./revocation-kind.ts";
 
-/** The file of the journal: a revocation on each line, as JSON. */
+/** The journal file: one revocation per line, as JSON. */
 
-/** The largest that is read, in bytes: some 600,000 revocations. */
+/** Maximum size in bytes: about 600,000 revocations. */
 const LARGEST = 64 * 1024 ** 2;
 const MODE = 0o600;
 /** A symbolic link could redirect writes; opening a pipe would block forever. */
@@ -20,14 +20,14 @@ const APPEND =
 
 export interface JournalContent {
   readonly revocations: readonly Revocation[];
-  /** Whether its last line is incomplete: that revocation was never confirmed. */
+  /** Whether the last line is incomplete. Its revocation was never confirmed. */
   readonly torn: boolean;
 }
 
 /**
  * Reads a journal; a missing file counts as empty.
  *
- * @throws ConfigError if it cannot be read, and for an invalid line: ignoring it could let a revoked token in.
+ * @throws ConfigError if the file cannot be read, and for an invalid line: ignoring it could let in a revoked token.
  */
 export function readJournal(path: string): JournalContent {
   const text = textOf(path);
@@ -65,7 +65,7 @@ function textOf(path: string): string {
   }
 }
 
-/** Looks whether a journal could be kept. @throws ConfigError when it could not. */
+/** Checks whether a journal could be kept. @throws ConfigError if it could not. */
 export function checkJournal(path: string): void {
   readJournal(path);
   try {
@@ -104,9 +104,7 @@ export function linesOf(revocations: readonly Revocation[]): string {
   return revocations.map((each) => `${JSON.stringify(each)}\n`).join("");
 }
 
-/**
- * Replaces the journal atomically, with mode 0600. Rejects with the system's error, and then nothing has changed.
- */
+/** Replaces the journal atomically, with mode 0600. Rejects with the system's error; the journal is unchanged then. */
 export async function replaceJournal(path: string, text: string): Promise<void> {
   const draft = `${path}.${process.pid}.new`;
   try {
@@ -127,7 +125,7 @@ async function writeWhole(opened: FileHandle, text: string): Promise<void> {
   await file.sync();
 }
 
-/** Adds to a journal. Rejects with the system's error; then a part of the text may have been written. */
+/** Appends to a journal. Rejects with the system's error; part of the text may have been written then. */
 export async function appendToJournal(path: string, text: string): Promise<void> {
   await using file = await open(path, APPEND);
   await file.writeFile(text);

@@ -6,9 +6,9 @@ import { appendToJournal, linesOf, replaceJournal } from "./journal-file.ts";
 
 export interface JournalOptions {
   readonly path: string;
-  /** Everything that the journal has to hold. */
+  /** All revocations that the journal must contain. */
   readonly kept: () => readonly Revocation[];
-  /** How many there are. */
+  /** Their number. */
   readonly count: () => number;
   readonly log: Log;
 }
@@ -19,13 +19,15 @@ const SPARE_LINES = 1_000;
 const RETRY_MS = 5_000;
 
 /**
- * Keeps revocations for the next start. Those that come while the disk is busy are written together, and each is confirmed
- * when it is on the disk.
+ * Keeps revocations for the next start. Those that arrive while the disk is busy are written together. Each is
+ * confirmed once it is on the disk.
  */
 export class Journal {
   readonly #options: JournalOptions;
   #lines = 0;
-  /** Whether the file may hold half a line, or none of what it should: then it is written anew as a whole. */
+  /**
+   * Whether the file may be missing revocations or end in half a line. If so, the next write replaces the whole file.
+   */
   #broken = false;
   #waiting: Revocation[] = [];
   #writing: Promise<boolean> | undefined;
@@ -69,13 +71,13 @@ export class Journal {
   async #writeWaiting(): Promise<boolean> {
     const waiting = this.#waiting;
     this.#waiting = [];
-    // Another write has included it.
+    // An earlier write has included them.
     if (waiting.length === 0 && !this.#broken) return true;
     const { path, count, log } = this.#options;
     try {
       const most = 2 * count() + SPARE_LINES;
       if (this.#broken || this.#lines + waiting.length > most) await this.#replace();
-      // Somebody may have moved the file away, or a part of the lines was written.
+      // The append fails if somebody has moved the file away, or may have written only some of the lines.
       else await this.#append(waiting).catch(() => this.#replace());
       this.#broken = false;
       return true;

@@ -10,9 +10,9 @@ import type { Listed } from "./revocation-kind.ts";
 import { KINDS } from "./revocation-list.ts";
 
 /**
- * Reads a revocation file: `jti`, `subjects` and `before`, each of which may be left out. An empty file revokes nothing.
+ * Reads a revocation file. The keys `jti`, `subjects` and `before` are all optional. An empty file revokes nothing.
  *
- * @throws ConfigError with everything that is wrong, each with its place.
+ * @throws ConfigError with all problems and their positions.
  */
 export function readRevocationFile({ text, path: file }: FileContent): Listed[] {
   const yaml = parsePositionedYaml(text, file);
@@ -54,17 +54,20 @@ export interface RevocationFileOptions {
   readonly reloaded: (successful: boolean) => void;
 }
 
-/** A revocation file that is read again when it changes. If it is broken, this logs an error and keeps the last entries. */
+/**
+ * A revocation file that is read again when it changes. If the file is invalid, logs an error and keeps the last
+ * entries.
+ */
 export class RevocationFile {
   readonly path: string;
   readonly #followed: ReturnType<typeof followFile>;
 
-  /** @param content what it held, which has been taken already. */
+  /** @param content the content that has already been applied. */
   constructor(content: FileContent, { log, changed, reloaded }: RevocationFileOptions) {
     const { path: file } = content;
     this.path = file;
     const unusable = (problems: readonly string[]): void => {
-      log.error("the revocation file cannot be used, what it listed before stays revoked", {
+      log.error("the revocation file cannot be used: what it listed before stays revoked", {
         ...{ file, problems },
       });
       reloaded(false);
@@ -84,7 +87,7 @@ export class RevocationFile {
     });
   }
 
-  /** Takes what a reload has read. */
+  /** Applies the content that a reload has read. */
   take(content: FileContent): void {
     this.#followed.accept(content);
   }

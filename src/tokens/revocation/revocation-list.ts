@@ -22,7 +22,7 @@ const FORGET_AT_ONCE = 2_000;
 /** Maximum number of revoked single tokens; they take about 25 MB in each thread. */
 const MOST_TOKENS = 250_000;
 
-/** Revocations that were added one by one, or those of the file, by kind. */
+/** Revocations by kind: those added one by one, or those of the file. */
 class Entries {
   readonly #indexes: readonly RevocationIndex[] = REVOCATION_KINDS.map((name) =>
     KINDS[name].index(),
@@ -50,7 +50,7 @@ class Entries {
   }
 }
 
-/** The revocations that one thread knows. */
+/** The revocations known to one thread. */
 export class RevocationList implements Revocations {
   readonly #added = new Entries();
   #listed = new Entries();
@@ -67,12 +67,12 @@ export class RevocationList implements Revocations {
     return this.#added.size + this.#listed.size;
   }
 
-  /** How many were added one by one. */
+  /** The number of revocations added one by one. */
   get addedSize(): number {
     return this.#added.size;
   }
 
-  /** Whether there is no room for another single token. Then revoke its subject instead. */
+  /** Whether there is no room for another single token. The caller must then revoke the subject instead. */
   get full(): boolean {
     return (this.#added.of("token")?.size ?? 0) >= MOST_TOKENS;
   }
@@ -99,7 +99,7 @@ export class RevocationList implements Revocations {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Those that came one by one: what the journal keeps. */
+  /** The revocations added one by one, which the journal keeps. */
   added(): Revocation[] {
     return [...this.#added.all()];
   }
@@ -112,7 +112,9 @@ export class RevocationList implements Revocations {
     ];
   }
 
-  /** Forgets revocations whose tokens have ended by themselves: some of them, to be called again and again. */
+  /**
+   * Forgets revocations whose tokens have expired. Examines only part of the entries, so it must be called repeatedly.
+   */
   forget(nowMs: number): void {
     for (let looked = 0; looked < FORGET_AT_ONCE; looked += 1) {
       this.#forgetting ??= this.#added.all();

@@ -14,7 +14,7 @@ export interface RevocationServiceOptions {
   readonly journal: string | undefined;
   /** The content of the revocation file; undefined if there is none. */
   readonly file: FileContent | undefined;
-  /** Informs other replicas, and keeps revocations for those that start later; undefined if there are none. */
+  /** Informs other replicas, and keeps revocations for those that start later; undefined if nothing is shared. */
   readonly share?: ShareRevocations | undefined;
   /** Called after each later reading of the file. */
   readonly reloaded: (successful: boolean) => void;
@@ -25,8 +25,8 @@ export interface RevocationServiceOptions {
 const FORGET_EVERY_MS = 10_000;
 
 /**
- * All revocations of a process: those of the file, of the journal, and those published here. Other sources pass theirs to
- * `arrived`, and receive ours through `list.onChange`.
+ * All revocations of a process: those from the file, from the journal, and those published here. Other sources pass
+ * theirs to `arrived` and receive ours through `list.onChange`.
  */
 export class RevocationService {
   readonly list = new RevocationList();
@@ -40,7 +40,7 @@ export class RevocationService {
     this.#forgetting = startForgetting(this.list, options.clock);
   }
 
-  /** @throws ConfigError when the journal or the file cannot be used. */
+  /** @throws ConfigError if the journal or the file cannot be used. */
   static async open(options: RevocationServiceOptions): Promise<RevocationService> {
     const service = new RevocationService(options);
     try {
@@ -53,7 +53,10 @@ export class RevocationService {
     }
   }
 
-  /** Revokes: in force when this returns, here and, as soon as they look, in all other threads. */
+  /**
+   * Revokes tokens. Takes effect in this thread at once, and in other threads when they next look. Resolves with
+   * whether the revocations are stored.
+   */
   readonly publish: PublishRevocations = async (revocations) => {
     this.arrived(revocations);
     const kept = await Promise.all([
@@ -73,7 +76,7 @@ export class RevocationService {
     this.list.take({ added: revocations });
   }
 
-  /** Prepares another revocation file, or another content of it. @throws ConfigError when it cannot be used. */
+  /** Prepares another revocation file, or new content of the same one. @throws ConfigError if it cannot be used. */
   prepare(content: FileContent | undefined): Change {
     if (content !== undefined && content.path !== this.#file?.path) readRevocationFile(content);
     return { commit: async () => this.#changeFile(content), rollback: () => undefined };
@@ -114,7 +117,7 @@ export class RevocationService {
   }
 }
 
-/** Forgets what has ended by itself, a part of it at a time. Does not keep the program running. */
+/** Forgets revocations of expired tokens at intervals, part of them at a time. Does not keep the process running. */
 export function startForgetting(list: RevocationList, clock: Clock): NodeJS.Timeout {
   return setInterval(() => list.forget(clock.now()), FORGET_EVERY_MS).unref();
 }

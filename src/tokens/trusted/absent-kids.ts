@@ -1,29 +1,32 @@
 import { LRUCache } from "lru-cache";
 
 const MOST = 1_000;
-/** Longer names are not remembered: a client chooses them. */
+/** Longer ids are not remembered, since clients choose them. */
 const LONGEST = 256;
 const LONGEST_REST_MS = 300_000;
 
-/** Key ids that were looked for and not found. Each is looked for less and less often. */
+/** Key ids that were not found. Each is looked up less and less often. */
 export class AbsentKids {
   readonly #firstRestMs: number;
   readonly #absent = new LRUCache<string, { readonly restMs: number; readonly until: number }>({
     max: MOST,
   });
 
-  /** @param firstRestMs how long one rests that was not found once; doubled each time, up to five minutes. */
+  /**
+   * @param firstRestMs how long an id rests after it was not found once, in milliseconds. Doubles each time, up to five
+   * minutes.
+   */
   constructor(firstRestMs: number) {
     this.#firstRestMs = firstRestMs;
   }
 
-  /** Whether it was looked for a moment ago. @param now monotonic, milliseconds. */
+  /** Reports whether an id still rests. @param now monotonic, milliseconds. */
   rests(kid: string, now: number): boolean {
     const known = this.#absent.get(kid);
     return known !== undefined && now < known.until;
   }
 
-  /** It was looked for, and is not there. */
+  /** Records that an id was not found. */
   add(kid: string, now: number): void {
     if (kid.length > LONGEST) return;
     const before = this.#absent.get(kid)?.restMs;

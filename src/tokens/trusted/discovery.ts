@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { isLoopback, isSafeRemoteUrl } from "../../lib/http/safe-remote-url.ts";
-import { RemoteError } from "../../lib/http/remote-client.ts";
+import { RemoteError } from "../../lib/text/remote-error.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 
 /** OpenID Connect Discovery 1.0 §4: a slash at the end of the issuer is removed before the path is added. */
@@ -9,30 +9,31 @@ export function discoveryUrl(issuer: string): string {
 }
 
 /**
- * The address of the key set in a discovery document.
+ * Returns the address of the key set in a discovery document.
  *
- * The document must be of exactly this issuer (§4.3). Its `jwks_uri` may name another host, as that of Google does, but
- * by https, and not this machine or a bare address unless the issuer is there as well: otherwise an issuer could have us
- * ask servers that only we can reach.
+ * The document must name exactly this issuer (§4.3). Its `jwks_uri` may name another host, as Google's does, but only
+ * over https. It may name this machine or an IP address only if the issuer has the same host; otherwise an issuer could
+ * make us send requests to servers that only we can reach (SSRF).
  *
- * @throws RemoteError that says what is wrong, and quotes nothing.
+ * @throws RemoteError that says what is wrong, without quoting the document.
  */
 export function keySetUrlIn(text: string, issuer: string): string {
   const document = objectIn(text);
-  if (document["issuer"] !== issuer) throw new RemoteError("the discovery is of another issuer");
+  if (document["issuer"] !== issuer)
+    throw new RemoteError("the discovery document names another issuer");
   const { jwks_uri: url } = document;
   if (typeof url !== "string" || !isSafeRemoteUrl(url)) {
-    throw new RemoteError("the jwks_uri of the discovery is no https URL");
+    throw new RemoteError("the jwks_uri in the discovery document is not an https URL");
   }
   const { hostname, protocol } = new URL(url);
   const own = new URL(issuer);
   if (protocol === "http:" && own.protocol !== "http:") {
-    throw new RemoteError("the jwks_uri of the discovery is no https URL");
+    throw new RemoteError("the jwks_uri in the discovery document is not an https URL");
   }
   const bare = isIP(hostname.replaceAll(/[[\]]/g, "")) !== 0 || isLoopback(hostname);
   if (bare && hostname !== own.hostname) {
     throw new RemoteError(
-      "the jwks_uri of the discovery names an address instead of a host: set jwks.url",
+      "the jwks_uri in the discovery document has an IP address as its host: set jwks.url",
     );
   }
   return url;
@@ -45,5 +46,5 @@ function objectIn(text: string): Record<string, unknown> {
   } catch {
     // The message of JSON.parse quotes the text.
   }
-  throw new RemoteError("the discovery is no JSON object");
+  throw new RemoteError("the discovery document is not a JSON object");
 }

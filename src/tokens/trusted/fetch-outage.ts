@@ -5,7 +5,8 @@ import type { Clock } from "../../lib/clock.ts";
 const LOG_AGAIN_MS = 600_000;
 
 /**
- * Consecutive failures to fetch the keys of an issuer. Logs when an outage begins, every ten minutes, and when it ends.
+ * Tracks consecutive failures to fetch the keys of an issuer. Logs when an outage begins, every ten minutes, and when
+ * it ends.
  */
 export class FetchOutage {
   readonly #issuer: string;

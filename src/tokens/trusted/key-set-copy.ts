@@ -3,36 +3,36 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 
-/** A copy of a fetched key set in a file, for a start while its server is down. */
+/** A copy of a fetched key set in a file, for a start while the server is down. */
 export interface KeySetCopy {
   readonly text: string;
   /** When it was fetched, in milliseconds since the epoch. */
   readonly fetchedAt: number;
-  /** For how long it was good then, in milliseconds. */
+  /** Its lifetime from then on, in milliseconds. */
   readonly lifeMs: number;
 }
 
-/** To whom a copy belongs: it is good for nobody else. */
+/** The owner of a copy. No other issuer may use it. */
 export interface CopyOwner {
   readonly issuer: string;
-  /** The configured address, or that of the discovery. */
+  /** The configured address, or the address of the discovery document. */
   readonly source: string;
 }
 
 const LARGEST = 524_288;
 const MODE = 0o600;
-/** A link could point to another file, and opening a pipe would block forever. */
+/** A symbolic link could point to another file, and opening a pipe would block forever. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-/** How far ahead of our clock a copy may have been written, in milliseconds. */
+/** How far the time of a copy may be ahead of our clock, in milliseconds. */
 const AHEAD_MS = 60_000;
 
 /**
  * Reads a copy; undefined if there is none.
  *
- * Whoever can write this file can sign tokens of the issuer. It must belong to this user, nobody else may write to it, and its
- * content is checked like a response of the server.
+ * Anybody who can write this file can sign tokens in the name of the issuer. So the file must belong to this user,
+ * nobody else may be able to write to it, and its content is checked like a response from the server.
  *
- * @throws an `Error` that says why it cannot be used, and quotes nothing of it.
+ * @throws an `Error` that says why the copy cannot be used, without quoting it.
  */
 export function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetCopy | undefined {
   const text = privateText(path);
@@ -43,10 +43,10 @@ export function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetC
   }
   const { fetchedAt, lifeMs, keys } = value;
   if (typeof fetchedAt !== "number" || typeof lifeMs !== "number" || typeof keys !== "string") {
-    throw new Error("it is no copy of a key set");
+    throw new Error("it is not a copy of a key set");
   }
   if (!(fetchedAt <= nowMs + AHEAD_MS && lifeMs >= 0 && lifeMs <= nowMs)) {
-    throw new Error("its times cannot be");
+    throw new Error("its times are impossible");
   }
   return { text: keys, fetchedAt: Math.min(fetchedAt, nowMs), lifeMs };
 }
@@ -80,12 +80,12 @@ function objectIn(text: string): Record<string, unknown> {
   } catch {
     // The message of JSON.parse quotes the text.
   }
-  throw new Error("it is no JSON object");
+  throw new Error("it is not a JSON object");
 }
 
 /**
- * Puts a new copy in the place of the one before, whole and with mode 0600. Rejects with the system's error, and then has
- * changed nothing. Several threads may do so at the same time.
+ * Replaces the copy atomically, with mode 0600. Rejects with the system's error; the old copy is unchanged then.
+ * Several threads may do so at the same time.
  */
 export async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString("hex")}.new`;

@@ -1,5 +1,7 @@
 import { RereadFile } from "../../lib/files/reread-file.ts";
-import { type RemoteAnswer, RemoteClient, RemoteError } from "../../lib/http/remote-client.ts";
+import type { RemoteAnswer } from "../../lib/http/remote-request.ts";
+import { RemoteClient } from "../../lib/http/remote-client.ts";
+import { RemoteError } from "../../lib/text/remote-error.ts";
 import { discoveryUrl, keySetUrlIn } from "./discovery.ts";
 import type { KeySetAddress } from "./trusted-issuer.ts";
 
@@ -8,18 +10,18 @@ import type { KeySetAddress } from "./trusted-issuer.ts";
  * JSON of this size takes 40 ms.
  */
 const LARGEST_BODY = 131_072;
-/** How long a discovered address is used before it is looked up again, in milliseconds. */
+/** How long a discovered address is used before discovery is repeated, in milliseconds. */
 const DISCOVERED_MS = 3_600_000;
 
 export interface FetchedKeySet {
   readonly text: string;
-  /** How long its server says that it may be kept, in milliseconds; undefined if it does not say. */
+  /** The lifetime that the server states, in milliseconds; undefined if it states none. */
   readonly lifeMs: number | undefined;
-  /** The `Date` of the answer. */
+  /** The `Date` header of the response. */
   readonly date: string | undefined;
 }
 
-/** The server of a key set: at an address, or found by discovery. Redirects are refused. */
+/** The server of a key set, at a configured address or found by discovery. Refuses redirects. */
 export class KeySetServer {
   readonly #issuer: string;
   readonly #address: KeySetAddress;
@@ -47,7 +49,7 @@ export class KeySetServer {
       const { text, headers } = await this.#get(url, signal);
       return { text, lifeMs: lifeIn(headers["cache-control"]), date: headers.date };
     } catch (error) {
-      // It may have moved.
+      // The key set may have moved.
       if (this.#discovered !== undefined) this.#discovered = { ...this.#discovered, until: 0 };
       throw error;
     }
@@ -66,7 +68,8 @@ export class KeySetServer {
       this.#discovered = { url, until: performance.now() + DISCOVERED_MS };
       return url;
     } catch (error) {
-      // The keys may be there all the same, but not when the document is one to be refused.
+      // While discovery is unreachable, the old address may still work. But if the new document is invalid, the keys
+      // must not be used.
       if (known === undefined || error instanceof RemoteError) throw error;
       return known.url;
     }
@@ -80,7 +83,7 @@ export class KeySetServer {
     return answer;
   }
 
-  /** Shows the token to the server that is configured, and to no other that a discovery names. */
+  /** Sends the token only to the configured server, never to another one that the discovery document names. */
   async #authorization(url: string): Promise<Record<string, string>> {
     const configured = new URL(this.#address.url ?? this.#issuer).origin;
     if (this.#token === undefined || new URL(url).origin !== configured) return {};
@@ -88,7 +91,10 @@ export class KeySetServer {
   }
 }
 
-/** How long an answer may be kept by its `Cache-Control` (RFC 9111 §5.2.2); undefined if it does not say. */
+/**
+ * Returns the freshness lifetime that `Cache-Control` states (RFC 9111 §5.2.2), in milliseconds; undefined if it states
+ * none.
+ */
 export function lifeIn(cacheControl: string | undefined): number | undefined {
   if (cacheControl === undefined) return undefined;
   if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/i.test(cacheControl)) return 0;

@@ -6,14 +6,14 @@ import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
 import { typeName } from "../verify/token-text.ts";
 import { TrustedKeys } from "./trusted-keys.ts";
 
-/** The accepted issuers: our own and trusted ones. */
+/** The accepted issuers: our own and the trusted ones. */
 export interface IssuerOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly keys: SigningKeys | OwnKeys;
   readonly trusted?: readonly TrustedIssuer[];
   /** The sources of the keys of trusted issuers, if they are shared. */
-  readonly trustedKeys?: TrustedKeys | undefined;
+  readonly trustedKeys?: Pick<TrustedKeys, "open"> | undefined;
 }
 
 export interface KnownIssuer extends Expectations {
@@ -21,7 +21,7 @@ export interface KnownIssuer extends Expectations {
   readonly keys: KeySource;
 }
 
-const OWN_CLOCK_SKEW_MS = 60_000; // between the clocks of replicas, for `iat` alone
+const OWN_CLOCK_SKEW_MS = 60_000; // between the clocks of replicas, for `iat` only
 
 /**
  * Our own keys verify tokens of our own issuer only, and the keys of a trusted issuer only tokens with exactly its

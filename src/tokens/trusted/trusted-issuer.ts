@@ -3,17 +3,17 @@ import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 
-/** Where the keys of an issuer are fetched from, and how long they last. */
+/** Where to fetch the keys of an issuer, and how long to use them. */
 export interface KeySetAddress {
-  /** By default, discovery at the issuer finds it. */
+  /** Default: found by discovery at the issuer. */
   readonly url?: string;
-  /** PEM of the authorities that its certificate may come from. */
+  /** PEM file of the authorities that may issue the server's certificate. */
   readonly caFile?: string;
-  /** A bearer token to show to it. */
+  /** File with a bearer token to send to the server. */
   readonly tokenFile?: string;
-  /** How long the last good keys stay in use after their life, while fetches fail; milliseconds. */
+  /** How long the last good keys stay in use after their lifetime while fetches fail, in milliseconds. */
   readonly staleFor?: number;
-  /** Keeps a copy for the next start. */
+  /** File that keeps a copy for the next start. */
   readonly cacheFile?: string;
 }
 
@@ -21,7 +21,7 @@ export interface KeySetAddress {
 export interface TrustedIssuer {
   /** Compared with `iss` byte by byte. */
   readonly issuer: string;
-  /** One, or any of several. */
+  /** One audience, or a list of which the token must have one. */
   readonly audience: string | readonly string[];
   /** Where its public keys are: an address to fetch them from, or a file to watch. */
   readonly jwks: KeySetAddress | { readonly file: string };
@@ -29,7 +29,7 @@ export interface TrustedIssuer {
   readonly clockSkewMs: number;
   /** The longest time from `iat` to `exp`, in milliseconds. */
   readonly maxLifetimeMs?: number | undefined;
-  /** Accepted values of `typ`; by default those of any access token. */
+  /** Accepted values of `typ`; by default those of access tokens. */
   readonly types?: readonly string[] | undefined;
   /** The claims that hold subject and groups. */
   readonly claims?: ClaimMapping | undefined;
@@ -41,7 +41,7 @@ export interface TrustedKeysContext {
   readonly log: Log;
   /** Called when the keys have changed. */
   readonly changed: () => void;
-  /** Called whenever a file was read again, because it changed or was broken. */
+  /** Called after each attempt to read a changed file, with whether it succeeded. */
   readonly reloaded?: ((successful: boolean) => void) | undefined;
   /** Whether copies of fetched keys are written; they are read in any case. Default: no. */
   readonly keepsCopies?: boolean | undefined;

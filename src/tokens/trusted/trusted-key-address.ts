@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import { GateError } from "../../core/request/errors.ts";
-import { remoteFailure } from "../../lib/http/remote-client.ts";
+import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { type JwkSet, readJwkSet } from "../keys/jwk-set.ts";
 import type { KeySource } from "../keys/key-set.ts";
@@ -14,19 +14,19 @@ import { KeySetServer } from "./key-set-server.ts";
 import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
 
 const TIMEOUT_MS = 5_000;
-/** Maximum number of tokens that wait for one fetch. Behind a slow address, more of them would only fill memory. */
+/** Maximum number of tokens that wait for one fetch. If the server is slow, more would only fill memory. */
 const MAX_WAITING = 100;
-/** The longest delay of a timer. */
+/** Maximum delay of a timer, in milliseconds. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** When the keys in use were fetched, and for how long they are good; milliseconds. */
+/** When the keys in use were fetched, and their lifetime; milliseconds. */
 type Fetched = Pick<KeySetCopy, "fetchedAt" | "lifeMs">;
 
 /**
- * The keys that an address serves. It is fetched at once, then before the life of the keys ends. After a failure it is
- * fetched again after a second, later less often, down to once a minute. If a token names an unknown key, it is fetched
- * too, at most once in five seconds however many such tokens arrive. While fetches fail, the last good keys stay in use
- * for `staleFor` beyond their life. A copy in a file serves the next start.
+ * The keys that a server publishes. Fetches them at once, and again before their lifetime ends. After a failure,
+ * retries after a second, then less and less often, down to once a minute. Also fetches them when a token names an
+ * unknown key, but at most once in five seconds, however many such tokens arrive. While fetches fail, the last good
+ * keys stay in use for `staleFor` beyond their lifetime. A copy in a file serves the next start.
  */
 export class TrustedKeyAddress implements KeySource {
   readonly #address: KeySetAddress;
@@ -107,7 +107,7 @@ export class TrustedKeyAddress implements KeySource {
     this.#server.close();
   }
 
-  /** When the keys in use are too old, in milliseconds since the epoch. */
+  /** When the keys in use become too old, in milliseconds since the epoch. */
   #staleAt(): number {
     if (this.#fetched === undefined) return Infinity;
     const { fetchedAt, lifeMs } = this.#fetched;
@@ -152,7 +152,7 @@ export class TrustedKeyAddress implements KeySource {
     const { log, changed } = this.#context;
     const { issuer, algorithms } = this.#trusted;
     const print = hash("sha256", text, "base64url");
-    const same = print === this.#knownText; // reading it costs up to 40 ms
+    const same = print === this.#knownText; // parsing it takes up to 40 ms
     const latest = same ? undefined : readJwkSet(text, algorithms);
     this.#fetched = { fetchedAt, lifeMs };
     this.#expireInTime();
@@ -176,7 +176,7 @@ export class TrustedKeyAddress implements KeySource {
     }, leftMs).unref();
   }
 
-  /** Drops keys that have not been confirmed for too long, and with them every token that they verified. */
+  /** Drops keys that no fetch has confirmed for too long, and with them every token that they verified. */
   #expire(): void {
     if (this.#known === undefined) return;
     const { issuer } = this.#trusted;

@@ -3,20 +3,40 @@ import { codeOrMessage } from "../../lib/text/error-code.ts";
 import type { Log } from "../../core/log.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { parsePositionedYaml } from "../../lib/files/positioned-yaml.ts";
-import { watchFile, type WatchedFile } from "../../lib/files/watched-file.ts";
+import { readFailure, readRegularFileSync } from "../../lib/files/regular-file.ts";
+import { followFile } from "../../lib/files/watched-file.ts";
 import { type JwkSet, readJwkSet } from "../keys/jwk-set.ts";
 import type { KeySource } from "../keys/key-set.ts";
 import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
 
+/** The content of a JWK Set file as plain data for other threads. */
+export type TrustedKeyContent = Pick<FileContent, "path" | "text" | "fingerprint">;
+
+/** Reads a JWK Set file. @throws ConfigError if it cannot be read. */
+export function readTrustedKeyFile(path: string): TrustedKeyContent {
+  try {
+    return readRegularFileSync(path);
+  } catch (error) {
+    throw new ConfigError([{ file: path, message: unreadable(readFailure(error)) }]);
+  }
+}
+
+/** Says that a JWK Set file cannot be read. */
+export function unreadable(why: string): string {
+  return `the file cannot be read: ${why}`;
+}
+
 /**
  * The keys of a JWK Set file, which is read again when it changes. A broken file keeps the old keys and logs the error.
- * Throws `ConfigError` if the file cannot be used at start.
+ *
+ * @throws ConfigError if the content is invalid.
  */
 export function openTrustedKeyFile(
-  file: string,
+  content: TrustedKeyContent,
   { issuer, algorithms }: TrustedIssuer,
   { clock, log, changed, reloaded }: TrustedKeysContext,
 ): KeySource {
+  const { path: file } = content;
   const broken = (error: unknown, content?: FileContent): void => {
     log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", {
       ...{ issuer, file, ...(content && placeOfFault(content)) },
@@ -24,7 +44,10 @@ export function openTrustedKeyFile(
     });
     reloaded?.(false);
   };
-  const watched = openFile(file, {
+  let known = readTrustedKeys(content, algorithms);
+  let readAt: number;
+  loaded();
+  const followed = followFile(file, content.fingerprint, {
     onChange(content) {
       const before = known;
       try {
@@ -39,15 +62,6 @@ export function openTrustedKeyFile(
     },
     onUnreadable: broken,
   });
-  let known: JwkSet;
-  try {
-    known = readTrustedKeys(watched.content, algorithms);
-  } catch (error) {
-    watched.close();
-    throw error;
-  }
-  let readAt: number;
-  loaded();
 
   function loaded(): void {
     readAt = clock.now();
@@ -58,7 +72,7 @@ export function openTrustedKeyFile(
     current: () => known.keys,
     readAt: () => readAt,
     refresh: () => Promise.resolve(),
-    close: () => watched.close(),
+    close: () => followed.close(),
   };
 }
 
@@ -75,7 +89,7 @@ function logLoaded(issuer: string, { keys, ignored }: JwkSet, log: Log): void {
  * @throws ConfigError, with the position if the text is not valid.
  */
 export function readTrustedKeys(
-  content: FileContent,
+  content: Pick<FileContent, "path" | "text">,
   algorithms: TrustedIssuer["algorithms"],
 ): JwkSet {
   try {
@@ -86,14 +100,6 @@ export function readTrustedKeys(
   }
 }
 
-function openFile(file: string, watching: Parameters<typeof watchFile>[1]): WatchedFile {
-  try {
-    return watchFile(file, watching);
-  } catch (error) {
-    throw new ConfigError([{ file, message: `the file cannot be read: ${codeOrMessage(error)}` }]);
-  }
-}
-
 /**
  * Returns the position of a syntax error as far as the YAML parser can tell: JSON is YAML, unless it is nested too
  * deeply.
@@ -101,7 +107,9 @@ function openFile(file: string, watching: Parameters<typeof watchFile>[1]): Watc
 function placeOfFault({
   path,
   text,
-}: FileContent): { readonly line: number; readonly column: number } | undefined {
+}: Pick<FileContent, "path" | "text">):
+  | { readonly line: number; readonly column: number }
+  | undefined {
   const [problem] = parsePositionedYaml(text, path).problems;
   return problem && { line: problem.line, column: problem.column };
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -5,7 +6,11 @@ import { Leased } from "../../lib/async/leased.ts";
 import type { KeySource } from "../keys/key-set.ts";
 import type { TrustedIssuer } from "./trusted-issuer.ts";
 import { TrustedKeyAddress } from "./trusted-key-address.ts";
-import { openTrustedKeyFile } from "./trusted-key-file.ts";
+import {
+  openTrustedKeyFile,
+  readTrustedKeyFile,
+  type TrustedKeyContent,
+} from "./trusted-key-file.ts";
 
 /** Observes one key file. */
 interface KeyFileState {
@@ -18,17 +23,23 @@ interface KeyFileState {
 export interface TrustedKeysOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** Creates the observer of a further file. */
+  /** Creates the observer of another file. */
   readonly stateOf?: () => KeyFileState;
   /** Whether copies of fetched keys are written. */
   readonly keepsCopies?: boolean | undefined;
-  /** Called with all issuers when their keys or the issuers themselves have changed. */
+  /** Called with the states of all issuers when their keys or the issuers themselves have changed. */
   readonly issuersChanged?: ((states: readonly IssuerState[]) => void) | undefined;
 }
 
-/** A source, and the callbacks of its users for when the keys have changed. */
+/** The contents of JWK Set files, by path, as plain data for other threads. */
+export type TrustedKeyFiles = ReadonlyMap<string, TrustedKeyContent>;
+
+/** What determines the keys of an issuer. */
+type KeySettings = Pick<TrustedIssuer, "issuer" | "jwks" | "algorithms">;
+
+/** A source, and the callbacks of its users for changed keys. */
 interface SharedSource {
-  readonly issuer: string;
+  readonly settings: KeySettings;
   /** Leased by each user. */
   readonly source: Leased<KeySource>;
   readonly users: Set<() => void>;
@@ -36,27 +47,31 @@ interface SharedSource {
 
 /**
  * The sources of the keys of trusted issuers. Users of the same keys share one source, so that a new configuration
- * keeps keys whose address is down now.
+ * keeps keys whose server is down at the time.
  */
 export class TrustedKeys {
   readonly #options: TrustedKeysOptions;
-  readonly #shared = new Map<string, SharedSource>();
+  readonly #shared = new Set<SharedSource>();
 
   constructor(options: TrustedKeysOptions) {
     this.#options = options;
   }
 
   /**
-   * Opens the keys of an issuer until they are closed. Throws `ConfigError` if their file is unusable.
+   * Opens the keys of an issuer until they are closed.
    *
    * @param changed called when the keys have changed.
+   * @param files the contents of key files that were already read; a file that is not among them is read now.
+   * @throws ConfigError if the content of a file is invalid, or if it has to be read and cannot be.
    */
-  open(trusted: TrustedIssuer, changed: () => void): KeySource {
+  open(trusted: TrustedIssuer, changed: () => void, files?: TrustedKeyFiles): KeySource {
     const { issuer, jwks, algorithms } = trusted;
-    const name = JSON.stringify([issuer, jwks, algorithms]);
-    const before = this.#shared.get(name);
+    const settings = { issuer, jwks, algorithms };
+    const before = Array.from(this.#shared).find((each) =>
+      isDeepStrictEqual(each.settings, settings),
+    );
     before?.source.acquire();
-    const { source, users } = before ?? this.#begin(name, trusted);
+    const { source, users } = before ?? this.#begin(settings, trusted, files);
     users.add(changed);
     return {
       current: () => source.value.current(),
@@ -69,16 +84,16 @@ export class TrustedKeys {
 
   /** Fetches the keys of all addresses again, except those that a token or a reload fetched within the last 5 seconds. */
   refresh(): void {
-    const tooMany = (): void => undefined; // they wait for the same answer
-    for (const { source } of this.#shared.values()) void source.value.refresh().catch(tooMany);
+    const tooMany = (): void => undefined; // the others wait for the same response
+    for (const { source } of this.#shared) void source.value.refresh().catch(tooMany);
   }
 
-  /** All issuers that are trusted now. */
+  /** Returns the states of all currently trusted issuers. */
   states(): IssuerState[] {
-    return [...this.#shared.values()].map(({ issuer, source: { value: source } }) => {
+    return Array.from(this.#shared, ({ settings, source: { value: source } }) => {
       const keys = source.current()?.length ?? 0;
       return {
-        ...{ issuer, usable: keys > 0, keys, readAt: source.readAt?.() },
+        ...{ issuer: settings.issuer, usable: keys > 0, keys, readAt: source.readAt?.() },
         ...(source instanceof TrustedKeyAddress ? { fetches: source.fetches } : {}),
       };
     });
@@ -88,33 +103,41 @@ export class TrustedKeys {
     this.#options.issuersChanged?.(this.states());
   }
 
-  #begin(name: string, trusted: TrustedIssuer): SharedSource {
+  #begin(
+    settings: KeySettings,
+    trusted: TrustedIssuer,
+    files: TrustedKeyFiles | undefined,
+  ): SharedSource {
     const users = new Set<() => void>();
     const changed = (): void => {
       for (const notify of users) notify();
       this.#notify();
     };
-    const { issuer } = trusted;
-    const source = new Leased(this.#sourceOf(trusted, changed), (done) => {
+    const source = new Leased(this.#sourceOf(trusted, changed, files), (done) => {
       done.close();
-      this.#shared.delete(name);
+      this.#shared.delete(shared);
       this.#notify();
     });
-    const shared = { issuer, source, users };
-    this.#shared.set(name, shared);
+    const shared: SharedSource = { settings, source, users };
+    this.#shared.add(shared);
     this.#notify();
     return shared;
   }
 
-  #sourceOf(trusted: TrustedIssuer, changed: () => void): KeySource {
+  #sourceOf(
+    trusted: TrustedIssuer,
+    changed: () => void,
+    files: TrustedKeyFiles | undefined,
+  ): KeySource {
     const { clock, log, stateOf, keepsCopies } = this.#options;
     const { jwks } = trusted;
     if (!("file" in jwks)) {
       return new TrustedKeyAddress(jwks, trusted, { clock, log, changed, keepsCopies });
     }
+    const content = files?.get(jwks.file) ?? readTrustedKeyFile(jwks.file);
     const state = stateOf?.();
     const reloaded = state?.reloaded;
-    const source = openTrustedKeyFile(jwks.file, trusted, { clock, log, changed, reloaded });
+    const source = openTrustedKeyFile(content, trusted, { clock, log, changed, reloaded });
     return {
       ...source,
       close() {

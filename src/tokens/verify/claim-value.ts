@@ -1,9 +1,10 @@
 import type { ClaimScalar, ClaimValue } from "../../core/request/identity.ts";
 
 /**
- * Finds a claim by its configured name. A name is taken as it stands, which may have dots (`https://example.com/roles`);
- * if there is no such claim, the longest part of it in front of a dot that is the name of an object leads into that:
- * `realm_access.roles`. Only a token's own members count, never those that every object inherits.
+ * Finds a claim by its configured name. First looks for a claim of exactly that name, which may contain dots
+ * (`https://example.com/roles`). If there is none, splits the name at the last dot before which it names an existing
+ * claim, and looks for the rest inside that object (`realm_access.roles`). Only own members count, never those that
+ * every object inherits.
  */
 export function claimAt(claims: Readonly<Record<string, unknown>>, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
@@ -20,7 +21,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the comparable part of a claim: a single value, or those in a list; undefined for an object or null. */
+/** Returns the comparable part of a claim: a scalar, or the scalars in a list; undefined for an object or null. */
 export function keptValue(value: unknown): ClaimValue | undefined {
   if (isScalar(value)) return value;
   return Array.isArray(value) ? value.filter(isScalar) : undefined;
@@ -32,14 +33,14 @@ function isScalar(value: unknown): value is ClaimScalar {
     case "boolean":
       return true;
     case "number":
-      // `1e400` is valid JSON.
+      // `1e400` is valid JSON and parses as Infinity.
       return Number.isFinite(value);
     default:
       return false;
   }
 }
 
-/** The scopes of a token: `scope`, else `scp`, each a text with blanks between (RFC 8693 §4.2) or a list. */
+/** Returns the scopes of a token from `scope`, else `scp`: a space-separated string (RFC 8693 §4.2) or a list. */
 export function scopesOf(claims: Readonly<Record<string, unknown>>): readonly string[] {
   const written = Object.hasOwn(claims, "scope") ? claims["scope"] : claimAt(claims, "scp");
   if (typeof written === "string") return written.split(" ").filter((scope) => scope !== "");

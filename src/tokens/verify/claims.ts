@@ -12,7 +12,7 @@ const LONGEST_SUBJECT = 255;
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /**
- * Checks the claims (RFC 7519 §4.1) at a time in milliseconds since the epoch. `iss` has been looked at before.
+ * Checks the claims (RFC 7519 §4.1) at a time in milliseconds since the epoch. The caller has already checked `iss`.
  * @param needed claims to keep in addition to those that every identity has.
  */
 export function readClaims(
@@ -50,7 +50,7 @@ export function readClaims(
 
 const NO_CLAIMS: NeededClaims = { scopes: false, names: [] };
 
-/** Who the caller is; undefined if a name is not well formed. */
+/** Returns who the caller is; undefined if a name is not well formed. */
 function callerOf(
   payload: Readonly<Record<string, unknown>>,
   { subject: subjectClaim = "sub", groups: groupsClaim = "groups" }: ClaimMapping = {},
@@ -61,7 +61,7 @@ function callerOf(
   }
   const written = claimAt(payload, groupsClaim);
   if (written === undefined) return { subject, groups: [] };
-  // A single group may be a string, but not under the standard name, which is a list.
+  // A single group may be a string, but not in the standard claim `groups`, which is a list.
   const groups = typeof written === "string" && groupsClaim !== "groups" ? [written] : written;
   return isTexts(groups) && groups.every(isName) ? { subject, groups } : undefined;
 }
@@ -78,12 +78,12 @@ function keptClaims(
   return kept;
 }
 
-/** A NumericDate (RFC 7519 §2). JSON lets `1e400` through, which is infinite and would never end. */
+/** A NumericDate (RFC 7519 §2). `1e400` is valid JSON, but parses as Infinity and would never expire. */
 function isDate(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 }
 
-/** Names travel on in headers and log lines. */
+/** Names are passed on in headers and log lines. */
 function isName(text: string): boolean {
   return text !== "" && text.isWellFormed() && !CONTROL.test(text);
 }
@@ -100,7 +100,7 @@ const WANTED = {
   exp: "must be a number of seconds",
 } as const;
 
-/** The claims that have a form which is never accepted, each with what it must be. */
+/** Returns a message for each claim whose form is never accepted, which says what it must be. */
 export function claimFaults(
   claims: Readonly<Record<string, unknown>>,
   mapping: ClaimMapping = {},
@@ -109,7 +109,7 @@ export function claimFaults(
   const names = [subject, groups, "nbf", "iat", "exp"];
   return Object.values(WANTED).flatMap((wanted, index) => {
     const name = names[index] ?? "";
-    // Each by itself among others that are good; a claim that is not there is judged as missing.
+    // Tests each claim with valid values for the others. An absent claim counts as missing, not as malformed.
     const good = { [subject]: "a", aud: "a", exp: Number.MAX_SAFE_INTEGER };
     const alone = { ...good, [name]: claimAt(claims, name) };
     const anything = { audiences: ["a"], skewMs: 0, issuedAheadMs: 0, mapping };

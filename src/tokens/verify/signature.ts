@@ -2,11 +2,12 @@ import { createHmac, type KeyObject, timingSafeEqual, verify } from "node:crypto
 import { ALGORITHMS, type SigningAlgorithm } from "../keys/algorithms.ts";
 
 /**
- * Whether a compact JWS (RFC 7515 §5.2), in its one canonical spelling, is signed with this key. Only the last step of
- * the verification: the header was read before, and the algorithm is one that the key is used with.
+ * Reports whether a compact JWS (RFC 7515 §5.2), in its canonical spelling, is signed with this key. This is only the
+ * last step of the verification: the caller has checked the header, and that the algorithm is one of the key's.
  *
- * At once and in this thread, by OpenSSL: jose's `compactVerify` goes through the thread pool of WebCrypto, which took
- * 108–142 µs of processor time for ES256 instead of 87–96, 48–56 instead of 27–29 for RS256, and a turn of the loop.
+ * OpenSSL verifies synchronously in this thread. jose's `compactVerify` uses the thread pool of WebCrypto, which took
+ * 108–142 µs of CPU time for ES256 instead of 87–96, and 48–56 instead of 27–29 for RS256, and costs a turn of the
+ * event loop.
  */
 export function isSignedWith(token: string, key: KeyObject, algorithm: SigningAlgorithm): boolean {
   const dot = token.lastIndexOf(".");

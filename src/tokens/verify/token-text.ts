@@ -11,7 +11,7 @@ export interface UnverifiedToken {
   readonly payload: Record<string, unknown>;
 }
 
-// RFC 9068 §2.1 and RFC 8725 §3.11: a token of another kind, a logout token say, is not an access token.
+// RFC 9068 §2.1 and RFC 8725 §3.11: a token of another kind, such as a logout token, is not an access token.
 const ACCESS_TOKEN_TYPES: readonly string[] = ["jwt", "at+jwt"];
 /** Header fields that change what is signed or how it is read. */
 const EXTENSIONS: readonly string[] = ["crit", "b64", "zip"];
@@ -19,11 +19,11 @@ const PARTS = ["header", "payload", "signature"] as const;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Takes a compact JWS (RFC 7515 §7.1) apart. Only the one canonical spelling is read: three parts in base64url that encode
- * to themselves again, so that no two texts are the same bytes. Two may still bear the same claims: beside an ECDSA signature
- * (r, s) the twin (r, n-s) is valid, which anybody can make. Extensions that change what is signed or how it is read (`crit`,
- * `b64`, `zip`) are refused; keys that a token brings along (`jwk`, `jku`, `x5c`, `x5u`) are not looked at.
- * @param types values of `typ` that some issuer may use besides those of access tokens.
+ * Parses a compact JWS (RFC 7515 §7.1). Accepts only the canonical spelling: three parts in base64url that encode to
+ * themselves again, so that no two texts encode the same bytes. Two tokens may still carry the same claims: for each
+ * ECDSA signature (r, s), anybody can compute (r, n-s), which is valid too. Refuses extensions that change what is
+ * signed or how it is read (`crit`, `b64`, `zip`). Ignores keys inside the token (`jwk`, `jku`, `x5c`, `x5u`).
+ * @param types values of `typ` that some issuer may use in addition to those of access tokens.
  */
 export function readToken(
   token: string,
@@ -43,17 +43,20 @@ export function readToken(
   }
   const header = jsonOf(bytes[0]);
   const payload = jsonOf(bytes[1]);
-  if (header === undefined) return malformed("the header is no JSON object with every name once");
-  if (payload === undefined) return malformed("the payload is no JSON object with every name once");
+  if (header === undefined) return malformed("the header is not a JSON object with unique names");
+  if (payload === undefined) return malformed("the payload is not a JSON object with unique names");
   return readHeader(header, payload, types);
 }
 
-/** Whether a token does not have the form of a JWS: three parts joined by dots. */
+/** Reports whether a token does not have the form of a JWS, three parts joined by dots. */
 export function isOpaque(token: string): boolean {
   return token.split(".", PARTS.length + 1).length !== PARTS.length;
 }
 
-/** The readable parts of a token, its header and its claims. They are neither verified nor necessarily well formed. */
+/**
+ * Returns the readable parts of a token: its header and its claims. They are neither verified nor necessarily well
+ * formed.
+ */
 export function readableParts(token: string): {
   readonly header: Readonly<Record<string, unknown>> | undefined;
   readonly claims: Readonly<Record<string, unknown>> | undefined;
@@ -75,17 +78,17 @@ function readHeader(
   }
   const { alg, kid, typ } = header;
   if (typeof alg !== "string") return malformed('the header has no "alg"');
-  if (kid !== undefined && typeof kid !== "string") return malformed('"kid" is no text');
+  if (kid !== undefined && typeof kid !== "string") return malformed('"kid" is not a string');
   const type = typeof typ === "string" ? typeName(typ) : undefined;
   if (typ !== undefined && !(isAccessToken(type) || (type !== undefined && types.includes(type)))) {
     return malformed(NO_ACCESS_TOKEN);
   }
   if (isSigningAlgorithm(alg)) return { algorithm: alg, kid, type, payload };
-  const detail = '"alg" is no signature algorithm that is supported';
+  const detail = '"alg" is not a supported signature algorithm';
   return { step: "form", reason: "algorithm", detail };
 }
 
-const NO_ACCESS_TOKEN = '"typ" says that it is no access token';
+const NO_ACCESS_TOKEN = '"typ" is not the type of an access token';
 
 /** Normalizes a `typ` for comparison: media types are case-insensitive, and `application/` is optional. */
 export function typeName(typ: string): string {
@@ -96,7 +99,10 @@ function isAccessToken(type: string | undefined): boolean {
   return type !== undefined && ACCESS_TOKEN_TYPES.includes(type);
 }
 
-/** Refuses a token whose `typ` its issuer may not use. @param types those that it may; undefined for any access token. */
+/**
+ * Refuses a token whose `typ` its issuer may not use. @param types the allowed values; undefined for those of access
+ * tokens.
+ */
 export function typeFault(
   { type }: UnverifiedToken,
   types: readonly string[] | undefined,

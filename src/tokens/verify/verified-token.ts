@@ -4,18 +4,21 @@ import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifi
 import type { Revocations } from "../../core/revocation.ts";
 import type { VerificationKey } from "../keys/key-set.ts";
 
-/** A token that was verified, and with which key. */
+/** A verified token, and the key that verified it. */
 export class VerifiedToken {
   readonly identity: Identity;
-  /** The key as it is known now; undefined if another server has vouched for the token. */
+  /** The current version of the key; undefined if another server has vouched for the token. */
   #key: VerificationKey | undefined;
-  /** Until when it is accepted, milliseconds since the epoch: its own end, or that of its key when that is earlier. */
+  /**
+   * When the token must be checked again, in milliseconds since the epoch: at its own expiry or that of its key,
+   * whichever is earlier.
+   */
   until: number;
   /** The version of the revocations that the token was last checked against; NaN for never. */
   #judgedIn = NaN;
   #fault: TokenRefusal | undefined;
 
-  /** @param until when it is looked at again in any case, milliseconds since the epoch. */
+  /** @param until when to check the token again in any case, in milliseconds since the epoch. */
   constructor(identity: Identity, key: VerificationKey | undefined, until = Infinity) {
     this.identity = identity;
     this.#key = key;
@@ -44,10 +47,10 @@ export class VerifiedToken {
   }
 }
 
-/** What a remembered token takes without its groups: the entry, the identity, and the other claims. */
+/** The memory of a cached token without its groups: the entry, the identity, and the standard claims. */
 const ENTRY_BYTES = 900;
 /**
- * The memory of a group in addition to its characters, which are kept twice: in the claims, and in a header for the
+ * The memory of a group in addition to its characters, which are stored twice: in the claims, and in a header for the
  * backend.
  */
 const GROUP_BYTES = 36;
@@ -55,7 +58,7 @@ const GROUP_BYTES = 36;
 /** The memory of a kept claim in addition to its value: a map entry, and a possible header. */
 const CLAIM_BYTES = 150;
 
-/** An estimate of the memory that a remembered token takes, in bytes: 17 KB for 200 groups of 25 characters, as measured. */
+/** Estimates the memory of a cached token, in bytes. Measured: 17 KB for 200 groups of 25 characters. */
 export function bytesOf({ identity }: VerifiedToken): number {
   const { subject, groups, scopes, claims } = identity;
   let bytes = ENTRY_BYTES + 2 * subject.length + listBytes(groups);
@@ -75,15 +78,15 @@ function listBytes(values: readonly ClaimScalar[]): number {
 }
 
 /**
- * Forgets every token whose key is not among those of its issuer any more; all others stay, with the end that their key
- * has now. In place, so the order in which they are forgotten for want of room stays as well.
- * @param keysOf the keys of an issuer.
+ * Removes every token whose key its issuer no longer has. All others stay, and take over the new expiry of their key.
+ * Works in place, so that the order of eviction stays the same.
+ * @param keysOf returns the keys of an issuer.
  */
 export function keepProven(
   verified: LRUCache<string, VerifiedToken>,
   keysOf: (issuer: string) => readonly VerificationKey[] | undefined,
 ): void {
-  // Thousands of tokens have few keys.
+  // Thousands of tokens share a few keys, so each key is looked up once.
   const successors = new Map<VerificationKey, VerificationKey | undefined>();
   const successorOf = (identity: Identity, key: VerificationKey): VerificationKey | undefined => {
     if (!successors.has(key)) {
@@ -95,7 +98,7 @@ export function keepProven(
     return successors.get(key);
   };
   for (const [digest, token] of [...verified.entries()]) {
-    // Another server has vouched for it: no key has.
+    // Another server has vouched for the token, not a key.
     if (token.key === undefined) continue;
     const key = successorOf(token.identity, token.key);
     if (key === undefined) verified.delete(digest);

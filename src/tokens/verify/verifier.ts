@@ -33,7 +33,7 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly cacheEntries: number;
   /** Maximum memory of the cache in bytes, estimated. */
   readonly cacheBytes: number;
-  /** Whether an assertion is kept with each token, about as large as the token. */
+  /** Whether an assertion is cached with each token. It is about as large as the token. */
   readonly asserts?: boolean | undefined;
   /** Maximum length of a token. */
   readonly maxBytes: number;
@@ -54,9 +54,9 @@ export interface TokenVerifierOptions extends IssuerOptions {
 /** Discarded as a whole when keys change. */
 interface Generation {
   readonly underWay: SingleFlight<TokenVerdict>;
-  /** The last token of each connection. If the next request carries the same one, it need not be hashed (0.9 µs). */
+  /** The last token of each connection. If the next request carries the same token, it need not be hashed (0.9 µs). */
   readonly last: WeakMap<object, LastToken>;
-  /** Tokens that were refused for their signature: the same one again costs no other check. */
+  /** Tokens refused for their signature. If one is sent again, its signature is not checked again. */
   readonly forged: LRUCache<string, true>;
 }
 
@@ -75,12 +75,12 @@ interface Unverified {
 }
 
 /**
- * Milliseconds spent on signatures in one turn of the event loop. Without the limit, a request with a cached token waits
- * 6 ms behind a burst of 64 forged tokens.
+ * Maximum time spent on signatures in one turn of the event loop, in milliseconds. Without the limit, a request with a
+ * cached token waits 6 ms behind a burst of 64 forged tokens.
  */
 const SIGNATURES_MS = 0.2;
 
-/** How many forged tokens are remembered. */
+/** Maximum number of remembered forged tokens. */
 const MAX_FORGED = 1_000;
 
 const TOO_LARGE: TokenRefusal = { step: "size", reason: "too_large" };
@@ -91,7 +91,7 @@ const WRONG_SIGNATURE: TokenRefusal = { step: "signature", reason: "signature" }
 export class CachingTokenVerifier implements TokenVerifier {
   readonly #options: TokenVerifierOptions;
   readonly #issuers: ReadonlyMap<string, KnownIssuer>;
-  /** By the SHA-256 of the whole text: two tokens that differ in one character share nothing. */
+  /** Keyed by the SHA-256 of the whole text, so that two tokens that differ in one character share nothing. */
   readonly #verified: LRUCache<string, VerifiedToken>;
   readonly #remote: RemoteVerification | undefined;
   readonly #share: LoopBudget;
@@ -101,7 +101,7 @@ export class CachingTokenVerifier implements TokenVerifier {
   readonly #types: readonly string[];
   #generation = newGeneration();
 
-  /** @throws ConfigError when a file of trusted keys is unusable. */
+  /** @throws ConfigError if a file of trusted keys is unusable. */
   constructor(options: TokenVerifierOptions) {
     const { cacheEntries, cacheBytes, clock, log } = options;
     this.#options = options;
@@ -115,13 +115,13 @@ export class CachingTokenVerifier implements TokenVerifier {
     this.#issuers = knownIssuers(options, { clock, log, changed: () => this.#keysChanged() });
     this.#remote = remoteVerificationOf(options);
     this.#types = [...this.#issuers.values()].flatMap(({ types }) => types ?? []);
-    // The last token of a connection is not looked up, so each has to be looked up once.
+    // The last token of a connection is used without a lookup, so each must be looked up once more.
     this.#stopListening = this.#revocations.onChange(() => {
       this.#generation = { ...this.#generation, last: new WeakMap() };
     });
   }
 
-  /** How many verified tokens are cached now. */
+  /** The number of cached tokens. */
   get entries(): number {
     return this.#verified.size;
   }
@@ -161,7 +161,7 @@ export class CachingTokenVerifier implements TokenVerifier {
     this.#options.keysChanged?.();
   }
 
-  /** The verdict on a verified token that is sent again, by this connection or by another. */
+  /** Returns the verdict on a verified token that is sent again, on this connection or on another. */
   #recall(token: string, known: VerifiedToken, connection: object | undefined): TokenVerdict {
     const verdict = known.verdict(this.#revocations);
     if (connection !== undefined && verdict instanceof Identity) {
@@ -170,12 +170,13 @@ export class CachingTokenVerifier implements TokenVerifier {
     return verdict;
   }
 
-  /** Checks the signature last, because it costs more than all the rest. */
+  /** Checks a token that is not cached. The signature comes last, because it costs more than all the rest. */
   #check(token: string, digest: string, client: string): TokenVerdict | Promise<TokenVerdict> {
     if (this.#generation.forged.has(digest)) return WRONG_SIGNATURE;
     const read = readToken(token, this.#types);
     if ("reason" in read) {
-      // A token that looks like ours, in another spelling, is shown to nobody.
+      // Of tokens that cannot be read, only opaque ones are sent to another server: a misspelled JWT may be one of
+      // ours.
       return isOpaque(token) && this.#remote?.takes(true) === true
         ? this.#askAbout(token, this.#remote, { digest, opaque: true, client })
         : read;
@@ -212,7 +213,7 @@ export class CachingTokenVerifier implements TokenVerifier {
     });
   }
 
-  /** Waits for its turn and takes the keys of that time. Fetches new keys first if none was found. */
+  /** Waits for its turn, and uses the keys as they are then. Fetches new keys first if no key was found. */
   async #proveLater(unverified: Unverified, refresh: boolean): Promise<TokenVerdict> {
     const { issuer, read } = unverified;
     if (refresh) await issuer.keys.refresh(read.kid);

@@ -33,12 +33,17 @@ export function assertionSection() {
         .regex(TOKEN, "must be the name of a header")
         .refine(
           (name) => name === ASSERTION_HEADER || !isOwnRequestHeader(name),
-          "must not be a header that frames the message, ends at the proxy, or is its own",
+          "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
         )
         .default(ASSERTION_HEADER)
         .describe("The header that carries it; Sallyport removes this header from client requests"),
       claims: z
-        .array(claimName().refine((name) => !OWN.includes(name), "must not be a claim that it has"))
+        .array(
+          claimName().refine(
+            (name) => !OWN.includes(name),
+            "must not be a claim that the assertion sets itself",
+          ),
+        )
         .default(["groups"])
         .describe("Claims copied from the caller's token, besides iss, aud, sub, idp, iat and exp"),
     })

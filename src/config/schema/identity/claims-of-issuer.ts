@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { claimName, duration, text } from "../fields.ts";
 
-/** What the tokens of an issuer in `tokens.trusted` say, and where. */
+/** The fields of an issuer in `tokens.trusted` about the claims of its tokens. */
 
 const TEN_YEARS = 3660 * 24 * 3_600_000;
 

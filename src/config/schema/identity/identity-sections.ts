@@ -127,7 +127,7 @@ function headerName() {
     .regex(TOKEN, "must be the name of a header")
     .refine(
       (name) => !TAKEN.test(name.toLowerCase().replaceAll("_", "-")),
-      "must not be a header with a meaning of its own",
+      "must not be a header that already has a meaning",
     );
 }
 

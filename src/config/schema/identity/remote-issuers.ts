@@ -2,7 +2,7 @@ import { z } from "zod";
 import { text } from "../fields.ts";
 import { apiServer, remoteAccess, remoteTimes, remoteUrl } from "../remote-fields.ts";
 
-/** Issuers in `tokens.trusted` whose tokens another server verifies. */
+/** The fields of issuers in `tokens.trusted` whose tokens another server verifies. */
 
 export function introspection() {
   const { caFile } = remoteAccess();

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { requirements } from "./requirement-keys.ts";
 import { tokenPlaces } from "./token-places.ts";
 
-/** The keys of a route about its callers. */
+/** The keys of a route that concern its callers. */
 export function accessKeys() {
   return {
     auth: z

@@ -8,10 +8,10 @@ const REFERENCE = /\$\{([^}]*)\}/g;
 function attribute() {
   return z
     .string()
-    .refine((value) => !/\p{Cc}/u.test(value), "must not hold control characters")
+    .refine((value) => !/\p{Cc}/u.test(value), "must not contain control characters")
     .refine(
       (value) => [...value.matchAll(REFERENCE)].every(([, word = ""]) => isRequestValue(word)),
-      "holds a ${…} that is neither ${query:NAME} nor ${header:NAME}",
+      "contains a ${…} that is neither ${query:NAME} nor ${header:NAME}",
     )
     .exactOptional();
 }

@@ -5,7 +5,7 @@ import { METHOD, TOKEN } from "../identity/http-token.ts";
 const ORIGIN = /^(https?):\/\/(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };
 
-/** An origin as browsers send it: in lower case, without a path, and without the usual port of its scheme. */
+/** Whether a text is an origin as browsers send it: in lower case, without a path, and without the default port. */
 function isOrigin(text: string): boolean {
   const [, scheme = "", , host = "", port = "1"] = ORIGIN.exec(text) ?? [];
   if (host === "" || Number(port) < 1 || Number(port) > 65_535) return false;
@@ -54,7 +54,7 @@ export function corsSection() {
       if (!credentials) return;
       for (const [key, list] of Object.entries({ origins, headers, exposeHeaders, methods })) {
         if (!list.includes("*")) continue;
-        const message = "must not hold * with credentials: name each one";
+        const message = "must not contain * with credentials: name each one";
         context.addIssue({ code: "custom", message, path: [key], input: list });
       }
     });

@@ -3,9 +3,12 @@ import { isOwnAnswerHeader, isOwnRequestHeader } from "../../../upstream/headers
 import { isHost } from "../fields.ts";
 import { TOKEN } from "../identity/http-token.ts";
 
-/** The keys of a route about header fields towards the backend and the client. */
+/** The keys of a route that change header fields for the backend and the client. */
 
-/** What Node and every backend accept in a field value (RFC 9110 §5.5), without the obsolete bytes above ASCII. */
+/**
+ * The characters that Node and every backend accept in a field value (RFC 9110 §5.5), without obsolete bytes above
+ * ASCII.
+ */
 const VALUE = /^[\t\x20-\x7e]*$/;
 
 function changes(refused: (name: string) => boolean) {
@@ -15,7 +18,7 @@ function changes(refused: (name: string) => boolean) {
       .regex(TOKEN, "must be the name of a header")
       .refine(
         (name) => !refused(name),
-        "must not be a header that frames the message, ends at the proxy, or is its own",
+        "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
       );
   const value = () =>
     z
@@ -32,7 +35,7 @@ function changes(refused: (name: string) => boolean) {
   });
 }
 
-/** `host` or `host:port`. */
+/** Whether a text is `host` or `host:port`. */
 function isAuthority(text: string): boolean {
   const [, host = "", port = "1"] = /^([^:]+|\[[^\]]+\])(?::(\d{1,5}))?$/.exec(text) ?? [];
   return isHost(host) && Number(port) >= 1 && Number(port) <= 65_535;

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { claimName, text } from "../fields.ts";
 
-/** What a route requires of callers: `routes[].require`. */
+/** The requirements of a route on its callers: `routes[].require`. */
 
 /** RFC 6749 §3.3. */
 const SCOPE = /^[!#-[\]-~]+$/;
-/** A claim is compared with these, by value and type. */
+/** A value with which a claim is compared, by value and type. */
 const scalar = () =>
   z.union([text(), z.number(), z.boolean()], {
     error: "must be a text, a number, true or false",
@@ -31,7 +31,7 @@ export function requirements() {
     })
     .refine(
       (require) => Object.keys(require).length > 0,
-      "must ask for something: groups, scopes, claims or issuers",
+      "must require something: groups, scopes, claims or issuers",
     );
 }
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { duration, NAME, network, size, text } from "../fields.ts";
 import { TOKEN } from "../identity/http-token.ts";
 
-/** Keys of a route about which requests it takes, and how many. */
+/** Keys of a route that select its requests, and limit them. */
 
 const NETWORK_OR_NAME = "must be a network such as 10.0.0.0/8, or a name under networks";
 
@@ -16,7 +16,7 @@ function networkList() {
     .min(1);
 }
 
-/** Header fields by which a route is chosen. */
+/** Header fields that a request must have to match the route. */
 export function matchedHeaders() {
   return z
     .record(

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isIP } from "node:net";
 import { duration } from "../fields.ts";
 
-/** Keys of an upstream about its targets: which one is chosen, and when one is not used. */
+/** Keys of an upstream that determine how targets are chosen, and when a target is not used. */
 
 const RANGE = /^(\d{3})(?:-(\d{3}))?$/;
 
@@ -96,7 +96,7 @@ function ejection() {
   });
 }
 
-/** `10.0.0.10`, `10.0.0.10:53`, `2001:db8::1` or `[2001:db8::1]:53`. */
+/** Whether a text is an address such as `10.0.0.10`, `10.0.0.10:53`, `2001:db8::1` or `[2001:db8::1]:53`. */
 function isDnsServer(text: string): boolean {
   if (isIP(text) !== 0) return true;
   const [, v6, v4, port = "0"] = /^(?:\[([^\]]+)\]|([\d.]+)):(\d{1,5})$/.exec(text) ?? [];

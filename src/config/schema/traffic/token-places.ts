@@ -2,9 +2,9 @@ import { z } from "zod";
 import { text } from "../fields.ts";
 import { TOKEN } from "../identity/http-token.ts";
 
-/** Where the tokens of a route may be: `routes[].tokenFrom`. */
+/** The places where the tokens of a route may be: `routes[].tokenFrom`. */
 
-/** Fields that frame or route the message, or hold more than one value. */
+/** Fields that frame or route the message, or that contain more than one value. */
 const NO_PLACE =
   /^(?:connection|content-.*|cookie|expect|forwarded|host|keep-alive|origin|proxy-.*|sec-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*)$/i;
 
@@ -14,7 +14,7 @@ export function tokenPlaces() {
       header: z
         .string()
         .regex(TOKEN, "must be the name of a header")
-        .refine((name) => !NO_PLACE.test(name), "must be a header that can hold a token")
+        .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a token")
         .exactOptional()
         .describe("Header; Authorization requires the prefix Bearer, in others it is optional"),
       cookie: z

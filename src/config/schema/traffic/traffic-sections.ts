@@ -22,7 +22,7 @@ import { urlPath } from "../url-path.ts";
 
 const HOST_PATTERN = "must be a host name without a port, such as api.example.com or *.example.com";
 
-/** Which requests a route is for. */
+/** The keys that determine which requests a route matches. */
 function matching() {
   return {
     hosts: z
@@ -133,8 +133,8 @@ function isTarget(target: string): boolean {
 }
 
 /**
- * Accepts only text that is certainly an address: anything else may contain a secret, or is not a target for
- * another reason.
+ * Returns a hint for a text that is not a target. Quotes only text that is certainly an address: anything else may
+ * contain a secret.
  */
 function targetHint(text: string): string | undefined {
   if (/^[A-Za-z0-9.-]+:\d{1,5}$/.test(text)) return `did you mean http://${text}?`;
@@ -153,7 +153,7 @@ function target() {
   });
 }
 
-/** Separates addresses from weights, where there are any. */
+/** Separates the addresses of the targets from their weights, if any target has one. */
 function withWeights<Rest extends { readonly targets: readonly WrittenTarget[] }>({
   targets,
   ...rest

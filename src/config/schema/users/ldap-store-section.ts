@@ -6,7 +6,7 @@ import { asking, caFile, store } from "./store-fields.ts";
 export function ldapStore() {
   return store("ldap", {
     url: text()
-      .refine(isDirectoryUrl, "must be ldap://HOST or ldaps://HOST, with a port if need be")
+      .refine(isDirectoryUrl, "must be ldap://HOST or ldaps://HOST, optionally with a port")
       .describe("URL of the directory"),
     startTls: z
       .boolean()
@@ -44,7 +44,7 @@ export function ldapStore() {
   }).refine(({ url, startTls }) => url.startsWith("ldap:") === (startTls !== undefined), {
     path: ["startTls"],
     message:
-      "belongs to ldap://, and must be said there: true, or false to send passwords in clear text",
+      "is required for ldap:// and not allowed for ldaps://: true, or false to send passwords in clear text",
   });
 }
 

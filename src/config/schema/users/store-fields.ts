@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { StoreKindName } from "../../../credentials/stores/store-kinds.ts";
 import { duration, filePath } from "../fields.ts";
 
-/** The keys that several kinds of user stores share. */
+/** The keys that several kinds of user stores have in common. */
 
 export function store<Kind extends StoreKindName, Shape extends z.ZodRawShape>(
   kind: Kind,
@@ -11,7 +11,7 @@ export function store<Kind extends StoreKindName, Shape extends z.ZodRawShape>(
   return z.strictObject({ kind: z.literal(kind).describe("The kind of store"), ...settings });
 }
 
-/** What bounds the questions to a store on another machine. */
+/** The keys that limit queries to a store on another machine. */
 export function asking() {
   return {
     connections: z
@@ -42,7 +42,7 @@ export function query() {
   return z
     .string()
     .min(1, "must not be empty")
-    .refine((text) => text.includes("$1"), "must hold $1, which stands for the user name")
+    .refine((text) => text.includes("$1"), "must contain $1, which stands for the user name")
     .describe(
       "Query for one user, with $1 for the name; it returns password_hash and, optionally, groups, disabled, name",
     );

@@ -25,7 +25,7 @@ export function usersSection() {
     .describe("User stores, in the order in which Sallyport tries them");
 }
 
-/** A file of users and their hashes, which its store follows. */
+/** The path of a file with users and their hashes, which the store watches. */
 function usersPath() {
   return filePath({
     ...{ readAgainBy: "reader", secret: true, maxBytes: LARGEST_USERS_FILE },

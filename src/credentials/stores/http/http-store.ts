@@ -1,7 +1,6 @@
-import type { Agent as HttpAgent } from "node:http";
-import type { AgentOptions } from "node:https";
+import type { Agent } from "node:http";
 import type { User } from "../../../core/login.ts";
-import { Agent } from "../../../lib/http/node-http.ts";
+import { type RemoteAnswer, remoteAgent } from "../../../lib/http/remote-request.ts";
 import { parseStrictJson } from "../../../lib/text/strict-json.ts";
 import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
@@ -9,7 +8,8 @@ import { isAskable } from "../remote/askable-name.ts";
 import { RecentTimes } from "../remote/recent-times.ts";
 import { soundGroups } from "../remote/sound-groups.ts";
 import { StoreAccess } from "../remote/store-access.ts";
-import { reasonOf, StoreUnavailable } from "../remote/store-unavailable.ts";
+import { remoteFailure } from "../../../lib/text/remote-error.ts";
+import { StoreUnavailable } from "../remote/store-unavailable.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type {
   FileReader,
@@ -18,21 +18,21 @@ import type {
   StoreKind,
   VerifyResult,
 } from "../user-store.ts";
-import { askLogin, type HttpAnswer } from "./http-login.ts";
+import { askLogin } from "./http-login.ts";
 import { pointedAt } from "./json-pointer.ts";
 
 export interface HttpSettings {
   readonly url: string;
   readonly format: "json" | "form" | "basic";
-  /** How the two are called in a body. */
+  /** Names of the two fields in the body. */
   readonly fields: { readonly username: string; readonly password: string };
-  /** What each status of an answer means; any other is a fault. */
+  /** The meaning of each status code; any other code is a failure of the store. */
   readonly status: {
     readonly success: readonly number[];
     readonly wrong: readonly number[];
     readonly unknown: readonly number[];
   };
-  /** JSON Pointers into the answer. */
+  /** JSON Pointers into the response. */
   readonly subject: string;
   readonly groups: string;
   readonly caFile?: string;
@@ -50,16 +50,13 @@ export const http: StoreKind<HttpSettings> = {
   },
 };
 
-/** How long a connection may be idle: shorter than what servers allow, Node's 5 s among them. */
-const IDLE_MS = 4_000;
-
 class HttpStore implements OpenUserStore {
   readonly #settings: HttpSettings;
   readonly #context: StoreContext;
   readonly #access: StoreAccess;
   readonly #trust: Trust;
   readonly #times = new RecentTimes();
-  #agent: HttpAgent;
+  #agent: Agent;
 
   constructor(settings: HttpSettings, context: StoreContext) {
     const { connections, timeout } = settings;
@@ -72,7 +69,7 @@ class HttpStore implements OpenUserStore {
   }
 
   async verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult> {
-    // As the Basic scheme would cut a name at its colon (RFC 7617 §2).
+    // The Basic scheme would split the name at its colon (RFC 7617 §2).
     const colon = this.#settings.format === "basic" && username.includes(":");
     if (!isAskable(username) || colon) return { result: "unknown" };
     const tooLong = Buffer.byteLength(password) > MAX_PASSWORD_BYTES;
@@ -81,7 +78,7 @@ class HttpStore implements OpenUserStore {
       const verdict = await this.#access.run(origin, (leftMs) =>
         this.#ask(username, shown, AbortSignal.timeout(leftMs)),
       );
-      // What nobody may have as a password is wrong, whatever an odd login says of none.
+      // An empty, malformed, or overlong password is always wrong, even if the login service accepts an empty one.
       return verdict.result === "found" && shown === "" ? { result: "wrong" } : verdict;
     } catch (error) {
       if (error instanceof StoreUnavailable) return { result: "unavailable" };
@@ -104,13 +101,13 @@ class HttpStore implements OpenUserStore {
       await this.#ask("sallyport-doctor", "no password", AbortSignal.timeout(timeoutMs));
       return undefined;
     } catch (error) {
-      return reasonOf(error);
+      return remoteFailure(error);
     }
   };
 
   async reload(contentOf: FileReader): Promise<void> {
     if (!this.#trust.follow(contentOf, "http", this.#context.log)) return;
-    // The connections of the agent before end when they have been idle.
+    // Connections of the previous agent close once they are idle.
     this.#agent = agentFor(this.#settings, this.#trust.authorities);
   }
 
@@ -121,13 +118,8 @@ class HttpStore implements OpenUserStore {
   async #ask(username: string, password: string, signal: AbortSignal): Promise<VerifyResult> {
     const { status } = this.#settings;
     const began = this.#context.clock.monotonic();
-    const answer = await askLogin(
-      this.#settings,
-      { username, password },
-      this.#agent,
-      signal,
-      (code) => status.success.includes(code),
-    );
+    const credentials = { username, password };
+    const answer = await askLogin(this.#settings, credentials, this.#agent, signal);
     if (status.unknown.includes(answer.status)) return { result: "unknown" };
     const found = status.success.includes(answer.status);
     if (!found && !status.wrong.includes(answer.status)) {
@@ -137,15 +129,16 @@ class HttpStore implements OpenUserStore {
     return found ? { result: "found", user: this.#userIn(answer, username) } : { result: "wrong" };
   }
 
-  #userIn({ body }: HttpAnswer, username: string): User {
+  #userIn({ text }: RemoteAnswer, username: string): User {
     const { subject, groups } = this.#settings;
-    const value = body.trim() === "" ? undefined : parsed(body);
+    const value = text.trim() === "" ? undefined : parsed(text);
     const name = pointedAt(value, subject) ?? username;
     if (typeof name !== "string" || !isAskable(name)) {
-      throw new StoreUnavailable("the subject of the answer is no name");
+      throw new StoreUnavailable("the subject in the answer is not a valid name");
     }
     const listed = pointedAt(value, groups) ?? [];
-    if (!Array.isArray(listed)) throw new StoreUnavailable("the groups of the answer are no list");
+    if (!Array.isArray(listed))
+      throw new StoreUnavailable("the groups in the answer are not a list");
     const { groups: sound, leftOut } = soundGroups(listed);
     if (leftOut > 0) {
       const fields = { store: "http", user: name, groups: leftOut };
@@ -159,16 +152,10 @@ function parsed(body: string): unknown {
   try {
     return parseStrictJson(body);
   } catch {
-    throw new StoreUnavailable("the answer is no JSON");
+    throw new StoreUnavailable("the answer is not JSON");
   }
 }
 
-function agentFor({ url, connections }: HttpSettings, authorities: string | undefined): HttpAgent {
-  const options: AgentOptions = {
-    ...{ keepAlive: true, maxSockets: connections, maxFreeSockets: connections },
-    timeout: IDLE_MS,
-    ...(authorities === undefined ? {} : { ca: authorities }),
-  };
-  if (!url.startsWith("https:")) return new Agent(options);
-  return new (process.getBuiltinModule("node:https").Agent)(options);
+function agentFor({ url, connections }: HttpSettings, authorities: string | undefined): Agent {
+  return remoteAgent(url.startsWith("https:"), connections, authorities);
 }

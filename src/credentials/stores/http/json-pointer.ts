@@ -3,9 +3,10 @@ import { isJsonObject } from "../../../lib/text/strict-json.ts";
 const POSITION = /^(?:0|[1-9]\d*)$/;
 
 /**
- * What a JSON Pointer (RFC 6901) points at; undefined when it is not there. `-` and positions that do not exist are not there.
+ * Returns the value that a JSON Pointer (RFC 6901) refers to; undefined if there is none, as for `-` and for positions
+ * beyond the end of an array.
  *
- * @param pointer empty for the whole value, else it begins with a slash.
+ * @param pointer empty for the whole value; otherwise it begins with a slash.
  */
 export function pointedAt(value: unknown, pointer: string): unknown {
   const [, ...tokens] = pointer.split("/");

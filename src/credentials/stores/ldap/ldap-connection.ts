@@ -6,10 +6,10 @@ import type { Client, Entry, SearchOptions } from "ldapts";
 import { StoreUnavailable } from "../remote/store-unavailable.ts";
 import type { LdapSettings } from "./ldap-store.ts";
 
-/** The largest answer to one question: a thousand groups fit. */
+/** Maximum size of the response to one operation, in bytes. A thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;
 
-/** A user cannot log in, for whatever reason of the directory's. */
+/** The directory refuses the bind, for a reason that concerns the user. */
 export class BindRefused extends Error {
   readonly policy: PolicyWord | undefined;
 
@@ -19,10 +19,13 @@ export class BindRefused extends Error {
   }
 }
 
-/** Results of a bind that are about the user: constraint, inappropriate authentication, credentials, unwilling (RFC 4511). */
+/**
+ * Result codes of a bind that concern the user: constraintViolation, inappropriateAuthentication, invalidCredentials,
+ * unwillingToPerform (RFC 4511, appendix A).
+ */
 const REFUSALS: readonly number[] = [19, 48, 49, 53];
 
-/** What the password policy of a directory says of a bind (draft-behera-ldap-password-policy). */
+/** The response of the password policy control to a bind (draft-behera-ldap-password-policy). */
 export interface PolicyWord {
   readonly error?: number;
   readonly timeBeforeExpiration?: number;
@@ -30,8 +33,8 @@ export interface PolicyWord {
 }
 
 /**
- * One connection to a directory, over TLS unless the settings say otherwise. It is never opened again by itself: the library
- * would do so without TLS and with the password that comes next.
+ * One connection to a directory, over TLS unless the settings say otherwise. It never reconnects by itself: the library
+ * would do so without TLS, and send the next password over that connection.
  */
 export class LdapConnection {
   readonly #client: Client;
@@ -58,7 +61,7 @@ export class LdapConnection {
     this.#watch(socket);
   }
 
-  /** @param timeout of each question, in milliseconds. */
+  /** @param timeout time limit for connecting and for each operation, in milliseconds. */
   static async open(
     settings: LdapSettings,
     authorities: string | undefined,
@@ -93,11 +96,12 @@ export class LdapConnection {
   }
 
   /**
-   * @returns what the password policy says.
-   * @throws BindRefused with what the policy says.
+   * @returns the response of the password policy control; undefined if there is none.
+   * @throws BindRefused if the directory refuses the user, with the response of the policy; otherwise StoreUnavailable
+   * or the system's error.
    */
   async bind(dn: string, password: string): Promise<PolicyWord | undefined> {
-    // A bind without a password is one of nobody, and succeeds (RFC 4513 §5.1.2).
+    // A bind without a password is an unauthenticated bind, which succeeds (RFC 4513 §5.1.2).
     if (password === "" || dn === "") throw new BindRefused();
     this.#received = 0;
     const policy = new this.#library.PasswordPolicyControl();
@@ -130,7 +134,7 @@ export class LdapConnection {
     }
   }
 
-  /** @returns whether there is something below `base` that fits the filter, as far as we may see. */
+  /** @returns whether an entry below `base` matches the filter, as far as our account can see. */
   async has(base: string, filter: string): Promise<boolean> {
     try {
       const options = { filter, attributes: ["1.1"], sizeLimit: 1 };
@@ -148,10 +152,10 @@ export class LdapConnection {
     this.#socket.destroy();
   }
 
-  /** A directory's message may quote the request, so only its code is reported. */
+  /** The directory's message may quote the request, so only its code is reported. */
   #told(error: unknown): unknown {
     if (!(error instanceof this.#library.ResultCodeError)) return error;
-    return new StoreUnavailable(`the directory says ${error.name} (${error.code})`, error);
+    return new StoreUnavailable(`the directory answered ${error.name} (${error.code})`, error);
   }
 
   #watch<Watched extends Socket>(socket: Watched): Watched {

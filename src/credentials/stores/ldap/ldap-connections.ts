@@ -1,9 +1,9 @@
 import { BindRefused, type LdapConnection } from "./ldap-connection.ts";
 
-/** How long a connection may be idle: shorter than what directories and firewalls allow. */
+/** How long a connection may be idle: less than directories and firewalls allow. */
 const IDLE_MS = 60_000;
 
-/** Connections of one kind, opened on demand and reused. The caller bounds their number. */
+/** Connections of one kind, opened on demand and reused. The caller limits their number. */
 export class LdapConnections {
   readonly #open: () => Promise<LdapConnection>;
   readonly #idle: { readonly connection: LdapConnection; readonly timer: NodeJS.Timeout }[] = [];
@@ -21,7 +21,7 @@ export class LdapConnections {
   /**
    * Uses a connection. If the directory has closed it in the meantime, replaces it once.
    *
-   * @param end when the time is over, on the clock of `performance.now()`; the connection is then closed.
+   * @param end the deadline, on the clock of `performance.now()`. The connection is closed then.
    */
   async use<Result>(
     end: number,

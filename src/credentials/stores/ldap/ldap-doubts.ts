@@ -1,16 +1,16 @@
-import { reasonOf } from "../remote/store-unavailable.ts";
+import { remoteFailure } from "../../../lib/text/remote-error.ts";
 import type { StoreDoubt } from "../user-store.ts";
 import type { LdapConnection } from "./ldap-connection.ts";
 import { nameAttributes } from "./ldap-filter.ts";
 import type { LdapSettings } from "./ldap-store.ts";
 
-const HIDDEN = "or the directory does not let `bind` see it";
+const HIDDEN = "or the directory hides it from `bind`";
 
 /**
- * A directory answers a search for an attribute that it does not know like one for a name that nobody has. So each attribute is
- * looked for in any entry. Never rejects.
+ * Checks that the attributes in the settings exist. A directory answers a search for an unknown attribute as it answers
+ * one for an unknown name, so this looks for any entry that has the attribute. Never rejects.
  *
- * @param connection bound to search.
+ * @param connection bound as the account that searches.
  */
 export async function doubtsAbout(
   connection: Pick<LdapConnection, "has">,
@@ -21,7 +21,10 @@ export async function doubtsAbout(
     for (const attribute of attributes) {
       if (await connection.has(base, `(${attribute}=*)`)) continue;
       const doubt = `no entry below ${where}.base has the attribute ${attribute}`;
-      doubts.push({ doubt, hint: `nobody is there, the attribute is called otherwise, ${HIDDEN}` });
+      doubts.push({
+        doubt,
+        hint: `there are no entries yet, the attribute has another name, ${HIDDEN}`,
+      });
     }
   };
   try {
@@ -31,12 +34,15 @@ export async function doubtsAbout(
       await look("groups", base, [...new Set([attribute, ...comparedAttributes(filter)])]);
     }
   } catch (error) {
-    doubts.push({ doubt: reasonOf(error), hint: "look at `search.base` and `groups.base`" });
+    doubts.push({ doubt: remoteFailure(error), hint: "look at `search.base` and `groups.base`" });
   }
   return doubts;
 }
 
-/** The attributes that a filter compares with the user. A matching rule, as in `member:1.2.3:=`, is not part of the name. */
+/**
+ * Returns the attributes that a filter compares with the user. A matching rule, as in `member:1.2.3:=`, is not part of
+ * the name.
+ */
 function comparedAttributes(filter: string): string[] {
   return [...filter.matchAll(/\(([A-Za-z][\w.;-]*)(?::[\w.]+:)?=\{(?:username|dn)\}/g)].map(
     ([, attribute = ""]) => attribute,

@@ -1,4 +1,4 @@
-/** ASCII characters that are unusual in names become `\xx`; all others need no escape (RFC 4515 §3). */
+/** Escapes ASCII characters that are unusual in names as `\xx`; no other character needs an escape (RFC 4515 §3). */
 export function escapeFilterValue(value: string): string {
   return value.replaceAll(/(?![A-Za-z0-9@._ -])[\0-\x7f]/g, (character) => {
     const code = character.charCodeAt(0).toString(16);
@@ -6,7 +6,10 @@ export function escapeFilterValue(value: string): string {
   });
 }
 
-/** Fills in the placeholders of a filter, `{username}` and `{dn}`. Escapes the values, so that they always stay values. */
+/**
+ * Fills in the placeholders of a filter, `{username}` and `{dn}`. Escapes the values, so that they cannot change the
+ * filter.
+ */
 export function filledFilter(
   template: string,
   values: Readonly<Record<"username" | "dn", string>>,
@@ -16,7 +19,7 @@ export function filledFilter(
   );
 }
 
-/** The attributes that a filter compares with the user name. */
+/** Returns the attributes that a filter compares with the user name. */
 export function nameAttributes(template: string): string[] {
   return [...template.matchAll(/([A-Za-z][A-Za-z0-9.;-]*)=\{username\}/g)].map(
     ([, attribute = ""]) => attribute,

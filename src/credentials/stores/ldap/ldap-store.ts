@@ -6,7 +6,8 @@ import { isAskable } from "../remote/askable-name.ts";
 import { RecentTimes } from "../remote/recent-times.ts";
 import { soundGroups } from "../remote/sound-groups.ts";
 import { StoreAccess } from "../remote/store-access.ts";
-import { reasonOf, StoreUnavailable } from "../remote/store-unavailable.ts";
+import { remoteFailure } from "../../../lib/text/remote-error.ts";
+import { StoreUnavailable } from "../remote/store-unavailable.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type {
   FileReader,
@@ -35,7 +36,7 @@ export interface LdapSettings {
   readonly timeout: number;
 }
 
-/** The kind of store that searches a user in a directory, and binds as the user. */
+/** The kind of store that searches for the user in a directory and then binds as that user. */
 export const ldap: StoreKind<LdapSettings> = {
   open: async (settings, context) => new LdapStore(settings, context),
   async inspect({ url, caFile, search, groups }, contentOf) {
@@ -63,7 +64,7 @@ class LdapStore implements OpenUserStore {
   readonly #access: StoreAccess;
   readonly #trust: Trust;
   readonly #times = new RecentTimes();
-  /** These search, bound as the settings say; the others bind as users. */
+  /** `#searching` is bound as the settings say; `#binding` binds as users. */
   readonly #searching: LdapConnections;
   readonly #binding: LdapConnections;
 
@@ -102,7 +103,7 @@ class LdapStore implements OpenUserStore {
       await this.#find("sallyport-doctor", performance.now() + timeoutMs);
       return undefined;
     } catch (error) {
-      return reasonOf(error);
+      return remoteFailure(error);
     }
   };
 
@@ -131,7 +132,7 @@ class LdapStore implements OpenUserStore {
     return { result: "found", user: { name: found.name, groups: await this.#groups(found, end) } };
   }
 
-  /** @throws StoreUnavailable when several entries have the name. */
+  /** @throws StoreUnavailable if several entries match the name. */
   async #find(username: string, end: number): Promise<Found | undefined> {
     const { base, filter } = this.#settings.search;
     const attributes = nameAttributes(filter);
@@ -140,12 +141,12 @@ class LdapStore implements OpenUserStore {
         ...{ filter: filledFilter(filter, { username, dn: "" }), attributes, sizeLimit: 2 },
       }),
     );
-    // A directory compares without case and spaces: to a throttle and a backend these would be several users.
+    // A directory ignores case and extra spaces. The throttle and the backend would see each spelling as another user.
     const exact = entries.filter((entry) => namesIn(entry, attributes).includes(username));
     const [entry, another] = exact;
     if (entry === undefined) return undefined;
     if (another !== undefined || entries.length > 1) {
-      throw new StoreUnavailable("several entries fit the filter for a name");
+      throw new StoreUnavailable("several entries match the filter for one name");
     }
     const [first = username, ...others] = namesIn(entry, attributes.slice(0, 1));
     const name = [first, ...others].includes(username) ? username : first;
@@ -200,11 +201,14 @@ class LdapStore implements OpenUserStore {
     return connection;
   }
 
-  /** Logged for the operator only: a client that guesses passwords must not learn that one has expired. */
+  /** Logs for the operator only: a client that guesses passwords must not learn that a password has expired. */
   #tell(user: string, word: PolicyWord | undefined): void {
     const fields = policyFields(word);
     if (fields === undefined) return;
-    this.#context.log.info("a password policy says something of a user", { user, ...fields });
+    this.#context.log.info("the password policy of the directory reports on a user", {
+      user,
+      ...fields,
+    });
   }
 }
 
@@ -213,7 +217,7 @@ interface Found {
   readonly name: string;
 }
 
-/** The texts of these attributes, whose names a directory may write in another case. */
+/** Returns the string values of these attributes. A directory may return their names in another case. */
 function namesIn(entry: Entry, attributes: readonly string[]): string[] {
   return attributes.flatMap((attribute) => {
     const key = Object.keys(entry).find((name) => name.toLowerCase() === attribute.toLowerCase());

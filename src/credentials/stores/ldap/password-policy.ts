@@ -1,6 +1,6 @@
 import type { PolicyWord } from "./ldap-connection.ts";
 
-/** The errors of draft-behera-ldap-password-policy §6.2, by their numbers. */
+/** The errors of draft-behera-ldap-password-policy §6.2, indexed by number. */
 const ERRORS = [
   "password_expired",
   "account_locked",
@@ -13,7 +13,7 @@ const ERRORS = [
   "password_in_history",
 ] as const;
 
-/** What a password policy says, as fields of the log; undefined when it says nothing. */
+/** Returns the response of a password policy as log fields; undefined if it says nothing. */
 export function policyFields(
   word: PolicyWord | undefined,
 ): Readonly<Record<string, unknown>> | undefined {
@@ -26,7 +26,7 @@ export function policyFields(
   };
 }
 
-/** Whether a user with the right password may do nothing but change it. */
+/** Reports whether a user with the right password may do nothing but change it. */
 export function forbids(word: PolicyWord | undefined): boolean {
   return word?.error !== undefined && ERRORS[word.error] === "change_after_reset";
 }

@@ -2,8 +2,8 @@ const LONGEST_BYTES = 1024;
 const CONTROL = /\p{Cc}/u;
 
 /**
- * Whether a name is one that a user of a store elsewhere can have. No store is asked about other names: control characters and
- * lone surrogates are errors to some servers, and misread by others.
+ * Reports whether a user of a remote store can have this name. Stores are not asked about other names: some servers
+ * reject control characters and lone surrogates, and others misread them.
  */
 export function isAskable(username: string): boolean {
   return (

@@ -6,8 +6,8 @@ const REMEMBERED = 32;
 const ASSUMED_USERS = 1_000;
 
 /**
- * How long a store has lately taken for names that it knows, which an unknown name has to take as well. The times come from
- * the store itself: it does the work of verifying a password, and nobody else can do the same.
+ * The store's recent response times for known names. An unknown name must take as long. The times are measured at the
+ * store, since only the store does the work of verifying a password.
  */
 export class RecentTimes {
   readonly #ms: number[] = [];
@@ -18,7 +18,7 @@ export class RecentTimes {
     this.#at = (this.#at + 1) % REMEMBERED;
   }
 
-  /** Waits as long as one of them, picked at random; not at all before there is one. */
+  /** Waits for one of the times, picked at random. Returns at once if there is none yet. */
   async spend(): Promise<void> {
     const ms = this.#ms[Math.floor(Math.random() * this.#ms.length)];
     if (ms !== undefined) await sleep(ms);

@@ -1,8 +1,11 @@
 const CONTROL = /\p{Cc}/u;
-/** More do not fit into a token that anybody accepts. */
+/** A token with more groups would be too large for any server to accept. */
 const MOST_GROUPS = 1_000;
 
-/** The groups that can reach a backend, which gets them as one header, separated by commas; each once. */
+/**
+ * Returns the groups that can be sent to a backend, without duplicates, and the number of those left out. A backend
+ * receives them in one comma-separated header.
+ */
 export function soundGroups(groups: readonly unknown[]): {
   readonly groups: readonly string[];
   readonly leftOut: number;

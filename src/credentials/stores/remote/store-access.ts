@@ -5,16 +5,17 @@ import { withTimeout } from "../../../lib/async/with-timeout.ts";
 import { HashingQueue } from "../../hashing/hashing-queue.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import { StoreOutage } from "./store-outage.ts";
-import { LATE, reasonOf, StoreUnavailable } from "./store-unavailable.ts";
+import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
+import { StoreUnavailable } from "./store-unavailable.ts";
 
 export interface AccessOptions {
   /** For the log. */
   readonly store: string;
   /** Maximum number of concurrent queries. */
   readonly connections: number;
-  /** How long an answer may take, the wait for a connection included; milliseconds. */
+  /** Maximum response time in milliseconds, including the wait for a connection. */
   readonly timeout: number;
-  /** How many more may wait. */
+  /** Maximum number of queries that wait. */
   readonly queue: number;
   readonly log: Log;
   readonly clock: Clock;
@@ -27,7 +28,10 @@ interface Waiting {
 
 const OVER = Symbol("over");
 
-/** The way to a store on another machine: bounded in number and in time, in the fair order in which hashes are computed. */
+/**
+ * Access to a remote store. Limits the number and the duration of queries, and orders them as fairly as the computation
+ * of hashes.
+ */
 export class StoreAccess {
   readonly #options: AccessOptions;
   readonly #outage: StoreOutage;
@@ -41,10 +45,11 @@ export class StoreAccess {
   }
 
   /**
-   * Runs a query when it is its turn.
+   * Runs a query when its turn comes.
    *
-   * @param work has to end what it holds when the milliseconds are over that it is given; nobody waits for it then.
-   * @throws StoreUnavailable whatever the store's fault is, and GateError `login_queue_full`.
+   * @param work receives the milliseconds left, and must release its resources when they are over. Nobody waits for its
+   * result after that.
+   * @throws StoreUnavailable for every failure of the store, and GateError `login_queue_full`.
    */
   async run<Result>(
     origin: AttemptOrigin,
@@ -61,8 +66,8 @@ export class StoreAccess {
       this.#outage.answered();
       return result;
     } catch (error) {
-      this.#outage.failed(reasonOf(error));
-      throw new StoreUnavailable(reasonOf(error), error);
+      this.#outage.failed(remoteFailure(error));
+      throw new StoreUnavailable(remoteFailure(error), error);
     } finally {
       this.#next();
     }

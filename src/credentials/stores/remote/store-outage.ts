@@ -1,9 +1,12 @@
 import type { Log } from "../../../core/log.ts";
 import type { Clock } from "../../../lib/clock.ts";
 
-/** How long an outage lasts before it is logged again. */
+/** Interval at which a lasting outage is logged again. */
 const REMIND_MS = 600_000;
-/** Keeps a client that can make a store fail (by a name that occurs twice, say) from flooding the log. */
+/**
+ * Minimum interval between two outages in the log. Without it, a client that can make a store fail (with a name that
+ * occurs twice, for example) could flood the log.
+ */
 const QUIET_MS = 10_000;
 
 /** Tracks consecutive failures of one store. Logs when they begin, every ten minutes, and when they end. */

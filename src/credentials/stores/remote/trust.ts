@@ -1,16 +1,16 @@
 import { X509Certificate } from "node:crypto";
 import { ConfigError } from "../../../core/config-problem.ts";
 import type { Log } from "../../../core/log.ts";
-import { reasonOf } from "./store-unavailable.ts";
+import { remoteFailure } from "../../../lib/text/remote-error.ts";
 import type { FileReader } from "../user-store.ts";
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * The authorities that a store's certificate may come from.
- * @param caFile without it, Node's authorities apply.
+ * Returns the authorities that may issue the store's certificate.
+ * @param caFile without it, the result is undefined, and Node's authorities apply.
  * @returns PEM.
- * @throws ConfigError when the file holds none.
+ * @throws ConfigError if the file contains no certificate, or one that cannot be read.
  */
 export function authoritiesIn(
   caFile: string | undefined,
@@ -28,12 +28,12 @@ export function authoritiesIn(
   throw new ConfigError([{ file: caFile, message: "holds no certificate" }]);
 }
 
-/** Authorities that a reload may replace. A file that is broken by then leaves the old ones in force. */
+/** Authorities that a reload may replace. If the file is invalid at a reload, the old ones stay in use. */
 export class Trust {
   readonly #caFile: string | undefined;
   #authorities: string | undefined;
 
-  /** @throws ConfigError when the file cannot be used. */
+  /** @throws ConfigError if the file cannot be used. */
   constructor(caFile: string | undefined, contentOf: FileReader) {
     this.#caFile = caFile;
     this.#authorities = authoritiesIn(caFile, contentOf);
@@ -43,14 +43,14 @@ export class Trust {
     return this.#authorities;
   }
 
-  /** Takes the result of a reload, and logs an invalid file. @returns whether the authorities have changed. */
+  /** Applies a reload, and logs an error if the file is invalid. @returns whether the authorities have changed. */
   follow(contentOf: FileReader, store: string, log: Log): boolean {
     const before = this.#authorities;
     try {
       this.#authorities = authoritiesIn(this.#caFile, contentOf);
     } catch (error) {
       log.error("the authorities of a user store cannot be used, the old ones stay", {
-        ...{ store, reason: reasonOf(error) },
+        ...{ store, reason: remoteFailure(error) },
       });
     }
     return this.#authorities !== before;

@@ -2,10 +2,16 @@ import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { StoreUnavailable } from "../remote/store-unavailable.ts";
 
-/** The largest answer to one question, with what precedes it on a new connection: two rows with a thousand groups fit. */
+/**
+ * Maximum size of the response to one query, in bytes, including the start of a new connection. Two rows with a
+ * thousand groups fit.
+ */
 const LARGEST_ANSWER = 1024 ** 2;
 
-/** A member of the library's connections that its types omit: reads messages from the socket, or from TLS above it. */
+/**
+ * A connection with a method that the library's types omit. It reads messages from the socket, or from TLS on top of
+ * it.
+ */
 interface ReadingConnection extends pg.Connection {
   attachListeners(stream: Duplex): void;
 }
@@ -14,7 +20,7 @@ function reads(connection: pg.Connection): connection is ReadingConnection {
   return "attachListeners" in connection && typeof connection.attachListeners === "function";
 }
 
-/** What reads messages; its type keeps the fields to itself. */
+/** The library's reader of messages. Its type declares these fields as private. */
 interface Reader {
   readonly buffer: Buffer;
   readonly offset: number;
@@ -23,7 +29,10 @@ interface Reader {
 
 let bounded = false;
 
-/** After the last byte, the library reads empty texts, and searches them for the end of an error message forever. */
+/**
+ * Throws when a message ends too early. The library would read empty strings beyond its end, and look for the end of an
+ * error message in them forever.
+ */
 function readNothingBeyond(reader: Pick<Reader, "string">): void {
   if (bounded) return;
   bounded = true;
@@ -36,14 +45,14 @@ function readNothingBeyond(reader: Pick<Reader, "string">): void {
   };
 }
 
-/** A question begins, whose answer may be of full size. */
+/** A new query begins: its response may be of the maximum size. */
 const asks = Symbol("asks");
 
 /**
- * Makes clients for a pool. They close a connection that sends more bytes than an answer may have, or a message that cannot
- * be read, and never send a password in clear text without TLS.
+ * Returns a client class for a pool. Its clients close the connection if a response is too large or unreadable, and
+ * never send a password in clear text without TLS.
  *
- * @param library of which they are clients: it is loaded when it is needed.
+ * @param library the `pg` module, which is loaded on demand.
  */
 export async function guardedClients({ Client }: Pick<typeof pg, "Client">) {
   const reading = await import("pg-protocol/dist/buffer-reader.js");
@@ -53,10 +62,10 @@ export async function guardedClients({ Client }: Pick<typeof pg, "Client">) {
 
     constructor(config?: pg.ClientConfig) {
       super(config);
-      // The caller gets the error with the answer. Only the pool listens as well, while the connection is idle.
+      // The caller receives the error as the result of its query. The pool listens only while the connection is idle.
       this.on("error", () => undefined);
       const { connection } = this;
-      if (!reads(connection)) throw new Error("the library reads otherwise");
+      if (!reads(connection)) throw new Error("the pg library does not read as expected");
       guard(connection, (bytes) => (this.#received += bytes) <= LARGEST_ANSWER);
       if (config?.ssl === false) keepSecret(connection);
     }
@@ -67,30 +76,30 @@ export async function guardedClients({ Client }: Pick<typeof pg, "Client">) {
   };
 }
 
-/** Closes a connection whose data is too large or cannot be read, where the library throws. */
+/** Closes a connection whose data is too large or unreadable. The library would throw in a listener. */
 function guard(connection: ReadingConnection, takes: (bytes: number) => boolean): void {
   const attach = connection.attachListeners.bind(connection);
   connection.attachListeners = (stream) => {
     const before = new Set(stream.listeners("data"));
     attach(stream);
     const [read] = stream.listeners("data").filter((each) => !before.has(each));
-    if (read === undefined) throw new Error("the library reads otherwise");
+    if (read === undefined) throw new Error("the pg library does not read as expected");
     stream.removeListener("data", read);
     stream.on("data", (chunk: Buffer) => {
       if (!takes(chunk.length)) {
-        stream.destroy(new StoreUnavailable("too large an answer"));
+        stream.destroy(new StoreUnavailable("the answer is too large"));
         return;
       }
       try {
         Reflect.apply(read, stream, [chunk]);
       } catch (error) {
-        stream.destroy(new StoreUnavailable("an answer that is not understood", error));
+        stream.destroy(new StoreUnavailable("an unreadable answer", error));
       }
     });
   };
 }
 
-/** The library's own listener comes later, and finds nothing to write to. */
+/** Closes the connection before the library's own listener runs, so that it cannot send the password. */
 function keepSecret(connection: pg.Connection): void {
   connection.on("authenticationCleartextPassword", () =>
     connection.stream.destroy(

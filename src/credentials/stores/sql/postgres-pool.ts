@@ -7,7 +7,7 @@ import type { Row } from "./sql-users.ts";
 /** How long a connection may be idle. */
 const IDLE_MS = 60_000;
 
-/** Connections to PostgreSQL, opened when they are needed. */
+/** Connections to PostgreSQL, opened on demand. */
 export class PostgresPool {
   readonly #settings: PostgresSettings;
   readonly #authorities: () => string | undefined;
@@ -24,7 +24,7 @@ export class PostgresPool {
     return this.#connections;
   }
 
-  /** Two rows at most. @throws StoreUnavailable, or what the library or the server says. */
+  /** Returns at most two rows. @throws StoreUnavailable, or the error of the library or the server. */
   async rows(username: string, leftMs: number): Promise<readonly Row[]> {
     const result = await this.#query(
       `SELECT * FROM (${this.#inner()}\n) AS one LIMIT 2`,
@@ -34,7 +34,7 @@ export class PostgresPool {
     return result.rows;
   }
 
-  /** The names of the columns that the query gives. */
+  /** Returns the names of the columns of the query. */
   async columns(leftMs: number): Promise<readonly string[]> {
     const result = await this.#query(
       `SELECT * FROM (${this.#inner()}\n) AS one LIMIT 0`,
@@ -44,7 +44,7 @@ export class PostgresPool {
     return result.fields;
   }
 
-  /** Drops idle connections. New ones trust the authorities in force at that time. */
+  /** Closes idle connections. New ones use the current authorities. */
   async renew(): Promise<void> {
     const before = this.#pool;
     this.#pool = undefined;
@@ -90,7 +90,7 @@ export class PostgresPool {
     });
     pool.on("connect", () => (this.#connections += 1));
     pool.on("remove", () => (this.#connections -= 1));
-    // An idle connection that the server closes: the pool has forgotten it already.
+    // The server has closed an idle connection; the pool has already removed it.
     pool.on("error", () => undefined);
     return pool;
   }
@@ -101,7 +101,7 @@ function release(client: PoolClient, error: unknown): void {
   client.release(!said);
 }
 
-/** Sets every option, since the library takes missing ones from the environment. */
+/** Sets every option, since the library takes missing options from the environment. */
 function configOf(
   { url, tls, connections, timeout }: PostgresSettings,
   authorities: string | undefined,

@@ -1,7 +1,7 @@
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
 import { hashStore } from "../hash-store.ts";
 import { StoreAccess } from "../remote/store-access.ts";
-import { LATE, reasonOf } from "../remote/store-unavailable.ts";
+import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type { StoreKind } from "../user-store.ts";
 import { PostgresPool } from "./postgres-pool.ts";
@@ -17,7 +17,7 @@ export interface PostgresSettings {
   readonly timeout: number;
 }
 
-/** The kind of store that looks password hashes up in PostgreSQL. */
+/** The kind of store that looks up password hashes in PostgreSQL. */
 export const postgres: StoreKind<PostgresSettings> = {
   async open(settings, { contentOf, log, clock, verifier, queue }) {
     const store = "postgres";
@@ -40,7 +40,7 @@ export const postgres: StoreKind<PostgresSettings> = {
           const columns = await withTimeout(pool.columns(timeoutMs), timeoutMs, undefined);
           return columns === undefined ? LATE : columnsFault(columns);
         } catch (error) {
-          return reasonOf(error);
+          return remoteFailure(error);
         }
       },
       close: () => pool.close(),

@@ -7,7 +7,7 @@ import { soundGroups } from "../remote/sound-groups.ts";
 import type { StoreAccess } from "../remote/store-access.ts";
 import { StoreUnavailable } from "../remote/store-unavailable.ts";
 
-/** A row that a query has given, by the names of its columns. */
+/** A row of a result, by column name. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface SqlSource {
@@ -15,14 +15,14 @@ export interface SqlSource {
   readonly store: string;
   readonly access: StoreAccess;
   readonly log: Log;
-  /** The rows of the configured query for a name, two at most. Ends when the time is over. */
+  /** Runs the configured query for a name. Returns at most two rows. Stops when the time is over. */
   rows(username: string, leftMs: number): Promise<readonly Row[]>;
 }
 
-/** How many hashes are remembered, so that an unknown name costs as much as a known one. */
+/** Number of hashes remembered, so that an unknown name costs as much as a known one. */
 const REMEMBERED = 32;
 
-/** The users of a database, each looked up when it logs in. */
+/** The users of a database. Each user is looked up at login. */
 export function sqlUsers({ store, access, log, rows }: SqlSource): HashSource {
   const seen: string[] = [];
   const none = [decoyHash()];
@@ -44,15 +44,15 @@ export function sqlUsers({ store, access, log, rows }: SqlSource): HashSource {
 }
 
 /**
- * Checks the columns that a query gives.
+ * Checks the columns of a query.
  * @returns what is wrong with them; undefined if they are valid.
  */
 export function columnsFault(names: readonly string[]): string | undefined {
   if (names.includes("password_hash")) return undefined;
-  return "the query gives no column password_hash: write AS password_hash behind the right one";
+  return "the query returns no column password_hash: add AS password_hash to the right column";
 }
 
-/** @throws StoreUnavailable when the rows are not what a query for one user should give. */
+/** @throws StoreUnavailable if the rows do not describe exactly one user. */
 function recordOf(
   rows: readonly Row[],
   username: string,
@@ -60,12 +60,13 @@ function recordOf(
 ): UserRecord | undefined {
   const [row, another] = rows;
   if (row === undefined) return undefined;
-  if (another !== undefined) throw new StoreUnavailable("the query gives several rows for a name");
+  if (another !== undefined)
+    throw new StoreUnavailable("the query returns several rows for one name");
   const fault = columnsFault(Object.keys(row));
   if (fault !== undefined) throw new StoreUnavailable(fault);
   const name = row["name"] ?? username;
   if (typeof name !== "string" || !isAskable(name)) {
-    throw new StoreUnavailable("the column name holds something that is no name");
+    throw new StoreUnavailable("the column name does not contain a valid name");
   }
   const { groups, leftOut } = soundGroups(groupsIn(row["groups"]));
   if (leftOut > 0) {
@@ -82,30 +83,31 @@ function recordOf(
       ...{ store, user: name, reason: read.refused },
     });
   }
-  // No password is right, and it takes as long as if one could be.
+  // No password matches, and the verification takes as long as any other.
   return { ...usable, password: decoyHash(), disabled: true };
 }
 
-const NO_TEXT = { refused: "the column password_hash holds no text" };
+const NO_TEXT = { refused: "the column password_hash does not contain text" };
 
-/** A list, or a text that holds one: JSON, or names separated by commas. */
+/** Reads a list, or a string that contains one: as JSON, or as names separated by commas. */
 function groupsIn(value: unknown): readonly unknown[] {
   if (value === undefined || value === null || value === "") return [];
   if (Array.isArray(value)) return value;
-  if (typeof value !== "string") throw new StoreUnavailable("the column groups holds no list");
+  if (typeof value !== "string")
+    throw new StoreUnavailable("the column groups does not contain a list");
   if (!value.startsWith("[")) return value.split(",").map((group) => group.trim());
   try {
     const parsed: unknown = JSON.parse(value);
     if (Array.isArray(parsed)) return parsed;
   } catch {
-    // That is not a list either.
+    // Not a list either.
   }
-  throw new StoreUnavailable("the column groups holds no list");
+  throw new StoreUnavailable("the column groups does not contain a list");
 }
 
 function disabledIn(value: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === "boolean") return value;
   if (value === 0 || value === 1) return value === 1;
-  throw new StoreUnavailable("the column disabled holds neither true nor false");
+  throw new StoreUnavailable("the column disabled contains neither true nor false");
 }

@@ -1,7 +1,7 @@
 import { ConfigError } from "../../../core/config-problem.ts";
 import { hashStore } from "../hash-store.ts";
 import { StoreAccess } from "../remote/store-access.ts";
-import { reasonOf } from "../remote/store-unavailable.ts";
+import { remoteFailure } from "../../../lib/text/remote-error.ts";
 import type { StoreKind } from "../user-store.ts";
 import { columnsFault, sqlUsers } from "./sql-users.ts";
 import { SqliteThread } from "./sqlite-thread.ts";
@@ -13,12 +13,12 @@ export interface SqliteSettings {
   readonly timeout: number;
 }
 
-/** The kind of store that looks password hashes up in a SQLite file. */
+/** The kind of store that looks up password hashes in a SQLite file. */
 export const sqlite: StoreKind<SqliteSettings> = {
   async open(settings, { log, clock, verifier, queue }) {
     const { path, query, timeout } = settings;
     const thread = new SqliteThread();
-    // One after the other: there is one thread.
+    // One query at a time: there is only one thread.
     const access = new StoreAccess({ store: "sqlite", connections: 1, timeout, queue, log, clock });
     const users = sqlUsers({
       ...{ store: "sqlite", access, log },
@@ -54,6 +54,6 @@ async function examined(
   try {
     return columnsFault(await thread.columns(path, query, timeoutMs));
   } catch (error) {
-    return `the query cannot be run: ${reasonOf(error)}`;
+    return `the query cannot be run: ${remoteFailure(error)}`;
   }
 }

@@ -2,11 +2,12 @@ import { Worker } from "node:worker_threads";
 import { ERROR_CODEC } from "../../../core/error-codec.ts";
 import { RpcClient, NoReplyError } from "../../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../../lib/async/worker-file.ts";
-import { LATE, StoreUnavailable } from "../remote/store-unavailable.ts";
+import { LATE } from "../../../lib/text/remote-error.ts";
+import { StoreUnavailable } from "../remote/store-unavailable.ts";
 import type { Row } from "./sql-users.ts";
 import type { SqliteApi } from "./sqlite-worker.ts";
 
-/** The environment, which may hold secrets, is not passed on. */
+/** The environment may contain secrets and is not passed on. */
 const OPTIONS = {
   name: "sqlite",
   resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 },
@@ -21,10 +22,10 @@ interface Running {
   readonly calls: SqliteCalls;
 }
 
-/** A thread that queries SQLite, started with the first query. */
+/** A thread that queries SQLite. It starts with the first query. */
 export class SqliteThread {
   #running: Running | undefined;
-  /** The thread that hangs in a query, and ends with it. */
+  /** Whether a thread that hangs in a query has not terminated yet. */
   #hanging = false;
   #closed = false;
 
@@ -54,7 +55,7 @@ export class SqliteThread {
     call: (calls: SqliteCalls) => Promise<Result>,
   ): Promise<Result> {
     if (this.#closed) throw new StoreUnavailable("the store is closed");
-    // A disk that hangs must hold up one thread, not one more for each login.
+    // A disk that hangs must block one thread, not another one for each login.
     if (this.#hanging) throw new StoreUnavailable("an earlier query has not ended");
     this.#running ??= this.#start(leftMs);
     try {
@@ -72,7 +73,7 @@ export class SqliteThread {
       timeoutMs: lateMs,
       maxPending: () => 1,
     });
-    // An error is followed by its exit.
+    // The `exit` event follows.
     worker.on("error", () => undefined);
     worker.once("exit", () => {
       calls.close();

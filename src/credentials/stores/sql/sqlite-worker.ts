@@ -1,18 +1,20 @@
-/** The thread that queries SQLite, whose calls block: the event loop that serves requests must not wait for a disk. */
+/**
+ * The thread that queries SQLite. Its calls block, and the event loop that serves requests must not wait for a disk.
+ */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
 import { ERROR_CODEC } from "../../../core/error-codec.ts";
 import { expose } from "../../../lib/async/thread-rpc.ts";
 import type { Row } from "./sql-users.ts";
 
-/** How long another process may write until the query has failed. */
+/** How long a query waits while another process writes, before it fails. */
 const BUSY_MS = 1_000;
 
 const API = {
   /**
-   * Opens the file for this query alone: so it is always the one that has the name now. The parameter `$1` is the name.
+   * Runs the query with the name as parameter `$1`. Opens the file anew each time, so that a replaced file is noticed.
    *
-   * @returns two rows at most.
+   * @returns at most two rows.
    */
   rows(path: string, query: string, username: string): readonly Row[] {
     using database = opened(path);
@@ -24,7 +26,7 @@ const API = {
     return rows;
   },
 
-  /** The names of the columns that the query gives. */
+  /** Returns the names of the columns of the query. */
   columns(path: string, query: string): readonly string[] {
     using database = opened(path);
     return database

@@ -33,7 +33,7 @@ export const bySubject: RevocationKind = {
 type SubjectEntry = Revocation & { readonly before: number };
 
 class Subjects implements RevocationIndex {
-  /** Those of one subject: of every issuer's tokens, and of single issuers'. */
+  /** Revocations by subject: one for the tokens of every issuer, and one for each single issuer. */
   readonly #entries = new Map<string, readonly SubjectEntry[]>();
   #size = 0;
 

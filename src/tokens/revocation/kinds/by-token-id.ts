@@ -19,10 +19,10 @@ export const byTokenId: RevocationKind = {
   index: () => new TokenIds(),
 };
 
-/** In place of a second that never comes: seconds fit into a small integer of V8's, Infinity does not. */
+/** Represents an infinite time. Seconds fit into a small integer of V8; Infinity does not. */
 const NEVER = 0;
 
-/** A number for each `jti`: 100,000 take some 10 MB, as objects they would take twice as much. */
+/** Stores a number for each `jti`. 100,000 take about 10 MB; as objects they would take twice as much. */
 class TokenIds implements RevocationIndex {
   /** Seconds since the epoch, by `jti`. */
   readonly #ends = new Map<string, number>();
