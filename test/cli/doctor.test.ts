@@ -122,7 +122,7 @@ describe("the configuration", () => {
       const tokens = { keys: "keys", trusted };
       const { code, of } = await examine({ tokens, identity, users });
       const line =
-        "warning the backend does not learn the issuer: a name of sallyport and the same of us";
+        "warning the backend does not learn the issuer: it cannot distinguish equal names from sallyport and us";
       expect([code, of("configuration").some((each) => each.startsWith(line))]).toEqual([0, told]);
       const { of: alone } = await examine({ tokens, identity });
       expect(alone("configuration").join()).not.toContain("issuer");
@@ -138,10 +138,10 @@ describe("the configuration", () => {
     const { code, of } = await examine({ routes });
     expect(code).toBe(0);
     expect(of("routes")).toEqual([
-      "warning admin: /admin is public by the route home",
-      expect.stringMatching(/^warning admin: HEAD, POST, .* is public by the route home$/),
-      "warning admin: /ADMIN/ is public by the route home",
-      "warning new: /NEW is public by the route home",
+      "warning admin: /admin is public through the route home",
+      expect.stringMatching(/^warning admin: HEAD, POST, .* is public through the route home$/),
+      "warning admin: /ADMIN/ is public through the route home",
+      "warning new: /NEW is public through the route home",
       "warning new: monitor mode refuses nothing",
     ]);
   });
@@ -153,8 +153,8 @@ describe("the configuration", () => {
     ];
     const { of, all } = await examine({ routes });
     expect(of("routes")).toEqual([
-      "warning admin: /admin is open by the route rest, in monitor mode",
-      "warning admin: /ADMIN/ is open by the route rest, in monitor mode",
+      "warning admin: /admin is open through the route rest, in monitor mode",
+      "warning admin: /ADMIN/ is open through the route rest, in monitor mode",
       "warning rest: monitor mode refuses nothing, on all paths that no other route matches",
     ]);
     const { hint } = all.find(({ message }) => message.includes("all paths")) ?? {};
@@ -328,7 +328,7 @@ describe("trusted key sets", () => {
     const good = await examine(trusting(server.url));
     expect(good.of("trusted key sets")).toEqual([
       "good us: accepts connections",
-      "good us: 1 keys, 0 left out",
+      "good us: 1 keys, 0 ignored",
     ]);
     expect(good.of("clock")).toContain(`good agrees with ${new URL(server.url).origin}`);
     expect(good.code).toBe(0);

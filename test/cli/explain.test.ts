@@ -195,12 +195,12 @@ describe("what would become of a request", () => {
       const { code, err } = await explain("--url", "/", ...flags);
       expect(code).toBe(2);
       expect(err).toBe(
-        "sallyport explain: the token holds a line break: put it on one line\nsee sallyport explain --help\n",
+        "sallyport explain: the token contains a line break: put it on one line\nsee sallyport explain --help\n",
       );
     }
     const inspected = await command(["token", "inspect", ...shipped.flags], {}, broken);
     expect(inspected.code).toBe(2);
-    expect(inspected.err).toContain("the token holds a line break");
+    expect(inspected.err).toContain("the token contains a line break");
   });
 
   it("holds nothing that steers a terminal", async () => {

@@ -39,7 +39,7 @@ async function users(content: string): Promise<string> {
 
 it("the file of htpasswd is known by its looks, and its hashes are not repeated", async () => {
   const told = await users("alice:$apr1$abc$SECRET\nbob:{SHA}SECRET=\n");
-  expect(told).toMatch(/looks like the file of htpasswd/);
+  expect(told).toMatch(/looks like an htpasswd file/);
   expect(told).not.toContain("SECRET");
 });
 

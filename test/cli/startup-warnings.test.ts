@@ -117,7 +117,7 @@ describe("the same warnings", () => {
       "a file without users",
       (at) => writeFile(at("users.yaml"), "users: {}\n"),
       "users.yaml",
-      /holds no users/,
+      /contains no users/,
     ],
   ])("of %s", async (_what, spoil, file, message) => {
     const directory = await sound();
@@ -139,7 +139,7 @@ describe("the same warnings", () => {
     const { check, doctor, serve } = await warnings(await sound({ users: [], routes }));
     const told = [
       expect.stringMatching(/no users and no trusted issuers/),
-      expect.stringMatching(/^admin: HEAD, POST, .* is public by the route home/),
+      expect.stringMatching(/^admin: HEAD, POST, .* is public through the route home/),
       expect.stringMatching(/^admin: \/ADMIN is public/),
       expect.stringMatching(/^watched: monitor mode/),
     ];

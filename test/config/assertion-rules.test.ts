@@ -31,7 +31,11 @@ describe("assertions", () => {
       assertion("header: Content-Length"),
       /must not be a header that frames/,
     ],
-    ["a claim that they have", assertion("claims: [exp]"), /must not be a claim that it has/],
+    [
+      "a claim that they have",
+      assertion("claims: [exp]"),
+      /must not be a claim that the assertion sets itself/,
+    ],
     [
       "no settings for a route",
       `${SMALLEST}routes: [{ name: r, path: /, upstream: app, assertion: true }]`,
@@ -43,7 +47,7 @@ describe("assertions", () => {
         "assertion: { audience: backend }",
         "routes: [{ name: r, path: /, upstream: app, auth: none, assertion: true }]",
       ),
-      /is about a caller/,
+      /needs a caller/,
     ],
   ])("with %s are refused", async (_what, text, message) => {
     expect(await messages(text)).toEqual([expect.stringMatching(message)]);

@@ -161,8 +161,8 @@ it("names both routes, the requests and what each asks for", async () => {
   const [problem] = await problemsOf(text);
   expect(problem).toMatchObject({ line: 7, related: { line: 8, message: "the route admin" } });
   expect(problem?.message).toBe(
-    "routes[0].rewrite makes two ways to /admin of the backend: GET /static/admin is public (route assets), " +
+    "routes[0].rewrite creates two ways to /admin of the backend: GET /static/admin is public (route assets), " +
       "GET /admin needs a token and one group of admins (route admin)",
   );
-  expect(problem?.hint).toContain("add a route for /admin that asks for no more than assets");
+  expect(problem?.hint).toContain("add a route for /admin that requires no more than assets");
 });

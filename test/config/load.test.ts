@@ -234,5 +234,5 @@ test("a target with a password is not repeated", async () => {
 
 test("a duplicate key is reported with both positions", async () => {
   const [problem] = await problemsOf(`${SMALLEST}server: {}\n`);
-  expect(problem).toMatchObject({ line: 3, message: "this key is there twice, first in line 1" });
+  expect(problem).toMatchObject({ line: 3, message: "this key appears twice, first in line 1" });
 });

@@ -74,7 +74,7 @@ describe("an environment variable", () => {
       expect.stringMatching(/^environment variable SALLYPORT_USERS: users\[0\] names a file/),
       expect.stringMatching(/^environment variable SALLYPORT_TOKENS__ISSUER: .* MISSING, which/),
       expect.stringMatching(/^flag tokens.audience: .*ask the platform team$/),
-      expect.stringMatching(/^flag log.level: log.level holds a /),
+      expect.stringMatching(/^flag log.level: log.level contains a /),
     ]);
   });
 

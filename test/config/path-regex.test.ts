@@ -9,7 +9,7 @@ async function words(field: string): Promise<string[]> {
 }
 
 const NO_PATH =
-  "routes[0].regex matches no path: see whether it has a blank, a query, lower case after %, or what paths: strict refuses";
+  "routes[0].regex matches no path: check it for a blank, a query, lower case after %, or something that paths: strict refuses";
 
 describe("a regular expression for paths", () => {
   it.each([
@@ -23,9 +23,9 @@ describe("a regular expression for paths", () => {
 
   it.each([
     ["regex: '/^a'", "routes[0].regex has a ^, at character 2"],
-    ["regex: '/(a'", "routes[0].regex has a ( that nothing closes, at character 2"],
-    ["regex: 'users'", "routes[0].regex must begin with a slash, whatever it matches"],
-    ["regex: '.*/users'", "routes[0].regex must begin with a slash, whatever it matches"],
+    ["regex: '/(a'", "routes[0].regex has an unclosed (, at character 2"],
+    ["regex: 'users'", "routes[0].regex must begin with a literal slash"],
+    ["regex: '.*/users'", "routes[0].regex must begin with a literal slash"],
     ["regex: '/(a|b)*a(a|b){12}'", "routes[0].regex needs too large a table"],
     ["regex: '/a/[^/]+%2F.*'", NO_PATH],
     ["regex: '/a/%2f', paths: encoded", NO_PATH],
@@ -48,6 +48,6 @@ describe("a regular expression for paths", () => {
 `;
     const [problem, ...more] = await problemsOf(text);
     expect(more).toEqual([]);
-    expect(problem?.message).toContain("makes two ways to /users/0/orders of the backend");
+    expect(problem?.message).toContain("creates two ways to /users/0/orders of the backend");
   });
 });

@@ -61,7 +61,7 @@ describe("the value of a header", () => {
   test("of one key twice is an error, in any spelling", async () => {
     const text = route("requestHeaders: { set: { X-A: a }, remove: [x_a] }");
     expect(await messages(text)).toEqual([
-      "routes[0].requestHeaders.remove[0] must not be changed by two lines",
+      "routes[0].requestHeaders.remove[0] must not be changed twice",
     ]);
   });
 

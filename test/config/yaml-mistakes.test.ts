@@ -8,7 +8,7 @@ const LIKE_ITEMS = (indent: number): string =>
   `this line is indented like the items of the list above: begin it with "- ", or indent it by ${indent} to continue the item (YAML: BAD_INDENT)`;
 const COLON = 'a value with ": " in it must be in quotes (YAML: BLOCK_AS_IMPLICIT_KEY)';
 const FLOW =
-  'this cannot stand between brackets: a comma is missing, or quotes around a value with ": " in it (YAML: BLOCK_IN_FLOW)';
+  'this is not allowed between brackets: a comma is missing, or a value with ": " in it needs quotes (YAML: BLOCK_IN_FLOW)';
 const TAB = "a tab cannot indent a line; use spaces (YAML: TAB_AS_INDENT)";
 const QUOTE = "this quote is not closed (YAML: MISSING_CHAR)";
 const KEY =
@@ -46,7 +46,7 @@ test.each([
     "an item beside keys",
     "app:\n  protocol: http2\n  - http://a\n",
     "3:3",
-    "an item of a list cannot stand beside keys: indent it further than the key of its list (YAML: BLOCK_AS_IMPLICIT_KEY)",
+    "an item of a list cannot be on the same level as keys: indent it further than the key of its list (YAML: BLOCK_AS_IMPLICIT_KEY)",
   ],
   ["too much", "server:\n  listen: x\n    tls: off\n", "3:5", DEEPER(2)],
   ["below a value", "server: x\n  listen: y\n", "2:3", DEEPER(1)],

@@ -19,7 +19,7 @@ function storeOf(...users: readonly UserRecord[]): StoreOn {
     hashStore({ find: (name) => byName.get(name), passwords: () => passwords }, verifier);
 }
 
-/** A check on real hashing threads, and every hash that they were asked about. */
+/** A check with real hashing threads, and a record of every hash that they verified. */
 function checkOf(...stores: readonly StoreOn[]) {
   const pool = new HashingPool({ concurrency: 1, queue: 100 });
   onTestFinished(() => pool.close());
@@ -44,7 +44,7 @@ function checkOf(...stores: readonly StoreOn[]) {
 const ALICE = user("alice", "apple", { groups: ["sales", "admin"] });
 const BOB = user("bob", "banana", { disabled: true });
 
-test("the right password gives the user with its groups, and nothing of its hash", async () => {
+test("the right password returns the user with its groups, but not its hash", async () => {
   const { check } = checkOf(storeOf(ALICE, BOB));
   expect(await check("alice", "apple")).toEqual({
     result: "found",
@@ -54,7 +54,7 @@ test("the right password gives the user with its groups, and nothing of its hash
   });
 });
 
-test("right, wrong, unknown, disabled and endless cost one verification each and are indistinguishable", async () => {
+test("right, wrong, unknown, disabled, and overlong each cost one verification and are indistinguishable", async () => {
   const { check, hashes } = checkOf(storeOf(ALICE, BOB));
   const attempts = [
     ["alice", "apple"],
@@ -78,7 +78,7 @@ test("right, wrong, unknown, disabled and endless cost one verification each and
   for (const hash of hashes) expect(own).toContain(hash);
 });
 
-test("an unknown name gets the same hash each time, and unknown names get every hash of every store", async () => {
+test("an unknown name always gets the same decoy, and all unknown names together use every hash of every store", async () => {
   const carol = user("carol", "cherry");
   const { check, hashes } = checkOf(storeOf(ALICE), storeOf(), storeOf(BOB, carol));
   const names = Array.from({ length: 60 }, (_, index) => `nobody${index}`);
@@ -87,13 +87,13 @@ test("an unknown name gets the same hash each time, and unknown names get every 
   expect(new Set(hashes)).toEqual(new Set([ALICE.password, BOB.password, carol.password]));
 });
 
-test("the password of the hash that an unknown name was given does not let it in", async () => {
+test("the password of its decoy does not let an unknown name in", async () => {
   const { check, hashes } = checkOf(storeOf(ALICE));
   expect(await check("mallory", "apple")).toEqual({ result: "wrong" });
   expect(hashes).toEqual([ALICE.password]);
 });
 
-test("without any users there is still one verification, as dear as a new hash", async () => {
+test("without any users there is still one verification, as expensive as a new hash", async () => {
   const { check, hashes } = checkOf(storeOf());
   expect(await check("alice", "apple")).toEqual({ result: "wrong" });
   expect(hashes).toHaveLength(1);
@@ -101,7 +101,7 @@ test("without any users there is still one verification, as dear as a new hash",
   expect(hashes[0]).toContain("$m=19456,t=2,p=1$");
 });
 
-test("a password of 1024 bytes counts, a longer one is not even looked at", async () => {
+test("a password of 1024 bytes is verified, a longer one is never verified", async () => {
   const long = "é".repeat(512);
   const { check, passwords } = checkOf(storeOf(user("dora", long), user("empty", "")));
   expect(await check("dora", long)).toMatchObject({ user: { name: "dora" } });
@@ -120,7 +120,7 @@ test("the first store that knows a name decides", async () => {
   expect(await check("fred", "third")).toMatchObject({ user: { name: "fred" } });
 });
 
-test("a store that cannot tell decides, and the stores behind it are not asked", async () => {
+test("an unavailable store decides, and the stores after it are not queried", async () => {
   const asked: string[] = [];
   const silent: StoreOn = () => ({
     verify: (name) => {
@@ -137,7 +137,7 @@ test("a store that cannot tell decides, and the stores behind it are not asked",
   expect(asked).toEqual(["dora", "nobody"]);
 });
 
-test("a name that no store knows costs what a wrong password costs in one of them, by their number of users", async () => {
+test("an unknown name costs as much as a wrong password in one of the stores, chosen in proportion to their users", async () => {
   const spent = { server: 0 };
   const server: StoreOn = () => ({
     verify: () => Promise.resolve({ result: "unknown" }),
@@ -155,7 +155,7 @@ test("a name that no store knows costs what a wrong password costs in one of the
   expect(hashes.length).toBeGreaterThan(15);
 });
 
-test("a full queue and a store that fails are errors, not wrong passwords", async () => {
+test("a full queue and a failing store are errors, not wrong passwords", async () => {
   const pool = new HashingPool({ concurrency: 1, queue: 0 });
   onTestFinished(() => pool.close());
   const { check } = createCredentialCheck([storeOf(ALICE)(pool)], pool);

@@ -43,7 +43,7 @@ async function problemsOf(directory: TemporaryDirectory, content: string | Buffe
 }
 
 describe("reading", () => {
-  test("users have a name, a hash, groups and may be disabled", async () => {
+  test("users have a name, a hash, and groups, and may be disabled", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write(
       "users.yaml",
@@ -77,15 +77,15 @@ describe("reading", () => {
     expect(store.find("toString")?.password).toBe(HASH);
   });
 
-  test("no users at all is allowed when it is said", async () => {
+  test("an explicitly empty list of users is allowed", async () => {
     await using directory = await temporaryDirectory();
     const { store } = await open(await directory.write("users.yaml", "users: {}\n"));
     expect(store.passwords()).toEqual([]);
   });
 });
 
-describe("errors at the start are reported with their position", () => {
-  test("everything at once", async () => {
+describe("errors at startup are reported with their position", () => {
+  test("reports all problems at once", async () => {
     await using directory = await temporaryDirectory();
     const problems = await problemsOf(
       directory,
@@ -122,7 +122,7 @@ describe("errors at the start are reported with their position", () => {
       "argon2id that is too dear",
       "$argon2id$v=19$m=9999999,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEg",
     ],
-  ])("a password in %s: its line, and nothing of its text", async (_what, password) => {
+  ])("a password in %s is reported by line, without its text", async (_what, password) => {
     await using directory = await temporaryDirectory();
     const text = `users:\n  alice: { password: "${HASH}" }\n  bob:\n    password: ${password}\n`;
     const problems = await problemsOf(directory, text);
@@ -153,7 +153,7 @@ describe("errors at the start are reported with their position", () => {
     expect(await problemsOf(directory, content)).not.toEqual([]);
   });
 
-  test("a file that is not there", async () => {
+  test("reports a missing file", async () => {
     await using directory = await temporaryDirectory();
     await expect(open(join(directory.path, "users.yaml"))).rejects.toThrow(ConfigError);
   });
@@ -171,7 +171,7 @@ describe("following changes", () => {
     expect(reloads).toEqual([true]);
   });
 
-  test("the file of a Kubernetes volume changes by the link `..data`", async () => {
+  test("a file in a Kubernetes volume changes through the link `..data`", async () => {
     await using directory = await temporaryDirectory();
     for (const [version, hash] of [
       ["one", HASH],
@@ -209,7 +209,7 @@ describe("following changes", () => {
     expect(reloads).toEqual([false, true]);
   });
 
-  test("a file that is gone keeps the old users", async () => {
+  test("a deleted file keeps the old users", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
     const { store, log, reloads } = await open(path);
@@ -221,7 +221,7 @@ describe("following changes", () => {
     await until(() => store.find("alice")?.password === OTHER);
   });
 
-  test("a pipe in its place keeps nobody waiting, and the old users stay", async () => {
+  test("a pipe in its place blocks nothing, and the old users stay", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
     const { store, log, reloads } = await open(path);
@@ -234,7 +234,7 @@ describe("following changes", () => {
     );
   });
 
-  test("of two large contents that come one after the other the later is in force", async () => {
+  test("of two large contents in quick succession, the later one takes effect", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
     const { store } = await open(path);
@@ -260,7 +260,7 @@ describe("following changes", () => {
     expect({ lines: log.lines, reloads }).toEqual({ lines: [], reloads: [] });
   });
 
-  test("reload reads at once; the same content is no news", async () => {
+  test("reload reads at once and ignores unchanged content", async () => {
     await using directory = await temporaryDirectory();
     const path = await directory.write("users.yaml", aliceWith(HASH));
     const { store, reloads } = await open(path);

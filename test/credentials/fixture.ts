@@ -10,7 +10,7 @@ import type {
   ThrottleRefusal,
 } from "../../src/credentials/throttle/login-throttle.ts";
 
-/** An argon2id hash that is verified in well under a millisecond. */
+/** Returns an argon2id hash that takes well under a millisecond to verify. */
 export function cheapHash(password: string): string {
   const salt = randomBytes(16);
   const cost = { memory: 64, passes: 1, parallelism: 1, tagLength: 32 };
@@ -23,10 +23,10 @@ export function unpadded(bytes: Buffer): string {
   return bytes.toString("base64").replace(/=+$/, "");
 }
 
-/** Somebody who has never been here. */
+/** An origin that has never logged in. */
 export const STRANGER: AttemptOrigin = { network: "192.0.2.1", known: false, failures: 0 };
 
-/** A throttle, asked by one attempt after the other: none begins before the last has ended. */
+/** Wraps a throttle so that attempts run one after the other. */
 export function oneByOne(throttle: FailureThrottle) {
   return {
     queueFor: (username: string, client: string) => throttle.queueFor(username, client),
@@ -39,7 +39,7 @@ export function oneByOne(throttle: FailureThrottle) {
       begun.abandoned();
       return undefined;
     },
-    /** Whether the attempt was let through, and failed. */
+    /** Makes a failing attempt, and reports whether the throttle allowed it. */
     failed(username: string, client: string): boolean {
       const begun = throttle.begin(username, client);
       if ("limit" in begun) return false;
@@ -53,7 +53,7 @@ export function oneByOne(throttle: FailureThrottle) {
   };
 }
 
-/** What a file holds now, as a snapshot has it. */
+/** Returns the current content of a file, as in a snapshot. */
 export function contentOf(path: string): FileContent {
   try {
     return readRegularFileSync(path, LARGEST_USERS_FILE);

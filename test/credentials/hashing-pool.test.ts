@@ -17,7 +17,7 @@ function pool(concurrency: number, queue: number): HashingPool {
 }
 
 const HASH = cheapHash("right");
-/** Takes some 40 ms. */
+/** Takes about 40 ms to verify. */
 const BCRYPT = "$2a$08$cfcvVd2aQ8CMvoMpP2EBfeodLEkkFJ9umNEfPD18.hUF62qqlC/V.";
 test("passwords are verified", async () => {
   const lazy = pool(2, 4);
@@ -25,7 +25,7 @@ test("passwords are verified", async () => {
   expect(await lazy.verify("wrong", HASH, STRANGER)).toBe(false);
 });
 
-test("what neither runs nor has a place in the queue is refused at once", async () => {
+test("a job that can neither run nor wait is refused at once", async () => {
   const small = pool(2, 3);
   const accepted = Array.from({ length: 5 }, () => small.verify("a", BCRYPT, STRANGER));
   expect(small.pending).toBe(3);
@@ -38,7 +38,7 @@ test("what neither runs nor has a place in the queue is refused at once", async 
   expect(await small.verify("right", HASH, STRANGER)).toBe(true);
 });
 
-test("who has logged in from there before takes a stranger's place, and has the next turn", async () => {
+test("a login from a known network displaces one from an unknown network, and runs next", async () => {
   const small = pool(1, 2);
   const ended: string[] = [];
   const verify = (name: string, origin: AttemptOrigin): Promise<unknown> =>
@@ -56,7 +56,7 @@ test("who has logged in from there before takes a stranger's place, and has the 
   });
 });
 
-test("other limits hold from now on, and nothing that waits or runs is lost", async () => {
+test("new limits apply at once, and no waiting or running job is lost", async () => {
   const changing = pool(1, 4);
   const accepted = Array.from({ length: 5 }, () => changing.verify("a", BCRYPT, STRANGER));
   expect(changing.pending).toBe(4);
@@ -73,7 +73,7 @@ test("other limits hold from now on, and nothing that waits or runs is lost", as
   expect(await Promise.all([first, second])).toEqual([true, true]);
 });
 
-test("a queue of none still uses every thread", async () => {
+test("a queue without places still uses every thread", async () => {
   const none = pool(1, 0);
   const first = none.verify("right", HASH, STRANGER);
   await expect(none.verify("right", HASH, STRANGER)).rejects.toMatchObject({
@@ -82,7 +82,7 @@ test("a queue of none still uses every thread", async () => {
   expect(await first).toBe(true);
 });
 
-test("a thread that dies fails its own job alone, and is replaced", async () => {
+test("a thread that dies fails only its own job, and is replaced", async () => {
   const single = pool(1, 4);
   const started = once(process, "worker");
   const dying = single.verify("a", BCRYPT, STRANGER);
@@ -101,7 +101,7 @@ test("a hash that cannot be computed fails its job and leaves the thread alive",
   expect(await single.verify("right", HASH, STRANGER)).toBe(true);
 });
 
-test("closing rejects what runs, what waits and what comes later", async () => {
+test("closing rejects running, waiting, and later jobs", async () => {
   const closing = pool(1, 4);
   const outcomes = Promise.allSettled([
     closing.verify("a", BCRYPT, STRANGER),
@@ -112,7 +112,7 @@ test("closing rejects what runs, what waits and what comes later", async () => {
   await expect(closing.verify("right", HASH, STRANGER)).rejects.toMatchObject({ code: "internal" });
 });
 
-test.runIf(process.platform === "linux")("hashing threads give way to others", async () => {
+test.runIf(process.platform === "linux")("hashing threads have a low priority", async () => {
   const niceness = (): number[] =>
     readdirSync("/proc/self/task").map((id) => {
       const stat = readFileSync(`/proc/self/task/${id}/stat`, "latin1");
@@ -124,7 +124,7 @@ test.runIf(process.platform === "linux")("hashing threads give way to others", a
   expect(niceness()).toContain(ours);
 });
 
-test("idle threads do not keep a program running, a job does", async () => {
+test("a job keeps the process running, idle threads do not", async () => {
   await using directory = await temporaryDirectory();
   const source = new URL("../../src/credentials/hashing/hashing-pool.ts", import.meta.url).href;
   const script = await directory.write(

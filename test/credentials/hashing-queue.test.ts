@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { HashingQueue } from "../../src/credentials/hashing/hashing-queue.ts";
 
-/** Jobs are named after the network that they come from: `a1` and `a2` are both from `a`; capitals are familiar there. */
+/** Jobs are named after their network: `a1` and `a2` both come from `a`. A capital letter marks a known network. */
 function queueOf(places: number) {
   const queue = new HashingQueue<string>(places);
   return {
-    /** What each of them displaced: itself, another, or nothing. */
+    /** Returns what each job displaced: itself, another job, or nothing. */
     add: (jobs: string, failures = 0): (string | undefined)[] =>
       jobs.split(" ").map((job) => {
         const network = job.slice(0, 1);
@@ -24,14 +24,14 @@ function queueOf(places: number) {
 
 const nothing = (count: number): undefined[] => Array.from({ length: count }, () => undefined);
 
-describe("whose turn it is", () => {
-  test("networks take turns, each in the order in which its own came", () => {
+describe("the order of turns", () => {
+  test("networks take turns, and the jobs of each run in order of arrival", () => {
     const { add, order } = queueOf(20);
     expect(add("a1 a2 a3 a4 b1 b2 c1")).toEqual(nothing(7));
     expect(order()).toBe("a1 b1 c1 a2 b2 a3 a4");
   });
 
-  test("a later login waits for one of each other network", () => {
+  test("a later login waits for one job of each other network", () => {
     const queue = new HashingQueue<string>(100);
     const add = (network: string): void => {
       queue.add(network, { network, known: false, failures: 0 });
@@ -42,7 +42,7 @@ describe("whose turn it is", () => {
     expect(turns.at(-1)).toBe("late");
   });
 
-  test("the familiar have three turns of four while strangers wait", () => {
+  test("known networks get three of four turns while unknown ones wait", () => {
     const { add, order } = queueOf(20);
     add("a1 a2 a3 A1 A2 A3 A4 A5 A6 A7");
     expect(order()).toBe("A1 A2 A3 a1 A4 A5 A6 a2 A7 a3");
@@ -57,7 +57,7 @@ describe("a full queue", () => {
     expect(order()).toBe("a1 b1 c1 d1");
   });
 
-  test("takes a lighter network for the newest of the heaviest", () => {
+  test("displaces the newest job of the heaviest network for a lighter one", () => {
     const { add, order } = queueOf(4);
     add("a1 b1 b2 b3");
     expect(add("c1")).toEqual(["b3"]);
@@ -65,7 +65,7 @@ describe("a full queue", () => {
     expect(order()).toBe("a1 b1 c1 d1");
   });
 
-  test("takes a network that has not failed for one that has", () => {
+  test("displaces a network with failures for one without", () => {
     const { add, order } = queueOf(3);
     add("a1 b1", 7);
     add("c1", 9);
@@ -75,7 +75,7 @@ describe("a full queue", () => {
     expect(order()).toBe("b1 e1 f1");
   });
 
-  test("takes the familiar for strangers, who keep one place of four", () => {
+  test("displaces unknown networks for known ones, but leaves them one place of four", () => {
     const { add, length, order } = queueOf(8);
     add("a1 b1 c1 d1 e1 f1 g1 h1");
     expect(add("A1 B1 C1 D1 E1 F1")).not.toContain(undefined);
@@ -84,7 +84,7 @@ describe("a full queue", () => {
     expect(order()).toMatch(/^A1 B1 C1 \w1 D1 E1 F1 \w1$/);
   });
 
-  test("gives strangers their part back when the familiar have filled it", () => {
+  test("gives unknown networks their share back after known ones have filled it", () => {
     const { add, length } = queueOf(8);
     add("A1 A2 A3 A4 A5 A6 B1 B2");
     expect(add("a1 b1 c1")).toEqual(["A6", "A5", "c1"]);
@@ -92,11 +92,11 @@ describe("a full queue", () => {
     expect(length()).toBe(8);
   });
 
-  test("of no places refuses everybody", () => {
+  test("refuses everybody if it has no places", () => {
     expect(queueOf(0).add("a1 A1")).toEqual(["a1", "A1"]);
   });
 
-  test("of one place takes the familiar, and does not lose it to a stranger", () => {
+  test("gives its only place to a known network, and not back to an unknown one", () => {
     const { add, order } = queueOf(1);
     expect(add("a1 A1 b1 B1")).toEqual([undefined, "a1", "b1", "B1"]);
     expect(order()).toBe("A1");

@@ -8,7 +8,7 @@ import { listeningPort } from "../support/listening-port.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { contentOf, STRANGER } from "./fixture.ts";
 
-/** Basic encoding rules, as X.690 has them: a tag, a length, a content. */
+/** Encodes by the Basic Encoding Rules (X.690): tag, length, content. */
 function ber(tag: number, ...content: readonly Buffer[]): Buffer {
   const inside = Buffer.concat(content);
   return Buffer.concat([Buffer.from([tag]), lengthOf(inside.length), inside]);
@@ -23,14 +23,14 @@ function lengthOf(length: number): Buffer {
 
 const text = (tag: number, value: string): Buffer => ber(tag, Buffer.from(value));
 const id = (message: number): Buffer => ber(0x02, Buffer.from([message]));
-/** The id of the first message that the library sends on a connection. */
+/** Id of the first message that the library sends on a connection. */
 const FIRST = 2;
 const result = (tag: number, code: number): Buffer =>
   ber(tag, ber(0x0a, Buffer.from([code])), text(0x04, ""), text(0x04, ""));
 
-/** Sequences within sequences, each with its right length. */
+/** Nested sequences, each with the correct length. */
 function nested(tag: number, depth: number): Buffer {
-  // The lengths have five bytes each, so that they need not be known in advance.
+  // Each length takes five bytes, so that it need not be known in advance.
   return Buffer.concat(
     Array.from({ length: depth }, (_, level) =>
       Buffer.concat([Buffer.from([tag]), fixedLength((depth - 1 - level) * 6)]),
@@ -45,7 +45,7 @@ function fixedLength(length: number): Buffer {
   return bytes;
 }
 
-/** The same message again and again. */
+/** Sends the same message repeatedly, without end. */
 function endless(message: Buffer) {
   return (socket: Socket): void => {
     const pieces = Buffer.concat(
@@ -105,7 +105,7 @@ const ANSWERS: Record<string, Buffer | ((socket: Socket) => void)> = {
   nothing: Buffer.alloc(0),
 };
 
-/** A directory that answers each message with this. */
+/** Starts a directory that answers each message with `answer`. */
 async function openHostile(answer: (message: Buffer, socket: Socket) => void) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -152,17 +152,17 @@ test.each(Object.entries(ANSWERS))(
   },
 );
 
-test("an answer in the same form that is sound is understood", async () => {
+test("accepts a valid answer of the same form", async () => {
   const uid = ber(0x30, text(0x04, "uid"), ber(0x31, text(0x04, "alice")));
   const found = Buffer.concat([ENTRY(ber(0x30, uid)), DONE]);
   const bound = ber(0x30, id(FIRST), result(0x61, 0));
   const { store } = await openHostile((message, socket) => {
-    // The operation stands behind the id of the message: 0x60 is a bind.
+    // The operation follows the message id: 0x60 is a bind.
     socket.write(message.includes(Buffer.from([0x02, 0x01, FIRST, 0x60])) ? bound : found);
   });
   const user = { name: "alice", groups: [] };
   let verdict = await store.verify("alice", "apple", STRANGER);
-  // A busy machine takes longer than the time that the store has.
+  // On a busy machine, this may take longer than the store's timeout.
   for (let again = 0; again < 10 && verdict.result === "unavailable"; again += 1) {
     verdict = await store.verify("alice", "apple", STRANGER);
   }

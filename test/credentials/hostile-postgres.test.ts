@@ -8,7 +8,7 @@ import { listeningPort } from "../support/listening-port.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { cheapHash, contentOf, STRANGER } from "./fixture.ts";
 
-/** A message of the protocol: a letter, the length that follows, a content. */
+/** Encodes a protocol message: a letter, the length of the rest, the content. */
 function message(letter: string, ...content: readonly (string | Buffer)[]): Buffer {
   const inside = Buffer.concat(content.map((each) => Buffer.from(each)));
   return Buffer.concat([Buffer.from(letter), number(4 + inside.length), inside]);
@@ -49,7 +49,7 @@ function endless(piece: Buffer) {
 
 type Answer = Buffer | ((socket: Socket) => void);
 
-/** What a server says when somebody connects, and instead of the answer to the query. */
+/** What a server sends on connect, and instead of the response to the query. */
 const SERVERS: Record<string, { readonly greeting: Answer; readonly answer?: Answer }> = {
   "a message of 2 GB": { greeting: Buffer.concat([Buffer.from("R"), number(2 ** 31 - 1)]) },
   "a message that goes on and on": { greeting: endless(Buffer.alloc(1_024, "R")) },
@@ -180,14 +180,14 @@ test("without TLS no server gets the password in clear text", async () => {
   expect(JSON.stringify(log.lines)).toContain("in clear text");
 });
 
-test("an answer in the same form that is sound is understood", async () => {
+test("accepts a valid answer of the same form", async () => {
   const { store } = await openHostile(
     LET_IN,
     Buffer.concat([OPENED, row(cheapHash("apple")), DONE]),
   );
   const user = { name: "alice", groups: [] };
   let verdict = await store.verify("alice", "apple", STRANGER);
-  // A busy machine takes longer than the time that the store has.
+  // On a busy machine, this may take longer than the store's timeout.
   for (let again = 0; again < 10 && verdict.result === "unavailable"; again += 1) {
     verdict = await store.verify("alice", "apple", STRANGER);
   }

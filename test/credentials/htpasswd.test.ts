@@ -4,7 +4,7 @@ import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
 import { readHtpasswd } from "../../src/credentials/stores/htpasswd.ts";
 import { cheapHash, STRANGER } from "./fixture.ts";
 
-/** From the documentation of Apache 2.4, made by `htpasswd -nbB myName myPassword`: cost 5. */
+/** From the Apache 2.4 documentation, made by `htpasswd -nbB myName myPassword` with cost 5. */
 const APACHE = "$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC";
 
 /** The problems of a file, each as [line, message]. */
@@ -18,7 +18,7 @@ async function problemsOf(content: string | Buffer) {
   throw new Error("accepted");
 }
 
-test("lines are users without groups, whatever lies between them", async () => {
+test("each line is a user without groups, whatever is between the lines", async () => {
   const argon2id = cheapHash("banana");
   const content = `\n# team: sales\nalice:${APACHE}\r\n  bob:${argon2id}  \n\n`;
   const users = await readHtpasswd(Buffer.from(content), ".htpasswd");
@@ -29,14 +29,14 @@ test("lines are users without groups, whatever lies between them", async () => {
   ]);
 });
 
-test("a hash of Apache's own is verified", async () => {
+test("verifies a hash from Apache's documentation", async () => {
   const pool = new HashingPool({ concurrency: 1, queue: 1 });
   onTestFinished(() => pool.close());
   expect(await pool.verify("myPassword", APACHE, STRANGER)).toBe(true);
   expect(await pool.verify("mypassword", APACHE, STRANGER)).toBe(false);
 });
 
-describe("is refused, with its line and nothing of its text:", () => {
+describe("refuses, with the line but without its text:", () => {
   test.each([
     ["SHA-1", "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", /^SHA-1 is not/],
     ["MD5 of Apache", "$apr1$r31.....$HqJZimcKQFAMYayBlzkrA/", /^MD5 is not/],

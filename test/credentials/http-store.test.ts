@@ -43,7 +43,7 @@ async function opened(more: Partial<HttpSettings> = {}) {
 }
 
 test.each(FAULTS)(
-  "a login that %s is a fault, and then it answers again",
+  "a login service that %s is unavailable, and recovers",
   async (_what, instead) => {
     const { login, store, verify } = await opened();
     login.instead = instead;
@@ -61,7 +61,7 @@ test("a redirect is not followed", async () => {
   expect(login.asked).toBe(1);
 });
 
-test("groups and subject come from where the pointers say; groups that cannot be sent are left out", async () => {
+test("reads groups and subject where the pointers say, and leaves out groups that cannot be sent", async () => {
   const { login, verify, log } = await opened({ subject: "/user/0/id", groups: "/user/0/a~1b" });
   const user = [{ id: "a1", "a/b": ["sales", "x,y", "", 7, "sales"] }];
   login.instead = (_request, response) => response.end(JSON.stringify({ user }));
@@ -70,7 +70,7 @@ test("groups and subject come from where the pointers say; groups that cannot be
   expect(log.lines.map(({ level }) => level)).toEqual(["warn"]);
 });
 
-test("an empty password is wrong, even if the login takes it", async () => {
+test("an empty password is wrong, even if the login service accepts it", async () => {
   const { login, verify } = await opened();
   login.instead = (_request, response) => response.end("{}");
   expect(await verify("alice", "")).toEqual({ result: "wrong" });
@@ -92,7 +92,7 @@ test("no more than `connections` logins query at once, and the others wait or ge
   expect([count("found"), count("wrong"), count()]).toEqual([2, 2, 2]);
 });
 
-test("a storm on a login that hangs is over in time for each, and told once", async () => {
+test("when the login service hangs, a storm of logins times out for each client and is logged once", async () => {
   const { login, verify, log } = await opened();
   login.instead = () => undefined;
   const began = performance.now();

@@ -38,7 +38,7 @@ test.each([
   expect(filter).toMatchObject({ attribute: "uid", value: username });
 });
 
-test("nested groups of Active Directory are asked by their matching rule", () => {
+test("finds nested groups of Active Directory by their matching rule", () => {
   const template = "(member:1.2.840.113556.1.4.1941:={dn})";
   const filter = FilterParser.parseString(
     filledFilter(template, { username: "a", dn: "CN=A (b),DC=x" }),
@@ -49,7 +49,7 @@ test("nested groups of Active Directory are asked by their matching rule", () =>
   });
 });
 
-test("the attributes that hold the name are those that the filter compares with it", () => {
+test("the name attributes are those that the filter compares with the name", () => {
   expect(nameAttributes("(&(objectClass=person)(|(uid={username})(mail={username})))")).toEqual([
     ...["uid", "mail"],
   ]);

@@ -8,15 +8,18 @@ export interface LoginServer extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   users: ReadonlyMap<string, ContractUser>;
-  /** Whether each answer is 500. */
+  /** Whether to answer every request with 500. */
   broken: boolean;
-  /** What answers instead, where it is set. */
+  /** Handles requests instead, if set. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
-  /** How many requests have come. */
+  /** Number of requests received. */
   asked: number;
 }
 
-/** A login as an old application has it: /json, /form and /basic; 404 for a name that nobody has, 401 for a wrong password. */
+/**
+ * Starts a login service like that of an existing application, with /json, /form and /basic. Answers 404 for an unknown
+ * name and 401 for a wrong password.
+ */
 export async function startLoginServer(): Promise<LoginServer> {
   const server = createServer((request, response) => {
     login.asked += 1;

@@ -24,7 +24,7 @@ function serviceWith(check: () => CheckResult) {
   return () => service.logIn("alice", "apple", "192.0.2.1");
 }
 
-test("a store that cannot tell is 503 with Retry-After, and never counts as a failure", async () => {
+test("an unavailable store gives 503 with Retry-After, and never counts as a failure", async () => {
   let verdict: CheckResult = { result: "unavailable" };
   const logIn = serviceWith(() => verdict);
   for (let attempt = 0; attempt < 10; attempt += 1) {

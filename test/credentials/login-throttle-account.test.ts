@@ -7,7 +7,7 @@ const DAY = 24 * 60 * MINUTE;
 const HOME = "192.0.2.1";
 const FAR = { attempts: 1_000_000, withinMs: MINUTE, banMs: MINUTE };
 
-/** Failures of one name in a row, with the limits by minute out of the way. */
+/** Consecutive failures of one name, without the limits per minute. */
 function guarded(attempts = 100) {
   let time = 1_000_000;
   const login = oneByOne(
@@ -21,7 +21,7 @@ function guarded(attempts = 100) {
     advance(milliseconds: number) {
       time += milliseconds;
     },
-    /** So many attempts with a wrong password; how many of them were let through. */
+    /** Makes this many attempts with a wrong password. Returns how many were allowed. */
     guess(times: number, client: string, username = "alice"): number {
       let tried = 0;
       for (let count = 0; count < times; count++) {
@@ -34,8 +34,8 @@ function guarded(attempts = 100) {
 
 const address = (index: number): string => `10.0.${index >> 8}.${index & 255}`;
 
-describe("failures of one name in a row (NIST SP 800-63B §5.2.2)", () => {
-  test("one network never has more than 100, however slowly it guesses", () => {
+describe("consecutive failures of one name (NIST SP 800-63B §5.2.2)", () => {
+  test("one network never gets more than 100, however slowly it guesses", () => {
     const login = guarded();
     let tried = 0;
     for (let guess = 0; guess < 500; guess++) {
@@ -50,7 +50,7 @@ describe("failures of one name in a row (NIST SP 800-63B §5.2.2)", () => {
     });
   });
 
-  test("a burst has no more: `remaining` bounds what runs at once", () => {
+  test("a burst gets no more: `remaining` limits concurrent attempts", () => {
     const login = guarded();
     expect(login.remaining("alice", HOME)).toBe(100);
     login.guess(98, HOME);
@@ -61,7 +61,7 @@ describe("failures of one name in a row (NIST SP 800-63B §5.2.2)", () => {
     expect(login.remaining("alice", "192.0.2.4")).toBe(3);
   });
 
-  test("after that, each further network has three", () => {
+  test("after that, each further network gets three", () => {
     const login = guarded();
     for (let index = 0; index < 50; index++) expect(login.guess(2, address(index))).toBe(2);
     for (let index = 50; index < 60; index++) expect(login.guess(9, address(index))).toBe(3);
@@ -88,14 +88,14 @@ describe("failures of one name in a row (NIST SP 800-63B §5.2.2)", () => {
     expect(login.guess(1, "198.51.100.7")).toBe(0);
   });
 
-  test("other names are not concerned", () => {
+  test("other names are not affected", () => {
     const login = guarded();
     login.guess(500, HOME);
     expect(login.refusal("bob", HOME)).toBeUndefined();
     expect(login.guess(20, HOME, "bob")).toBe(20);
   });
 
-  test("a day without failures ends it; what is refused does not prolong it", () => {
+  test("a day without failures ends the guard, and refused attempts do not prolong it", () => {
     const login = guarded();
     login.guess(100, HOME);
     login.advance(DAY - 1);
@@ -115,7 +115,7 @@ describe("failures of one name in a row (NIST SP 800-63B §5.2.2)", () => {
     expect(login.guess(9, HOME)).toBe(3);
   });
 
-  test("of the networks of one name the latest eight are remembered", () => {
+  test("the latest eight networks of a name are remembered", () => {
     const login = guarded(10);
     for (let index = 0; index < 9; index++) login.succeeded("alice", address(index));
     login.guess(10, "198.51.100.7");

@@ -47,7 +47,7 @@ test("the fifth failure bans the name from that address, for as long as configur
   expect(login.retryAfter("alice", HOME)).toBe(0);
 });
 
-test("after a ban the count begins again", () => {
+test("the count starts again after a ban", () => {
   const login = throttle();
   login.fail(5, "alice", HOME);
   login.advance(5 * MINUTE);
@@ -57,7 +57,7 @@ test("after a ban the count begins again", () => {
   expect(login.retryAfter("alice", HOME)).toBe(300);
 });
 
-test("failures during a ban, of attempts that were under way, do not prolong it", () => {
+test("failures of attempts that began before a ban do not prolong it", () => {
   const login = throttle();
   const begun = Array.from({ length: 10 }, () => login.begin("alice", HOME));
   const fail = (some: typeof begun): void => {
@@ -88,7 +88,7 @@ test("a stranger cannot lock the owner out from another address, nor other names
   expect(login.retryAfter("bob", "198.51.100.7")).toBe(0);
 });
 
-test("one address that tries many names is banned for all names, and only it", () => {
+test("an address that tries many names is banned for all names, but no other address is", () => {
   const login = throttle();
   for (let index = 0; index < 49; index++) login.failed(`user${index}`, HOME);
   expect(login.retryAfter("alice", HOME)).toBe(0);
@@ -97,7 +97,7 @@ test("one address that tries many names is banned for all names, and only it", (
   expect(login.retryAfter("alice", "192.0.2.2")).toBe(0);
 });
 
-test("success clears the name at that address, but not what the address did to other names", () => {
+test("a success clears the name at that address, but not the address's failures with other names", () => {
   const login = throttle();
   login.fail(4, "alice", HOME);
   login.succeeded("alice", HOME);
@@ -135,7 +135,7 @@ test("name and address cannot be shifted into each other", () => {
   expect(login.retryAfter("c", "a b")).toBe(0);
 });
 
-test("by other limits it goes on with what was counted", () => {
+test("new limits keep the counts", () => {
   const login = throttle();
   login.fail(5, "alice", HOME);
   login.fail(3, "bob", HOME);
@@ -149,17 +149,17 @@ test("by other limits it goes on with what was counted", () => {
   login.advance(2 * MINUTE + 1);
   login.fail(1, "bob", HOME);
   expect(login.retryAfter("bob", HOME)).toBe(120);
-  // Longer bans are for those that begin now.
+  // The longer duration applies only to new bans.
   login.change({ ...LIMITS, pair: { ...pair, banMs: 60 * MINUTE } });
   expect(login.retryAfter("bob", HOME)).toBe(120);
-  // Five in a row, so alice is guarded now, and that address has had the tries of a stranger.
+  // Five consecutive failures: alice is guarded now, and that address has used its attempts as an unknown network.
   login.change({ ...LIMITS, pair, account: { attempts: 5, withinMs: DAY } });
   expect(login.refusal("alice", HOME)?.limit).toBe("account");
   login.change({ ...LIMITS, pair, account: { attempts: 5, withinMs: MINUTE } });
   expect(login.refusal("alice", HOME)).toBeUndefined();
 });
 
-test("a budget that is smaller knows what was taken out of the larger one", () => {
+test("a smaller budget remembers what was spent from the larger one", () => {
   const login = throttle({ global: { attempts: 100, withinMs: MINUTE } });
   for (let each = 0; each < 20; each += 1) login.failed(`user${each}`, `10.0.${each}.1`);
   expect(login.retryAfter("dora", "10.1.0.1")).toBe(0);
@@ -167,7 +167,7 @@ test("a budget that is smaller knows what was taken out of the larger one", () =
   expect(login.refusal("dora", "10.1.0.1")?.limit).toBe("global");
 });
 
-test("with room for fewer, those that failed last are remembered", () => {
+test("with less room, the latest failures are remembered", () => {
   const login = throttle({ pair: { ...PAIR, attempts: 1 } });
   const failed = (index: number): [string, string] => [
     `user${index}`,
@@ -179,7 +179,7 @@ test("with room for fewer, those that failed last are remembered", () => {
   expect(login.retryAfter(...failed(1_999))).toBe(300);
 });
 
-test("memory is bounded: what failed longest ago is forgotten, what failed lately is kept", () => {
+test("memory is bounded: the oldest failures are forgotten, the latest are kept", () => {
   const login = throttle();
   login.fail(5, "alice", HOME);
   login.fail(4, "bob", "192.0.2.9");
@@ -191,7 +191,7 @@ test("memory is bounded: what failed longest ago is forgotten, what failed latel
   expect(login.retryAfter("bob", "192.0.2.9")).toBeGreaterThan(0);
 });
 
-test("a name of any length takes no memory of its own", () => {
+test("long names take no more memory than short ones", () => {
   const login = throttle();
   const before = heapInUse();
   for (let index = 0; index < 5_000; index++) {
@@ -200,14 +200,14 @@ test("a name of any length takes no memory of its own", () => {
   expect(heapInUse() - before).toBeLessThan(40_000_000);
 });
 
-test("attempts share a line when they share a count", () => {
+test("attempts that share a count share a queue", () => {
   const { queueFor: line } = throttle();
   expect(line("alice", "2001:db8::1")).toEqual(line("alice", "2001:db8::2"));
   expect(line("alice", "2001:db8::1").key).not.toBe(line("bob", "2001:db8::1").key);
   expect(line("alice", "2001:db8::1").key).not.toBe(line("alice", "2001:db8:0:1::1").key);
 });
 
-test("strangers wait for their turn where a familiar name does not", () => {
+test("unknown networks wait in a queue of their own, known ones do not", () => {
   const { queueFor: line, succeeded } = throttle();
   const before = line("alice", HOME);
   succeeded("alice", HOME);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
 import { readPasswordHash } from "../../src/credentials/hashing/password-hash.ts";
 
-test("a password's hash is argon2id with OWASP's parameters and fits that password alone", () => {
+test("a new hash is argon2id with OWASP's parameters and matches only its password", () => {
   const hash = hashPassword("correct horse");
   expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
   const read = readPasswordHash(hash);
@@ -11,7 +11,7 @@ test("a password's hash is argon2id with OWASP's parameters and fits that passwo
   expect(read.matches("correct horsE")).toBe(false);
 });
 
-test("each hash has a salt of its own", () => {
+test("each hash has its own salt", () => {
   expect(hashPassword("same")).not.toBe(hashPassword("same"));
 });
 

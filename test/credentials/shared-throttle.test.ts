@@ -10,7 +10,7 @@ const LIMITS = {
   global: { attempts: 100, withinMs: 60_000 },
 };
 
-/** Replicas that hear each other at once. They have started just now: their clocks begin at 0. */
+/** Replicas that receive each other's attempts at once. They have just started: their clocks begin at 0. */
 function replicas(count: number) {
   const time = { ms: 0 };
   const clock = { now: () => time.ms, monotonic: () => time.ms };
@@ -36,7 +36,7 @@ function failAt(throttle: FailureThrottle): void {
   attempt.failed();
 }
 
-test("failures at one replica count at all, each once", () => {
+test("a failure at one replica counts once at every replica", () => {
   const { all } = replicas(3);
   for (const throttle of all) failAt(throttle);
   for (const throttle of all) {
@@ -45,7 +45,7 @@ test("failures at one replica count at all, each once", () => {
   }
 });
 
-test("a right password at one clears its name and network at all, and is news only once", () => {
+test("a right password at one replica clears the name and network at all, and is sent only once", () => {
   const { all, told } = replicas(2);
   const [one, other] = all as [FailureThrottle, FailureThrottle];
   failAt(one);
@@ -61,7 +61,7 @@ test("a right password at one clears its name and network at all, and is news on
   expect(told.length).toBe(before);
 });
 
-test("what was told before a replica started bans for what is left, though its clock has just begun", () => {
+test("a ban that began before a replica started lasts for the rest of its time there", () => {
   const { all, told } = replicas(1);
   for (let failure = 0; failure < 3; failure += 1) failAt(all[0] as FailureThrottle);
   const { all: later, time } = replicas(1);

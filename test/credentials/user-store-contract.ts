@@ -10,34 +10,34 @@ import { contentOf, STRANGER } from "./fixture.ts";
 export interface ContractUser {
   readonly name: string;
   readonly password: string;
-  /** Left out where the kind has no groups. */
+  /** Omitted if the kind has no groups. */
   readonly groups?: readonly string[];
 }
 
-/** What a store reads from, for one test. */
+/** The source of a store, for one test. */
 interface ContractSource {
   readonly settings: StoreSettings;
-  /** Has these users, and no others. */
+  /** Replaces the users by these. */
   hold(users: readonly ContractUser[]): Promise<void>;
-  /** Cannot be used from now on, until `hold`. */
+  /** Makes the source unusable until the next `hold`. */
   fail(): Promise<void>;
 }
 
 export interface ContractKind {
-  /** Ends what it starts by `onTestFinished`. */
+  /** Cleans up through `onTestFinished`. */
   source(): Promise<ContractSource>;
   readonly hasGroups: boolean;
-  /** What a store says while its source fails: nothing, or what it read before. */
+  /** How the store behaves while its source fails. */
   readonly failing: "unavailable" | "as before";
-  /** Whether `inspect` knows how many users there are. */
+  /** Whether `inspect` returns the number of users. */
   readonly counts: boolean;
-  /** Whether `inspect` looks at the source: one on another machine need not run while a configuration is checked. */
+  /** Whether `inspect` examines the source. A remote one need not run while a configuration is checked. */
   readonly inspects: boolean;
-  /** Names of users that the kind can hold, beside plain ones. */
+  /** Unusual user names that the kind supports. */
   readonly oddNames: readonly string[];
 }
 
-/** What every kind of user store keeps to, on what it really reads from. */
+/** The contract of every kind of user store, tested with a real source. */
 export function userStoreContract(kind: ContractKind): void {
   const ALICE = { name: "alice", password: "apple", ...(kind.hasGroups && { groups: ["sales"] }) };
   const BOB = { name: "bob", password: "banana" };
@@ -57,7 +57,7 @@ export function userStoreContract(kind: ContractKind): void {
     return { source, store, verify, log };
   }
 
-  test("the right password finds the user, with its groups and nothing else", async () => {
+  test("the right password returns the user with its groups and nothing else", async () => {
     const { verify } = await opened(ALICE, BOB);
     const groups = kind.hasGroups ? ["sales"] : [];
     const alice = await verify("alice", "apple");
@@ -79,7 +79,7 @@ export function userStoreContract(kind: ContractKind): void {
     expect(await verify("alice", password)).toEqual({ result: "wrong" });
   });
 
-  test("only the exact name is known, whatever a query would make of another", async () => {
+  test("only the exact name is known, whatever else a query would match", async () => {
     const { verify } = await opened(ALICE, BOB);
     const strange = [
       ...["", "Alice", "alice ", " alice", "alice\0", "ali", "al*", "*", "alice)(uid=*", "#"],
@@ -94,7 +94,7 @@ export function userStoreContract(kind: ContractKind): void {
     }
   });
 
-  test.runIf(kind.oddNames.length > 0)("names are what they say, however odd", async () => {
+  test.runIf(kind.oddNames.length > 0)("unusual names are kept exactly", async () => {
     const users = kind.oddNames.map((name, index) => ({ name, password: `password ${index}` }));
     const { verify } = await opened(...users);
     for (const { name, password } of users) {
@@ -102,7 +102,7 @@ export function userStoreContract(kind: ContractKind): void {
     }
   });
 
-  test("each decoy can be verified, and there are some as soon as there are users", async () => {
+  test("every decoy can be verified, and there are decoys as soon as there are users", async () => {
     const { store } = await opened(ALICE, BOB);
     const count = store.decoys.count();
     expect(count).toBeGreaterThan(0);
@@ -111,7 +111,7 @@ export function userStoreContract(kind: ContractKind): void {
     }
   });
 
-  test("many at once do not mix", async () => {
+  test("concurrent logins do not mix", async () => {
     const users = Array.from({ length: 20 }, (_, n) => ({ name: `u${n}`, password: `p${n}` }));
     const { verify } = await opened(...users);
     const asked = users.flatMap(({ name }, n) => [
@@ -123,7 +123,7 @@ export function userStoreContract(kind: ContractKind): void {
   });
 
   describe("what changes", () => {
-    test("users that come, go and change are seen without a reload", async () => {
+    test("added, removed, and changed users take effect without a reload", async () => {
       const { source, verify } = await opened(ALICE);
       await source.hold([{ ...ALICE, password: "apricot" }, BOB]);
       await until(async () => (await verify("bob", "banana")).result === "found");
@@ -132,7 +132,7 @@ export function userStoreContract(kind: ContractKind): void {
       await until(async () => (await verify("alice", "apricot")).result === "unknown");
     });
 
-    test("a reload sees them at once", async () => {
+    test("a reload applies them at once", async () => {
       const { source, store, verify } = await opened(ALICE);
       await source.hold([BOB]);
       await store.reload();
@@ -140,7 +140,7 @@ export function userStoreContract(kind: ContractKind): void {
       expect(await verify("alice", "apple")).toEqual({ result: "unknown" });
     });
 
-    test(`a source that fails: ${kind.failing}, and nothing secret in the log`, async () => {
+    test(`a failing source: ${kind.failing}, and no secrets in the log`, async () => {
       const { source, store, verify, log } = await opened(ALICE);
       await source.fail();
       await store.reload();
@@ -156,7 +156,7 @@ export function userStoreContract(kind: ContractKind): void {
     });
   });
 
-  test("inspection takes what can be opened, and refuses what cannot", async () => {
+  test("inspection accepts what can be opened and refuses what cannot", async () => {
     const source = await kind.source();
     await source.hold([ALICE, BOB]);
     expect(await inspectUserStore(source.settings, contentOf)).toBe(kind.counts ? 2 : undefined);

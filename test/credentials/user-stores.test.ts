@@ -57,7 +57,7 @@ describe("htpasswd", () => {
   });
 });
 
-/** As `htpasswd -B` writes it, with its comments and line ends of Windows. */
+/** Like the output of `htpasswd -B`, with comments and Windows line endings. */
 function htpasswdOf(users: readonly ContractUser[]): string {
   const lines = users.map(({ name, password }) => {
     const hash = hashSync(password, 4).replace(/^\$2b/, "$2y");

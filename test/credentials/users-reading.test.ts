@@ -7,7 +7,7 @@ import { cheapHash } from "./fixture.ts";
 
 const HASH = cheapHash("apple");
 
-/** As many users, each on a line of its own after the first. */
+/** A users file with this many users, one per line after the first line. */
 function usersOf(count: number, last = ""): Buffer {
   const lines = Array.from(
     { length: count },
@@ -16,7 +16,7 @@ function usersOf(count: number, last = ""): Buffer {
   return Buffer.from(`users:\n${lines.join("")}${last}`);
 }
 
-/** How often the event loop comes round until the work is done: how often requests are answered. */
+/** Counts turns of the event loop until the work is done: how often requests get a turn. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   const counting = new AbortController();
@@ -37,34 +37,34 @@ async function problemsOf(content: FileContent): Promise<unknown> {
 }
 
 describe("a large users file", () => {
-  it("is read as a small one is", async () => {
+  it("is read like a small one", async () => {
     const bytes = usersOf(700, `  "Jörg ✓": { password: "${HASH}", disabled: true }\n`);
     expect(await readUsers(contentOf(bytes, "large.yaml"))).toEqual(
       readUsersFile(bytes, "large.yaml"),
     );
   });
 
-  it("does not hold up what else runs", async () => {
+  it("does not block the event loop", async () => {
     expect(await turnsDuring(readUsers(contentOf(usersOf(2000), "turns.yaml")))).toBeGreaterThan(
       20,
     );
   });
 
-  it("that is invalid is reported with the same positions", async () => {
+  it("reports the same positions if it is invalid", async () => {
     const bytes = usersOf(700, "  bob: hunter2\n  carol: { pasword: x }\n  user0: {}\n");
     const problems = await problemsOf(contentOf(bytes, "broken.yaml"));
     expect(problems).toMatchObject([
       { file: "broken.yaml", line: 702, column: 8 },
       { line: 703, column: 3 },
       { line: 703, column: 12 },
-      { line: 704, column: 3, message: "this key is there twice, first in line 2" },
+      { line: 704, column: 3, message: "this key appears twice, first in line 2" },
     ]);
     expect(JSON.stringify(problems)).not.toContain("hunter2");
   });
 });
 
-describe("what was read last", () => {
-  it("is not read again while the file holds the same", async () => {
+describe("the last content", () => {
+  it("is not parsed again while the file is unchanged", async () => {
     for (const count of [1, 700]) {
       const file = `same-${count}.yaml`;
       const first = contentOf(usersOf(count), file);
@@ -75,7 +75,7 @@ describe("what was read last", () => {
     }
   });
 
-  it("is reported again if it was invalid, in the name of each file", async () => {
+  it("is reported again for each file if it was invalid", async () => {
     const bytes = Buffer.from("users: [");
     const first = contentOf(bytes, "one.yaml");
     const told = await problemsOf(first);
@@ -84,7 +84,7 @@ describe("what was read last", () => {
   });
 });
 
-/** @param before what the file held before. */
+/** @param before the previous content of the file. */
 function contentOf(bytes: Buffer, path: string, before?: FileContent): FileContent {
   const stats = { mode: 0o600, uid: 0 };
   return new FileContent({ path, bytes, stats, readAt: 0 }, before?.identity);

@@ -140,7 +140,7 @@ describe("refusals to start", () => {
   ];
   /** Parts of messages: types, places, suggestions, and the rest of `this is not a usable key: …`. */
   const PARTS =
-    /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|name a host |if it is meant|%2A|write \$|for this one path|exact takes one| \(kind \$|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|\$\{file\}: )/;
+    /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|choose a host |if this is intended|%2A|write \$|for this one path|exact takes one| \(kind \$|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|\$\{file\}: )/;
   const told = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
 
   it("are made in the files that are looked through here", () => {

@@ -21,39 +21,39 @@ function found(...routes: Route[]): string[] {
 describe("a protected route beside a public one", () => {
   it("leaves the path without its last slash public", () => {
     expect(found(open, guarded({ path: { prefix: "/1/" } }))).toEqual([
-      "guarded: /1 is public by the route open",
+      "guarded: /1 is public through the route open",
     ]);
     expect(found(open, guarded({ path: { prefix: "/1" } }))).toEqual([]);
   });
 
   it("leaves what is below one exact path public", () => {
     expect(found(open, guarded({ path: { exact: "/1" } }))).toEqual([
-      "guarded: /1/ is public by the route open",
+      "guarded: /1/ is public through the route open",
     ]);
   });
 
   it("leaves methods public that it does not name, HEAD above all", () => {
     expect(found(open, guarded({ path: { prefix: "/1" }, methods: ["GET"] }))).toEqual([
-      "guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1 is public by the route open",
+      "guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1 is public through the route open",
     ]);
     const reads: Route = { ...open, methods: ["GET", "HEAD"] };
     expect(found(reads, guarded({ path: { prefix: "/1" }, methods: ["GET"] }))).toEqual([
-      "guarded: HEAD of /1 is public by the route open",
+      "guarded: HEAD of /1 is public through the route open",
     ]);
   });
 
   it("leaves the path in another case public", () => {
     expect(found(open, guarded({ path: { prefix: "/a" } }))).toEqual([
-      "guarded: /A is public by the route open",
+      "guarded: /A is public through the route open",
     ]);
     expect(found(open, guarded({ path: { prefix: "/A" } }))).toEqual([
-      "guarded: /a is public by the route open",
+      "guarded: /a is public through the route open",
     ]);
   });
 
   it("leaves the path public under other hosts", () => {
     expect(found(open, guarded({ path: { prefix: "/1" }, hosts: ["*.example.com"] }))).toEqual([
-      "guarded: /1 is public by the route open under any other host",
+      "guarded: /1 is public through the route open under any other host",
     ]);
   });
 });
@@ -61,7 +61,7 @@ describe("a protected route beside a public one", () => {
 it("counts a route in monitor mode as open, but not beside another", () => {
   const watched = guarded({ name: "watched", path: { prefix: "/" }, mode: "monitor" });
   const route = guarded({ path: { prefix: "/1/" }, methods: ["GET"] });
-  const open = "is open by the route watched, in monitor mode";
+  const open = "is open through the route watched, in monitor mode";
   expect(found(watched, route)).toEqual([
     `guarded: /1 ${open}`,
     `guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1/ ${open}`,
@@ -81,7 +81,7 @@ describe("callers of several issuers", () => {
   it("look the same to a backend that is not told the issuer", () => {
     const { message } = issuerWarning(["sallyport", "https://id.example.com"], undefined) ?? {};
     expect(message).toBe(
-      "the backend does not learn the issuer: a name of sallyport and the same of https://id.example.com look the same to it",
+      "the backend does not learn the issuer: it cannot distinguish equal names from sallyport and https://id.example.com",
     );
   });
 

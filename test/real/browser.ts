@@ -54,7 +54,8 @@ export async function startBrowser(...more: string[]): Promise<Browser> {
   const child = spawn(
     CHROMIUM,
     [...flags, `--user-data-dir=${profile.path}`, "--remote-debugging-port=0", "about:blank"],
-    { stdio: ["ignore", "ignore", "pipe"] },
+    // The leader of a process group: its renderers and helpers, which write into the profile too, end with it.
+    { stdio: ["ignore", "ignore", "pipe"], detached: true },
   );
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const address = await new Promise<URL>((resolve, reject) => {
@@ -65,7 +66,7 @@ export async function startBrowser(...more: string[]): Promise<Browser> {
     });
   });
   const close = async (): Promise<void> => {
-    child.kill("SIGKILL");
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     await exited;
     await profile.close();
   };

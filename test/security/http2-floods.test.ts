@@ -135,8 +135,12 @@ describe("with time limits", () => {
   const standing = useSallyport(script, {
     config: {
       server: {
-        ...{ http2: true, tls: "off", timeouts: { header: "1s", request: "1s", keepAlive: "1s" } },
-        drain: { timeout: "1s" },
+        ...{
+          http2: true,
+          tls: "off",
+          timeouts: { header: "400ms", request: "400ms", keepAlive: "400ms" },
+        },
+        drain: { timeout: "400ms" },
       },
     },
   });

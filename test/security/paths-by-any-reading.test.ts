@@ -9,7 +9,7 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalPath } from "../../src/lib/http/canonical-path.ts";
+import { canonicalPath } from "../../src/lib/http/path/canonical-path.ts";
 import { createRouteTable } from "../../src/policy/route-table.ts";
 import { allOf } from "../support/marked-attack.ts";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";

@@ -60,7 +60,7 @@ describe("plain http-proxy-3", () => {
     ["the handshake", SILENT],
     ["a quiet connection", QUIET],
   ])("holds %s open", async (_name, bytes) => {
-    const options = { responses: Infinity, timeoutMs: 1200 };
+    const options = { responses: Infinity, timeoutMs: 800 };
     expect((await exchange(standing().gate, bytes, options)).ended).toBe("timeout");
   });
 });

@@ -31,25 +31,28 @@ function callerUntil(acceptedUntil: number) {
 const keys = await keysFor("ES256");
 
 describe("an assertion", () => {
-  test.each(ASYMMETRIC_ALGORITHMS)("is a JWT that others verify: %s", async (algorithm) => {
-    const own = await keysFor(algorithm);
-    const clock = setClock();
-    const text = new Assertions(SETTINGS, own, clock).for(callerUntil(clock.now() + 3_600_000));
-    const { key, kid } = own.verification[0] ?? {};
-    if (key === undefined) throw new Error("no key");
-    const { payload, protectedHeader } = await jwtVerify(text, key, {
-      ...{ issuer: "sallyport", audience: "backend", typ: "assertion+jwt" },
-      currentDate: new Date(clock.now()),
-    });
-    const iat = Math.floor(clock.now() / 1000);
-    expect(protectedHeader).toEqual({ alg: algorithm, kid, typ: "assertion+jwt" });
-    expect(payload).toEqual({
-      ...{ iss: "sallyport", aud: "backend", sub: "zoë", idp: "https://id.example.com" },
-      ...{ iat, exp: iat + 60, groups: ["sales", "a,b"], email: "zoe@example.com" },
-    });
-  });
+  test.each(ASYMMETRIC_ALGORITHMS)(
+    "is a JWT that other libraries verify: %s",
+    async (algorithm) => {
+      const own = await keysFor(algorithm);
+      const clock = setClock();
+      const text = new Assertions(SETTINGS, own, clock).for(callerUntil(clock.now() + 3_600_000));
+      const { key, kid } = own.verification[0] ?? {};
+      if (key === undefined) throw new Error("no key");
+      const { payload, protectedHeader } = await jwtVerify(text, key, {
+        ...{ issuer: "sallyport", audience: "backend", typ: "assertion+jwt" },
+        currentDate: new Date(clock.now()),
+      });
+      const iat = Math.floor(clock.now() / 1000);
+      expect(protectedHeader).toEqual({ alg: algorithm, kid, typ: "assertion+jwt" });
+      expect(payload).toEqual({
+        ...{ iss: "sallyport", aud: "backend", sub: "zoë", idp: "https://id.example.com" },
+        ...{ iat, exp: iat + 60, groups: ["sales", "a,b"], email: "zoe@example.com" },
+      });
+    },
+  );
 
-  test("is made once, until a fifth of its life is left", () => {
+  test("is reused until a fifth of its lifetime is left", () => {
     const clock = setClock();
     const assertions = new Assertions(SETTINGS, keys, clock);
     const caller = callerUntil(clock.now() + 3_600_000);
@@ -63,7 +66,7 @@ describe("an assertion", () => {
     expect(assertions.for(other)).not.toBe(second);
   });
 
-  test("ends with the token, and is then not made again for nothing", () => {
+  test("expires with the token, and is not renewed in vain", () => {
     const clock = setClock();
     const assertions = new Assertions(SETTINGS, keys, clock);
     const ends = clock.now() + 10_000;
@@ -74,7 +77,7 @@ describe("an assertion", () => {
     expect(assertions.for(caller)).toBe(first);
   });
 
-  test("is made with the key that signs now; without one it cannot be made", async () => {
+  test("is signed with the current key, and fails without one", async () => {
     const clock = setClock();
     let now: SigningKeys = keys;
     const changing: SigningKeys = {

@@ -17,13 +17,13 @@ import {
 } from "../../src/tokens/verify/verifier.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
-/** When the tests take place: seconds since the epoch. */
+/** The time of the tests, in seconds since the epoch. */
 export const NOW = 1_800_000_000;
 export const ISSUER = "sallyport";
 export const AUDIENCE = "orders";
 
 export interface SetClock extends Clock {
-  /** Lets both clocks go on. */
+  /** Advances both clocks. */
   advance(milliseconds: number): void;
 }
 
@@ -38,7 +38,9 @@ export function setClock(): SetClock {
   };
 }
 
-/** A verifier of tokens for `AUDIENCE` whose verdicts are the caller or the reason, with what it remembered; closed with the test. */
+/**
+ * A verifier for `AUDIENCE`. Its verdicts are the caller or the reason; it also shows its cache. Closed with the test.
+ */
 export function verifierFor(keys: SigningKeys, options: Partial<TokenVerifierOptions> = {}) {
   const clock = setClock();
   const log = recordedLog();
@@ -89,7 +91,7 @@ export const goodClaims = {
   groups: ["sales"],
 };
 
-/** A token as anybody with this key could make it. */
+/** A token that anybody with this key could make. */
 export function tokenOf(
   { kid, algorithm, key }: { kid?: string; algorithm: string; key: KeyObject | Uint8Array },
   claims: Record<string, unknown> = {},

@@ -8,7 +8,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, encoded, NOW, ownKeys, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 import { keys, parts, refusal } from "./forgery.ts";
 
-// What a stranger sends who knows our public keys and a good token, but no private key.
+// Tokens from an attacker who knows our public keys and a valid token, but no private key.
 
 const publicKey = createPublicKey(signerOf(keys).key);
 const withHeader = (more: Record<string, unknown>): string => {
@@ -17,7 +17,7 @@ const withHeader = (more: Record<string, unknown>): string => {
   return `${encoded({ alg: "ES256", kid, ...more })}.${payload}.${signature}`;
 };
 
-describe("the algorithm is the key's, not the token's", () => {
+describe("the key determines the algorithm, not the token", () => {
   test.each(["none", "None", "NONE", "nOnE", "", "HS1", "es256", "constructor", "__proto__"])(
     "alg %j",
     async (alg) => {
@@ -69,7 +69,7 @@ describe("the algorithm is the key's, not the token's", () => {
 });
 
 describe("a token does not bring its own key or rules", () => {
-  test("jwk, jku, x5u and x5c are not looked at", async () => {
+  test("jwk, jku, x5u and x5c are ignored", async () => {
     const pair = ecPair();
     const jwk = await exportJWK(pair.publicKey);
     const hostile = {
@@ -165,7 +165,7 @@ describe("signatures", () => {
     expect(await refusal(signed(Buffer.concat([Buffer.from([48, 70]), body])))).toBe("signature");
   });
 
-  test("of the same issuer's former key, and of one bit less", async () => {
+  test("of the issuer's former key, and shortened by one bit", async () => {
     const { kid } = signerOf(keys);
     const former = signerOf(await ownKeys());
     expect(await refusal(await tokenOf({ ...former, kid }))).toBe("signature");

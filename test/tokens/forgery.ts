@@ -3,10 +3,10 @@ import type { SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { ownKeys, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 
 export const keys = await ownKeys();
-/** A good token: what a stranger begins with. */
+/** A valid token, from which the attacker starts. */
 export const good = await tokenOf(signerOf(keys));
 
-/** Why a token is refused: never an exception, and never remembered, however often it comes. */
+/** Returns why a token is refused. Checks that it never throws and never caches the token, however often it is sent. */
 export async function refusal(token: string, own: SigningKeys = keys): Promise<unknown> {
   const { verifier } = verifierFor(own);
   const first = await verifier.verify(token);
@@ -15,7 +15,7 @@ export async function refusal(token: string, own: SigningKeys = keys): Promise<u
   return first;
 }
 
-/** Header, payload and signature of the good token. */
+/** Header, payload and signature of the valid token. */
 export const parts = (): [string, string, string] => {
   const [header = "", payload = "", signature = ""] = good.split(".");
   return [header, payload, signature];

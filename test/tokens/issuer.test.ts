@@ -23,7 +23,7 @@ function issuerWith(keys: SigningKeys) {
 const alice = { name: "alice", groups: ["sales", "admin"] };
 
 describe("an issued token", () => {
-  test("says who, for whom, from when until when", async () => {
+  test("names the subject, the audience, and the times", async () => {
     const keys = await ownKeys();
     const { issuer, clock, counted } = issuerWith(keys);
     clock.advance(999);
@@ -68,7 +68,7 @@ describe("an issued token", () => {
   );
 });
 
-test("without a key that signs there is no token", async () => {
+test("is refused if no key signs", async () => {
   const { verification } = await ownKeys();
   const { issuer, counted } = issuerWith({ signing: undefined, verification });
   await expect(issuer.issue(alice)).rejects.toMatchObject({ code: "keys_unusable" });

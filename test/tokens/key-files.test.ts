@@ -52,7 +52,7 @@ describe("key files", () => {
     expect(await refusal({ "secret.json": secretJwk(63) }, "HS512")).toHaveLength(1);
   });
 
-  test("names with a dot and directories are passed over", async () => {
+  test("ignores names with a leading dot, and directories", async () => {
     await using directory = await temporaryDirectory();
     await mkdir(join(directory.path, "..2026"));
     await mkdir(join(directory.path, "old"));
@@ -66,7 +66,7 @@ describe("key files", () => {
     expect((await loadSigningKeys(options)).verification).toHaveLength(1);
   });
 
-  test("a private key that others can read is told once", async () => {
+  test("logs once that others can read a private key", async () => {
     await using directory = await temporaryDirectory();
     await chmod(await directory.write("a.pem", pem(ec.privateKey)), 0o640);
     await chmod(await directory.write("b.pem", pem(ecPair().privateKey)), 0o604);
@@ -81,7 +81,7 @@ describe("key files", () => {
   });
 });
 
-describe("refused at start, naming the file and nothing of its content", () => {
+describe("is refused at startup with the name of the file, without its content", () => {
   const weak = generateKeyPairSync("rsa", { modulusLength: 1024 }).privateKey;
   const exponent3 = generateKeyPairSync("rsa", { modulusLength: 2048, publicExponent: 3 });
   const good = ecPair().privateKey.export({ format: "jwk" });
@@ -137,7 +137,7 @@ describe("refused at start, naming the file and nothing of its content", () => {
     expect(problems[0]?.message).not.toMatch(/c2Vj|secret text/);
   });
 
-  test("every fault at once", async () => {
+  test("reports all problems at once", async () => {
     expect(await refusal({ a: "x", b: "y", c: pem(ecPair().privateKey) })).toHaveLength(2);
   });
 
@@ -147,7 +147,7 @@ describe("refused at start, naming the file and nothing of its content", () => {
     await expect(readKeyFiles("/nowhere/at/all")).rejects.toBeInstanceOf(ConfigError);
   });
 
-  test("a secret that is long enough for another algorithm only", async () => {
+  test("a secret that is long enough only for another algorithm", async () => {
     const key = createSecretKey(randomBytes(32)).export({ format: "jwk" });
     expect(
       await refusal({ "s.jwk": JSON.stringify({ ...key, alg: "HS384" }) }, "HS256"),

@@ -1,4 +1,4 @@
-/** What is left of an issuer whose key set cannot be fetched: for how long, and across a restart. */
+/** How long the keys of an issuer stay in use while its key set cannot be fetched, also across a restart. */
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -33,7 +33,7 @@ async function cacheFile(): Promise<string> {
   return join(directory.path, "copy.json");
 }
 
-/** A copy of the first set that was fetched now. */
+/** Writes a copy of the first key set, fetched now. */
 async function copied(clock: Clock) {
   const file = await cacheFile();
   const { url, close } = await provider(first);
@@ -45,7 +45,7 @@ async function copied(clock: Clock) {
   return { file, url };
 }
 
-test("keys stay in use for staleFor beyond their life, and no longer", async () => {
+test("keys stay in use for staleFor after their lifetime, and no longer", async () => {
   const clock = setClock();
   const { url, close } = await provider((_request, response) => {
     response.setHeader("cache-control", "max-age=120");
@@ -71,7 +71,7 @@ test("keys stay in use for staleFor beyond their life, and no longer", async () 
   );
 });
 
-test("a copy serves a start during an outage, at once; it is private, and not of another's", async () => {
+test("a copy serves a start during an outage at once; it is private, and bound to its issuer", async () => {
   const clock = setClock();
   const { file, url } = await copied(clock);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -80,7 +80,7 @@ test("a copy serves a start during an outage, at once; it is private, and not of
   expect(open({ url, cacheFile: file }, clock, "https://other.example").kids()).toBeUndefined();
 });
 
-test("a copy has no longer life than the keys had", async () => {
+test("a copy does not outlive the keys", async () => {
   const clock = setClock();
   const { file, url } = await copied(clock);
   clock.advance(600_000 + 59_999);
@@ -92,7 +92,7 @@ test("a copy has no longer life than the keys had", async () => {
   expect(open(address, clock).kids()).toBeUndefined();
 });
 
-test("a copy that others can write, or that is none, is not used, and the log says why", async () => {
+test("a copy that others can write to or that is invalid is not used, and the log says why", async () => {
   const clock = setClock();
   const { file, url } = await copied(clock);
   const good = await readFile(file, "utf8");
@@ -107,13 +107,13 @@ test("a copy that others can write, or that is none, is not used, and the log sa
   await chmod(file, 0o600);
   const parsed = JSON.parse(good) as Record<string, unknown>;
   for (const [content, reason] of [
-    ["", "it is no JSON object"],
-    ["[]", "it is no JSON object"],
-    [good.replace("{", '{"issuer":"https://a.example",'), "it is no JSON object"],
+    ["", "it is not a JSON object"],
+    ["[]", "it is not a JSON object"],
+    [good.replace("{", '{"issuer":"https://a.example",'), "it is not a JSON object"],
     [JSON.stringify({ ...parsed, issuer: "https://a.example" }), "it is a copy of other keys"],
-    [JSON.stringify({ ...parsed, keys: 1 }), "it is no copy of a key set"],
-    [JSON.stringify({ ...parsed, fetchedAt: clock.now() + 61_000 }), "its times cannot be"],
-    [JSON.stringify({ ...parsed, lifeMs: -1 }), "its times cannot be"],
+    [JSON.stringify({ ...parsed, keys: 1 }), "it is not a copy of a key set"],
+    [JSON.stringify({ ...parsed, fetchedAt: clock.now() + 61_000 }), "its times are impossible"],
+    [JSON.stringify({ ...parsed, lifeMs: -1 }), "its times are impossible"],
     [JSON.stringify({ ...parsed, keys: "{}" }), "not a JSON Web Key Set"],
     [" ".repeat(524_289), "it is larger than 524288 bytes"],
   ]) {
@@ -122,11 +122,11 @@ test("a copy that others can write, or that is none, is not used, and the log sa
   }
   await writeFile(file, JSON.stringify({ ...parsed, lifeMs: 1e12 }));
   clock.advance(3_600_000 + 86_400_000);
-  // However long it says that it lives, the bounds hold.
+  // The bounds apply whatever lifetime the copy claims.
   expect(open({ url, cacheFile: file }, clock).kids()).toBeUndefined();
 });
 
-test("a copy is replaced by what is fetched", async () => {
+test("fetched keys replace a copy", async () => {
   const clock = setClock();
   const { file } = await copied(clock);
   const { url } = await provider(second);
@@ -135,7 +135,7 @@ test("a copy is replaced by what is fetched", async () => {
   expect(kids()).toEqual(["two"]);
 });
 
-test("a key that is missing is looked for less and less often, others as before", async () => {
+test("a missing key is looked up less and less often, others as before", async () => {
   const clock = setClock();
   const { url, state } = await provider(first);
   const { source, kids } = open({ url }, clock);

@@ -21,7 +21,7 @@ function fetchFrom(issuer: string, address: KeySetAddress = {}) {
   return server.fetch(AbortSignal.timeout(5_000));
 }
 
-/** An issuer whose discovery is this document, or what a function makes of the issuer. */
+/** Starts an issuer with this discovery document, which may depend on its URL. */
 async function issuerWith(document: (issuer: string) => object) {
   const asked: IncomingMessage[] = [];
   const { url, state } = await provider((request, response) => {
@@ -37,7 +37,7 @@ async function issuerWith(document: (issuer: string) => object) {
 }
 
 describe("discovery", () => {
-  test("finds the key set, with or without a slash behind the issuer", async () => {
+  test("finds the key set, with or without a trailing slash in the issuer", async () => {
     const { issuer, asked } = await issuerWith((own) => ({ issuer: own, jwks_uri: `${own}/keys` }));
     expect((await fetchFrom(issuer)).text).toBe(first);
     expect(asked.map(({ url }) => url)).toEqual([
@@ -66,7 +66,7 @@ describe("discovery", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test("of an issuer elsewhere cannot lead to this machine", () => {
+  test("of a remote issuer cannot lead to this machine", () => {
     const issuer = "https://id.example.com";
     const found = (url: string) => keySetUrlIn(JSON.stringify({ issuer, jwks_uri: url }), issuer);
     for (const url of [
@@ -88,8 +88,8 @@ describe("discovery", () => {
   });
 });
 
-describe("a key set that only those may read who show a token", () => {
-  test("gets the token of a file, and the certificate is trusted by caFile", async () => {
+describe("a key set that requires a token", () => {
+  test("gets the token from a file, over TLS with the authorities of caFile", async () => {
     const { ca, server } = await testCertificates();
     const seen: (string | undefined)[] = [];
     const api = createSecureServer(server, (request, response) => {
@@ -113,7 +113,7 @@ describe("a key set that only those may read who show a token", () => {
     expect(seen).toHaveLength(1);
   });
 
-  test("is the configured server alone: one that a discovery names sees no token", async () => {
+  test("gets the token only at the configured server, not at one that discovery names", async () => {
     const other = await provider((request, response) => {
       response.end(request.headers.authorization === undefined ? first : "{}");
     });

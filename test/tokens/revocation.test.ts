@@ -87,13 +87,13 @@ test("the wider of two revocations holds, in either order", () => {
   }
 });
 
-test("a second that is not over is revoked as a whole", () => {
+test("the current second is revoked as a whole", () => {
   const list = of(subjectUntilNow("alice", undefined, MS + 10));
   expect(list.covering({ ...alice, issuedAt: NOW })).toBe("subject");
   expect(list.covering({ ...alice, issuedAt: NOW + 1 })).toBeUndefined();
 });
 
-test("a token without jti, or without room, takes its subject along", () => {
+test("a token without jti, or without room for it, revokes its whole subject", () => {
   expect(revocationOf(alice, false, MS)).toEqual({
     kind: "token",
     name: "a1",
@@ -109,7 +109,7 @@ test("a token without jti, or without room, takes its subject along", () => {
   }
 });
 
-test("entries are forgotten when their tokens have ended, however many there are", () => {
+test("entries are forgotten when their tokens have expired, however many there are", () => {
   const many = Array.from({ length: 12_000 }, (_, at): Revocation => ({
     ...{ kind: "token", name: `t${at}`, until: at % 2 === 0 ? until : until + 5_000 },
   }));
@@ -123,7 +123,7 @@ test("entries are forgotten when their tokens have ended, however many there are
   expect(list.size).toBe(1);
 });
 
-test("another list that takes the news is the same", () => {
+test("another list that applies the same changes is equal", () => {
   const list = of({ kind: "token", name: "a1", until });
   list.take({ listed: [{ kind: "everything", name: "", before: MS }] });
   const copy = new RevocationList();
@@ -139,7 +139,7 @@ const fileOf = (text: string): FileContent =>
     readAt: 0,
   });
 
-test("the file is read with all its keys, and nothing is an empty list", () => {
+test("reads all keys of the file; an empty file is an empty list", () => {
   const text =
     'jti: [a, "1"]\nsubjects:\n  alice: 2026-11-22T10:00:00Z\nbefore: 2026-11-22T11:00:00+01:00';
   const time = Date.parse("2026-11-22T10:00:00Z");
@@ -162,7 +162,7 @@ test.each([
   ["jtis: []", "1:1"],
   ["- a", "1:1"],
   ["jti: [", "1:7"],
-])("the file %j is refused with its place", (text, place) => {
+])("the file %j is refused with the position", (text, place) => {
   expect(() => readRevocationFile(fileOf(text))).toThrow(`revoked.yaml:${place}: `);
 });
 
@@ -191,7 +191,7 @@ test("a token that is revoked while its keys are fetched is not let in", async (
   expect(await verdict).toBe("revoked");
 });
 
-test("a remembered token is refused on its connection and on others, and other tokens stay remembered", async () => {
+test("a cached token is refused on its connection and on others, and other tokens stay cached", async () => {
   const keys = await ownKeys();
   const revocations = new RevocationList();
   const { verifier, cache } = verifierFor(keys, { revocations });
@@ -213,7 +213,7 @@ test("a remembered token is refused on its connection and on others, and other t
   expect(cache.miss).toBe(misses);
 });
 
-test("a verifier that is closed listens to nobody", async () => {
+test("a closed verifier no longer receives changes", async () => {
   const revocations = new RevocationList();
   let listening = 0;
   const { verifier } = verifierFor(await ownKeys(), {

@@ -39,7 +39,7 @@ async function opened(directory: string) {
   return { keys, log, errors, reloads, clock, changes: () => changes };
 }
 
-/** As a reload does: with what the directory holds now. */
+/** Prepares a change like a reload, with the current content of the directory. */
 async function prepare(
   keys: WatchedKeys,
   algorithm: SigningAlgorithm,
@@ -57,7 +57,7 @@ async function directoryWith(files: Record<string, string>) {
 }
 
 describe("a directory of keys", () => {
-  test("is read again when a file comes, changes or goes", async () => {
+  test("is read again when a file is added, changed, or removed", async () => {
     const directory = await directoryWith({ a: jwk({ iat: NOW - 9 }) });
     const { keys, reloads, changes } = await opened(directory);
     const [a] = keys.ring;
@@ -72,7 +72,7 @@ describe("a directory of keys", () => {
     expect(changes()).toBe(3);
   });
 
-  test("that is broken keeps the old keys and says which file, once, until it is mended", async () => {
+  test("keeps the old keys while it is invalid, and logs once which file is wrong", async () => {
     const directory = await directoryWith({ a: jwk() });
     const { keys, errors, reloads } = await opened(directory);
     const before = keys.ring;
@@ -92,7 +92,7 @@ describe("a directory of keys", () => {
     expect(errors()).toHaveLength(reloads.filter((ok) => !ok).length);
   });
 
-  test("that goes and comes again is one that was broken and mended", async () => {
+  test("that disappears and comes back is handled like one that was invalid and fixed", async () => {
     const parent = await directoryWith({});
     const directory = join(parent, "keys");
     await mkdir(directory);
@@ -113,7 +113,7 @@ describe("a directory of keys", () => {
   });
 
   test.each(["the directory itself", "a directory in the volume"])(
-    "of a Kubernetes volume changes by the link `..data`: %s",
+    "of a Kubernetes volume changes through the link `..data`: %s",
     async (which) => {
       const volume = await directoryWith({});
       const inside = which === "the directory itself" ? "" : "keys";
@@ -138,7 +138,7 @@ describe("a directory of keys", () => {
     },
   );
 
-  test("that says when a key signs needs no change for it, and nobody signs out of time", async () => {
+  test("with times to sign needs no further change, and no key signs outside its time", async () => {
     const directory = await directoryWith({ a: jwk({ iat: NOW - 9, exp: NOW + 20 }) });
     const { keys, clock, errors, log } = await opened(directory);
     const [a] = keys.ring;
@@ -158,7 +158,7 @@ describe("a directory of keys", () => {
     expect(log.lines.at(-1)).toMatchObject({ message: "another key signs now" });
   });
 
-  test.each(["iat", "nbf", "exp"])("a JWK whose %s is no number is none", async (name) => {
+  test.each(["iat", "nbf", "exp"])("refuses a JWK whose %s is not a number", async (name) => {
     for (const value of ['"0"', "null", "1e400", "{}"]) {
       const text = jwk().replace("{", `{"${name}":${value},`);
       const directory = await directoryWith({ a: text });
@@ -167,8 +167,8 @@ describe("a directory of keys", () => {
   });
 });
 
-describe("a change of place", () => {
-  test("takes the keys that are there, or leaves everything as it was", async () => {
+describe("a change of the directory", () => {
+  test("takes the new keys, or leaves everything as it was", async () => {
     const first = await directoryWith({ a: jwk() });
     const second = await directoryWith({ "b.pem": pem(makeKey("ES256")) });
     const { keys } = await opened(first);
@@ -192,13 +192,13 @@ describe("a change of place", () => {
   });
 });
 
-test("keys that are taken from elsewhere stay, though the old directory was just being read", async () => {
+test("keeps the new keys even if the old directory was just being read", async () => {
   const names = ["a", "b", "c", "d", "e", "f"];
   const old = await directoryWith(Object.fromEntries(names.map((name) => [name, jwk()])));
   const next = await directoryWith({ n: jwk() });
   const { keys } = await opened(old);
   const place = (directory: string) => prepare(keys, "ES256", directory);
-  /** Of the reading that takes so long, each part is met once or twice. */
+  /** Enough rounds to interrupt each part of the reading once or twice. */
   const rounds = 40;
   let readingMs = 0;
   for (let round = 0; round < rounds; round += 1) {

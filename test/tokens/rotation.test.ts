@@ -11,12 +11,12 @@ import { expiriesAfterRotation } from "../../src/tokens/keys/rotation.ts";
 import { isSignedWith } from "../../src/tokens/verify/signature.ts";
 import { AUDIENCE, ISSUER, NOW, setClock, verifierFor } from "./fixture.ts";
 
-// Counts the checks and lets them happen. Modules that other files of this process have loaded are loaded anew.
+// Counts the signature checks without changing them. Reloads modules that other test files of this process have loaded.
 vi.hoisted(() => vi.resetModules());
 afterAll(() => void vi.resetModules());
 vi.mock("../../src/tokens/verify/signature.ts", { spy: true });
 
-/** Seconds from NOW on. */
+/** Seconds after NOW. */
 interface Times {
   readonly made: number;
   readonly signs?: number;
@@ -25,7 +25,7 @@ interface Times {
 
 const keyObjects = new Map<string, ReturnType<typeof makeKey>>();
 
-/** A ring of named keys; one name is always the same key. */
+/** A ring of named keys. The same name always gives the same key. */
 async function ring(keys: Record<string, Times>): Promise<KeyRing> {
   const found = Object.entries(keys).map(([name, { made, signs, ends = Infinity }]) => {
     const key = keyObjects.get(name) ?? makeKey("ES256");
@@ -43,7 +43,7 @@ async function ring(keys: Record<string, Times>): Promise<KeyRing> {
   );
 }
 
-/** Everything that one replica has, by a clock of ours. */
+/** All that one replica has, on a clock that the test controls. */
 async function replica(keys: Record<string, Times>) {
   const clock = setClock();
   const held = new ReplaceableKeys(await ring(keys), clock);
@@ -61,8 +61,8 @@ async function replica(keys: Record<string, Times>) {
   return { clock, held, verifier, logIn, verdict, signer };
 }
 
-describe("by the clock alone", () => {
-  test("the newest whose time has come signs, an older one until then", async () => {
+describe("as time passes", () => {
+  test("the newest key whose time has come signs, and an older one until then", async () => {
     const { clock, signer } = await replica({ a: { made: -100 }, b: { made: -50, signs: 10 } });
     expect(signer()).toBe("a");
     clock.advance(9_999);
@@ -73,7 +73,7 @@ describe("by the clock alone", () => {
     expect(signer()).toBe("a");
   });
 
-  test("a login takes what signs at that moment, and both keys verify at all times", async () => {
+  test("a login uses the key that signs at that moment, and both keys always verify", async () => {
     const { clock, logIn, verdict } = await replica({
       a: { made: -100, ends: 1000 },
       b: { made: 0, signs: 10 },
@@ -85,7 +85,7 @@ describe("by the clock alone", () => {
     expect([await verdict(before), await verdict(after)]).toEqual(["accepted", "accepted"]);
   });
 
-  test("a key ends to the millisecond, for tokens that are remembered as well", async () => {
+  test("a key expires to the millisecond, also for cached tokens", async () => {
     const { clock, logIn, verdict, verifier } = await replica({
       a: { made: -100, ends: 20 },
       b: { made: 0, signs: 10 },
@@ -101,7 +101,7 @@ describe("by the clock alone", () => {
     expect(verifier.entries()).toBe(0);
   });
 
-  test("without a key whose time it is nobody can log in, and it can be told", async () => {
+  test("without a key that may sign nobody can log in, which is logged", async () => {
     const { clock, logIn, signer } = await replica({ a: { made: -9, signs: 5, ends: 10 } });
     await expect(logIn()).rejects.toBeInstanceOf(GateError);
     clock.advance(5_000);
@@ -113,8 +113,8 @@ describe("by the clock alone", () => {
   });
 });
 
-describe("when the keys are others", () => {
-  test("what a key that stays has signed stays remembered, also when it gets an end", async () => {
+describe("when the keys change", () => {
+  test("tokens of a remaining key stay cached, also when the key gets an expiry", async () => {
     const { clock, held, logIn, verdict } = await replica({ a: { made: -100 } });
     const token = await logIn();
     await verdict(token);
@@ -129,7 +129,7 @@ describe("when the keys are others", () => {
     expect(await verdict(token)).toBe("accepted");
   });
 
-  test("what a key that is gone has signed is refused at once, and only that", async () => {
+  test("only the tokens of a removed key are refused, at once", async () => {
     const { held, logIn, verdict, verifier } = await replica({ a: { made: -100 } });
     const old = await logIn();
     held.replace(await ring({ a: { made: -100 }, b: { made: 0 } }));
@@ -144,7 +144,7 @@ describe("when the keys are others", () => {
 const NONE = { signing: undefined, verification: [] };
 
 describe("the published keys", () => {
-  test("have those that sign later, and none that is over or a secret", async () => {
+  test("include keys that sign later, but no expired keys and no secrets", async () => {
     const { clock, held } = await replica({
       a: { made: -100, ends: 20 },
       b: { made: 0, signs: 10 },
@@ -166,9 +166,9 @@ describe("the published keys", () => {
   });
 });
 
-describe("the ends that a rotation gives", () => {
+describe("the expiries that a rotation sets", () => {
   const key = makeKey("ES256");
-  /** Times are seconds from NOW on. */
+  /** Times are seconds after NOW. */
   const state = (file: string, times: Times, more: Partial<KeyInState> = {}): KeyInState => ({
     ...{ file, key, algorithm: "ES256", exposed: false, kid: file, canSign: true },
     ...{ state: "verifying", madeAt: (NOW + times.made) * 1000 },
@@ -183,18 +183,18 @@ describe("the ends that a rotation gives", () => {
     );
   };
 
-  test("are when the last token has ended, and a minute for the clocks", () => {
+  test("are when the last token has expired, plus a minute for the clocks", () => {
     expect(given(state("a", { made: -9000 }))).toEqual({ a: 600 + 3600 + 60 });
   });
 
-  test("are kept by those that have one, unless it would cut a token off", () => {
+  test("keep an existing expiry, unless it would cut off a token", () => {
     const b = state("b", { made: -10, signs: 300 });
     expect(given(b, state("a", { made: -9000, ends: 3960 }))).toEqual({ b: 4260 });
     expect(given(b, state("a", { made: -9000, ends: 3959 }))).toEqual({ b: 4260, a: 3960 });
     expect(given(state("a", { made: -9000, ends: 100 }))).toEqual({ a: 4260 });
   });
 
-  test("are given to those that were forgotten, and to none that never signs or is over", () => {
+  test("cover keys that an earlier rotation missed, but none that never signs or has expired", () => {
     const now = state("b", { made: -10 });
     expect(given(now, state("a", { made: -9000 }))).toEqual({ b: 4260, a: 3660 });
     expect(given(now, state("a", { made: -9000 }, { canSign: false }))).toEqual({ b: 4260 });

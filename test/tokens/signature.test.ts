@@ -37,7 +37,7 @@ function pairOf(algorithm: SigningAlgorithm): Pair {
 
 const PAYLOAD = new TextEncoder().encode('{"sub":"alice"}');
 
-/** What jose, which was written by others from the same documents, makes of it. */
+/** Returns the verdict of jose, an independent implementation of the same RFCs. */
 async function joseAccepts(token: string, key: KeyObject, algorithm: string): Promise<boolean> {
   return compactVerify(token, key, { algorithms: [algorithm] }).then(
     () => true,
@@ -45,7 +45,7 @@ async function joseAccepts(token: string, key: KeyObject, algorithm: string): Pr
   );
 }
 
-/** With one bit changed in one byte. */
+/** Returns a copy with one bit of one byte flipped. */
 function flipped(bytes: Buffer, at: number): Buffer {
   const changed = Buffer.from(bytes);
   changed[at] = (changed[at] ?? 0) ^ 1;
@@ -62,7 +62,7 @@ describe.each(Object.keys(ALGORITHMS).filter(isSigningAlgorithm))("%s", (algorit
   const { signing, verifying } = pairOf(algorithm);
   const made = new CompactSign(PAYLOAD).setProtectedHeader({ alg: algorithm }).sign(signing);
 
-  test("what jose signs is accepted", async () => {
+  test("accepts what jose signs", async () => {
     expect(isSignedWith(await made, verifying, algorithm)).toBe(true);
   });
 
@@ -100,7 +100,7 @@ describe.each(Object.keys(ALGORITHMS).filter(isSigningAlgorithm))("%s", (algorit
     .filter(
       (other) => other !== algorithm && ALGORITHMS[other].keyType === ALGORITHMS[algorithm].keyType,
     );
-  test.each(siblings)("it is not taken for %s", async (other) => {
+  test.each(siblings)("refuses it as %s", async (other) => {
     expect(isSignedWith(await made, verifying, other)).toBe(false);
   });
 });

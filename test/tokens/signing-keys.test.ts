@@ -11,7 +11,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, ownKeys, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 import { rsa, secretJwk, loading, thumbprint } from "./key-directory.ts";
 
-describe("a key made at start", () => {
+describe("an ephemeral key", () => {
   test.each(Object.keys(ALGORITHMS).filter(isSigningAlgorithm))("%s", async (algorithm) => {
     const log = recordedLog();
     const keys = await loadSigningKeys({ algorithm, log });
@@ -60,7 +60,7 @@ describe("which key signs", () => {
     expect(await signerAmong(files)).toBe(await thumbprint(two.publicKey));
   });
 
-  test("the last name, counted as people do, when both were written in the same minute", async () => {
+  test("the last name in natural order, if both were written in the same minute", async () => {
     const files = {
       "key-10": { content: pem(one.privateKey), age: 2 },
       "key-9": { content: pem(two.privateKey), age: 0 },
@@ -68,7 +68,7 @@ describe("which key signs", () => {
     expect(await signerAmong(files)).toBe(await thumbprint(one.publicKey));
   });
 
-  test("`iat` of a JWK goes before the age of the file", async () => {
+  test("`iat` of a JWK takes precedence over the age of the file", async () => {
     const files = {
       "a.jwk": { content: jwk(one.privateKey, { iat: 1_600_000_000 }), age: 0 },
       "b.pem": { content: pem(two.privateKey), age: 3600 },
@@ -76,7 +76,7 @@ describe("which key signs", () => {
     expect(await signerAmong(files)).toBe(await thumbprint(two.publicKey));
   });
 
-  test("only a private key, and only one for the configured algorithm", async () => {
+  test("only a private key for the configured algorithm", async () => {
     const files = {
       old: { content: pem(one.privateKey), age: 3600 },
       public: { content: pem(two.publicKey), age: 0 },
@@ -87,7 +87,7 @@ describe("which key signs", () => {
     expect(await signerAmong(files)).toBe(await thumbprint(one.publicKey));
   });
 
-  test("all others verify, each with the algorithm of its kind", async () => {
+  test("all others verify, each with the algorithm of its type", async () => {
     const others = {
       "ed.pem": pem(generateKeyPairSync("ed25519").publicKey),
       "p521.pem": pem(ecPair("P-521").publicKey),

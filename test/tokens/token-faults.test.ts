@@ -16,8 +16,8 @@ const claims = fc.record(
   { requiredKeys: [] },
 );
 
-describe("words for a fault", () => {
-  it("of the form say what is wrong with it", () => {
+describe("the description of a fault", () => {
+  it("says what is wrong with the form", () => {
     const token = (head: object, more = ""): string =>
       compact(head, { sub: "a" }, () => Buffer.from("sig")) + more;
     const told = (text: string): string | undefined => {
@@ -43,17 +43,17 @@ describe("words for a fault", () => {
       "it has more than 3 parts joined by dots instead of 3",
       "the header is empty",
       "the signature is not base64url without padding",
-      "the header is no JSON object with every name once",
-      "the payload is no JSON object with every name once",
+      "the header is not a JSON object with unique names",
+      "the payload is not a JSON object with unique names",
       'the header has "crit", which is not supported',
       'the header has no "alg"',
-      '"kid" is no text',
-      '"typ" says that it is no access token',
-      '"alg" is no signature algorithm that is supported',
+      '"kid" is not a string',
+      '"typ" is not the type of an access token',
+      '"alg" is not a supported signature algorithm',
     ]);
   });
 
-  it("of the claims are there exactly when they are read as malformed", () => {
+  it("names the claims exactly when they are malformed", () => {
     const expectations = { audiences: ["a"], skewMs: 0, issuedAheadMs: 0 };
     fc.assert(
       fc.property(claims, (payload) => {
@@ -64,7 +64,7 @@ describe("words for a fault", () => {
     );
   });
 
-  it("name the claim", () => {
+  it("names the claim", () => {
     expect(claimFaults({ sub: "a", groups: "admin", exp: "5" })).toEqual([
       expect.stringMatching(/^"groups" /),
       expect.stringMatching(/^"exp" /),
@@ -72,7 +72,7 @@ describe("words for a fault", () => {
   });
 });
 
-it("what can be read of a broken token is read", () => {
+it("shows the readable parts of a broken token", () => {
   const token = compact({ alg: "none" }, { sub: "a" }, () => Buffer.alloc(0));
   expect(readableParts(token)).toEqual({ header: { alg: "none" }, claims: { sub: "a" } });
   expect(readableParts("a.b")).toEqual({ header: undefined, claims: undefined });

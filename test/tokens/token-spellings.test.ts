@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { encoded, goodClaims, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 import { good, keys, parts, refusal } from "./forgery.ts";
 
-describe("one token has one spelling, so neither cache nor revocation can be walked around", () => {
+describe("a token has exactly one spelling, so that neither cache nor revocation can be bypassed", () => {
   const changed = (part: 0 | 1 | 2, change: (text: string) => string): string => {
     const all = parts();
     all[part] = change(all[part]);
@@ -24,7 +24,7 @@ describe("one token has one spelling, so neither cache nor revocation can be wal
   );
 
   test("with + and / for - and _", async () => {
-    // A signature with both; ECDSA gives another one each time.
+    // A signature with both characters. ECDSA gives a different signature each time.
     let token = good;
     while (!/-[^.]*$/.test(token) || !/_[^.]*$/.test(token)) token = await tokenOf(signerOf(keys));
     const [header, payload, signature = ""] = token.split(".");
@@ -33,8 +33,8 @@ describe("one token has one spelling, so neither cache nor revocation can be wal
     }
   });
 
-  test("with other bits behind the last byte", async () => {
-    // 64 bytes leave four bits over in the last of 86 characters.
+  test("with other bits after the last byte", async () => {
+    // 64 bytes leave four unused bits in the last of 86 characters.
     const [, , signature] = parts();
     const last = alphabet.indexOf(signature.slice(-1));
     for (let bits = 1; bits < 16; bits++) {
@@ -57,13 +57,13 @@ describe("one token has one spelling, so neither cache nor revocation can be wal
     "....",
     "é.é.é",
     "\ud800.\ud800.a",
-  ])("%j is no token", async (text) => {
+  ])("%j is not a token", async (text) => {
     expect(await refusal(text)).toBe("malformed");
   });
 });
 
-describe("header and payload are one JSON object each, read in one way", () => {
-  /** A token with any bytes as header or payload, signed by our own key all the same. */
+describe("header and payload are each a JSON object that can be read in only one way", () => {
+  /** A token with any bytes as header or payload, validly signed by our own key. */
   function signedText(payload: string | Buffer, header?: string): string {
     const { kid, key } = signerOf(keys);
     const head = encoded(header ?? { alg: "ES256", kid });
@@ -73,7 +73,7 @@ describe("header and payload are one JSON object each, read in one way", () => {
   }
   const claims = JSON.stringify(goodClaims);
 
-  test("as a matter of course", async () => {
+  test("with ordinary content", async () => {
     const result = await verifierFor(keys).verifier.verify(signedText(claims));
     expect(result).toMatchObject({ subject: "alice" });
   });
@@ -96,7 +96,7 @@ describe("header and payload are one JSON object each, read in one way", () => {
     expect(await refusal(signedText(payload))).toBe("malformed");
   });
 
-  test("bytes that are no UTF-8", async () => {
+  test("bytes that are not UTF-8", async () => {
     const bytes = Buffer.from(claims.replace("alice", "al\u00ffce"), "latin1");
     expect(await refusal(signedText(bytes))).toBe("malformed");
   });

@@ -24,7 +24,7 @@ const PIECES = [
   "%3D",
 ];
 
-/** A good token with a few changes anywhere. */
+/** A valid token with a few changes anywhere. */
 const changed = fc
   .array(fc.tuple(fc.nat(good.length), fc.nat(3), fc.constantFrom(...PIECES)), {
     minLength: 1,
@@ -48,7 +48,7 @@ const jsonPart = fc
 const made = fc.array(jsonPart, { minLength: 1, maxLength: 4 }).map((parts) => parts.join("."));
 const anything = fc.oneof(changed, made, fc.string({ unit: "binary" }));
 
-test("nothing throws, and what is read is spelled in the one way that its bytes are spelled", () => {
+test("nothing throws, and only the canonical spelling is read", () => {
   fc.assert(
     fc.property(anything, (text) => {
       const read = readToken(text);
@@ -64,7 +64,7 @@ test("nothing throws, and what is read is spelled in the one way that its bytes 
   );
 });
 
-test("no token but the very text that was signed is accepted, before and after that one was", async () => {
+test("only the exact signed text is accepted, before and after it is cached", async () => {
   const { verifier } = verifierFor(keys);
   await fc.assert(
     fc.asyncProperty(changed, fc.boolean(), async (text, remembered) => {

@@ -47,7 +47,7 @@ export async function trustingFile(jwks: string, more: Partial<TrustedIssuer> = 
   return { ...trusting({ file }, more), file, replace };
 }
 
-/** An identity provider whose answer can be set. */
+/** An identity provider with a configurable response. */
 export async function provider(answer: RequestListener | string) {
   const state = { asked: 0, answer };
   const server = createServer((request, response) => {

@@ -45,7 +45,7 @@ describe("tokens of another issuer", () => {
     expect(await other.verify(await tokenOf(impostor))).toBe("signature");
   });
 
-  test("end after the allowance for its clock, at the same instant remembered or not", async () => {
+  test("expire after the clock skew, at the same instant whether cached or not", async () => {
     const { verifier, clock } = await trustingFile(first);
     const token = await tokenOf(signer, { ...theirs, nbf: NOW + 60, iat: NOW + 60 });
     expect(Identity.is(await verifier.verify(token))).toBe(true);
@@ -61,7 +61,7 @@ describe("tokens of another issuer", () => {
     expect(verifier.verify(await tokenOf(signer, { ...theirs, n: 2 }))).toBe("expired");
   });
 
-  test("only with the algorithms that were named, and that the key says", async () => {
+  test("are accepted only with the configured algorithms that the key allows", async () => {
     const keys = jwksOf(
       jwkOf(rsa.publicKey, { kid: "one" }),
       jwkOf(later.publicKey, { kid: "ps", alg: "PS256" }),
@@ -80,7 +80,7 @@ describe("tokens of another issuer", () => {
     expect(await verdict("one", "HS256", secret)).toBe("algorithm");
   });
 
-  test("secret, private, weak and foreign keys of a set are left out", async () => {
+  test("secret, private, weak and unsuitable keys of a set are ignored", async () => {
     const weak = generateKeyPairSync("rsa", { modulusLength: 1024 });
     const secret = createSecretKey(Buffer.alloc(64, 7));
     const { verifier, log } = await trustingFile(

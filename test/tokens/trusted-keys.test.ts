@@ -27,14 +27,14 @@ import {
 } from "./trust.ts";
 
 describe("keys from a file", () => {
-  test("a file that cannot be used at start is a fault of the configuration", async () => {
+  test("a file that cannot be used at startup is a configuration error", async () => {
     for (const broken of ["", "{}", "[]", '{"keys":{}}', '{"keys":[],"keys":[]}', "secret"]) {
       await expect(trustingFile(broken)).rejects.toBeInstanceOf(ConfigError);
     }
     expect(() => trusting({ file: "/nowhere/jwks.json" })).toThrow(ConfigError);
   });
 
-  test("a key that was taken away no longer opens anything, remembered or not", async () => {
+  test("tokens of a removed key are refused, cached or not", async () => {
     const { verifier, replace } = await trustingFile(first);
     const token = await tokenOf(signer, theirs);
     const ours = await tokenOf(signerOf(own));
@@ -42,14 +42,14 @@ describe("keys from a file", () => {
     await verifier.verify(ours);
     expect(verifier.entries()).toBe(2);
     await replace(second);
-    // Whose key is still there stays remembered.
+    // Tokens whose key remains stay cached.
     await until(() => verifier.entries() === 1);
     expect(await verifier.verify(token)).toBe("unknown_key");
     expect(Identity.is(await verifier.verify(ours))).toBe(true);
     expect(Identity.is(await verifier.verify(await tokenOf(laterSigner, theirs)))).toBe(true);
   });
 
-  test("a broken file, and a missing one, keep the old keys and say so", async () => {
+  test("an invalid or missing file keeps the old keys and is logged", async () => {
     const { verifier, log, file, replace } = await trustingFile(first);
     const token = await tokenOf(signer, theirs);
     await verifier.verify(token);
@@ -68,7 +68,7 @@ describe("keys from a file", () => {
 });
 
 describe("keys from an address", () => {
-  test("a token that comes before the keys waits for them", async () => {
+  test("a token that arrives before the keys waits for them", async () => {
     const { url, state } = await provider((_request, response) => {
       setImmediate(() => response.end(first));
     });
@@ -79,7 +79,7 @@ describe("keys from an address", () => {
     expect(state.asked).toBe(1);
   });
 
-  test("an unknown kid asks again, once in five seconds, however many come", async () => {
+  test("an unknown kid triggers a fetch, at most once in five seconds", async () => {
     const { url, state } = await provider(first);
     const { verifier, clock } = trusting({ url });
     expect(Identity.is(await verifier.verify(await tokenOf(signer, theirs)))).toBe(true);
@@ -104,7 +104,7 @@ describe("keys from an address", () => {
     expect(state.asked).toBe(3);
   });
 
-  test("a hundred tokens wait for one answer, and no more", async () => {
+  test("at most a hundred tokens wait for a fetch", async () => {
     const answers: (() => void)[] = [];
     const { url, state } = await provider((_request, response) => {
       answers.push(() => response.end(first));
@@ -125,7 +125,7 @@ describe("keys from an address", () => {
     expect(Identity.is(await verifier.verify(await tokenOf(signer, theirs)))).toBe(true);
   });
 
-  test("more than 100 keys are refused as a whole, without a look at them; 100 are taken", async () => {
+  test("more than 100 keys are refused without being parsed; 100 are accepted", async () => {
     const keys = (count: number): string =>
       jwksOf(...Array.from({ length: count }, (_, n) => jwkOf(ec.publicKey, { kid: `${n}` })));
     const { url, state } = await provider(keys(101));
@@ -133,13 +133,13 @@ describe("keys from an address", () => {
     const token = await tokenOf({ kid: "99", algorithm: "ES256", key: ec.privateKey }, theirs);
     await expect(verifier.verify(token)).rejects.toMatchObject({ code: "keys_unusable" });
     const told = log.lines.map(({ fields }) => fields?.["reason"]);
-    expect(told).toContain("the key set has 101 keys, 100 are the most");
+    expect(told).toContain("the key set has 101 keys, at most 100 are allowed");
     state.answer = keys(100);
     clock.advance(5_000);
     expect(Identity.is(await verifier.verify(token))).toBe(true);
   });
 
-  test("an unchanged key set is not read again", async () => {
+  test("an unchanged key set is not parsed again", async () => {
     const { url, state } = await provider(first);
     const parse = vi.spyOn(JSON, "parse");
     onTestFinished(() => parse.mockRestore());
@@ -155,7 +155,7 @@ describe("keys from an address", () => {
     expect(readings()).toBe(1);
   });
 
-  test("while the address is down the last good keys serve on", async () => {
+  test("while the address is down the last good keys stay in use", async () => {
     const { url, state, close } = await provider(first);
     const { verifier, clock, log } = trusting({ url });
     const token = await tokenOf(signer, theirs);
@@ -188,7 +188,7 @@ describe("keys from an address", () => {
         response.write(first, () => response.destroy());
       },
     ],
-  ])("%s is no answer: then it cannot be told who this is", async (_name, answer) => {
+  ])("%s is no valid response, so the token cannot be verified", async (_name, answer) => {
     const { url, state } = await provider(answer);
     const { verifier, clock } = trusting({ url });
     const token = await tokenOf(signer, theirs);
@@ -198,14 +198,14 @@ describe("keys from an address", () => {
       retryAfter: 5,
     });
     expect(Identity.is(await verifier.verify(await tokenOf(signerOf(own))))).toBe(true);
-    // Once for the start and, where that has failed by now, once for the token.
+    // Once at startup and, if that has already failed, once for the token.
     expect(state.asked).toBeLessThanOrEqual(2);
     state.answer = first;
     clock.advance(5_000);
     expect(Identity.is(await verifier.verify(token))).toBe(true);
   });
 
-  test("it is asked again on its own, at once after a failure and in its time after success", async () => {
+  test("it is fetched again by itself: soon after a failure, and before the lifetime ends after a success", async () => {
     const { url, state } = await provider((_request, response) => response.writeHead(503).end());
     let changes = 0;
     const trusted: TrustedIssuer = {
@@ -235,12 +235,12 @@ describe("keys from an address", () => {
   });
 });
 
-describe("what several verifiers share", () => {
+describe("a source shared by several verifiers", () => {
   const trusted = (jwks: TrustedIssuer["jwks"]): TrustedIssuer => ({
     ...{ issuer: OTHER, audience: "theirs", jwks, algorithms: ["RS256"], clockSkewMs: 0 },
   });
 
-  test("is one source, which goes on until the last of them has closed it", async () => {
+  test("stays open until the last of them has closed it", async () => {
     const { url, state, close } = await provider(first);
     const shared = new TrustedKeys({ clock: setClock(), log: recordedLog() });
     const told: string[] = [];
@@ -260,7 +260,7 @@ describe("what several verifiers share", () => {
     four.close();
   });
 
-  test("is another source for another address, or other algorithms", async () => {
+  test("is not shared for another address or other algorithms", async () => {
     const { url } = await provider(first);
     const shared = new TrustedKeys({ clock: setClock(), log: recordedLog() });
     const one = shared.open(trusted({ url }), () => undefined);
@@ -277,7 +277,7 @@ describe("what several verifiers share", () => {
     }
   });
 
-  test("is asked on demand, once in five seconds", async () => {
+  test("is fetched on demand, at most once in five seconds", async () => {
     const { url, state } = await provider(first);
     const clock = setClock();
     const shared = new TrustedKeys({ clock, log: recordedLog() });
@@ -290,7 +290,7 @@ describe("what several verifiers share", () => {
     shared.refresh();
     expect(state.asked).toBe(2);
     clock.advance(1);
-    // The last answer may still be on its way, and one is asked for at a time.
+    // The last response may still be on its way, and only one fetch runs at a time.
     await until(() => {
       shared.refresh();
       return state.asked > 2;
@@ -298,7 +298,7 @@ describe("what several verifiers share", () => {
     expect(state.asked).toBe(3);
   });
 
-  test("tells of a file whether it could be read again, until nobody reads it", async () => {
+  test("reports each reading of a file, until nobody uses it", async () => {
     const { file, replace, verifier } = await trustingFile(first);
     verifier.close();
     const told: (boolean | "gone")[] = [];

@@ -19,14 +19,14 @@ beforeAll(async () => {
   keys = await ownKeys();
 });
 
-// Counts the checks and lets them happen. Modules that other files of this process have loaded are loaded anew.
+// Counts the signature checks without changing them. Reloads modules that other test files of this process have loaded.
 vi.hoisted(() => vi.resetModules());
 afterAll(() => void vi.resetModules());
 vi.mock("../../src/tokens/verify/signature.ts", { spy: true });
 const checks = vi.mocked(isSignedWith);
 afterEach(() => void checks.mockClear());
 
-/** Whether a token is accepted, or why not. */
+/** Returns whether a token is accepted, or why not. */
 async function verdict(token: string): Promise<string> {
   const result = await verifierFor(keys).verifier.verify(token);
   return typeof result === "string" ? result : "accepted";
@@ -79,7 +79,7 @@ describe("claims", () => {
     expect(await verdict(await tokenOf(signerOf(keys), claims))).toBe(expected);
   });
 
-  test("the identity is what the token says", async () => {
+  test("the identity contains what the token says", async () => {
     const identity = await verifierFor(keys).verifier.verify(await tokenOf(signerOf(keys)));
     expect(Identity.is(identity)).toBe(true);
     expect(identity).toMatchObject({
@@ -90,7 +90,7 @@ describe("claims", () => {
     });
   });
 
-  test("everything cheap is told without touching the signature", async () => {
+  test("cheap checks are done before the signature is verified", async () => {
     const { verifier } = verifierFor(keys);
     const signer = signerOf(keys);
     for (const claims of [
@@ -118,7 +118,7 @@ describe("type, key and size", () => {
     expect(await verdict(await tokenOf(signerOf(keys), {}, header))).toBe(expected);
   });
 
-  test("without a kid there must be one key that fits", async () => {
+  test("without a kid exactly one key must fit", async () => {
     const [one, two] = [await ownKeys(), await ownKeys()];
     const both = { signing: one.signing, verification: [...one.verification, ...two.verification] };
     const { algorithm, key } = signerOf(one);
@@ -127,7 +127,7 @@ describe("type, key and size", () => {
     expect(Identity.is(await verifier.verify(await tokenOf(signerOf(two))))).toBe(true);
   });
 
-  test("the longest token that is looked at", async () => {
+  test("longer tokens than the maximum are refused", async () => {
     const token = await tokenOf(signerOf(keys));
     const { verifier, cache } = verifierFor(keys, { maxBytes: token.length });
     expect(Identity.is(await verifier.verify(token))).toBe(true);
@@ -138,7 +138,7 @@ describe("type, key and size", () => {
 });
 
 describe("the cache", () => {
-  test("a token that was verified is accepted at once, without another signature check", async () => {
+  test("a verified token is accepted at once, without another signature check", async () => {
     const { verifier, cache } = verifierFor(keys);
     const token = await tokenOf(signerOf(keys));
     const first = await verifier.verify(token);
@@ -148,7 +148,7 @@ describe("the cache", () => {
     expect(verifier.entries()).toBe(1);
   });
 
-  test("2,000 requests at the same time with one new token cost one signature check", async () => {
+  test("2,000 concurrent requests with one new token cost one signature check", async () => {
     const { verifier, cache } = verifierFor(keys);
     const token = await tokenOf(signerOf(keys));
     const requests = Array.from({ length: 2000 }, async () => verifier.verify(token));
@@ -159,7 +159,7 @@ describe("the cache", () => {
     expect(cache).toEqual({ hit: 1999, miss: 1 });
   });
 
-  test("a remembered token ends at its second, also when the clock is set forward", async () => {
+  test("a cached token expires to the second, also when the clock is set forward", async () => {
     const { verifier, clock } = verifierFor(keys);
     const token = await tokenOf(signerOf(keys));
     await verifier.verify(token);
@@ -175,14 +175,14 @@ describe("the cache", () => {
     expect(verifier.verify(later)).toBe("expired");
   });
 
-  test("a connection that sends its token again is answered from what was verified", async () => {
+  test("a connection that sends its token again is answered from the cache", async () => {
     const { verifier, clock, cache } = verifierFor(keys, { cacheEntries: 1 });
     const [connection, other] = [{}, {}];
     const token = await tokenOf(signerOf(keys));
     const longer = await tokenOf(signerOf(keys), { exp: NOW + 1200 });
     const alice = verifier.verify(token, connection);
     for (let round = 0; round < 3; round++) expect(verifier.verify(token, connection)).toBe(alice);
-    // Another token takes its place in the cache and on the connection, never its name.
+    // Another token replaces it in the cache and on the connection, but never takes its identity.
     const later = verifier.verify(longer, connection);
     expect(later).toMatchObject({ expiresAt: NOW + 1200 });
     expect(verifier.verify(longer, connection)).toBe(later);
@@ -199,7 +199,7 @@ describe("the cache", () => {
     expect(verifier.verify(longer, connection)).toBe("expired");
   });
 
-  test("failures are not remembered as answers; a forged token costs one signature", async () => {
+  test("refusals are not cached as verdicts; a forged token costs one signature check", async () => {
     const { verifier, clock } = verifierFor(keys);
     const { kid, algorithm } = signerOf(keys);
     const forged = await tokenOf({ kid, algorithm, key: ecPair().privateKey });
@@ -226,7 +226,7 @@ describe("the cache", () => {
     expect(await verifier.verify(`${head}.${admin}.${signature}`)).toBe("signature");
   });
 
-  test("holds no more than it may", async () => {
+  test("keeps no more tokens than allowed", async () => {
     const { verifier } = verifierFor(keys, { cacheEntries: 3 });
     for (let each = 0; each < 5; each++) {
       await verifier.verify(await tokenOf(signerOf(keys), { jti: String(each) }));
@@ -234,7 +234,7 @@ describe("the cache", () => {
     expect(verifier.entries()).toBe(3);
   });
 
-  test("holds no more bytes than it may: tokens with many groups are fewer", async () => {
+  test("keeps no more bytes than allowed, so fewer tokens with many groups", async () => {
     const { verifier, cache } = verifierFor(keys, { cacheEntries: 10_000, cacheBytes: 100_000 });
     const groups = Array.from({ length: 200 }, (_, index) => `cn=team-${index},ou=groups`);
     const tokens = await Promise.all(
@@ -248,7 +248,7 @@ describe("the cache", () => {
     };
     expect(await verifyAll(tokens.slice(0, 20))).toBe(20);
     const large = await verifyAll(tokens.slice(20));
-    // A token with 200 groups of 22 characters takes some 16 KB.
+    // A token with 200 groups of 22 characters takes about 16 KB.
     expect(large).toBeGreaterThanOrEqual(3);
     expect(large).toBeLessThanOrEqual(10);
     const { hit } = cache;
@@ -256,7 +256,7 @@ describe("the cache", () => {
     expect(cache.hit).toBe(hit + 1);
   });
 
-  test("verifies a token that alone takes more bytes than it may", async () => {
+  test("verifies a token that alone is larger than the cache", async () => {
     const { verifier } = verifierFor(keys, { cacheBytes: 1_000 });
     const groups = Array.from({ length: 200 }, (_, index) => `team-${index}`);
     const token = await tokenOf(signerOf(keys), { groups });
