@@ -1,7 +1,7 @@
 import type { ClassName } from "../classes.ts";
 import { type Fault, type FaultKind, MEASURED_KINDS } from "../judge/fault.ts";
 import type { FuzzClass } from "./fuzz-class.ts";
-import type { Suspicion } from "./rush.ts";
+import type { Suspicion } from "./suspicion.ts";
 
 /** One fault with the smallest case that shows it. */
 export interface Finding {

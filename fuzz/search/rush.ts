@@ -1,25 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClassName } from "../classes.ts";
 import type { Fault, FaultKind } from "../judge/fault.ts";
-import type { Drawn, FuzzClass } from "./fuzz-class.ts";
+import type { FuzzClass } from "./fuzz-class.ts";
 import type { Finding } from "./narrow.ts";
 import type { Played } from "./stage.ts";
 import type { Stages } from "./stages.ts";
+import type { Origin, Suspicion } from "./suspicion.ts";
 import type { Tally } from "./tally.ts";
-
-/** Which case it was. */
-export interface Origin {
-  readonly name: ClassName;
-  readonly seed: number;
-  readonly index: number;
-  readonly drawn: Drawn;
-}
-
-/** Something that went wrong, and the cases that may be the reason, the likeliest first. */
-export interface Suspicion {
-  readonly faults: readonly Fault[];
-  readonly suspects: readonly Origin[];
-}
 
 export interface RushOptions {
   readonly stages: Stages;

@@ -1,12 +1,16 @@
 import { isIP } from "node:net";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
-import type { StartupWarning } from "./startup-warnings.ts";
+
+interface ClearTextWarning {
+  readonly message: string;
+  readonly hint: string;
+}
 
 /** Returns warnings about connections that send passwords in clear text to other machines. */
 export function clearTextWarnings({
   users,
   shared,
-}: Pick<Configuration, "users" | "shared">): StartupWarning[] {
+}: Pick<Configuration, "users" | "shared">): ClearTextWarning[] {
   const stores = users.flatMap((store): { readonly kind: string; readonly url: string }[] => {
     const { kind } = store;
     if (kind === "ldap" && store.startTls === false) return [{ kind, url: store.url }];
@@ -16,8 +20,7 @@ export function clearTextWarnings({
   });
   const found = stores
     .filter(({ url }) => !isHere(url))
-    .map(({ kind }): StartupWarning => ({
-      ...{ about: "configuration", urgent: false },
+    .map(({ kind }) => ({
       message: `users: the connection to the ${kind} store is clear text: eavesdroppers can read passwords or hashes`,
       hint: kind === "ldap" ? "use ldaps://, or startTls: true" : "use TLS",
     }));
@@ -25,7 +28,7 @@ export function clearTextWarnings({
   if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
   const message = "shared: the connection is clear text: eavesdroppers can read its password";
   const hint = "use rediss://";
-  return [...found, { about: "configuration", urgent: false, message, hint }];
+  return [...found, { message, hint }];
 }
 
 function isHere(url: string): boolean {

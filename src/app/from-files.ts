@@ -11,7 +11,7 @@ import { newTicketKey, readTicketKey, type TicketKey } from "../server/tls/ticke
 import { validateContext } from "../server/tls/tls-listener.ts";
 import { unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/keyed-issuers.ts";
 

@@ -7,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { createStoreCheck, type NamedStore } from "./store-readiness.ts";
 import type { ReadinessCheck } from "../server/admin/probe-pages.ts";
 import { probePage } from "../upstream/pool/probe.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import { type Reachability, createReachabilityCheck } from "../upstream/pool/reachable.ts";
 
 /** Health checks that depend on the configuration in force. */

@@ -1,10 +1,10 @@
 import type { Metrics } from "../observe/metrics/metrics.ts";
+import type { DrainState } from "../server/admin/drain-pages.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { workersOf } from "./gate/from-configuration.ts";
 import type { Logins } from "./gate/logins.ts";
 import type { AllKeys } from "./keys/all-keys.ts";
 import type { Sharing } from "./sharing.ts";
-import type { Service } from "./service.ts";
 import type { Traffic, TrafficOptions } from "./traffic.ts";
 
 /** Connects the gauges to the parts of a service. */
@@ -25,7 +25,7 @@ export function feedGauges(
     readonly traffic: Traffic;
     readonly options: TrafficOptions;
   },
-  service: Service,
+  service: { readonly state: DrainState; workersAlive(): number | undefined },
 ): void {
   const count = workersOf(options.configuration);
   gauges.loginQueueLength = logins.waiting;

@@ -45,7 +45,10 @@ export async function startupWarnings(
     ...secretFileWarnings(snapshot),
     ...(await callerWarnings(snapshot)),
     ...identityWarnings(written),
-    ...clearTextWarnings(written),
+    ...clearTextWarnings(written).map((warning): StartupWarning => ({
+      ...{ about: "configuration", urgent: false },
+      ...warning,
+    })),
     ...gapWarnings(routesOf(written)),
   ];
 }

@@ -25,7 +25,7 @@ import { TrustedKeys } from "../tokens/trusted/trusted-keys.ts";
 import { createObservedReading, type FairReadingOptions } from "./observed-reading.ts";
 import type { GateFiles } from "./from-files.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
-import type { GateOptions } from "./gate/open-gate.ts";
+import type { GateOptions } from "./gate/gate-options.ts";
 import { decidesOtherwise } from "./reload/decides-otherwise.ts";
 import { type Generation, Generations, openGeneration } from "./reload/generations.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";

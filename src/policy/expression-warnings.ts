@@ -5,10 +5,7 @@ import { ExpressionError } from "../lib/automaton/expression.ts";
 import { accessPolicyWords, isWeaker } from "./access-policy.ts";
 import { automatonOf, canonicalPaths, mayOverlap } from "./path-automata.ts";
 import { bySpecificity, createRouteTable } from "./route-table.ts";
-import type { RouteWarning } from "./route-warnings.ts";
-
-/** Represents every host that no route names (RFC 6761 §6.4). */
-const ANOTHER_HOST = "another.invalid";
+import { ANOTHER_HOST, type RouteWarning } from "./route-warning.ts";
 
 /**
  * Warns about pairs of routes with at least one regular expression, if the first takes a request that the second would

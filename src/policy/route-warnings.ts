@@ -1,21 +1,10 @@
 import { beginningOf } from "../core/route/path-pattern.ts";
 import type { Route, RouteQuery } from "../core/route/route.ts";
 import { expressionWarnings } from "./expression-warnings.ts";
+import { ANOTHER_HOST, type RouteWarning } from "./route-warning.ts";
 import { createRouteTable, type RouteTable } from "./route-table.ts";
 
-/**
- * A warning that a request, similar to those of a protected route, matches a route that admits callers without a token.
- */
-export interface RouteWarning {
-  /** The protected route. */
-  readonly route: string;
-  readonly message: string;
-  readonly hint: string;
-}
-
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-/** Represents every host that no route names (RFC 6761 §6.4). */
-const ANOTHER_HOST = "another.invalid";
 
 /**
  * Looks for common oversights near a protected route, through which a request matches an open route instead: the path

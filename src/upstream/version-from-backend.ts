@@ -8,7 +8,7 @@ import { askOnce } from "./http2/ask.ts";
 import { openPool } from "./pool/open-pool.ts";
 import { firstOriginOf } from "./pool/target-list.ts";
 import type { TargetOrigin } from "./pool/target-origin.ts";
-import type { UpstreamOptions } from "./pool/upstreams.ts";
+import type { UpstreamOptions } from "./pool/upstream-options.ts";
 
 /** How long a version is cached, in milliseconds. */
 const CACHE_MS = 10_000;

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openBackendVersion } from "../../src/upstream/version-from-backend.ts";
-import type { UpstreamOptions } from "../../src/upstream/pool/upstreams.ts";
+import type { UpstreamOptions } from "../../src/upstream/pool/upstream-options.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
 import { startTlsServer, TLS_NAME } from "../support/tls-server.ts";

@@ -2,7 +2,8 @@ import type { Configuration } from "../../config/schema/configuration-schema.ts"
 import type { Change } from "../../core/change.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
-import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts";
+import { openGate, type OpenGate } from "../gate/open-gate.ts";
+import type { GateOptions } from "../gate/gate-options.ts";
 import type { Traffic } from "../traffic.ts";
 import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 

@@ -12,7 +12,7 @@ import { createNetworks } from "../../lib/http/networks.ts";
 import { leastLoggedStatus } from "../../observe/create-observer.ts";
 import { createAccessFields } from "../../observe/log/create-access-fields.ts";
 import { createCors } from "../../server/endpoints/create-cors.ts";
-import type { ListenOptions } from "../../server/listener/listen.ts";
+import type { ListenOptions } from "../../server/listener/listen-options.ts";
 import type { IntakeOptions } from "../../server/request/intake.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import { countInFlight } from "../../policy/concurrency/in-flight.ts";

@@ -7,7 +7,7 @@ import { observeCheck as observe } from "./remote-checks.ts";
 import { isKeyed } from "./keyed-issuers.ts";
 import { neededClaims } from "./needed-claims.ts";
 import { workersOf } from "./from-configuration.ts";
-import type { GateOptions } from "./open-gate.ts";
+import type { GateOptions } from "./gate-options.ts";
 
 /** Opens the keys of trusted issuers from the contents of their files, as far as these were read. */
 function keysFrom({

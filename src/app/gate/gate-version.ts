@@ -1,9 +1,9 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { VersionSource } from "../../core/version-source.ts";
 import { fileVersion, fixedVersion } from "../../server/endpoints/version-sources.ts";
-import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { openBackendVersion } from "../../upstream/version-from-backend.ts";
-import type { GateOptions } from "./open-gate.ts";
+import type { GateOptions } from "./gate-options.ts";
 
 /** A version source that must be closed after use. */
 export interface OpenVersionSource {

@@ -1,19 +1,10 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import { type BufferedBytes, UNLIMITED } from "../../core/buffered-bytes.ts";
-import { type ClientReading, UNMETERED } from "../../core/request/client-reading.ts";
+import { UNLIMITED } from "../../core/buffered-bytes.ts";
+import { UNMETERED } from "../../core/request/client-reading.ts";
 import type { Forwarder } from "../../core/request/forwarder.ts";
 import type { Gate } from "../../core/request/gate.ts";
-import type { Identity } from "../../core/request/identity.ts";
-import type { Revocations } from "../../core/revocation.ts";
-import type { Log } from "../../core/log.ts";
-import type { LoginService } from "../../core/login.ts";
-import type { Observer } from "../../core/observer.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
-import type { SharedLimits } from "../../core/shared-parts.ts";
-import type { Tracing } from "../../core/tracing.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { reuseOrCreate, reuseOrLease, type Reusable } from "../../lib/async/reuse.ts";
 import { Leased } from "../../lib/async/leased.ts";
 import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
@@ -25,17 +16,15 @@ import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-endpoint.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
-import { countInFlight, type InFlight } from "../../policy/concurrency/in-flight.ts";
-import { type ArrivalTimes, localArrivalTimes } from "../../policy/rates/arrival-times.ts";
+import { countInFlight } from "../../policy/concurrency/in-flight.ts";
+import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { limitName, settlingOf } from "../../policy/rates/rate-settling.ts";
 import { publishedKeys } from "../../tokens/keys/published-keys.ts";
-import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
-import type { TrustedKeyFiles, TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
-import type { Upstream, UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import type { Upstream } from "../../upstream/pool/upstreams.ts";
 import {
   accessFieldsOf,
   assertionOf,
@@ -47,41 +36,8 @@ import {
 import { openUpstream } from "./open-upstream.ts";
 import { verifierFor } from "./gate-verifier.ts";
 import { authorizationOf, observeCheck } from "./remote-checks.ts";
+import type { GateOptions } from "./gate-options.ts";
 import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
-
-export interface GateOptions extends SharedLimits {
-  readonly configuration: Configuration;
-  /** The upstreams of the configuration, with the contents of their files. */
-  readonly upstreams: readonly UpstreamOptions[];
-  /** Sallyport's own version, `<major>.<minor>.<patch>`. */
-  readonly version: string;
-  readonly keys: SigningKeys;
-  /** The keys that sign only assertions; empty if there are none. */
-  readonly assertionKeys: SigningKeys;
-  /** The keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
-  readonly trustedKeys?: TrustedKeys | undefined;
-  /** Their key files as read. `trustedKeys` reads a file that is not among them. */
-  readonly trustedKeyFiles?: TrustedKeyFiles;
-  readonly logins: LoginService;
-  /** The revoked tokens. Without it, none are revoked. */
-  readonly revocations?: Revocations | undefined;
-  /** Ends the token of a caller who logs out. */
-  readonly logOut: (caller: Identity) => Promise<void>;
-  /** Counts the bytes buffered for clients. Omitted if there are no clients. */
-  readonly buffered?: BufferedBytes | undefined;
-  /** Divides reading time fairly among clients. Omitted if there are no clients. */
-  readonly reading?: ClientReading | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly observer: Observer;
-  /** Counters for requests in flight and for rate limits, by name. Omitted if there are no clients. */
-  readonly inFlight?: InFlight | undefined;
-  readonly arrivalTimes?: ((limit: string) => ArrivalTimes) | undefined;
-  /** Undefined if tracing is off. */
-  readonly tracing?: Tracing | undefined;
-  /** Called when the keys that verify tokens have changed. */
-  readonly keysChanged?: (() => void) | undefined;
-}
 
 /** A gate and its parts. */
 export interface OpenGate {

@@ -1,11 +1,9 @@
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
-import {
-  Upstream,
-  type UpstreamEvents,
-  type UpstreamOptions,
-} from "../../upstream/pool/upstreams.ts";
-import type { GateOptions } from "./open-gate.ts";
+import { Upstream } from "../../upstream/pool/upstreams.ts";
+import type { UpstreamEvents } from "../../upstream/pool/upstream-events.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
+import type { GateOptions } from "./gate-options.ts";
 
 /** Opens an upstream. In a gate without clients, it sends no health checks to its targets. */
 export function openUpstream(

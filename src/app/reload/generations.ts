@@ -1,16 +1,13 @@
-import type {
-  Forwarder,
-  OpenStream,
-  TargetState,
-  UpstreamLoad,
-} from "../../core/request/forwarder.ts";
+import type { Forwarder, TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { OpenStream } from "../../core/request/open-stream.ts";
 import type { Gate } from "../../core/request/gate.ts";
-import type { ListenChanges } from "../../server/listener/listen.ts";
+import type { ListenChanges } from "../../server/listener/listen-options.ts";
 import { createIntake, type Intake } from "../../server/request/intake.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import type { Networks } from "../../lib/http/networks.ts";
 import { intakeOptionsOf, realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
-import { type GateOptions, openGate, type OpenGate } from "../gate/open-gate.ts";
+import { openGate, type OpenGate } from "../gate/open-gate.ts";
+import type { GateOptions } from "../gate/gate-options.ts";
 import { tracedIntake } from "../traced.ts";
 import { warnUnknownClients } from "../unknown-clients.ts";
 

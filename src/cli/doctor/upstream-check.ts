@@ -3,7 +3,7 @@ import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { HealthCheck } from "../../upstream/pool/health-check.ts";
 import { createTarget } from "../../upstream/pool/target.ts";
 import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
-import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
 import { bad, type Finding, type FindingGroup, good } from "./finding.ts";
 import { reach } from "./reach.ts";

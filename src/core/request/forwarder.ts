@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { IncomingRequest, OutgoingResponse } from "./http-message.ts";
-import type { StreamEnd } from "./outcome.ts";
 import type { Permit } from "./permit.ts";
+import type { OpenStream } from "./open-stream.ts";
 import type { Transfer } from "./transfer.ts";
 
 /** The current load of an upstream. */
@@ -31,16 +31,6 @@ export interface TargetState {
   readonly inFlight: number;
   /** Consecutive failures. */
   readonly failures: number;
-}
-
-/** An open WebSocket. */
-export interface OpenStream {
-  /** The permit under which it is open. */
-  readonly permit: Permit;
-  /** Replaces the permit after a reload. */
-  renew(permit: Permit): void;
-  /** Closes the WebSocket, unless it is already closing. Returns whether it did. */
-  end(reason: StreamEnd): boolean;
 }
 
 /** An HTTP/2 stream over which a client wants to open a WebSocket (RFC 8441). */

@@ -1,5 +1,5 @@
 import type { BufferHolder } from "../buffered-bytes.ts";
-import type { OpenStream } from "./forwarder.ts";
+import type { OpenStream } from "./open-stream.ts";
 
 /**
  * The progress of forwarding one request. The pipeline creates it, `upstream/` updates it, and the access line

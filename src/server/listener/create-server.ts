@@ -3,7 +3,7 @@ import { createServer } from "../../lib/http/node-http.ts";
 import { TrackedResponse } from "../request/tracked-response.ts";
 import { createTlsServer } from "../tls/tls-listener.ts";
 import { createBoundedRequestClass } from "./bounded-request.ts";
-import type { ListenOptions } from "./listen.ts";
+import type { ListenOptions } from "./listen-options.ts";
 
 /**
  * Bytes of a response to buffer for a slow client before the backend is paused. With Node's 64 KiB every part of a

@@ -2,70 +2,23 @@ import type { Server } from "node:http";
 import { Server as SecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
-import type { Log } from "../../core/log.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Observer } from "../../core/observer.ts";
-import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import { clientNetwork } from "../../lib/http/client-network.ts";
-import type { Networks } from "../../lib/http/networks.ts";
-import { type ClientTimeouts, setClientTimeouts } from "./client-timeouts.ts";
+import { setClientTimeouts } from "./client-timeouts.ts";
 import { responsesOn } from "../request/current-responses.ts";
-import type { ConnectionCounts, ConnectionLimits } from "./connection-counts.ts";
+import type { ConnectionLimits } from "./connection-counts.ts";
 import { limitConnections } from "./connection-limit.ts";
-import type { ConnectionLedger } from "./connection-ledger.ts";
 import { refuseUnderWay, type RequestUnderWay } from "../request/cut-request.ts";
 import { useLingeringClose } from "./lingering-close.ts";
 import { clientOf } from "./reading/connection-client.ts";
-import type { FairReading } from "./reading/fair-reading.ts";
 import { attachHandlers } from "./server-events.ts";
-import { trackOpen } from "./open-sockets.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
 import { Http2Connections } from "../http2/http2-connections.ts";
 import { FirstBytes } from "../../lib/http/first-bytes.ts";
 import { isHttp2 } from "../http2/protocols.ts";
-import type { Pipeline } from "../request/pipeline.ts";
 import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";
-import { renewContext, type ServerTls } from "../tls/tls-listener.ts";
-
-export interface ListenOptions {
-  readonly host: string;
-  readonly port: number;
-  /** Whether several threads accept on the port. */
-  readonly shared: boolean;
-  /** Counts the open connections of all threads. */
-  readonly counts: ConnectionCounts;
-  /** Undefined for plain HTTP. */
-  readonly tls: ServerTls | undefined;
-  /** Whether clients may speak HTTP/2. */
-  readonly http2: boolean;
-  readonly limits: {
-    readonly headerBytes: number;
-    /** Concurrent streams of an HTTP/2 connection. */
-    readonly streams: number;
-    readonly connections: number;
-    readonly connectionsPerAddress: number;
-  };
-  /** Whether trusted proxies name the client by the PROXY protocol. */
-  readonly proxyProtocol: boolean;
-  /** Exempt from the limit per address, since many clients are behind them. */
-  readonly trustedProxies: Networks;
-  readonly timeouts: ClientTimeouts & {
-    /** Milliseconds without a byte in either direction during a request (a client that never reads). */
-    readonly stall: number;
-  };
-  readonly pipeline: Pipeline;
-  /** Counts the bytes buffered for connections. */
-  readonly buffered: BufferedBytes & Pick<ConnectionLedger, "trackServer">;
-  /** Shares the time for reading from clients. */
-  readonly reading: FairReading;
-  readonly nextId: () => number;
-  readonly realm: () => string;
-  readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
-  readonly log: Log;
-}
-
-/** The options that may change while it listens. An open connection keeps its certificate. */
-export type ListenChanges = Pick<ListenOptions, "tls" | "http2" | "limits" | "timeouts">;
+import type { ListenOptions, ListenChanges } from "./listen-options.ts";
+import { renewContext } from "../tls/tls-listener.ts";
 
 export interface Listener {
   readonly address: string;
@@ -245,4 +198,14 @@ class HttpListener implements Listener {
     // Node's own `closeAllConnections` leaves out WebSockets, and connections whose TLS handshake is not over.
     for (const socket of this.#connections) socket.destroy();
   }
+}
+
+/** Tracks the open sockets of this event; those of `secureConnection` wrap those of `connection`. */
+function trackOpen(server: Server, event: "connection" | "secureConnection"): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  server.on(event, (socket: Socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+  return open;
 }

@@ -8,7 +8,7 @@ import { SERVED_METHODS } from "../request/intake.ts";
 import { TrackedResponse } from "../request/tracked-response.ts";
 import { createClientErrorHandler } from "./client-error.ts";
 import { lingeringClose } from "./lingering-close.ts";
-import type { ListenOptions } from "./listen.ts";
+import type { ListenOptions } from "./listen-options.ts";
 import { serializePipelined } from "./pipelining.ts";
 import { refusePlainHttp } from "../tls/plain-http.ts";
 

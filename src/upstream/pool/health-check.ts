@@ -3,23 +3,7 @@ import { failureReason } from "../http/failures.ts";
 import { ask } from "../http2/ask.ts";
 import { headOf, probeQuestion } from "./probe.ts";
 import type { Target } from "./target.ts";
-
-/** Times are in milliseconds. */
-export interface HealthOptions {
-  /** Default: `http`. */
-  readonly kind?: "http" | "grpc" | undefined;
-  /** Of `http`. */
-  readonly path?: string | undefined;
-  /** Of `grpc`: the name of the service; empty for the server as a whole. */
-  readonly service?: string | undefined;
-  readonly interval: number;
-  readonly timeout: number;
-  /** Checks in a row that change the state. */
-  readonly healthy: number;
-  readonly unhealthy: number;
-  /** Of `http`: the statuses that count as healthy: ranges, both ends included. */
-  readonly status?: readonly (readonly [from: number, to: number])[] | undefined;
-}
+import type { HealthOptions } from "./upstream-options.ts";
 
 type CheckedTarget = Pick<Target, "origin" | "pool" | "speaksHttp2">;
 

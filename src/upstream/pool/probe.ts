@@ -9,7 +9,7 @@ import { askOnce, type Question } from "../http2/ask.ts";
 import { openPool, type UpstreamProtocol } from "./open-pool.ts";
 import { type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
 import { firstOriginOf } from "./target-list.ts";
-import type { UpstreamOptions } from "./upstreams.ts";
+import type { UpstreamOptions } from "./upstream-options.ts";
 
 /** A path of the admin listener that a backend answers. */
 export interface ProbeRoute {

@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { originsOf } from "./target-list.ts";
 import { originOf, type TargetOrigin } from "./target-origin.ts";
-import type { UpstreamOptions } from "./upstreams.ts";
+import type { UpstreamOptions } from "./upstream-options.ts";
 
 /** The time limit for a connection, in milliseconds; a kubelet waits for a second by default. */
 const CONNECT_MS = 800;

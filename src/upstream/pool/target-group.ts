@@ -5,7 +5,8 @@ import type { Requester } from "./in-flight-counts.ts";
 import type { Target } from "./target.ts";
 import { TargetList } from "./target-list.ts";
 import { type EjectionOptions, TargetStates } from "./target-states.ts";
-import type { UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
+import type { UpstreamEvents } from "./upstream-events.ts";
+import type { UpstreamOptions } from "./upstream-options.ts";
 
 /** Where the configuration says nothing. */
 const USUAL_EJECTION: EjectionOptions = { failures: 5, for: 30_000, most: 0.5 };

@@ -3,7 +3,8 @@ import { lookupFunction } from "../resolve/lookup-function.ts";
 import { WatchedName } from "../resolve/watched-name.ts";
 import { createTarget, type Target } from "./target.ts";
 import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
-import type { UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
+import type { UpstreamEvents } from "./upstream-events.ts";
+import type { UpstreamOptions } from "./upstream-options.ts";
 
 interface ListEvents {
   /** A target is there. @param isFirst whether nothing was known of its name before. */

@@ -5,51 +5,14 @@ import type { Clock } from "../../lib/clock.ts";
 import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
-import type { UpstreamProtocol } from "./open-pool.ts";
 import { stateOf, type Target } from "./target.ts";
-import type { UpstreamTls } from "./target-origin.ts";
-import type { Balance } from "./balance.ts";
-import { FairQueue, type QueueLimits } from "./fair-queue.ts";
-import type { HealthOptions } from "./health-check.ts";
-import type { ResolveOptions } from "../resolve/lookup.ts";
+import { FairQueue } from "./fair-queue.ts";
 import { failure } from "../http/failures.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import { TargetGroup } from "./target-group.ts";
-import type { EjectionOptions, TargetStates } from "./target-states.ts";
-
-/** One upstream of the configuration. Times are in milliseconds. */
-export interface UpstreamOptions {
-  readonly name: string;
-  /** At least one. */
-  readonly targets: readonly string[];
-  /** One for each target; left out, all are 1. */
-  readonly weights?: readonly number[] | undefined;
-  /** Default: `http1`. */
-  readonly protocol?: UpstreamProtocol | undefined;
-  readonly balance?: Balance | undefined;
-  readonly health?: HealthOptions | undefined;
-  readonly ejection?: EjectionOptions | undefined;
-  readonly slowStart?: number | undefined;
-  /** How names are resolved; left out, with each new connection. */
-  readonly resolve?: ResolveOptions | undefined;
-  readonly tls?: UpstreamTls | undefined;
-  /** The maximum number of requests in flight per target. */
-  readonly connections: number;
-  /** For requests that arrive when all targets are full. */
-  readonly queue: QueueLimits;
-  readonly timeouts: { readonly connect: number; readonly response: number; readonly idle: number };
-  readonly websocket: { readonly handshake: number; readonly idle: number };
-}
-
-/** Told what happens to targets. */
-export interface UpstreamEvents {
-  /** A target is left out, or used again. */
-  targetChanged(upstream: string, target: string, available: boolean, why: string): void;
-  /** The name of a target has other addresses than before. */
-  targetResolved(upstream: string, target: string, addresses: readonly string[]): void;
-  /** The name of a target was looked up. @param fault why no address was found. */
-  targetLookedUp(upstream: string, target: string, fault: string | undefined): void;
-}
+import type { UpstreamOptions } from "./upstream-options.ts";
+import type { TargetStates } from "./target-states.ts";
+import type { UpstreamEvents } from "./upstream-events.ts";
 
 /** Interval between preemption attempts while requests wait, in milliseconds. */
 const PREEMPTION_INTERVAL_MS = 100;

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
-import type { OpenStream } from "../../core/request/forwarder.ts";
+import type { OpenStream } from "../../core/request/open-stream.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";

@@ -4,7 +4,7 @@ import type { TunnelStream } from "../../core/request/forwarder.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { clientFields } from "../headers/client-fields.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { UpgradeContext } from "./websocket.ts";
+import type { UpgradeContext } from "./upgrade-context.ts";
 
 /** A backend that has switched protocols. */
 export interface Switched {

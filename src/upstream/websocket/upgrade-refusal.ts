@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { clientFields } from "../headers/client-fields.ts";
 import { mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import type { Slot } from "../pool/slot.ts";
-import type { UpgradeContext } from "./websocket.ts";
+import type { UpgradeContext } from "./upgrade-context.ts";
 
 /**
  * Forwards the response of a backend that refuses the upgrade. Resolves with its status when the client has received

@@ -3,7 +3,6 @@ import { Socket } from "node:net";
 import type { ProxyServer, ServerOptions } from "http-proxy-3";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
-import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { IncomingMessage } from "../../lib/http/node-http.ts";
@@ -11,7 +10,7 @@ import { failure, failureReason } from "../http/failures.ts";
 import { handshakeResponse } from "./handshake.ts";
 import { HandshakeClient } from "./handshake-client.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
-import type { ForwardingSettings, PermittedRequest } from "../http/permitted-request.ts";
+import type { ForwardingSettings } from "../http/permitted-request.ts";
 import { type Switched, switchProtocols } from "./switch-protocols.ts";
 import { forwardRefusal } from "./upgrade-refusal.ts";
 import { clientEndOf, type ClientEnd } from "./client-end.ts";
@@ -21,10 +20,8 @@ import { forwardedQuery } from "../headers/without-tokens.ts";
 import { Attempts } from "../http/repetition.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
+import type { UpgradeContext } from "./upgrade-context.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
-
-/** A permitted upgrade. Its response is used if the backend refuses. */
-export type UpgradeContext = Omit<PermittedRequest, keyof UpgradeRequest> & UpgradeRequest;
 
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
 const NOTHING = Buffer.alloc(0);

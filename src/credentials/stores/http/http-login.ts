@@ -1,6 +1,6 @@
 import type { Agent } from "node:http";
 import { askRemote, type RemoteAnswer } from "../../../lib/http/remote-request.ts";
-import type { HttpSettings } from "./http-store.ts";
+import type { HttpSettings } from "./http-settings.ts";
 
 /** Maximum size of a response body, in bytes. A name and a thousand groups fit. */
 const LARGEST_BODY = 65_536;

@@ -4,7 +4,8 @@ import { once } from "node:events";
 import type * as Ldapts from "ldapts";
 import type { Client, Entry, SearchOptions } from "ldapts";
 import { StoreUnavailable } from "../remote/store-unavailable.ts";
-import type { LdapSettings } from "./ldap-store.ts";
+import type { PolicyWord } from "./password-policy.ts";
+import type { LdapSettings } from "./ldap-settings.ts";
 
 /** Maximum size of the response to one operation, in bytes. A thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;
@@ -24,13 +25,6 @@ export class BindRefused extends Error {
  * unwillingToPerform (RFC 4511, appendix A).
  */
 const REFUSALS: readonly number[] = [19, 48, 49, 53];
-
-/** The response of the password policy control to a bind (draft-behera-ldap-password-policy). */
-export interface PolicyWord {
-  readonly error?: number;
-  readonly timeBeforeExpiration?: number;
-  readonly graceAuthNsRemaining?: number;
-}
 
 /**
  * One connection to a directory, over TLS unless the settings say otherwise. It never reconnects by itself: the library

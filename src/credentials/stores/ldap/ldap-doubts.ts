@@ -2,7 +2,7 @@ import { remoteFailure } from "../../../lib/text/remote-error.ts";
 import type { StoreDoubt } from "../user-store.ts";
 import type { LdapConnection } from "./ldap-connection.ts";
 import { nameAttributes } from "./ldap-filter.ts";
-import type { LdapSettings } from "./ldap-store.ts";
+import type { LdapSettings } from "./ldap-settings.ts";
 
 const HIDDEN = "or the directory hides it from `bind`";
 

@@ -17,24 +17,12 @@ import type {
   StoreKind,
   VerifyResult,
 } from "../user-store.ts";
-import { BindRefused, LdapConnection, type PolicyWord } from "./ldap-connection.ts";
+import { BindRefused, LdapConnection } from "./ldap-connection.ts";
 import { LdapConnections } from "./ldap-connections.ts";
 import { doubtsAbout } from "./ldap-doubts.ts";
 import { filledFilter, nameAttributes } from "./ldap-filter.ts";
-import { forbids, policyFields } from "./password-policy.ts";
-
-export interface LdapSettings {
-  readonly url: string;
-  readonly startTls?: boolean;
-  readonly caFile?: string;
-  /** The account that searches; without it, the search is anonymous. */
-  readonly bind?: { readonly dn: string; readonly password: string };
-  readonly search: { readonly base: string; readonly filter: string };
-  readonly groups?: { readonly base: string; readonly filter: string; readonly attribute: string };
-  readonly connections: number;
-  /** Milliseconds. */
-  readonly timeout: number;
-}
+import { forbids, type PolicyWord, policyFields } from "./password-policy.ts";
+import type { LdapSettings } from "./ldap-settings.ts";
 
 /** The kind of store that searches for the user in a directory and then binds as that user. */
 export const ldap: StoreKind<LdapSettings> = {

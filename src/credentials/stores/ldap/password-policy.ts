@@ -1,4 +1,9 @@
-import type { PolicyWord } from "./ldap-connection.ts";
+/** The response of the password policy control to a bind (draft-behera-ldap-password-policy). */
+export interface PolicyWord {
+  readonly error?: number;
+  readonly timeBeforeExpiration?: number;
+  readonly graceAuthNsRemaining?: number;
+}
 
 /** The errors of draft-behera-ldap-password-policy §6.2, indexed by number. */
 const ERRORS = [

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient, PoolConfig } from "pg";
 import { StoreUnavailable } from "../remote/store-unavailable.ts";
 import { begin, guardedClients } from "./postgres-client.ts";
-import type { PostgresSettings } from "./postgres-store.ts";
+import type { PostgresSettings } from "./postgres-settings.ts";
 import type { Row } from "./sql-users.ts";
 
 /** How long a connection may be idle. */

@@ -5,17 +5,8 @@ import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type { StoreKind } from "../user-store.ts";
 import { PostgresPool } from "./postgres-pool.ts";
+import type { PostgresSettings } from "./postgres-settings.ts";
 import { columnsFault, sqlUsers } from "./sql-users.ts";
-
-export interface PostgresSettings {
-  readonly url: string;
-  readonly query: string;
-  readonly tls: boolean;
-  readonly caFile?: string;
-  readonly connections: number;
-  /** Milliseconds. */
-  readonly timeout: number;
-}
 
 /** The kind of store that looks up password hashes in PostgreSQL. */
 export const postgres: StoreKind<PostgresSettings> = {

@@ -1,0 +1,17 @@
+import type { ClassName } from "../classes.ts";
+import type { Fault } from "../judge/fault.ts";
+import type { Drawn } from "./fuzz-class.ts";
+
+/** Which case it was. */
+export interface Origin {
+  readonly name: ClassName;
+  readonly seed: number;
+  readonly index: number;
+  readonly drawn: Drawn;
+}
+
+/** Something that went wrong, and the cases that may be the reason, the likeliest first. */
+export interface Suspicion {
+  readonly faults: readonly Fault[];
+  readonly suspects: readonly Origin[];
+}

@@ -1,0 +1,50 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { Log } from "../../core/log.ts";
+import type { LoginService } from "../../core/login.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { ClientReading } from "../../core/request/client-reading.ts";
+import type { Identity } from "../../core/request/identity.ts";
+import type { Revocations } from "../../core/revocation.ts";
+import type { SharedLimits } from "../../core/shared-parts.ts";
+import type { Tracing } from "../../core/tracing.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { InFlight } from "../../policy/concurrency/in-flight.ts";
+import type { ArrivalTimes } from "../../policy/rates/arrival-times.ts";
+import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import type { TrustedKeyFiles, TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
+
+export interface GateOptions extends SharedLimits {
+  readonly configuration: Configuration;
+  /** The upstreams of the configuration, with the contents of their files. */
+  readonly upstreams: readonly UpstreamOptions[];
+  /** Sallyport's own version, `<major>.<minor>.<patch>`. */
+  readonly version: string;
+  readonly keys: SigningKeys;
+  /** The keys that sign only assertions; empty if there are none. */
+  readonly assertionKeys: SigningKeys;
+  /** The keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
+  readonly trustedKeys?: TrustedKeys | undefined;
+  /** Their key files as read. `trustedKeys` reads a file that is not among them. */
+  readonly trustedKeyFiles?: TrustedKeyFiles;
+  readonly logins: LoginService;
+  /** The revoked tokens. Without it, none are revoked. */
+  readonly revocations?: Revocations | undefined;
+  /** Ends the token of a caller who logs out. */
+  readonly logOut: (caller: Identity) => Promise<void>;
+  /** Counts the bytes buffered for clients. Omitted if there are no clients. */
+  readonly buffered?: BufferedBytes | undefined;
+  /** Divides reading time fairly among clients. Omitted if there are no clients. */
+  readonly reading?: ClientReading | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+  /** Counters for requests in flight and for rate limits, by name. Omitted if there are no clients. */
+  readonly inFlight?: InFlight | undefined;
+  readonly arrivalTimes?: ((limit: string) => ArrivalTimes) | undefined;
+  /** Undefined if tracing is off. */
+  readonly tracing?: Tracing | undefined;
+  /** Called when the keys that verify tokens have changed. */
+  readonly keysChanged?: (() => void) | undefined;
+}

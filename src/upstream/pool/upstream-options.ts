@@ -1,0 +1,47 @@
+import type { ResolveOptions } from "../resolve/lookup.ts";
+import type { Balance } from "./balance.ts";
+import type { QueueLimits } from "./fair-queue.ts";
+import type { UpstreamProtocol } from "./open-pool.ts";
+import type { UpstreamTls } from "./target-origin.ts";
+import type { EjectionOptions } from "./target-states.ts";
+
+/** One upstream of the configuration. Times are in milliseconds. */
+export interface UpstreamOptions {
+  readonly name: string;
+  /** At least one. */
+  readonly targets: readonly string[];
+  /** One for each target; left out, all are 1. */
+  readonly weights?: readonly number[] | undefined;
+  /** Default: `http1`. */
+  readonly protocol?: UpstreamProtocol | undefined;
+  readonly balance?: Balance | undefined;
+  readonly health?: HealthOptions | undefined;
+  readonly ejection?: EjectionOptions | undefined;
+  readonly slowStart?: number | undefined;
+  /** How names are resolved; left out, with each new connection. */
+  readonly resolve?: ResolveOptions | undefined;
+  readonly tls?: UpstreamTls | undefined;
+  /** The maximum number of requests in flight per target. */
+  readonly connections: number;
+  /** For requests that arrive when all targets are full. */
+  readonly queue: QueueLimits;
+  readonly timeouts: { readonly connect: number; readonly response: number; readonly idle: number };
+  readonly websocket: { readonly handshake: number; readonly idle: number };
+}
+
+/** Times are in milliseconds. */
+export interface HealthOptions {
+  /** Default: `http`. */
+  readonly kind?: "http" | "grpc" | undefined;
+  /** Of `http`. */
+  readonly path?: string | undefined;
+  /** Of `grpc`: the name of the service; empty for the server as a whole. */
+  readonly service?: string | undefined;
+  readonly interval: number;
+  readonly timeout: number;
+  /** Checks in a row that change the state. */
+  readonly healthy: number;
+  readonly unhealthy: number;
+  /** Of `http`: the statuses that count as healthy: ranges, both ends included. */
+  readonly status?: readonly (readonly [from: number, to: number])[] | undefined;
+}
