@@ -67,7 +67,7 @@ methods, then the one with more \`headers\`. \`sallyport check\` prints the orde
 either \`path\` or \`exact\`.
 
 With \`mode: monitor\`, Sallyport refuses nothing. It forwards a request that it would otherwise refuse, but without identity headers. A
-request that only exceeds the rate limit is forwarded unchanged. Both count as \`would_deny\`: [how to roll it
+request that only exceeds its rate or concurrency limit is forwarded unchanged. Both count as \`would_deny\`: [how to roll it
 out](../operations.md#put-it-in-front-of-a-running-backend).
 
 With \`routes[].tokenFrom\`, a token may be in any one of these places: a request with two tokens gets 401, and so does one that repeats the

@@ -31,8 +31,6 @@ export interface ForwarderOptions {
   readonly assertions?: AssertionSource | undefined;
   /** What happens to trailers with an underscore in their names; left out, they pass. */
   readonly underscoreHeaders?: UnderscoreHeaders | undefined;
-  /** The maximum body size of requests, in bytes; Infinity for no limit. */
-  readonly bodyBytes: number;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
   readonly clock: Clock;
@@ -65,13 +63,13 @@ class PoolForwarder implements Forwarder {
   readonly #mirrors: Mirrors;
 
   constructor(options: ForwarderOptions) {
-    const { bodyBytes, buffered, reading, clock, observer } = options;
+    const { buffered, reading, clock, observer } = options;
     const outgoing = tracedHeaders(
       createOutgoingHeaders(options.identityHeaders, options.assertions, options.underscoreHeaders),
       options.tracing,
     );
     const young = youngCollection();
-    this.#settings = { outgoing, bodyBytes, buffered, reading, clock, observer, young };
+    this.#settings = { outgoing, buffered, reading, clock, observer, young };
     this.#upstreams = options.upstreams;
     this.#mirrors = new Mirrors(options.upstreams, this.#settings, observer);
     this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);

@@ -7,6 +7,7 @@ import { type HoldingBackend, startHoldingBackend } from "../support/holding-bac
 import { exchange, openSocket, request } from "../support/raw-client.ts";
 import { logLine } from "../support/log-line.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 import { openWebSocket, startWebSocketBackend } from "../support/websocket.ts";
 
@@ -147,10 +148,11 @@ describe("a limit on requests in flight", () => {
       ...{ name: by, path: `/${by}`, concurrency: { requests, by }, upstream: "app" },
     });
     const one = { name: "one", path: "/one", concurrency: { requests: 1 }, upstream: "app" };
+    const watched = { ...one, name: "watched", path: "/watched", mode: "monitor" };
     const all = { name: "all", path: "/", upstream: "app" };
     gate = await startSallyport({
       target: holding.url,
-      config: { routes: [few("route", 2), few("subject", 2), few("client", 2), one, all] },
+      config: { routes: [few("route", 2), few("subject", 2), few("client", 2), one, watched, all] },
     });
   });
   afterAll(async () => {
@@ -170,6 +172,22 @@ describe("a limit on requests in flight", () => {
     for (const path of held) holding.release(path);
     expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
     expect((await ask(gate, `/${by}/x`, { token })).status).toBe(200);
+  });
+
+  it("refuses nothing in monitor mode, and counts what it would refuse", async () => {
+    const { token } = gate;
+    const series =
+      'sallyport_auth_decisions_total{result="would_deny",reason="concurrency_limited"}';
+    const before = (await scrape(gate)).value(series) ?? 0;
+    const running = ask(gate, "/watched/hold/1", { token });
+    await until(() => holding.held().includes("/watched/hold/1"));
+    expect((await ask(gate, "/watched/x", { token })).status).toBe(200);
+    await logLine(gate, { auth: "would_deny", reason: "concurrency_limited", route: "watched" });
+    expect((await scrape(gate)).value(series)).toBe(before + 1);
+    holding.release("/watched/hold/1");
+    expect((await running).status).toBe(200);
+    expect((await ask(gate, "/watched/y", { token })).status).toBe(200);
+    await logLine(gate, { auth: "allowed", path: "/watched/y" });
   });
 
   it("is free again when clients leave", async () => {

@@ -119,6 +119,7 @@ const someRoute = fc
             }),
         upstream,
         forwardAuthorization: "strip",
+        bodyBytes: Infinity,
       };
     },
   );
@@ -200,6 +201,7 @@ describe("any table of routes", () => {
       auth: index % 2 === 0 ? "none" : "required",
       upstream: "app",
       forwardAuthorization: "strip",
+      bodyBytes: Infinity,
       rewrite: { stripPrefix: `/${index}`, addPrefix: `/b${index}` },
     }));
     const before = process.cpuUsage();

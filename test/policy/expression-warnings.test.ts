@@ -3,7 +3,7 @@ import { PathExpression } from "../../src/core/route/path-pattern.ts";
 import type { Route } from "../../src/core/route/route.ts";
 import { expressionWarnings } from "../../src/policy/expression-warnings.ts";
 
-const base = { upstream: "app", forwardAuthorization: "strip" } as const;
+const base = { upstream: "app", forwardAuthorization: "strip", bodyBytes: Infinity } as const;
 const open = (name: string, path: Route["path"], more: Partial<Route> = {}): Route => ({
   ...{ ...base, name, path, auth: "none" },
   ...more,

@@ -8,6 +8,7 @@ const open: Route = {
   auth: "none",
   upstream: "app",
   forwardAuthorization: "strip",
+  bodyBytes: Infinity,
 };
 
 function guarded(more: Partial<Route>): Route {

@@ -33,7 +33,6 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
   const forwarder = createForwarder({
     upstreams: new Map([["app", upstream]]),
     identityHeaders: IDENTITY_PRESETS.sallyport,
-    bodyBytes: Infinity,
     buffered: UNLIMITED,
     reading: UNMETERED,
     clock: systemClock,

@@ -24,7 +24,6 @@ export function forwarderTo(target: string, reading: Partial<ClientReading> = {}
   const forwarder = createForwarder({
     upstreams: new Map([["app", upstream]]),
     identityHeaders: IDENTITY_PRESETS.sallyport,
-    bodyBytes: Infinity,
     buffered: UNLIMITED,
     reading: { ...UNMETERED, ...reading },
     clock: systemClock,

@@ -59,6 +59,7 @@ export function routeWith(parts: Partial<Route> = {}): Route {
     auth: "required",
     upstream: "app",
     forwardAuthorization: "strip",
+    bodyBytes: Infinity,
     ...parts,
   };
 }

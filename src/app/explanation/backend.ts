@@ -3,7 +3,6 @@ import type { ExplainedBackend } from "../../core/explanation.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { maskText } from "../../observe/log/redaction.ts";
 import { USUAL_RETRY } from "../../upstream/http/repetition.ts";
-import { bodyLimitOf } from "../../upstream/http/client-body.ts";
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import { forwardedQuery } from "../../upstream/headers/without-tokens.ts";
@@ -24,8 +23,7 @@ export function explainBackend(
   const upstream = configuration.upstreams[route.upstream];
   if (upstream === undefined) return undefined;
   const { targets, protocol, connections, queue, timeouts } = upstream;
-  const bodyBytes = bodyLimitOf(route, configuration.server.limits.bodyBytes);
-  const { rateLimit, mirror } = route;
+  const { bodyBytes, rateLimit, mirror } = route;
   return {
     upstream: route.upstream,
     targets,

@@ -11,7 +11,6 @@ import { decide } from "../../server/request/decide.ts";
 import { createIntake } from "../../server/request/intake.ts";
 import { type ReadHead, readHead } from "../../server/admin/read-head.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
-import { refuseLargeBody } from "../../upstream/http/client-body.ts";
 import { intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
 import { openGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
@@ -109,7 +108,7 @@ function explained(
   const { configuration } = options;
   const { request, upgrade } = read;
   const { endpoint, route, identity, action } = decision;
-  const refusal = refusalIn(decision, read, configuration);
+  const refusal = refusalIn(decision, read);
   const { method, host, path, matchPath, client, peer, peerTrusted, secure } = request;
   const routes = routesOf(configuration);
   return {
@@ -135,16 +134,12 @@ function explained(
   };
 }
 
-/** Returns the refusal of a request: by the decision, or later because of its head; undefined if it is not refused. */
-function refusalIn(
-  { action }: Decision,
-  { request, message }: ReadRequest,
-  { server }: Configuration,
-): GateError | undefined {
+/** Returns the refusal of a request, by the decision or by the endpoint; undefined if it is not refused. */
+function refusalIn({ action }: Decision, { request, message }: ReadRequest): GateError | undefined {
+  if (action instanceof GateError) return action;
+  if (action instanceof Permit) return undefined;
   try {
-    if (action instanceof GateError) return action;
-    if (action instanceof Permit) refuseLargeBody(action, server.limits.bodyBytes);
-    else action.checkHead?.(request, message);
+    action.checkHead?.(request, message);
     return undefined;
   } catch (error) {
     if (error instanceof GateError) return error;

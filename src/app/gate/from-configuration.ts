@@ -96,10 +96,9 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
 /** Returns the settings that apply to all forwarded requests. */
 export function forwardingOf(
   configuration: Configuration,
-): Pick<ForwarderOptions, "identityHeaders" | "bodyBytes" | "underscoreHeaders"> {
-  const { limits, underscoreHeaders } = configuration.server;
-  const identityHeaders = identityHeadersOf(configuration);
-  return { identityHeaders, bodyBytes: limits.bodyBytes, underscoreHeaders };
+): Pick<ForwarderOptions, "identityHeaders" | "underscoreHeaders"> {
+  const { underscoreHeaders } = configuration.server;
+  return { identityHeaders: identityHeadersOf(configuration), underscoreHeaders };
 }
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -151,12 +150,12 @@ const newRateLimit: RateLimitSource = (_route, settings) =>
   createRateLimit(settings, localArrivalTimes(systemClock));
 
 export function routesOf(
-  { routes }: Configuration,
+  { routes, server: { limits } }: Configuration,
   rateLimitFor: RateLimitSource = newRateLimit,
   concurrencyFor: ConcurrencySource = newConcurrency,
 ): Route[] {
   return routes.map((row) => ({
-    ...routeRow(row),
+    ...routeRow(row, limits),
     ...(row.rateLimit === undefined
       ? {}
       : { rateLimit: rateLimitFor(row.name, rateLimitOf(row, row.rateLimit)) }),

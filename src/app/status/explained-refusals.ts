@@ -59,7 +59,7 @@ async function explanationOf(
     return {
       ...{ verdict, notes },
       routes: routes.filter(({ result }) => result !== "not tried").slice(-MAX_ROUTES),
-      access: route && accessPolicyWords(routeRow(route)),
+      access: route && accessPolicyWords(routeRow(route, configuration.server.limits)),
       command: commandOf({ method, url, client, headers }),
     };
   } catch (error) {

@@ -6,14 +6,19 @@ import { headerModifier } from "../../upstream/headers/header-changes.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 
 type WrittenRoute = Configuration["routes"][number];
+type Limits = Pick<Configuration["server"]["limits"], "bodyBytes">;
 
-/** Converts a configured route to a `Route`, without its rate limit, which has state. */
-export function routeRow(row: WrittenRoute): Route {
+/**
+ * Converts a configured route to a `Route`, without its rate and concurrency limits, which have state.
+ *
+ * @param limits those of the server: they apply where the route has none of its own.
+ */
+export function routeRow(row: WrittenRoute, limits: Limits): Route {
   const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
-  const bodyBytes = row.limits?.bodyBytes;
   return {
     ...{ name, auth, mode, upstream, forwardAuthorization },
     path: pathOf(row),
+    bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
     ...(hosts === undefined ? {} : { hosts }),
     ...(methods === undefined ? {} : { methods }),
     ...(row.require === undefined ? {} : { require: row.require }),
@@ -30,7 +35,6 @@ export function routeRow(row: WrittenRoute): Route {
     ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
     ...(row.authorize === undefined ? {} : { authorize: row.authorize }),
     ...(row.assertion === true ? { assertion: true } : {}),
-    ...(bodyBytes === undefined ? {} : { bodyBytes }),
   };
 }
 

@@ -13,7 +13,7 @@ import { placesOf } from "./target-address.ts";
  * Reports routes whose `rewrite` or `hostHeader` gives access to something that another route of the same backend
  * refuses.
  */
-export function bypassProblems({ routes, upstreams }: Configuration): PathProblem[] {
+export function bypassProblems({ routes, upstreams, server }: Configuration): PathProblem[] {
   const places = (upstream: string): string[] => placesOf(upstreams[upstream]?.targets ?? []);
   const sameBackend = (one: string, other: string): boolean =>
     one === other || places(one).some((place) => places(other).includes(place));
@@ -26,7 +26,8 @@ export function bypassProblems({ routes, upstreams }: Configuration): PathProble
     return (upstreams[upstream]?.targets ?? []).map((target) => nameIn(originOf(target).authority));
   };
   try {
-    const found = findBypasses(routes.map(routeRow), { rewrite, backendHosts, sameBackend });
+    const rows = routes.map((row) => routeRow(row, server.limits));
+    const found = findBypasses(rows, { rewrite, backendHosts, sameBackend });
     return found.map((each) => problemOf(each, names));
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;

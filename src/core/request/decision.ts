@@ -4,6 +4,7 @@ import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { AuthReason, AuthResult } from "./outcome.ts";
 import type { Permit } from "./permit.ts";
+import type { ConcurrencyVerdict } from "../route/concurrency.ts";
 import type { RateVerdict } from "../route/rate-limit.ts";
 import type { Route } from "../route/route.ts";
 import type { TokenRefusal, VerificationNotes } from "./token-verifier.ts";
@@ -22,6 +23,11 @@ export interface Decision extends Readonly<VerificationNotes> {
   readonly tokenRefusal: TokenRefusal | undefined;
   /** The verdict of the rate limit; undefined if nothing was counted. */
   readonly rate: RateVerdict | undefined;
+  /**
+   * The verdict of the concurrency limit; undefined if nothing was counted. Whoever carries out the decision releases
+   * it.
+   */
+  readonly inFlight: ConcurrencyVerdict | undefined;
   /** The result and reason for the metrics; undefined if no decision about the caller was made. */
   readonly auth: AuthResult | undefined;
   readonly reason: AuthReason | undefined;

@@ -7,3 +7,10 @@ export interface ConcurrencyLimit {
   take(key: string): boolean;
   release(key: string): void;
 }
+
+/** The verdict of a concurrency limit on one request. */
+export interface ConcurrencyVerdict {
+  readonly allowed: boolean;
+  /** Ends the count of an allowed request. Further calls do nothing. */
+  release(): void;
+}

@@ -75,8 +75,8 @@ export interface Route {
   /** Name of the upstream. */
   readonly upstream: string;
   readonly forwardAuthorization: "strip" | "keep";
-  /** Overrides the maximum body size of requests, in bytes. */
-  readonly bodyBytes?: number;
+  /** Maximum body size of requests in bytes: the route's own or `server.limits.bodyBytes`; Infinity for no limit. */
+  readonly bodyBytes: number;
   readonly rateLimit?: RateLimit;
   /** Default: one retry, for `connect` and `stale`. */
   readonly retry?: { readonly attempts: number; readonly on: readonly RetryCause[] };

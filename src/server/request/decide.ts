@@ -7,16 +7,17 @@ import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { Identity } from "../../core/request/identity.ts";
 import { type AuthReason, type AuthResult } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
+import type { ConcurrencyVerdict } from "../../core/route/concurrency.ts";
 import type { RateVerdict } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
 import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
 import { andThen } from "../../lib/async/and-then.ts";
 import { denialOf, undecidedOf } from "./denial.ts";
-import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
+import { ownEndpoint } from "../endpoints/own-endpoint.ts";
 import { refusalDescription } from "./refusal-description.ts";
 import { refuseOtherReadings } from "./path-readings.ts";
-import { opensWebSocket } from "./opens-websocket.ts";
 import { bearerToken, tokenIn } from "./request-token.ts";
+import { takeByAddress, takeBySubject, takeInFlight } from "./route-limits.ts";
 import { isSameOrigin, needsSameOrigin } from "./same-origin.ts";
 
 /** The gate that decides, and its input besides the request. */
@@ -24,13 +25,15 @@ export interface DecisionContext {
   readonly gate: Gate;
   /** The message, if it asks to switch protocols. */
   readonly switching: IncomingRequest | undefined;
-  /** Whether the request counts against rate limits. A dry run does not. */
+  /** Whether the request counts against the limits of its route. A dry run does not. */
   readonly counted: boolean;
+  /** The caller that an earlier decision has accepted: their token may have expired since. */
+  readonly accepted?: Identity | undefined;
 }
 
 /**
  * Decides about one request: synchronously, unless its token must be verified first. Sends nothing, and changes only the
- * counts of rate limits and the cache of tokens.
+ * counts of the route's limits and the cache of tokens.
  * @throws or rejects only for an internal error; a refusal is a decision.
  */
 export function decide(
@@ -68,6 +71,7 @@ class Deciding implements Decision {
   tokenCache: "hit" | "miss" | undefined;
   tokenRefusal: TokenRefusal | undefined;
   rate: RateVerdict | undefined;
+  inFlight: ConcurrencyVerdict | undefined;
   auth: AuthResult | undefined;
   reason: AuthReason | undefined;
   /** Until something is decided, the request is refused. */
@@ -93,8 +97,8 @@ class Deciding implements Decision {
       }
       // Before the token is verified, so that requests with a bad token count as well.
       if (counted) this.rate = takeByAddress(this.route, request);
-      const tooMany = this.#tooMany();
-      if (tooMany !== undefined) throw tooMany;
+      const refusal = this.#tooManyRequests();
+      if (refusal !== undefined) throw refusal;
     } else {
       if (switching !== undefined) throw new GateError("upgrade_unsupported");
       this.endpoint = endpoint;
@@ -162,8 +166,10 @@ class Deciding implements Decision {
     if (verdict.revoked !== undefined && this.endpoint?.acceptsRevoked === true) {
       return verdict.revoked.caller;
     }
-    this.tokenRefusal = verdict;
     const { reason } = verdict;
+    const { accepted } = this.#context;
+    if (reason === "expired" && accepted !== undefined) return accepted;
+    this.tokenRefusal = verdict;
     if (reason === "missing") throw new GateError("unauthenticated", { reason });
     const description = this.#context.gate.describesRefusals
       ? refusalDescription(verdict)
@@ -171,21 +177,37 @@ class Deciding implements Decision {
     throw new GateError("invalid_token", { reason, description });
   }
 
-  /** Permits the request unless a rate limit or an unknown protocol refuses it. */
+  /** Permits the request unless a limit or an unknown protocol refuses it. */
   #let(permit: Permit, result: AuthResult, reason: AuthReason): Decision {
     if (this.#context.counted) this.rate ??= takeBySubject(permit.route, this.identity);
-    const watched =
-      permit.route.mode === "monitor" && reason === "ok" && this.rate?.allowed === false;
-    if (watched) this.#decided("would_deny", "rate_limited");
-    else this.#decided(result, reason);
-    this.action = this.#tooMany() ?? this.#unknownProtocol() ?? permit;
-    return this;
+    this.action =
+      this.#tooManyRequests() ??
+      this.#unknownProtocol() ??
+      tooLarge(permit) ??
+      this.#tooManyInFlight(permit) ??
+      permit;
+    const exceeded = permit.route.mode === "monitor" && reason === "ok" && this.#exceeded();
+    return exceeded ? this.#decided("would_deny", exceeded) : this.#decided(result, reason);
   }
 
   /** The refusal for an exceeded rate limit. Routes in monitor mode have none. */
-  #tooMany(): GateError | undefined {
+  #tooManyRequests(): GateError | undefined {
     if (this.rate?.allowed !== false || this.route?.mode === "monitor") return undefined;
     return new GateError("rate_limited", { retryAfter: secondsOf(this.rate) });
+  }
+
+  /** Counts the request among those in flight. Must come last, because a request that is refused is never released. */
+  #tooManyInFlight({ route, request }: Permit): GateError | undefined {
+    if (!this.#context.counted) return undefined;
+    this.inFlight = takeInFlight(route, request, this.identity);
+    if (this.inFlight?.allowed !== false || route.mode === "monitor") return undefined;
+    return new GateError("concurrency_limited", { retryAfter: 1 });
+  }
+
+  /** The limit of the route that the request exceeds. */
+  #exceeded(): AuthReason | undefined {
+    if (this.rate?.allowed === false) return "rate_limited";
+    return this.inFlight?.allowed === false ? "concurrency_limited" : undefined;
   }
 
   #unknownProtocol(): GateError | undefined {
@@ -201,45 +223,22 @@ class Deciding implements Decision {
   }
 }
 
-/** The path in another case, or with a suffix that some servers strip: a slash, an extension, a final dot, encoded blanks. */
-const OTHER_SPELLING = /^\/api\/authenticate(?:\/|\.[a-z0-9]*|%20)*$/i;
-const MOST_BEHIND = 16;
+/** The refusal for a body whose `Content-Length` exceeds the limit of the route. */
+function tooLarge({ request, route }: Permit): GateError | undefined {
+  if (request.bodyLength <= route.bodyBytes) return undefined;
+  return new GateError("body_too_large", { reason: "body_too_large" });
+}
 
 /**
- * Sallyport's own endpoint at a path; undefined if there is none.
- *
- * @throws GateError `no_route` for another spelling of the login path: such a request holds a name and a password, which no
- *   backend may get.
+ * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
+ * one key. Of two keys, the backend could answer one while its answer is checked against the other.
  */
-function ownEndpoint(
-  { endpoints }: Pick<Gate, "endpoints">,
-  matchPath: string,
-): Endpoint | undefined {
-  const endpoint = endpoints.get(matchPath);
-  // The length rules out most paths.
-  const behind = matchPath.length - AUTHENTICATE_PATH.length;
-  if (endpoint !== undefined || behind < 0 || behind > MOST_BEHIND) return endpoint;
-  if (OTHER_SPELLING.test(matchPath)) throw new GateError("no_route", { reason: "login_misspelt" });
-  return undefined;
-}
-
-/** Counts a request by the address of its client, if the route limits addresses. */
-function takeByAddress(
-  route: Route | undefined,
-  { network }: GateRequest,
-): RateVerdict | undefined {
-  const limit = route?.rateLimit;
-  return limit?.by === "address" ? limit.take(network) : undefined;
-}
-
-/** Counts a request by its caller, if the route limits subjects. */
-function takeBySubject(
-  { rateLimit }: Route,
-  identity: Identity | undefined,
-): RateVerdict | undefined {
-  if (rateLimit?.by !== "subject" || identity === undefined) return undefined;
-  // Issuer names contain no NUL, so the first one separates.
-  return rateLimit.take(`${identity.issuer}\0${identity.subject}`);
+function opensWebSocket(request: GateRequest, incoming: IncomingRequest): boolean {
+  const wanted = incoming.headers.upgrade?.toLowerCase();
+  const keys = incoming.headersDistinct["sec-websocket-key"];
+  const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
+  // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
+  return wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
 }
 
 /** The seconds for `Retry-After`. */

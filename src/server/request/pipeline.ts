@@ -1,6 +1,5 @@
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Answer } from "../../core/request/answer.ts";
-import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { Decision } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
@@ -143,36 +142,15 @@ export class Pipeline {
   #forward(permit: Permit, context: RequestContext): void | Promise<void> {
     const { gate, incoming, response, transfer, upgrade } = context;
     // Another configuration came into force while the token was verified.
-    if (gate !== this.#options.gate()) return this.#decide(permit.request, context);
-    const { concurrency } = permit.route;
-    if (concurrency !== undefined) return this.#forwardLimited(permit, concurrency, context);
+    if (gate !== this.#options.gate()) {
+      context.decision?.inFlight?.release();
+      return this.#decide(permit.request, context);
+    }
     response.permit = permit;
     this.#options.streams.started(context, permit);
     return upgrade === undefined
       ? gate.forwarder.forward(permit, incoming, response, transfer)
       : this.#switch(permit, upgrade, context);
-  }
-
-  /** Forwards a request unless too many of the same kind are in flight. Routes in monitor mode refuse none. */
-  async #forwardLimited(
-    permit: Permit,
-    limit: ConcurrencyLimit,
-    context: RequestContext,
-  ): Promise<void> {
-    const { gate, incoming, response, transfer, upgrade } = context;
-    const key = concurrencyKey(limit, permit);
-    const taken = limit.take(key);
-    if (!taken && permit.route.mode !== "monitor") {
-      throw new GateError("concurrency_limited", { retryAfter: 1 });
-    }
-    try {
-      response.permit = permit;
-      this.#options.streams.started(context, permit);
-      if (upgrade !== undefined) await this.#switch(permit, upgrade, context);
-      else await gate.forwarder.forward(permit, incoming, response, transfer);
-    } finally {
-      if (taken) limit.release(key);
-    }
   }
 
   async #switch(permit: Permit, upgrade: UpgradeRequest, context: RequestContext): Promise<void> {
@@ -208,15 +186,9 @@ export class Pipeline {
     const { clock, observer } = this.#options;
     this.#options.streams.finished(context);
     observer.requestFinished(outcomeOf(context, clock.monotonic()));
+    context.decision?.inFlight?.release();
     context.gate.release();
   }
-}
-
-function concurrencyKey({ by }: ConcurrencyLimit, { request, identity }: Permit): string {
-  if (by === "route") return "";
-  if (by === "client" || identity === undefined) return request.network;
-  // Issuer names contain no NUL, so the first one separates.
-  return `${identity.issuer}\0${identity.subject}`;
 }
 
 /** Adds to one of our own answers what its route sets on all answers. Our own fields stay as they are. */

@@ -6,19 +6,12 @@ import type { StreamEnd } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import { refuseUnderWay, type RequestUnderWay } from "./cut-request.ts";
 import { decide } from "./decide.ts";
+import { denialOf } from "./denial.ts";
 
 /** Maximum number of decisions in one turn of the event loop. Each takes about 3 µs while its token is cached. */
 const PER_TURN = 100;
 /** The reason in the log line. */
 const REASON: StreamEnd = "no_longer_allowed";
-/** Errors that refuse the caller. Any other error means that no decision is possible now, and the request continues. */
-const REFUSALS = new Set([
-  "unauthenticated",
-  "invalid_token",
-  "forbidden",
-  "no_route",
-  "network_denied",
-]);
 
 export interface ReconsiderOptions {
   /** The gate in force. */
@@ -73,15 +66,9 @@ async function verdictNow(
   { request, route, identity }: Permit,
 ): Promise<Permit | GateError | undefined> {
   if (!hasUpstream(route.upstream)) return new GateError("no_route");
-  const decision = await decide(request, { gate, switching: undefined, counted: false });
-  const { action } = decision;
+  const context = { gate, switching: undefined, counted: false, accepted: identity };
+  const { action } = await decide(request, context);
   if (action instanceof Permit) return action;
-  if (!(action instanceof GateError) || !REFUSALS.has(action.code)) return undefined;
-  if (decision.tokenRefusal?.reason !== "expired") return action;
-  try {
-    return await gate.authorize(request, decision.route, identity);
-  } catch (error) {
-    if (error instanceof GateError) return error;
-    throw error;
-  }
+  if (!(action instanceof GateError)) return undefined;
+  return denialOf(action) !== undefined || action.code === "no_route" ? action : undefined;
 }

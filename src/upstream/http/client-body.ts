@@ -1,12 +1,10 @@
-import { GateError } from "../../core/request/errors.ts";
+import type { GateError } from "../../core/request/errors.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { KeptBody } from "./kept-body.ts";
 import { type BodyEvents, RequestBody } from "./request-body.ts";
 import type { Slot } from "../pool/slot.ts";
-import type { Permit } from "../../core/request/permit.ts";
-import type { Route } from "../../core/route/route.ts";
 
 /**
  * Bodies up to this size are read completely before a connection to the backend is taken, and written together with the head.
@@ -53,11 +51,10 @@ export class ClientBody implements BodyEvents, TurnTask {
     return !(this.#content instanceof RequestBody) || this.#content.isWhole;
   }
 
-  /** Calls `ready` when the body can be sent, or never if the client leaves. @throws GateError `body_too_large`. */
+  /** Calls `ready` when the body can be sent, or never if the client leaves. */
   prepare(ready: () => void): void {
     const { permit, upstream, copy } = this.#permitted;
     const { bodyLength, expectsContinue } = permit.request;
-    refuseLargeBody(permit, this.#settings.bodyBytes);
     if (bodyLength > 0 && bodyLength <= SMALL_BODY_BYTES && !expectsContinue) this.#gather(ready);
     else if (bodyLength < 0 && upstream.speaksHttp2 && !expectsContinue) {
       // Calls of gRPC have no length. The message of a unary call mostly comes in the same turn as the head.
@@ -87,7 +84,7 @@ export class ClientBody implements BodyEvents, TurnTask {
   /** Whether all of the body waits to be read, is small, and has no trailers, which only a stream carries. */
   get #hasArrived(): boolean {
     const { permit, request } = this.#permitted;
-    const limit = Math.min(SMALL_BODY_BYTES, bodyLimitOf(permit.route, this.#settings.bodyBytes));
+    const limit = Math.min(SMALL_BODY_BYTES, permit.route.bodyBytes);
     return (
       request.complete &&
       !request.destroyed &&
@@ -141,8 +138,7 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   #stream(): void {
     const { permit, request } = this.#permitted;
-    const limit = bodyLimitOf(permit.route, this.#settings.bodyBytes);
-    this.#content = new RequestBody(request, limit, this, this.#kept);
+    this.#content = new RequestBody(request, permit.route.bodyBytes, this, this.#kept);
   }
 
   #gather(ready: () => void): void {
@@ -161,15 +157,4 @@ export class ClientBody implements BodyEvents, TurnTask {
       ready();
     });
   }
-}
-
-/** Maximum size of a request body in bytes: the route's own limit, or the general one. */
-export function bodyLimitOf({ bodyBytes }: Route, everywhere: number): number {
-  return bodyBytes ?? everywhere;
-}
-
-/** @throws GateError `body_too_large` if `Content-Length` is above the limit. */
-export function refuseLargeBody({ request, route }: Permit, everywhere: number): void {
-  if (request.bodyLength <= bodyLimitOf(route, everywhere)) return;
-  throw new GateError("body_too_large", { reason: "body_too_large" });
 }

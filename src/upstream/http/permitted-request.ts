@@ -24,8 +24,6 @@ export interface PermittedRequest {
 /** What all requests of a gate share. */
 export interface ForwardingSettings {
   readonly outgoing: OutgoingHeaders;
-  /** Maximum size of a request body in bytes; Infinity for no limit. */
-  readonly bodyBytes: number;
   readonly young: YoungCollection;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
