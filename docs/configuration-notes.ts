@@ -48,10 +48,12 @@ Write the name of a claim as it is in the token. If no claim has the whole name,
 
 If a JWT names an issuer with keys, Sallyport verifies it with these keys and sends it to no other server. It uses \`introspection\` (RFC 7662)
 for tokens that are not JWTs, and refuses those that are inactive, bound to a key (\`cnf\`, or a \`token_type\` other than Bearer), or
-without \`sub\` (or \`claims.subject\`). It uses \`tokenReview\` for all remaining tokens. It caches a yes for \`cache\`, but never beyond
-the token's \`exp\`; a revocation takes effect at once. Connections that a token without \`exp\` has opened end after an hour. If a server
-is unavailable, the response is 503, never 401. Each thread has at most 256 of these requests in flight, at most 64 of them for one client,
-and divides them fairly. Beyond that, the response is also 503, so set a rate limit by address on routes where strangers can send garbage.`,
+without \`sub\` (or \`claims.subject\`). It uses \`tokenReview\` for all remaining tokens. The claim \`aud\` of such a caller, which a
+route can require, is what the server reports: \`aud\` of the introspection, \`status.audiences\` of the TokenReview. Sallyport caches a
+yes for \`cache\`, but never beyond the token's \`exp\`; a revocation takes effect at once. Connections that a token without \`exp\` has
+opened end after an hour. If a server is unavailable, the response is 503, never 401. Each thread has at most 256 of these requests in
+flight, at most 64 of them for one client, and divides them fairly. Beyond that, the response is also 503, so set a rate limit by address
+on routes where strangers can send garbage.`,
 
   version: `Give at most one of \`version.text\`, \`.env\`, \`.file\` and \`.upstream\`. A version is \`<major>.<minor>.<patch>\`. An upstream's response
 is cached for 10 seconds.`,
@@ -74,10 +76,11 @@ With \`routes[].tokenFrom\`, a token may be in any one of these places: a reques
 cookie or query parameter. Sallyport takes values as they are, without removing quotes or encodings. The backend gets the remaining cookies,
 query and offered subprotocols, byte for byte. Browsers send cookies with requests from any page. So if the token is in a cookie, WebSockets
 and methods other than GET, HEAD and OPTIONS need \`Sec-Fetch-Site: same-origin\`, or an \`Origin\` that is the request's own or in
-\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). Responses to such callers get
-\`Cache-Control: private\`, unless the backend sets the header. If a WebSocket offers \`bearer\` and the backend selects no subprotocol,
-Sallyport selects \`bearer\`; the Kubernetes form needs another subprotocol next to it. A token in a query ends up in the logs of proxies in
-front and in browser histories: prefer the other places.
+\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). Responses to a caller whose token is not in
+\`Authorization\` get \`Cache-Control: private\`, unless the backend's own \`Cache-Control\` says whether shared caches may store them:
+caches protect only responses to requests with \`Authorization\` (RFC 9111 §3.5). If a WebSocket offers \`bearer\` and the backend selects
+no subprotocol, Sallyport selects \`bearer\`; the Kubernetes form needs another subprotocol next to it. A token in a query ends up in the
+logs of proxies in front and in browser histories: prefer the other places.
 
 With \`auth: optional\`, Sallyport forwards a request without a token without identity headers; an invalid token gets 401.
 

@@ -1,25 +1,44 @@
 import type { ExplainedRequirement } from "../core/explanation.ts";
 import type { ClaimScalar, IdentityClaims } from "../core/request/identity.ts";
+import type { NeededClaims } from "../core/request/token-verifier.ts";
 import type { NamesRequirement, Requirements } from "../core/route/route.ts";
 
-/** The kinds of requirements of a route, one row each. A caller must meet all demands of all kinds. */
-const KINDS: { readonly [Kind in keyof Requirements]-?: DemandsOf<Kind> } = {
-  groups: (wanted) => ofNames("group", wanted, ({ groups }) => groups),
-  scopes: (wanted) => ofNames("scope", wanted, ({ scopes = [] }) => scopes),
-  claims: (wanted) =>
-    wanted.flatMap(({ claim, any, all, equals }) =>
-      ofNames(
-        `claim ${claim}`,
-        equals === undefined ? { any, all } : { any, all: [...(all ?? []), equals] },
-        ({ claims }) => valuesOf(claims?.get(claim)),
-      ),
-    ),
-  issuers: (wanted) => ofNames("issuer", { any: wanted }, ({ issuer }) => [issuer]),
-};
+/** What a route requires under one key of `routes[].require`. */
+interface Requirement {
+  /** Each has the words for `explain` and the names that a caller has. */
+  readonly demands: readonly Demand[];
+  /** What must be kept of a token to check them; default: what every identity has. */
+  readonly needs?: Partial<NeededClaims>;
+  /** The scopes to name in the challenge of a 403 (RFC 6750 §3). */
+  readonly challenge?: readonly string[];
+}
 
-type DemandsOf<Kind extends keyof Requirements> = (
-  wanted: NonNullable<Requirements[Kind]>,
-) => readonly Demand[];
+/** The kinds of requirements by their key, one row each. A caller must meet all demands of all kinds. */
+const KINDS: Readonly<
+  Record<keyof Requirements, (require: Requirements) => Requirement | undefined>
+> = {
+  groups: ({ groups: wanted }) =>
+    wanted && { demands: ofNames("group", wanted, ({ groups }) => groups) },
+  scopes: ({ scopes: wanted }) =>
+    wanted && {
+      demands: ofNames("scope", wanted, ({ scopes = [] }) => scopes),
+      needs: { scopes: true },
+      challenge: [...(wanted.all ?? []), ...(wanted.any ?? [])],
+    },
+  claims: ({ claims: wanted }) =>
+    wanted && {
+      demands: wanted.flatMap(({ claim, any, all, equals }) =>
+        ofNames(
+          `claim ${claim}`,
+          equals === undefined ? { any, all } : { any, all: [...(all ?? []), equals] },
+          ({ claims }) => valuesOf(claims?.get(claim)),
+        ),
+      ),
+      needs: { names: wanted.map(({ claim }) => claim) },
+    },
+  issuers: ({ issuers: wanted }) =>
+    wanted && { demands: ofNames("issuer", { any: wanted }, ({ issuer }) => [issuer]) },
+};
 
 /** A demand that a caller have one of these names, or every one of them. Names of different types are never equal. */
 interface Demand {
@@ -47,30 +66,50 @@ function valuesOf(value: ClaimScalar | readonly ClaimScalar[] | undefined): read
   return typeof value === "object" ? value : [value];
 }
 
-function demandsOf(require: Requirements): readonly Demand[] {
-  const { groups, scopes, claims, issuers } = require;
-  return [
-    ...(groups === undefined ? [] : KINDS.groups(groups)),
-    ...(scopes === undefined ? [] : KINDS.scopes(scopes)),
-    ...(claims === undefined ? [] : KINDS.claims(claims)),
-    ...(issuers === undefined ? [] : KINDS.issuers(issuers)),
-  ];
+/** Returns what a route requires, in the order of `KINDS`. @throws if a key has no row. */
+function requiredBy(require: Requirements): Requirement[] {
+  // Such a requirement would otherwise never be enforced.
+  const unknown = Object.keys(require).find((key) => !Object.hasOwn(KINDS, key));
+  if (unknown !== undefined) throw new Error(`There is no requirement of the kind ${unknown}`);
+  return Object.values(KINDS).flatMap((kind) => kind(require) ?? []);
 }
 
-/** The demands of each route, computed once, since every request is checked against them. */
-const demands = new WeakMap<Requirements, readonly Demand[]>();
+function demandsOf(require: Requirements): readonly Demand[] {
+  return requiredBy(require).flatMap(({ demands }) => demands);
+}
 
-function knownDemandsOf(require: Requirements): readonly Demand[] {
-  const known = demands.get(require);
+interface Compiled {
+  readonly demands: readonly Demand[];
+  readonly challenge: string | undefined;
+}
+
+/** The requirements of each route, compiled once, since every request is checked against them. */
+const compiled = new WeakMap<Requirements, Compiled>();
+
+/** Prepares the requirements of a route. @throws if one of them is of an unknown kind. */
+export function compileRequirements(require: Requirements): Compiled {
+  const known = compiled.get(require);
   if (known !== undefined) return known;
-  const made = demandsOf(require);
-  demands.set(require, made);
+  const scopes = new Set(requiredBy(require).flatMap(({ challenge = [] }) => challenge));
+  const challenge = scopes.size === 0 ? undefined : [...scopes].join(" ");
+  const made = { demands: demandsOf(require), challenge };
+  compiled.set(require, made);
   return made;
+}
+
+/** Returns the claims that the identity of a caller must contain, so that these requirements can be checked. */
+export function claimsNeededBy(require: Requirements): NeededClaims {
+  const needs = requiredBy(require).map((required) => required.needs ?? {});
+  return {
+    scopes: needs.some(({ scopes = false }) => scopes),
+    names: needs.flatMap(({ names = [] }) => names),
+  };
 }
 
 /** Whether a caller meets all requirements. */
 export function meets(caller: IdentityClaims, require: Requirements): boolean {
-  for (const demand of knownDemandsOf(require)) if (!isMet(demand, caller)) return false;
+  const { demands } = compileRequirements(require);
+  for (const demand of demands) if (!isMet(demand, caller)) return false;
   return true;
 }
 
@@ -82,9 +121,8 @@ function isMet({ how, names, held }: Demand, caller: IdentityClaims): boolean {
 }
 
 /** Returns the scopes that a route requires, in the form for a challenge (RFC 6750 §3); undefined if there are none. */
-export function challengedScopes({ scopes }: Requirements): string | undefined {
-  if (scopes === undefined) return undefined;
-  return [...new Set([...(scopes.all ?? []), ...(scopes.any ?? [])])].join(" ");
+export function challengedScopes(require: Requirements): string | undefined {
+  return compileRequirements(require).challenge;
 }
 
 /** Whether some caller meets `one` but not `other`. */

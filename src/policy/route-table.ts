@@ -1,5 +1,6 @@
 import { beginningOf, type PathPattern } from "../core/route/path-pattern.ts";
 import type { Route, RouteQuery } from "../core/route/route.ts";
+import { compileRequirements } from "./requirements.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
 export type RouteTable = (request: RouteQuery) => Route | undefined;
@@ -47,8 +48,9 @@ function pathRank(path: PathPattern): number {
   return "regex" in path ? 1 : 0;
 }
 
-/** @param routes the routes in any order, with unique names. */
+/** @param routes the routes in any order, with unique names. @throws if a route requires something unknown. */
 export function createRouteTable(routes: readonly Route[]): RouteTable {
+  for (const { require } of routes) if (require !== undefined) compileRequirements(require);
   const rows = bySpecificity(routes).map((route) => ({ route, fits: matcher(route) }));
   return (request) => {
     for (const row of rows) if (row.fits(request)) return row.route;

@@ -30,6 +30,7 @@ const standing = useSallyport(undefined, {
     routes: [
       route("any", { tokenFrom: anywhere }),
       route("cookie", { tokenFrom: [{ cookie: "session" }] }),
+      route("header", { tokenFrom: [{ header: "X-Token" }] }),
       route("optional", { auth: "optional", tokenFrom: anywhere }),
       route("watched", { mode: "monitor", tokenFrom: anywhere }),
       route("plain", {}),
@@ -340,6 +341,11 @@ it("an answer for one caller is not for shared caches", async () => {
   const cached = async (headers: readonly string[], path = "/any"): Promise<string | undefined> =>
     (await send({ path, headers })).last.header("cache-control");
   expect(await cached([`Cookie: session=${token}`])).toBe("private");
+  // RFC 9111 §3.5 protects only the responses to requests with `Authorization`.
+  expect(await cached([`X-Token: ${token}`])).toBe("private");
+  expect(await cached([`X-Token: ${token}`], "/optional")).toBe("private");
+  expect(await cached([`X-Token: ${token}`], "/header")).toBe("private");
+  expect(await cached([`Authorization: Bearer ${token}`])).toBeUndefined();
   expect(await cached([`Authorization: Bearer ${token}`], "/plain")).toBeUndefined();
   expect(await cached([], "/optional")).toBeUndefined();
 });

@@ -106,7 +106,7 @@ function claimsDetail(
     case "malformed":
       return claimFaults(claims, expected?.mapping).join("; ");
     case "audience":
-      return `it is for ${textOf(claims["aud"]) ?? "nobody"}, and must be for ${expected?.audiences.map(textOf).join(" or ")}`;
+      return `it is for ${textOf(claims["aud"]) ?? "nobody"}, and must be for ${[expected?.audiences ?? []].flat().map(textOf).join(" or ")}`;
     case "type":
       return `"typ" is ${textOf(header["typ"]) ?? "not there"}, and must be ${expected?.types?.join(" or ")}`;
     case "lifetime":

@@ -1,6 +1,7 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";
 import { fieldSource } from "../../observe/log/create-access-fields.ts";
+import { claimsNeededBy } from "../../policy/requirements.ts";
 import { claimsIn } from "../../upstream/headers/header-template.ts";
 
 /**
@@ -8,8 +9,9 @@ import { claimsIn } from "../../upstream/headers/header-template.ts";
  * need the same claims share the cached tokens.
  */
 export function neededClaims({ routes, identity, tokens, log }: Configuration): NeededClaims {
+  const required = routes.map(({ require = {} }) => claimsNeededBy(require));
   const names = [
-    ...routes.flatMap(({ require }) => require?.claims ?? []).map(({ claim }) => claim),
+    ...required.flatMap((needed) => needed.names),
     ...Object.values(identity.claims),
     ...Object.values(log.fields).flatMap((written) => {
       const source = fieldSource(written);
@@ -25,7 +27,7 @@ export function neededClaims({ routes, identity, tokens, log }: Configuration): 
     ),
   ];
   return {
-    scopes: routes.some(({ require }) => require?.scopes !== undefined),
+    scopes: required.some(({ scopes }) => scopes),
     names: [...new Set(names)].toSorted(),
   };
 }

@@ -36,8 +36,8 @@ export class TokenPlaces {
   readonly websocketProtocol: boolean;
   /** The `Authorization` header, if it is one of the places. */
   readonly authorization: TokenPlace | undefined;
-  /** Whether some places are not header fields: caches cannot know that a cookie or a query contains a token. */
-  readonly hidden: boolean;
+  /** Whether some places are not `Authorization`, the only one that caches know to contain a token (RFC 9111 §3.5). */
+  readonly hiddenFromCaches: boolean;
   /** The folded names of header fields, without `Authorization`. */
   readonly #headers: readonly string[];
 
@@ -49,7 +49,7 @@ export class TokenPlaces {
     this.authorization = list.find(
       (place) => "header" in place && foldedName(place.header) === AUTHORIZATION,
     );
-    this.hidden = list.some((place) => !("header" in place));
+    this.hiddenFromCaches = list.some((place) => place !== this.authorization);
     this.#headers = list
       .flatMap((place) => ("header" in place ? [foldedName(place.header)] : []))
       .filter((name) => name !== AUTHORIZATION);

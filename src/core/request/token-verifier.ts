@@ -35,8 +35,8 @@ export type TokenStep = (typeof TOKEN_STEPS)[number];
 
 /** The conditions that tokens of one issuer must satisfy. */
 export interface Expectations {
-  /** `aud` must contain at least one of these. */
-  readonly audiences: readonly string[];
+  /** `aud` must contain at least one of these. `any`: whatever `aud` contains, even if it is missing. */
+  readonly audiences: readonly string[] | "any";
   /** The allowed clock skew for the start and end of a token, in milliseconds. */
   readonly skewMs: number;
   /** How far `iat` may lie in the future, in milliseconds. */

@@ -32,7 +32,6 @@ interface Asked extends Expectations {
   readonly questions: FairQuestions;
   readonly timeout: number;
   readonly cache: number;
-  readonly anyAudience: boolean;
   readonly observer: RemoteCheckObserver;
 }
 
@@ -58,7 +57,6 @@ const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
  * sooner.
  */
 const ASSUMED_LIFE_S = 3_600;
-const ANY_AUDIENCE = "*";
 /** Maximum time for which a refused token is remembered. */
 const LONGEST_REFUSAL_MS = 5_000;
 
@@ -139,11 +137,7 @@ export class RemoteVerification {
 
   #read(found: RemoteClaims, asked: Asked): Vouched | TokenRefusal {
     const now = this.#clock.now();
-    const payload = {
-      exp: Math.floor(now / 1000) + ASSUMED_LIFE_S,
-      ...found,
-      ...(asked.anyAudience ? { aud: ANY_AUDIENCE } : {}),
-    };
+    const payload = { exp: Math.floor(now / 1000) + ASSUMED_LIFE_S, ...found };
     const claims = readClaims(payload, asked.name, asked, now, this.#needed);
     if (typeof claims === "string") return { step: "claims", reason: claims, expected: asked };
     return { claims, until: Math.min(claims.acceptedUntil, now + asked.cache) };
@@ -154,8 +148,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   const { issuer, audience, clockSkewMs, claims, introspection, tokenReview } = each;
   const expected = {
     ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
-    audiences: audience === undefined ? [ANY_AUDIENCE] : [audience].flat(),
-    anyAudience: audience === undefined,
+    audiences: audience === undefined ? ("any" as const) : [audience].flat(),
     questions: new FairQuestions(QUESTION_BOUNDS),
   };
   if (introspection !== undefined) {
@@ -169,10 +162,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   const check = new TokenReview(tokenReview);
   const observer = observe("tokenReview", issuer);
   // The API server has already checked the audiences.
-  return {
-    ...{ ...expected, audiences: [ANY_AUDIENCE], anyAudience: true, opaqueOnly: false },
-    ...{ check, timeout, cache, observer },
-  };
+  return { ...expected, audiences: "any", opaqueOnly: false, check, timeout, cache, observer };
 }
 
 /** Opens the verification by other servers; undefined if none is configured. */

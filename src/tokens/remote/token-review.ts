@@ -51,9 +51,10 @@ export class TokenReview implements RemoteTokenCheck {
 }
 
 /**
- * Returns the caller as claims, or undefined if the token is refused. An API server that does not support audiences
- * returns none; the token is then refused if audiences are configured. If the token is a JWT, its expiry is read from
- * the token, which the API server has verified.
+ * Returns the caller as claims, or undefined if the token is refused. `aud` is the list of audiences that the API server
+ * returns: those that the token has of the requested ones. An API server that does not support audiences returns none;
+ * the token is then refused if audiences are configured. If the token is a JWT, its expiry is read from the token, which
+ * the API server has verified.
  */
 function claimsIn(
   text: string,
@@ -62,17 +63,21 @@ function claimsIn(
 ): RemoteClaims | undefined {
   const status = objectAt(objectIn(text), "status");
   if (status["authenticated"] !== true) return undefined;
-  const { audiences: aud } = status;
-  const meant = Array.isArray(aud) && audiences.some((each) => aud.includes(each));
-  if (audiences.length > 0 && !meant) return undefined;
+  const aud = textsIn(status["audiences"]);
+  if (audiences.length > 0 && !audiences.some((each) => aud.includes(each))) return undefined;
   const { username: sub, groups = [] } = objectAt(status, "user");
   const { exp, jti, iat } = readableParts(token).claims ?? {};
   return {
     ...{ sub, groups },
+    ...(aud.length > 0 ? { aud } : {}),
     ...(typeof exp === "number" ? { exp } : {}),
     ...(typeof iat === "number" ? { iat } : {}),
     ...(typeof jti === "string" ? { jti } : {}),
   };
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 function objectAt(value: Record<string, unknown>, name: string): Record<string, unknown> {

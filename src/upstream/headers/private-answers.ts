@@ -11,8 +11,8 @@ export function mayNeedPrivacy({ auth, tokenFrom }: Permit["route"]): boolean {
 
 /**
  * Keeps responses to authenticated callers out of shared caches. Caches do not store the response to a request with
- * `Authorization` unless told to (RFC 9111 §3.5), but they cannot know that a cookie or a query contains a token
- * (RFC 6750 §2.3). If a token is optional, the response differs with it.
+ * `Authorization` unless told to (RFC 9111 §3.5), but they cannot know that another header, a cookie or a query contains
+ * a token (RFC 6750 §2.3). If a token is optional, the response differs with it.
  *
  * @param fields names and values, alternating; the names in lower case. Changed in place.
  */
@@ -21,7 +21,7 @@ export function keepPrivate(fields: string[], { route, identity, request }: Perm
   const varying = route.auth === "optional" ? variesWith(tokenFrom?.list ?? []) : "";
   if (varying !== "") fields.push("vary", varying);
   const isKnown = request.authorization !== undefined;
-  if (identity === undefined || isKnown || tokenFrom?.hidden !== true) return;
+  if (identity === undefined || isKnown || tokenFrom?.hiddenFromCaches !== true) return;
   const decided = fields.some(
     (name, at) => at % 2 === 0 && name === "cache-control" && DECIDED.test(fields[at + 1] ?? ""),
   );

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Requirements } from "../../../core/route/route.ts";
 import { claimName, text } from "../fields.ts";
 
 /** The requirements of a route on its callers: `routes[].require`. */
@@ -12,27 +13,28 @@ const scalar = () =>
   });
 
 export function requirements() {
+  const keys = {
+    groups: names("group", text).exactOptional().describe("Groups of the caller"),
+    scopes: names("scope", scope)
+      .exactOptional()
+      .describe("Scopes of the token, in scope or scp: a string separated by spaces, or a list"),
+    claims: z
+      .array(claim())
+      .min(1)
+      .exactOptional()
+      .describe("Claims of the token; every entry must hold. A list must contain the value"),
+    issuers: z
+      .array(text())
+      .min(1)
+      .exactOptional()
+      .describe("The token must come from one of these issuers"),
+  } satisfies Record<keyof Requirements, z.ZodType>;
+  const known = Object.keys(keys)
+    .join(", ")
+    .replace(/, (?=\w+$)/, " or ");
   return z
-    .strictObject({
-      groups: names("group", text).exactOptional().describe("Groups of the caller"),
-      scopes: names("scope", scope)
-        .exactOptional()
-        .describe("Scopes of the token, in scope or scp: a string separated by spaces, or a list"),
-      claims: z
-        .array(claim())
-        .min(1)
-        .exactOptional()
-        .describe("Claims of the token; every entry must hold. A list must contain the value"),
-      issuers: z
-        .array(text())
-        .min(1)
-        .exactOptional()
-        .describe("The token must come from one of these issuers"),
-    })
-    .refine(
-      (require) => Object.keys(require).length > 0,
-      "must require something: groups, scopes, claims or issuers",
-    );
+    .strictObject(keys)
+    .refine((require) => Object.keys(require).length > 0, `must require something: ${known}`);
 }
 
 function scope() {
