@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
+import { clearTextOf } from "../credentials/stores/store-kinds.ts";
 
 interface ClearTextWarning {
   readonly message: string;
@@ -11,19 +12,12 @@ export function clearTextWarnings({
   users,
   shared,
 }: Pick<Configuration, "users" | "shared">): ClearTextWarning[] {
-  const stores = users.flatMap((store): { readonly kind: string; readonly url: string }[] => {
-    const { kind } = store;
-    if (kind === "ldap" && store.startTls === false) return [{ kind, url: store.url }];
-    if (kind === "postgres" && !store.tls) return [{ kind, url: store.url }];
-    if (kind === "http" && store.url.startsWith("http:")) return [{ kind, url: store.url }];
-    return [];
+  const found = users.flatMap((store): ClearTextWarning[] => {
+    const clear = clearTextOf(store);
+    if (clear === undefined || isHere(clear.url)) return [];
+    const message = `users: the connection to the ${store.kind} store is clear text: eavesdroppers can read passwords or hashes`;
+    return [{ message, hint: clear.hint }];
   });
-  const found = stores
-    .filter(({ url }) => !isHere(url))
-    .map(({ kind }) => ({
-      message: `users: the connection to the ${kind} store is clear text: eavesdroppers can read passwords or hashes`,
-      hint: kind === "ldap" ? "use ldaps://, or startTls: true" : "use TLS",
-    }));
   if (shared === undefined || !shared.url.startsWith("redis:")) return found;
   if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
   const message = "shared: the connection is clear text: eavesdroppers can read its password";

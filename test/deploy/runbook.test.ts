@@ -154,7 +154,8 @@ describe("refusals to start", () => {
 
   it("all have a row, and no others", () => {
     const messages = globSync(PLACES, { cwd: ROOT })
-      .flatMap((name) => sentences(source(name)))
+      // Hints are no refusals: a store's are those of doctor.
+      .flatMap((name) => sentences(source(name).replaceAll(/\bhint:\s*"[^"]*"/g, "")))
       .filter((text) => !PARTS.test(text));
     expect(messages.length).toBeGreaterThan(100);
     expect(messages.filter((text) => !told.some((row) => covers(row, text)))).toEqual([]);

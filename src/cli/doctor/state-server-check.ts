@@ -1,8 +1,35 @@
 import { statePlaceOf } from "../../app/sharing.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import { examineStateServer } from "../../shared/examine.ts";
+import type { StoreHint } from "../../credentials/stores/user-store.ts";
 import { storeHint } from "./store-hints.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
+
+/** What an operator can do about an error of Redis or a sentinel. */
+const REDIS_HINTS: readonly StoreHint[] = [
+  {
+    reason: /^(?:WRONGPASS|NOAUTH)/,
+    hint: "check the user in `url` and `password`; sentinels use `sentinel.password`",
+  },
+  {
+    reason: /^NOPERM/,
+    hint: "give the ACL user the permissions in docs/scale.md, for the keys with `prefix`",
+  },
+  { reason: /^MOVED/, hint: "set `cluster: true`" },
+  {
+    reason: /^READONLY/,
+    hint: "`url` names a replica: name the primary, or set `sentinel`",
+  },
+  { reason: /^OOM/, hint: "its memory is full: raise maxmemory" },
+  {
+    reason: /^MISCONF/,
+    hint: "it cannot write to its disk, and accepts no writes until it can",
+  },
+  {
+    reason: /knows no primary/,
+    hint: "compare `sentinel.name` with the output of `SENTINEL masters`",
+  },
+];
 
 /**
  * Checks the server of `shared` in the same way as a replica uses it: connection, TLS, credentials, permissions and
@@ -19,7 +46,8 @@ export async function checkStateServer(
   const where = address === undefined ? version : `${version} at ${address}`;
   const findings: Finding[] = [];
   if (problem !== undefined) {
-    findings.push(bad(`redis: cannot be used: ${problem}`, storeHint("redis", problem)));
+    const hint = storeHint(problem, REDIS_HINTS, "see docs/scale.md");
+    findings.push(bad(`redis: cannot be used: ${problem}`, hint));
   } else if (answerMs > shared.timeout) {
     const message = `redis: ${where} takes ${Math.round(answerMs)} ms to answer`;
     findings.push(warning(message, "shared.timeout is shorter, so a logout does not wait for it"));

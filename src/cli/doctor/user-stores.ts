@@ -2,7 +2,11 @@ import { usersFilesIn } from "../../app/from-files.ts";
 import { NOOP_LOG } from "../../app/explanation/no-op.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import { HashingPool } from "../../credentials/hashing/hashing-pool.ts";
-import { openUserStore, type StoreSettings } from "../../credentials/stores/store-kinds.ts";
+import {
+  hintsOf,
+  openUserStore,
+  type StoreSettings,
+} from "../../credentials/stores/store-kinds.ts";
 import type { OpenUserStore } from "../../credentials/stores/user-store.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
@@ -46,7 +50,8 @@ async function findingsOf(
   const problem = await examine(timeoutMs);
   const tookMs = Math.round(performance.now() - began);
   if (problem !== undefined) {
-    return [bad(`${kind}: is unavailable: ${problem}`, storeHint(kind, problem))];
+    const hint = storeHint(problem, hintsOf(kind), "see docs/users.md");
+    return [bad(`${kind}: is unavailable: ${problem}`, hint)];
   }
   const doubtful = (await doubts?.(timeoutMs)) ?? [];
   return [

@@ -4,7 +4,14 @@ import { http } from "./http/http-store.ts";
 import { ldap } from "./ldap/ldap-store.ts";
 import { postgres } from "./sql/postgres-store.ts";
 import { sqlite } from "./sql/sqlite-store.ts";
-import type { FileReader, OpenUserStore, StoreContext, StoreKind } from "./user-store.ts";
+import type {
+  ClearText,
+  FileReader,
+  OpenUserStore,
+  StoreContext,
+  StoreHint,
+  StoreKind,
+} from "./user-store.ts";
 import { readUsers } from "./users-reading.ts";
 
 /** The values of `kind` in an entry of `users`. The settings of each kind are in `config/schema/users/users-section.ts`. */
@@ -44,4 +51,16 @@ export function inspectUserStore<Kind extends StoreKindName>(
   contentOf: FileReader,
 ): Promise<number | undefined> {
   return BY_NAME[settings.kind].inspect(settings, contentOf);
+}
+
+/** Returns the connection on which a store sends passwords or hashes in clear text, or undefined if it sends none. */
+export function clearTextOf<Kind extends StoreKindName>(
+  settings: StoreSettings<Kind>,
+): ClearText | undefined {
+  return BY_NAME[settings.kind].clearText(settings);
+}
+
+/** Returns what an operator can do about the problems of one kind of store. */
+export function hintsOf(kind: StoreKindName): readonly StoreHint[] {
+  return BY_NAME[kind].hints ?? [];
 }

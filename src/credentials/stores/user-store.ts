@@ -100,4 +100,25 @@ export interface StoreKind<Settings> {
    * cannot be used.
    */
   inspect(settings: Settings, contentOf: FileReader): Promise<number | undefined>;
+  /**
+   * Returns the connection on which these settings send passwords or hashes in clear text, or undefined if they send
+   * none.
+   */
+  clearText(settings: Settings): ClearText | undefined;
+  /** What an operator can do about a problem that `examine` reports. The first hint that matches applies. */
+  readonly hints?: readonly StoreHint[];
+}
+
+/** A connection without encryption. */
+export interface ClearText {
+  readonly url: string;
+  /** How to encrypt it. */
+  readonly hint: string;
+}
+
+/** What an operator can do about a problem. */
+export interface StoreHint {
+  /** Matches the problem. */
+  readonly reason: RegExp;
+  readonly hint: string;
 }

@@ -21,6 +21,7 @@ import { BindRefused, LdapConnection } from "./ldap-connection.ts";
 import { LdapConnections } from "./ldap-connections.ts";
 import { doubtsAbout } from "./ldap-doubts.ts";
 import { filledFilter, nameAttributes } from "./ldap-filter.ts";
+import { LDAP_HINTS } from "./ldap-hints.ts";
 import { forbids, type PolicyWord, policyFields } from "./password-policy.ts";
 import type { LdapSettings } from "./ldap-settings.ts";
 
@@ -41,6 +42,9 @@ export const ldap: StoreKind<LdapSettings> = {
     }
     return undefined;
   },
+  clearText: ({ url, startTls }) =>
+    startTls === false ? { url, hint: "use ldaps://, or startTls: true" } : undefined,
+  hints: LDAP_HINTS,
 };
 
 const STORE = "ldap";

@@ -6,6 +6,7 @@ import { isAskable } from "../remote/askable-name.ts";
 import { soundGroups } from "../remote/sound-groups.ts";
 import type { StoreAccess } from "../remote/store-access.ts";
 import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import type { StoreHint } from "../user-store.ts";
 
 /** A row of a result, by column name. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -42,6 +43,12 @@ export function sqlUsers({ store, access, log, rows }: SqlSource): HashSource {
     passwords: () => (seen.length === 0 ? none : seen),
   };
 }
+
+/** What an operator can do if the query returns unsuitable columns. */
+export const COLUMNS_HINT: StoreHint = {
+  reason: /password_hash/,
+  hint: "docs/users.md lists the columns",
+};
 
 /**
  * Checks the columns of a query.

@@ -3,7 +3,7 @@ import { hashStore } from "../hash-store.ts";
 import { StoreAccess } from "../remote/store-access.ts";
 import { remoteFailure } from "../../../lib/text/remote-error.ts";
 import type { StoreKind } from "../user-store.ts";
-import { columnsFault, sqlUsers } from "./sql-users.ts";
+import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
 import { SqliteThread } from "./sqlite-thread.ts";
 
 export interface SqliteSettings {
@@ -44,6 +44,16 @@ export const sqlite: StoreKind<SqliteSettings> = {
     }
     return undefined;
   },
+
+  clearText: () => undefined,
+
+  hints: [
+    COLUMNS_HINT,
+    {
+      reason: /^the query cannot be run/,
+      hint: "is `path` the database, and does it have the table and columns that the query names?",
+    },
+  ],
 };
 
 async function examined(
