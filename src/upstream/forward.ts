@@ -21,7 +21,7 @@ import { tracedHeaders } from "./headers/traced-headers.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import type { Upstream } from "./pool/upstreams.ts";
 import { WebSockets } from "./websocket/websocket.ts";
-import { youngCollection } from "./http/minor-collections.ts";
+import { threadScavenger } from "./http/scavenger.ts";
 
 export interface ForwarderOptions {
   /** The upstreams by name. The caller closes them. */
@@ -29,7 +29,7 @@ export interface ForwarderOptions {
   readonly identityHeaders: IdentityHeaderNames;
   /** What signs assertions, if they are configured. */
   readonly assertions?: AssertionSource | undefined;
-  /** What happens to trailers with an underscore in their names; left out, they pass. */
+  /** What happens to trailers with an underscore in their names; by default, they pass. */
   readonly underscoreHeaders?: UnderscoreHeaders | undefined;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
@@ -47,7 +47,7 @@ export interface ForwarderOptions {
   readonly tracing?: Pick<Tracing, "dispatched"> | undefined;
 }
 
-/** Creates a forwarder over pools of kept-alive connections, one pool per target. */
+/** Creates a forwarder over pools of keep-alive connections, one pool per target. */
 export function createForwarder(options: ForwarderOptions): Forwarder {
   return new PoolForwarder(options);
 }
@@ -68,8 +68,8 @@ class PoolForwarder implements Forwarder {
       createOutgoingHeaders(options.identityHeaders, options.assertions, options.underscoreHeaders),
       options.tracing,
     );
-    const young = youngCollection();
-    this.#settings = { outgoing, buffered, reading, clock, observer, young };
+    const scavenger = threadScavenger();
+    this.#settings = { outgoing, buffered, reading, clock, observer, scavenger };
     this.#upstreams = options.upstreams;
     this.#mirrors = new Mirrors(options.upstreams, this.#settings, observer);
     this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);

@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
 import type { ConnectionPool } from "./http/connection.ts";
-import { askOnce } from "./http2/ask.ts";
+import { sendQueryOnce } from "./http2/query.ts";
 import { openPool } from "./pool/open-pool.ts";
 import { firstOriginOf } from "./pool/target-list.ts";
 import type { TargetOrigin } from "./pool/target-origin.ts";
@@ -77,8 +77,8 @@ async function textBy(
   limit: AbortSignal,
 ): Promise<string | undefined> {
   const headers = ["Host", origin.authority, "Accept", "application/json"];
-  const question = { method: "GET", path, headers } as const;
-  const answer = await askOnce(pool, question, limit, MAX_BYTES + 1);
+  const query = { method: "GET", path, headers } as const;
+  const answer = await sendQueryOnce(pool, query, limit, MAX_BYTES + 1);
   if (answer.body.length > MAX_BYTES) throw malformed();
   return answer.status === 200 ? answer.body.toString("utf8") : undefined;
 }

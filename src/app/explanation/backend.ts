@@ -2,7 +2,7 @@ import type { Configuration } from "../../config/schema/configuration-schema.ts"
 import type { ExplainedBackend } from "../../core/explanation.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { maskText } from "../../observe/log/redaction.ts";
-import { USUAL_RETRY } from "../../upstream/http/repetition.ts";
+import { DEFAULT_RETRY } from "../../upstream/http/repetition.ts";
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import { forwardedQuery } from "../../upstream/headers/without-tokens.ts";
@@ -33,7 +33,7 @@ export function explainBackend(
     headers: headersOf(configuration, permit, upgrade),
     timeouts: { ...timeouts, ...route.timeouts, queue: queue.timeout },
     balance: targets.length > 1 ? upstream.balance : undefined,
-    retry: route.retry ?? USUAL_RETRY,
+    retry: route.retry ?? DEFAULT_RETRY,
     mirror: mirror && { upstream: mirror.upstream, percent: mirror.percent },
     limits: {
       bodyBytes: bodyBytes === Infinity ? undefined : bodyBytes,

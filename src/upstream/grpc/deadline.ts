@@ -9,12 +9,12 @@ const MILLISECONDS: Readonly<Record<string, number>> = {
   ...{ H: 3_600_000, M: 60_000, S: 1_000 },
   ...{ m: 1, u: 0.001, n: 0.000_001 },
 };
-/** Of a body, as `GateRequest.bodyLength` has it. */
+/** `GateRequest.bodyLength` of a body without a length. */
 const UNKNOWN_LENGTH = -1;
-/** The longest delay of a Node timer. */
+/** The maximum delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** The time limit of a call, in milliseconds; undefined if it has none. */
+/** Returns the time limit of a call, in milliseconds; undefined if it has none. */
 function timeoutOf(rawHeaders: readonly string[]): number | undefined {
   const [, amount = "", unit = ""] =
     TIMEOUT.exec(headerValues(rawHeaders, "grpc-timeout")[0] ?? "") ?? [];

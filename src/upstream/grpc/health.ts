@@ -1,5 +1,5 @@
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { Question, ShortAnswer } from "../http2/ask.ts";
+import type { BackendQuery, ShortAnswer } from "../http2/query.ts";
 
 /**
  * The request and the response of grpc.health.v1 (github.com/grpc/grpc, doc/health-checking.md). Each message has
@@ -12,8 +12,8 @@ const STATUS_FIELD = 0x08;
 const SERVING = 1;
 const PREFIX_BYTES = 5;
 
-/** @param service its name, up to 127 bytes; empty for the whole server. */
-export function healthQuestion({ authority }: TargetOrigin, service: string): Question {
+/** Creates the request of a health check. @param service its name, up to 127 bytes; empty for the entire server. */
+export function healthQuery({ authority }: TargetOrigin, service: string): BackendQuery {
   const name = Buffer.from(service);
   const message =
     name.length === 0 ? name : Buffer.concat([Buffer.from([SERVICE_FIELD, name.length]), name]);

@@ -10,8 +10,8 @@ import { answeredProtocol } from "./without-tokens.ts";
 const PROTOCOL = "sec-websocket-protocol";
 
 /**
- * Creates the header section for the client from the backend's: as `responseHeaders`, with addresses mapped back and the
- * changes that the route makes.
+ * Creates the header section for the client from the backend's: that of `responseHeaders`, with addresses mapped back and
+ * the route's changes applied.
  *
  * @param headers names in lower case; mapped in place.
  * @param origin of the target that answered.
@@ -41,7 +41,7 @@ export function clientFields(
     : route.responseHeaders.modify(fields, permit);
 }
 
-/** If a backend has its own CORS fields, they are kept. Several `Vary` fields are one list. */
+/** Adds our own CORS fields, unless the backend sent some. Several `Vary` fields form one list. */
 function addCors(fields: string[], headers: IncomingHttpHeaders, cors: readonly string[]): void {
   if (headers["access-control-allow-origin"] !== undefined) return;
   for (let i = 0; i + 1 < cors.length; i += 2) {

@@ -1,6 +1,6 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 
-/** Headers kept from a trusted proxy and replaced for everybody else. */
+/** Headers that are extended if they come from a trusted proxy, and replaced otherwise. */
 export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
   "x-forwarded-for",
   "x-forwarded-proto",
@@ -20,7 +20,7 @@ interface CachedHeaders {
  * proxy sent.
  */
 export class ForwardedHeaders {
-  /** Cached by connection, which nearly always keeps its host. */
+  /** Cached per connection, on which nearly all requests have the same host. */
   readonly #cached = new WeakMap<object, CachedHeaders>();
 
   /** Returns names and values, alternating. */
@@ -35,7 +35,6 @@ export class ForwardedHeaders {
   }
 }
 
-/** Describes the connection. */
 function describe({ peer, authority, secure }: GateRequest) {
   const scheme = secure ? "https" : "http";
   const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");

@@ -2,7 +2,7 @@ import type { HeaderModifier, HeaderValues } from "../../core/route/header-modif
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { type HeaderTemplate, headerTemplate } from "./header-template.ts";
 
-/** As configured. */
+/** The header changes of a route, as configured. */
 export interface HeaderChanges {
   /** Replaces all fields of the name. */
   readonly set: Readonly<Record<string, string>>;
@@ -13,7 +13,7 @@ export interface HeaderChanges {
 
 interface Field {
   readonly name: string;
-  /** The folded name, as some backends compare it. */
+  /** The name in the form in which some backends compare it: see `foldedName`. */
   readonly folded: string;
   readonly value: HeaderTemplate;
 }

@@ -19,8 +19,8 @@ export const DROPPED: readonly string[] = [
 ];
 
 /**
- * Headers in which proxies identify the caller, as whole families, since backends read more names than any preset
- * has. `Remote-User` and similar are those of Authelia and CGI.
+ * Families of headers in which proxies identify the caller, since backends read more names than the presets list.
+ * Authelia and CGI use `Remote-User` and similar names.
  */
 const IDENTITY_FAMILIES =
   /^(?:x-(?:auth-request|remote|forwarded-(?:user|groups?|email|preferred-username|(?:access|id)-token))|remote-(?:user|groups?|email|name))(?:-|$)/;
@@ -36,15 +36,15 @@ const PRESET_NAMES: ReadonlySet<string> = new Set(
   ].map(foldedName),
 );
 
-/** Whether a header identifies the caller to some backend, whatever this configuration names. @param folded a `foldedName`. */
+/** Whether a header identifies the caller to some backend, even if the configuration does not name it. @param folded a `foldedName`. */
 export function identifiesCaller(folded: string): boolean {
   return PRESET_NAMES.has(folded) || IDENTITY_FAMILIES.test(folded);
 }
 
-/** Written by the proxy, one list over all hops (RFC 8586). */
+/** Lists to which each proxy appends (RFC 8586 for `CDN-Loop`). */
 const WRITTEN = ["cdn-loop", "x-forwarded-prefix"];
 
-/** Whether a route must not change a header of requests: it frames the message, ends at this hop, or tells who is calling. */
+/** Whether a route must not change a header of requests: it frames the message, ends at this hop, or identifies the caller. */
 export function isOwnRequestHeader(name: string): boolean {
   const folded = foldedName(name);
   return (

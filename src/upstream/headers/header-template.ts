@@ -13,7 +13,7 @@ const REFERENCE = /\$\{([^}]*)\}/g;
 
 type Part = string | ((values: HeaderValues) => string | undefined);
 
-/** A header value with references to the request, prepared once. */
+/** A header value with references to the request, parsed once. */
 export interface HeaderTemplate {
   /** @returns undefined if a value that it refers to does not exist: then the header is omitted. */
   render(values: HeaderValues): string | undefined;
@@ -40,7 +40,7 @@ function referenceTo(word: string): Exclude<Part, string> | undefined {
   };
 }
 
-/** Prepares a value. References that `isRequestReference` does not know are literal. */
+/** Parses a value. References that `isRequestReference` does not know are literal. */
 export function headerTemplate(text: string): HeaderTemplate {
   const parts: Part[] = [];
   let end = 0;

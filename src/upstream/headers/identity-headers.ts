@@ -38,7 +38,7 @@ function listValue(names: readonly string[]): string {
     .join(",");
 }
 
-/** Creates identity headers once per caller: the identity of a cached token returns with every request. */
+/** Creates identity headers once per identity: all requests with a cached token share one identity. */
 export class IdentityHeaders {
   readonly #names: IdentityHeaderNames;
   readonly #cached = new WeakMap<Identity, readonly string[]>();
@@ -69,7 +69,7 @@ function identityHeaders(names: IdentityHeaderNames, identity: Identity): readon
   return headers;
 }
 
-/** One value, or the values of a list with commas between. */
+/** Encodes one value, or a list separated by commas. */
 export function claimValue(value: ClaimValue): string {
   return typeof value === "object" ? listValue(value.map(String)) : fieldValue(String(value));
 }

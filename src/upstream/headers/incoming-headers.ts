@@ -20,7 +20,7 @@ export const FORBIDDEN_TRAILERS =
 /**
  * Creates the header section for the client from the backend's.
  *
- * @param headers names in lower case, as undici parses them.
+ * @param headers names in lower case.
  * @returns names and values, alternating.
  */
 export function responseHeaders(
@@ -31,14 +31,13 @@ export function responseHeaders(
   const passed: string[] = [];
   const named = connectionOptions(headers.connection);
   const disposition = headers["content-disposition"];
-  // If Node has seen `Content-Length` before this value, it encodes the value as UTF-8, although each character is a
-  // byte.
+  // It must come before `Content-Length`: after that, Node encodes it as UTF-8, although each character is a byte.
   if (disposition !== undefined && !named?.has("content-disposition")) {
     append(passed, "content-disposition", disposition);
   }
   for (const name of Object.keys(headers)) {
     if (DROPPED.has(name) || named?.has(name)) continue;
-    // A 204 must not have one (RFC 9110 §8.6).
+    // A 204 must not have a length (RFC 9110 §8.6).
     if (status === 204 && name === "content-length") continue;
     if (disposition !== undefined && name === "content-disposition") continue;
     append(passed, name, headers[name]);
@@ -87,12 +86,12 @@ function connectionOptions(value: string | string[] | undefined): ReadonlySet<st
   );
 }
 
-/** Control characters in a reason phrase, which Node refuses to write (RFC 9112 §4). */
+/** A reason phrase without control characters, which Node refuses to write (RFC 9112 §4). */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Whether Node can write the response and the client will read what the backend meant: an existing status, no
- * trailers announced besides a Content-Length, and no transfer coding except `chunked`, which is decoded here.
+ * Whether Node can write the response and the client will read what the backend meant: a valid status, not both
+ * `Trailer` and `Content-Length`, and no transfer coding except `chunked`, which is decoded here.
  */
 export function isPassable(
   status: number,

@@ -23,26 +23,28 @@ import { withoutTokens } from "./without-tokens.ts";
 export interface OutgoingHeaders {
   /** Returns names and values, alternating, without framing. */
   headers(permit: Permit): string[];
-  /** Returns those of the client's trailers that the backend gets. @throws GateError `underscore_header`. */
+  /** Returns the client's trailers that the backend gets. @throws GateError `underscore_header`. */
   trailers(permit: Permit, sent: readonly string[]): readonly string[];
 }
 
 /** What to do with a header from the client. */
 type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "from-proxy" | "connection";
 
-/** Appended to the instances that the request has passed: a list may span several fields (RFC 9110 §5.3). */
+/** This instance in `CDN-Loop`, sent as one more field: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
 
-/** Headers in which proxies report the original request and its client: kept only from a trusted proxy. */
+/** Headers in which proxies report the original request and its client: they pass only if a trusted proxy sent them. */
 const PROXY_FAMILIES =
   /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
 
-/** Headers that name another method than the authorized one: always removed. */
+/** Headers that override the method, and thus the authorization: always removed. */
 const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
   ...["x-http-method-override", "x-method-override", "x-http-method"],
 ]);
 
 /**
+ * Creates the function that builds header sections for backends.
+ *
  * @param names the identity headers of this gate. A client's headers with the names of any preset are removed, too.
  * @param underscoreHeaders is applied to trailers. The intake applies it to headers.
  */
@@ -81,7 +83,7 @@ export function createOutgoingHeaders(
   };
 }
 
-/** Which of the client's headers the backend gets. */
+/** Decides which of the client's headers the backend gets. */
 class Dispositions {
   readonly #of = rememberedByName((name) => this.#decide(name.toLowerCase()));
   readonly #ours: ReadonlySet<string>;
@@ -145,7 +147,7 @@ class Dispositions {
 
 const PREFIX_HEADER = "X-Forwarded-Prefix";
 
-/** Adds the stripped prefix for the backend, after the prefix that a trusted proxy has stripped. */
+/** Adds the prefix that the route strips, after any prefix that a trusted proxy has stripped before. */
 function addPrefix(passed: string[], { route, request }: Permit): void {
   const prefix = strippedPrefix(route, request);
   if (prefix === "") return;

@@ -1,7 +1,7 @@
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlace } from "../../core/request/token-place.ts";
 
-/** Directives by which a backend controls whether shared caches may store a response (RFC 9111 §3.5). */
+/** Directives with which a backend controls whether shared caches may store a response (RFC 9111 §3.5). */
 const DECIDED = /(?:^|[\s,])(?:private|no-store|public|s-maxage|must-revalidate)(?=$|[\s,=])/i;
 
 /** Whether `keepPrivate` has anything to do on a route. */
@@ -11,8 +11,8 @@ export function mayNeedPrivacy({ auth, tokenFrom }: Permit["route"]): boolean {
 
 /**
  * Keeps responses to authenticated callers out of shared caches. Caches do not store the response to a request with
- * `Authorization` unless told to (RFC 9111 §3.5), but they cannot know that another header, a cookie or a query contains
- * a token (RFC 6750 §2.3). If a token is optional, the response differs with it.
+ * `Authorization` unless a directive allows it (RFC 9111 §3.5), but they cannot know that another header, a cookie or a
+ * query contains a token (RFC 6750 §2.3). If a token is optional, the response varies with it.
  *
  * @param fields names and values, alternating; the names in lower case. Changed in place.
  */

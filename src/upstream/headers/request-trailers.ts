@@ -5,7 +5,7 @@ import { withoutTokens } from "./without-tokens.ts";
 
 const TRAILERS = /(?:^|,)[ \t]*trailers[ \t]*(?:$|,)/i;
 
-/** Whether a client can read trailers, by its `TE`. @param rawHeaders names and values, alternating. */
+/** Whether a client can read trailers, according to its `TE`. @param rawHeaders names and values, alternating. */
 export function takesTrailers(rawHeaders: readonly string[]): boolean {
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? "";
@@ -16,10 +16,10 @@ export function takesTrailers(rawHeaders: readonly string[]): boolean {
 }
 
 /**
- * A client's trailers without those that would change how its request is read: a backend may merge them into the header
- * section (RFC 9110 §6.5.1).
+ * Returns a client's trailers without those that would change how its request is interpreted: a backend may merge them
+ * into the header section (RFC 9110 §6.5.1).
  *
- * @param fields names and values, alternating: those that clients may send as headers.
+ * @param fields names and values, alternating: only fields that clients may also send as headers.
  */
 export function requestTrailers(
   fields: readonly string[],

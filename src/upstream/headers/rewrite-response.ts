@@ -5,13 +5,13 @@ import type { Route } from "../../core/route/route.ts";
 /** A reference with an authority, its path, and the rest: `https://host/path?query`, `//host/path`. */
 const WITH_AUTHORITY = /^(?:https?:)?\/\/([^/?#\\]*)([^?#]*)(.*)$/is;
 const PATH_ONLY = /^(\/[^?#]*)(.*)$/s;
-/** What some servers send, with or without quotes: `5; url="/next"`. */
+/** The value of `Refresh`, with or without quotes: `5; url="/next"`. */
 const REFRESH = /^(\s*\d*(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?)(["']?)(.*?)(\2\s*)$/is;
 const COOKIE_PATH = /(;\s*path\s*=\s*)(\/[^;]*)/i;
 
 /**
  * Maps `Location`, `Content-Location`, `Refresh` and the paths of cookies from the backend's addresses to the client's:
- * the reverse of `rewritePath`. Addresses of other hosts, and paths that no request on this route leads to, stay.
+ * the reverse of `rewritePath`. Addresses of other hosts stay unchanged, and so do paths that this route cannot reach.
  *
  * @param headers names in lower case; changed in place.
  * @param host the `Host` that the backend got.
@@ -31,7 +31,7 @@ export function mapAnswerBack(headers: IncomingHttpHeaders, permit: Permit, host
         `${time}${quote}${mappedReference(url, permit, host)}${end}`,
     );
   }
-  // undici has a single field as text.
+  // undici represents a single field as a string.
   if (cookies !== undefined) {
     headers["set-cookie"] = [cookies].flat().map((cookie) => mappedCookie(cookie, permit.route));
   }
@@ -44,7 +44,8 @@ function mappedReference(reference: string, { route, request }: Permit, host: st
     if (authority.toLowerCase() !== host.toLowerCase()) return reference;
     const mapped = mappedPath(path === "" ? "/" : path, route);
     if (mapped === undefined) return reference;
-    // Under the client's own name its scheme stays, too. Otherwise only the client knows how it reached this place.
+    // If the backend got the client's own host, scheme and host stay, too. Otherwise only the client knows the address
+    // at which it reached this proxy, so the reference becomes relative.
     return host === request.authority
       ? `${reference.slice(0, reference.length - path.length - rest.length)}${mapped}${rest}`
       : `${mapped}${rest}`;
@@ -54,11 +55,11 @@ function mappedReference(reference: string, { route, request }: Permit, host: st
   return mapped === undefined ? reference : `${mapped}${rest}`;
 }
 
-/** The client's path for a path of the backend; undefined if there is none, or if it would name another host. */
+/** Returns the client's path for a path of the backend; undefined if it has none, or if it would name another host. */
 function mappedPath(path: string, { rewrite }: Route): string | undefined {
   const { strip, add } = prefixesOf(rewrite);
   if (!isWithin(path, add)) return undefined;
-  // A backend that reads `X-Forwarded-Prefix` has put it in front itself.
+  // A backend that reads `X-Forwarded-Prefix` has already prepended it.
   if (strip !== "" && add === "" && isWithin(path, strip) && rewrite?.responses !== true) {
     return undefined;
   }
@@ -70,7 +71,7 @@ function isWithin(path: string, prefix: string): boolean {
   return path === prefix || path.startsWith(`${prefix}/`);
 }
 
-/** A path above that which is prepended covers all that this route shows of the backend. */
+/** Maps the path of a cookie. A path at or above the added prefix covers everything that this route exposes. */
 function mappedCookie(cookie: string, route: Route): string {
   return cookie.replace(COOKIE_PATH, (all, name: string, written: string) => {
     const path = written.trimEnd();

@@ -16,7 +16,7 @@ export function rewritePath(
   return `${add}${rest.startsWith("/") ? rest : `/${rest}`}`;
 }
 
-/** Returns what the route strips from the path of a request; empty if that is nothing. */
+/** Returns the prefix that the route strips from the path of a request; empty if it strips none. */
 export function strippedPrefix(
   { rewrite }: Pick<Route, "rewrite">,
   { matchPath }: Pick<GateRequest, "matchPath">,

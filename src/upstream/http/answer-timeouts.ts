@@ -42,7 +42,7 @@ export class AnswerTime extends TimeoutEntry {
     this.#limits.response.start(this);
   }
 
-  /** The whole request was written. */
+  /** The complete request was written. */
   sent(): void {
     this.#sending = undefined;
     this.#limits.response.start(this);
@@ -53,7 +53,7 @@ export class AnswerTime extends TimeoutEntry {
     this.#limits.idle.start(this);
   }
 
-  /** Nothing is expected of the backend for now. */
+  /** Nothing is expected from the backend for now. */
   stop(): void {
     this.list?.cancel(this);
   }

@@ -8,7 +8,7 @@ import type { ForwardingSettings, PermittedRequest } from "./permitted-request.t
 import type { Slot } from "../pool/slot.ts";
 
 /** Maximum number of interim answers: each restarts the backend's response timeout. */
-const MOST_INTERIM = 16;
+const MAX_INTERIM = 16;
 
 /**
  * Answers up to this size are written as one string together with their head, which takes 0.92 to 0.96 of the CPU time of a
@@ -32,10 +32,10 @@ export class ClientAnswer implements TurnTask {
   readonly #response: OutgoingResponse;
   readonly #slot: Slot;
   #interim = 0;
-  /** The length by `Content-Length`; -1 without. */
+  /** The `Content-Length`; -1 without one. */
   #expected = -1;
   #written = 0;
-  /** The last part of the answer, in Latin-1 to keep every byte. It is sent at the end of the turn. */
+  /** The last part of the answer, in Latin-1 to preserve every byte. It is sent at the end of the turn. */
   #last: string | undefined;
   #sendsSoon = false;
 
@@ -52,7 +52,7 @@ export class ClientAnswer implements TurnTask {
    */
   interim(status: number, headers: IncomingHttpHeaders): void {
     this.#interim += 1;
-    if (this.#interim > MOST_INTERIM) throw new InvalidAnswer();
+    if (this.#interim > MAX_INTERIM) throw new InvalidAnswer();
     if (status === 103) passEarlyHints(this.#response, headers);
   }
 
@@ -122,8 +122,8 @@ export class ClientAnswer implements TurnTask {
   }
 
   /**
-   * HTTP/1.1 over TLS saves nothing at the end of the turn, and V8 came to keep such requests until the next full collection,
-   * at 1.4 times the CPU time. HTTP/2 takes 0.92 there.
+   * Whether the last part is not delayed until the end of the turn. For HTTP/1.1 over TLS the delay saves nothing, and made
+   * V8 retain requests until the next full collection, at 1.4 times the CPU time. With it, HTTP/2 takes 0.92 of the CPU time.
    */
   get #isWrittenAtOnce(): boolean {
     const { permit, request } = this.#permitted;
@@ -139,7 +139,7 @@ export class ClientAnswer implements TurnTask {
     this.#response.end();
   }
 
-  /** Whether the client has taken a complete answer, or the kernel has for it. Called once, when the response closes. */
+  /** Whether the complete answer was handed to the client's socket. Called once, when the response closes. */
   delivered(): boolean {
     const { permit, request } = this.#permitted;
     const isDelivered = this.#response.writableFinished;
@@ -166,12 +166,13 @@ export class ClientAnswer implements TurnTask {
 
 /**
  * Forwards a backend's 103 to the client (RFC 8297). Hints are optional, so none is sent where it could do harm: to an
- * HTTP/1.0 client (RFC 9110 §15.2), after the final head, within an earlier answer, or to a client that does not read.
+ * HTTP/1.0 client (RFC 9110 §15.2), after the final head, while an earlier answer is written, or to a client that does not
+ * read.
  *
  * Node's `writeEarlyHints` is not used: it checks `Link` with a regular expression of exponential time. Before 26.2, Node has
  * no other way to write a 103, so none is sent.
  *
- * @param headers names in lower case, as undici reads them.
+ * @param headers names in lower case.
  */
 function passEarlyHints(response: OutgoingResponse, headers: IncomingHttpHeaders): void {
   const { req } = response;

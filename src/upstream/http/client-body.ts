@@ -2,7 +2,7 @@ import type { GateError } from "../../core/request/errors.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
 import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
-import { KeptBody } from "./kept-body.ts";
+import { ReplayBuffer } from "./replay-buffer.ts";
 import { type BodyEvents, RequestBody } from "./request-body.ts";
 import type { Slot } from "../pool/slot.ts";
 
@@ -20,7 +20,7 @@ export class ClientBody implements BodyEvents, TurnTask {
   #content: Buffer | RequestBody | undefined;
   /** The bytes of a small body received so far. */
   #gathered = 0;
-  #kept: KeptBody | undefined;
+  #replay: ReplayBuffer | undefined;
   /** Called when the body can be sent, while it is not known whether it is small. */
   #ready: (() => void) | undefined;
 
@@ -41,14 +41,14 @@ export class ClientBody implements BodyEvents, TurnTask {
     return content instanceof RequestBody ? content.readableLength : this.#gathered;
   }
 
-  /** The bytes that are kept besides, to be sent again. */
-  get keptBytes(): number {
-    return this.#kept?.bytes ?? 0;
+  /** The bytes that are also stored to be sent again. */
+  get replayBytes(): number {
+    return this.#replay?.bytes ?? 0;
   }
 
-  /** Whether the whole body can be sent again. */
-  get isWhole(): boolean {
-    return !(this.#content instanceof RequestBody) || this.#content.isWhole;
+  /** Whether the complete body can be sent again. */
+  get isReplayable(): boolean {
+    return !(this.#content instanceof RequestBody) || this.#content.isReplayable;
   }
 
   /** Calls `ready` when the body can be sent, or never if the client leaves. */
@@ -57,11 +57,11 @@ export class ClientBody implements BodyEvents, TurnTask {
     const { bodyLength, expectsContinue } = permit.request;
     if (bodyLength > 0 && bodyLength <= SMALL_BODY_BYTES && !expectsContinue) this.#gather(ready);
     else if (bodyLength < 0 && upstream.speaksHttp2 && !expectsContinue) {
-      // Calls of gRPC have no length. The message of a unary call mostly comes in the same turn as the head.
+      // gRPC calls have no length. The message of a unary call usually arrives in the same turn as the head.
       this.#ready = ready;
       atEndOfTurn(this);
     } else {
-      if (bodyLength < 0 && upstream.speaksHttp2) this.#kept = new KeptBody();
+      if (bodyLength < 0 && upstream.speaksHttp2) this.#replay = new ReplayBuffer();
       if (bodyLength === 0) copy?.end();
       else this.#stream();
       ready();
@@ -74,14 +74,14 @@ export class ClientBody implements BodyEvents, TurnTask {
     if (ready === undefined) return;
     if (this.#hasArrived) this.#gather(ready);
     else {
-      // A backend of HTTP/2 says what it has not processed.
-      this.#kept = new KeptBody();
+      // An HTTP/2 backend reports requests that it has not processed, so they can be sent again.
+      this.#replay = new ReplayBuffer();
       this.#stream();
       ready();
     }
   }
 
-  /** Whether all of the body waits to be read, is small, and has no trailers, which only a stream carries. */
+  /** Whether the complete body can be read now, is small, and has no trailers, which only a stream can carry. */
   get #hasArrived(): boolean {
     const { permit, request } = this.#permitted;
     const limit = Math.min(SMALL_BODY_BYTES, permit.route.bodyBytes);
@@ -99,14 +99,14 @@ export class ClientBody implements BodyEvents, TurnTask {
     if (permit.request.expectsContinue && this.#content !== undefined) sendContinue(response);
   }
 
-  /** Prepares the body to be sent again; see `isWhole`. */
+  /** Prepares the body to be sent again; see `isReplayable`. */
   renew(): void {
     if (this.#content instanceof RequestBody) this.#stream();
   }
 
   /** The request will not be sent again: an answer has begun. */
   settle(): void {
-    this.#kept?.drop();
+    this.#replay?.drop();
   }
 
   /** Ends the request to the backend with this error if the body is a stream. @returns whether it is. */
@@ -118,7 +118,7 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   received(chunk: Buffer): void {
     this.#permitted.transfer.bytesIn += chunk.length;
-    this.#settings.young.passed(chunk.length);
+    this.#settings.scavenger.count(chunk.length);
     this.#permitted.copy?.add(chunk);
   }
 
@@ -138,7 +138,7 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   #stream(): void {
     const { permit, request } = this.#permitted;
-    this.#content = new RequestBody(request, permit.route.bodyBytes, this, this.#kept);
+    this.#content = new RequestBody(request, permit.route.bodyBytes, this, this.#replay);
   }
 
   #gather(ready: () => void): void {

@@ -6,19 +6,19 @@ import type { Dispatcher } from "undici";
 export type BackendRequest = Dispatcher.DispatchOptions & {
   /** Only for undici, which would derive one from Host. */
   readonly servername: string;
-  /** Whether the client can read trailers. Only HTTP/2 tells the backend. */
+  /** Whether the client can read trailers. Only HTTP/2 passes this on. */
   readonly acceptsTrailers?: boolean;
   /** The trailers for the backend once the body has ended; names and values, alternating. Only HTTP/2 carries them. */
   readonly trailers?: () => readonly string[];
 };
 
-/** The connections to a target: kept-alive ones by HTTP/1.1, sessions of HTTP/2, or anything with the same interface. */
+/** The connections to a target: keep-alive connections of HTTP/1.1, or HTTP/2 sessions. */
 export interface ConnectionPool {
   /** Sends a request when a connection is free, and reports its progress to the handler. */
   dispatch(request: BackendRequest, handler: AnswerHandler): void;
-  /** Forgets a request that waits for a connection, where that has to be said: its client has left. */
+  /** Removes a request that waits for a connection because its client has left. Omitted if requests never wait. */
   withdraw?(handler: AnswerHandler): void;
-  /** What the backend chose, where TLS negotiates the protocol and a connection was open. */
+  /** The protocol that the backend chose; undefined if TLS does not negotiate it, or no connection has been open. */
   readonly negotiated?: "http1" | "http2" | undefined;
   /** Closes all connections after the requests on them. */
   close(): Promise<void>;
@@ -44,7 +44,7 @@ export type RequestControl = Pick<Dispatcher.DispatchController, "abort" | "paus
  * are undici's. If a handler throws, the request is aborted.
  */
 export interface AnswerHandler {
-  /** The connection has been chosen. It may yet have to be opened. */
+  /** The connection has been chosen. It may not be open yet. */
   onConnection(connection: Connection): void;
   /** The request is about to be written. */
   onRequestStart(control: RequestControl): void;

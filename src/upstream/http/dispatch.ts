@@ -44,7 +44,7 @@ export function dispatchOf(
   return speaksHttp2 ? withTrailers(dispatch, permit, outgoing) : dispatch;
 }
 
-/** Adds what only HTTP/2 carries: whether the client reads trailers, and those that it sends. */
+/** Adds what only HTTP/2 carries: whether the client reads trailers, and the trailers that it sends. */
 function withTrailers(
   dispatch: BackendRequest,
   permit: Permit,

@@ -59,10 +59,10 @@ export class Exchange implements AnswerHandler, BufferHolder {
     return this.#completion.promise;
   }
 
-  /** The bytes held besides those in the client's socket. */
+  /** The bytes held in addition to those in the client's socket. */
   get bufferedBytes(): number {
-    const { bufferedBytes, keptBytes } = this.#body;
-    return bufferedBytes + keptBytes + this.#slot.bufferedBytes(bufferedBytes);
+    const { bufferedBytes, replayBytes } = this.#body;
+    return bufferedBytes + replayBytes + this.#slot.bufferedBytes(bufferedBytes);
   }
 
   /** @param avoid a target that has failed this request. */
@@ -206,12 +206,12 @@ export class Exchange implements AnswerHandler, BufferHolder {
     if (response.headersSent || !this.#body.fail(error)) response.destroy();
   }
 
-  /** The answer is out, or the client has left: ends what is still under way at the backend. */
+  /** The answer was sent, or the client has left: aborts what the backend is still doing. */
   readonly #onClose = (): void => {
-    const whole = this.#state === "answered";
+    const complete = this.#state === "answered";
     const { target } = this.#slot;
-    this.#end(whole && this.#answer.delivered() ? undefined : "aborted");
-    if (whole) return;
+    this.#end(complete && this.#answer.delivered() ? undefined : "aborted");
+    if (complete) return;
     target?.pool.withdraw?.(this);
     this.#control?.abort(new ClientGone());
   };

@@ -23,7 +23,7 @@ const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "invalid_response",
   UND_ERR_RES_EXCEEDED_MAX_SIZE: "invalid_response",
   UND_ERR_ABORTED: "aborted",
-  // What this process or its machine has no more of: open files, memory for sockets, local ports.
+  // This process or its machine has run out of open files, memory for sockets, or local ports.
   EMFILE: "resource_exhausted",
   ENFILE: "resource_exhausted",
   ENOBUFS: "resource_exhausted",
@@ -34,7 +34,7 @@ const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
 /** undici has one code for "other side closed" and "bad response". Only the second breaks the protocol. */
 const BROKEN_PROTOCOL = new Set(["bad response", "bad upgrade"]);
 
-/** The reason for an error of a connection to a backend. */
+/** Returns the reason for an error of a connection to a backend. */
 export function failureReason(error: unknown): UpstreamErrorReason {
   if (!(error instanceof Error)) return "invalid_response";
   if (BROKEN_PROTOCOL.has(error.message)) return "invalid_response";
@@ -62,19 +62,19 @@ function isUnsendable(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "UND_ERR_INVALID_ARG";
 }
 
-/** The error for reasons without a row in the table: the client has left, or already has the head of the answer. */
-const TOLD_AS = { aborted: "reset", idle_timeout: "response_timeout" } as const;
+/** The errors for reasons without a row in the table: the client has left, or already has the head of the answer. */
+const REPORTED_AS = { aborted: "reset", idle_timeout: "response_timeout" } as const;
 
-/** The table's error for whatever ended a request to a backend: its body, its fields, or the backend. */
+/** Returns the table's error for whatever ended a request to a backend: its body, its fields, or the backend. */
 export function failureOf(error: unknown): GateError {
   if (error instanceof GateError) return error;
   if (isUnsendable(error)) return new GateError("bad_request", { cause: error });
   return failure(failureReason(error), error);
 }
 
-/** The table's error for a reason. */
+/** Returns the table's error for a reason. */
 export function failure(reason: UpstreamErrorReason, cause: unknown): GateError {
-  const code = reason === "aborted" || reason === "idle_timeout" ? TOLD_AS[reason] : reason;
+  const code = reason === "aborted" || reason === "idle_timeout" ? REPORTED_AS[reason] : reason;
   const retryAfter = reason === "resource_exhausted" ? { retryAfter: 1 } : {};
   return new GateError(code, { reason, cause, ...retryAfter });
 }
@@ -90,7 +90,7 @@ export class BackendTimeout extends Error {
   }
 }
 
-/** The reason of an error about a backend; undefined for any other error. */
+/** Returns the reason of an error about a backend; undefined for any other error. */
 export function upstreamReason(error: GateError): UpstreamErrorReason | undefined {
   const { reason } = error;
   return isUpstreamErrorReason(reason) ? reason : undefined;

@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { lowerCase } from "../../lib/text/by-name.ts";
 
-/** Fields by name. It has nothing else, so no name means anything but a field. */
+/** Fields by name. It inherits no property, so every name can only refer to a field. */
 class Fields {
   [name: string]: string | string[] | undefined;
 }
 Reflect.deleteProperty(Fields.prototype, "constructor");
 Object.setPrototypeOf(Fields.prototype, null);
 
-/** The fields by their names in lower case, several of one name as a list. @param from where they begin. */
+/** Returns fields by lower-case name, repeated ones as a list. @param from the index of the first name. */
 export function headersOf(fields: readonly string[], from = 0): IncomingHttpHeaders {
   const headers = new Fields();
   for (let i = from; i + 1 < fields.length; i += 2) {

@@ -8,7 +8,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
 import type { Upstream } from "../pool/upstreams.ts";
 import type { BodyCopy } from "../mirror/body-copy.ts";
-import type { YoungCollection } from "./minor-collections.ts";
+import type { Scavenger } from "./scavenger.ts";
 
 /** One request that may be forwarded. */
 export interface PermittedRequest {
@@ -17,14 +17,14 @@ export interface PermittedRequest {
   readonly request: IncomingRequest;
   readonly response: OutgoingResponse;
   readonly transfer: Transfer;
-  /** Gets a copy of the body, where the request is mirrored. */
+  /** Receives a copy of the body if the request is mirrored. */
   readonly copy?: BodyCopy | undefined;
 }
 
 /** What all requests of a gate share. */
 export interface ForwardingSettings {
   readonly outgoing: OutgoingHeaders;
-  readonly young: YoungCollection;
+  readonly scavenger: Scavenger;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 /**
  * In bytes per millisecond: 256 KiB/s over five seconds. A client that reads more slowly may lose its slot to a waiting
- * request. Reading is seen late: Linux reports room only when a third of the socket's buffer is free
+ * request. Reading is noticed late: Linux reports room only when a third of the socket's buffer is free
  * (`sk_stream_write_space`), 1.4 MB of up to 4 MB (`tcp_wmem`). That is five seconds at this rate, so a client that reads
  * steadily and at least as fast always shows progress in time.
  */

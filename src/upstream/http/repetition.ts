@@ -11,22 +11,23 @@ import type { ForwardingSettings, PermittedRequest } from "./permitted-request.t
 /** Where a request is sent again: to any target, or to another one. */
 export type Where = "same" | "other";
 
-/** Where a route says nothing. */
-export const USUAL_RETRY = { attempts: 1, on: ["connect", "stale"] as readonly RetryCause[] };
-/** Nothing of the request was sent. */
+/** The default for a route without `retry`. */
+export const DEFAULT_RETRY = { attempts: 1, on: ["connect", "stale"] as readonly RetryCause[] };
+/** Failures before anything of the request was sent. */
 const UNSENT: ReadonlySet<UpstreamErrorReason> = new Set([
   ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
 ]);
 
 /**
- * The attempts to have one request answered. Tells the upstream how each went, and decides whether another follows. What
- * may have been executed is repeated only if it is idempotent. What a backend of HTTP/2 says it has not processed was not.
+ * The attempts to send one request. Reports the outcome of each to the upstream, and decides whether another follows. A
+ * request that may have been executed is repeated only if it is idempotent. One that an HTTP/2 backend reports as
+ * unprocessed was not executed.
  */
 export class Attempts {
   readonly #settings: Pick<ForwardingSettings, "observer">;
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
-  readonly #body: Pick<ClientBody, "isWhole" | "settle">;
+  readonly #body: Pick<ClientBody, "isReplayable" | "settle">;
   /** The number of retries. */
   retries = 0;
 
@@ -34,7 +35,7 @@ export class Attempts {
     settings: Pick<ForwardingSettings, "observer">,
     permitted: PermittedRequest,
     slot: Slot,
-    body: Pick<ClientBody, "isWhole" | "settle">,
+    body: Pick<ClientBody, "isReplayable" | "settle">,
   ) {
     this.#settings = settings;
     this.#permitted = permitted;
@@ -61,7 +62,7 @@ export class Attempts {
     const { permit, upstream } = this.#permitted;
     const { retry } = permit.route;
     if (retry === undefined || status < 502 || status > 504) return false;
-    if (this.retries >= retry.attempts || !this.#body.isWhole) return false;
+    if (this.retries >= retry.attempts || !this.#body.isReplayable) return false;
     const wanted = retry.on.some((cause) => cause === String(status));
     return wanted && isIdempotent(permit.request) && upstream.takeRetry();
   }
@@ -78,18 +79,18 @@ export class Attempts {
     const { target } = this.#slot;
     const reason = upstreamReason(failure);
     const unprocessed = failure.cause instanceof Unprocessed ? failure.cause : undefined;
-    // A connection that was closed while idle, or in an orderly way, says nothing about the target.
+    // A connection that was closed while idle, or gracefully, says nothing about the target.
     const isEnd = (stale && reason === "reset") || unprocessed?.refused === false;
     if (target !== undefined && reason !== undefined && !isEnd) {
       upstream.states?.failed(target, reason, sentAt);
     }
-    const { attempts, on } = permit.route.retry ?? USUAL_RETRY;
+    const { attempts, on } = permit.route.retry ?? DEFAULT_RETRY;
     if (reason === undefined || reason === "aborted") return undefined;
     // The request could not have reached any target.
     if (reason === "resource_exhausted") return undefined;
-    if (this.retries >= attempts || !this.#body.isWhole) return undefined;
+    if (this.retries >= attempts || !this.#body.isReplayable) return undefined;
     const idempotent = isIdempotent(permit.request);
-    // This costs the backend nothing, so it needs no budget. A target that closes its connections may be about to go.
+    // This costs the backend nothing, so it needs no budget. A target that closes its connections may be shutting down.
     if (on.includes("stale")) {
       const where = upstream.isAlone ? "same" : "other";
       if (unprocessed !== undefined) return unprocessed.refused ? "other" : where;

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
-import type { KeptBody } from "./kept-body.ts";
+import type { ReplayBuffer } from "./replay-buffer.ts";
 
 /** Called while a body is transferred. */
 export interface BodyEvents {
@@ -17,8 +17,8 @@ export interface BodyEvents {
 /** Bytes after which a client counts as sending. Single bytes now and then do not. */
 const FLOWING_BYTES = 16 * 1024;
 
-/** Maximum number of chunks that wait for the backend, because each takes memory besides its bytes. */
-const MOST_CHUNKS = 64;
+/** Maximum number of chunks that wait for the backend, since each takes memory in addition to its bytes. */
+const MAX_CHUNKS = 64;
 
 /**
  * Streams the client's body to the backend, with back-pressure. It decouples the two, so that a failed request to the backend
@@ -28,7 +28,7 @@ export class RequestBody extends Readable {
   readonly #source: IncomingRequest;
   readonly #limit: number;
   readonly #events: BodyEvents;
-  readonly #kept: KeptBody | undefined;
+  readonly #replay: ReplayBuffer | undefined;
   #begun = false;
   #awaited = false;
   /** Bytes received since the last call of `awaited`. */
@@ -40,19 +40,19 @@ export class RequestBody extends Readable {
 
   /**
    * @param limit maximum size in bytes, for a body without a length.
-   * @param kept the part that earlier attempts have already sent: it is sent first.
+   * @param replay the part that earlier attempts have sent: it is sent first.
    */
-  constructor(source: IncomingRequest, limit: number, events: BodyEvents, kept?: KeptBody) {
+  constructor(source: IncomingRequest, limit: number, events: BodyEvents, replay?: ReplayBuffer) {
     super({ highWaterMark: 64 * 1024 });
-    this.#kept = kept;
+    this.#replay = replay;
     this.#source = source;
     this.#limit = limit;
     this.#events = events;
   }
 
-  /** Whether another attempt can send all of it: nothing has been read yet, or the part that was read is kept. */
-  get isWhole(): boolean {
-    return (this.#bytes === 0 && !this.#ended) || this.#kept?.isWhole === true;
+  /** Whether another attempt can send all of it: nothing has been read yet, or everything that was read is stored. */
+  get isReplayable(): boolean {
+    return (this.#bytes === 0 && !this.#ended) || this.#replay?.isComplete === true;
   }
 
   /** The client's trailers, once the body has ended: names and values, alternating. */
@@ -64,7 +64,7 @@ export class RequestBody extends Readable {
     if (!this.#awaited) this.#await();
     if (!this.#begun) {
       this.#begun = true;
-      if (this.#kept !== undefined && this.#repeat(this.#kept)) return;
+      if (this.#replay !== undefined && this.#repeat(this.#replay)) return;
       this.#source.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onClose);
     }
     this.#source.resume();
@@ -77,17 +77,17 @@ export class RequestBody extends Readable {
     done(error);
   }
 
-  /** Sends the part that is kept. @returns whether that was all of it. */
-  #repeat(kept: KeptBody): boolean {
-    this.#bytes = kept.bytes;
-    for (const chunk of kept.chunks) this.push(chunk);
-    if (kept.hasEnded) this.#finish();
-    return kept.hasEnded;
+  /** Sends the stored part. @returns whether that was the entire body. */
+  #repeat(replay: ReplayBuffer): boolean {
+    this.#bytes = replay.bytes;
+    for (const chunk of replay.chunks) this.push(chunk);
+    if (replay.hasEnded) this.#finish();
+    return replay.hasEnded;
   }
 
   readonly #onData = (chunk: Buffer): void => {
     this.#bytes += chunk.length;
-    this.#kept?.add(chunk);
+    this.#replay?.add(chunk);
     this.#events.received(chunk);
     if (this.#bytes > this.#limit) {
       this.#source.pause();
@@ -102,7 +102,7 @@ export class RequestBody extends Readable {
   };
 
   readonly #onEnd = (): void => {
-    if (this.#kept !== undefined) this.#kept.hasEnded = true;
+    if (this.#replay !== undefined) this.#replay.hasEnded = true;
     this.#events.ended();
     this.#finish();
   };
@@ -121,7 +121,7 @@ export class RequestBody extends Readable {
   #passOn(chunk: Buffer): boolean {
     const more = this.push(chunk);
     this.#chunks = this.readableLength === 0 ? 0 : this.#chunks + 1;
-    return more && this.#chunks < MOST_CHUNKS;
+    return more && this.#chunks < MAX_CHUNKS;
   }
 
   #await(): void {

@@ -14,7 +14,7 @@ export class Assignment implements RequestControl {
   readonly handler: AnswerHandler;
   /** Undefined when the request has ended, so that its handler cannot affect later requests. */
   connection: Carrier | undefined;
-  /** Whether the request was written, or its first byte. */
+  /** Whether the request has begun to be written. */
   isWritten = false;
   /** Whether a byte of its response has arrived. */
   isAnswered = false;

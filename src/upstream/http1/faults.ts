@@ -18,7 +18,7 @@ export class UnexpectedBytes extends Error {
   readonly code = "HPE_UNEXPECTED_BYTES";
 
   constructor() {
-    super("the backend sends what no request asked for");
+    super("the backend sent data that no request asked for");
     this.name = "UnexpectedBytes";
   }
 }
@@ -28,7 +28,7 @@ export class UnexpectedStatus extends Error {
   readonly code = "HPE_INVALID_STATUS";
 
   constructor() {
-    super("the backend answers with a status that is none");
+    super("the backend answered with an invalid status");
     this.name = "UnexpectedStatus";
   }
 }

@@ -3,7 +3,7 @@ import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import { startReading, stopReading } from "../../lib/http/socket-reading.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
-import { youngCollection } from "../http/minor-collections.ts";
+import { threadScavenger } from "../http/scavenger.ts";
 import { RequestBody } from "../http/request-body.ts";
 import { Assignment } from "./assignment.ts";
 import { connectTo, type Route } from "./connect.ts";
@@ -31,7 +31,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
   readonly socket: Socket;
   readonly #owner: Owner;
   readonly #parser: ResponseParser;
-  readonly #young = youngCollection();
+  readonly #scavenger = threadScavenger();
   readonly #buffer = new ReadBuffer();
   #current: Assignment | undefined;
   #connected = false;
@@ -63,7 +63,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     this.list?.cancel(this);
     this.#current = new Assignment(request, handler, this);
     handler.onConnection(this);
-    // Reads what arrived before the request first, since it cannot be the response to it.
+    // Until the end of the turn, bytes that arrived before the request are read: they cannot be the response to it.
     if (this.#connected) atEndOfTurn(this);
   }
 
@@ -85,7 +85,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     this.list?.cancel(this);
     this.#owner.left(this);
     this.socket.destroy();
-    // It may be parsing.
+    // The parser may be running.
     setImmediate(() => this.#parser.close());
     if (current === undefined) return;
     if (current.isWritten) current.handler.onResponseError(current, error);
@@ -171,7 +171,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
       }
       this.#parser.read(this.#buffer.filled(bytes, into));
       this.#passBody();
-      this.#young.passed(bytes);
+      this.#scavenger.count(bytes);
     } catch (error) {
       this.fail(asError(error));
     }
@@ -234,7 +234,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     if (first === undefined) return;
     this.#parts = [];
     const current = this.#current;
-    const content = parts.length === 1 ? this.#buffer.keep(first) : Buffer.concat(parts);
+    const content = parts.length === 1 ? this.#buffer.retain(first) : Buffer.concat(parts);
     current?.handler.onResponseData(current, content);
   }
 

@@ -14,30 +14,30 @@ const IDLE_MS = 4_000;
 const EARLIER_MS = 2_000;
 const LONGEST_MS = 600_000;
 
-/** The kept-alive connections to one target. Each request in flight has its own; the upstream limits their number. */
+/** The keep-alive connections to one target. Each request in flight has its own; the upstream limits their number. */
 export class Http1Pool implements ConnectionPool {
   readonly #route: Route;
   readonly #clock: Clock;
   /** A stack: the most recently used connection is used next, so that surplus connections time out. */
   readonly #idle: Http1Connection[] = [];
   readonly #open = new Set<Http1Connection>();
-  /** By milliseconds. */
+  /** By idle time, in milliseconds. */
   readonly #limits = new Map<number, TimeoutList>();
   /** Receives the requests of connections whose backend selects HTTP/2. */
-  readonly #otherwise: Pick<ConnectionPool, "dispatch"> | undefined;
+  readonly #fallback: Pick<ConnectionPool, "dispatch"> | undefined;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  /** @param otherwise receives the requests of connections whose backend selects HTTP/2, which is then offered, too. */
+  /** @param fallback receives the requests of connections whose backend selects HTTP/2, which is then offered, too. */
   constructor(
     origin: TargetOrigin,
     connectMs: number,
     clock: Clock = systemClock,
-    otherwise?: Pick<ConnectionPool, "dispatch">,
+    fallback?: Pick<ConnectionPool, "dispatch">,
   ) {
     const speaks = "http/1.1";
-    const protocols = otherwise === undefined ? ([speaks] as const) : (["h2", speaks] as const);
+    const protocols = fallback === undefined ? ([speaks] as const) : (["h2", speaks] as const);
     this.#route = { origin, connectMs, protocols, speaks, session: undefined };
-    this.#otherwise = otherwise;
+    this.#fallback = fallback;
     this.#clock = clock;
   }
 
@@ -47,10 +47,10 @@ export class Http1Pool implements ConnectionPool {
 
   /**
    * Called when a connection was lost before its request was written.
-   * @param wasUsed whether it had carried others: another one may still be open.
+   * @param wasUsed whether it had carried earlier requests. If so, another connection may still work.
    */
   unwritten({ request, handler }: Assignment, error: Error, wasUsed: boolean): void {
-    if (error instanceof ChoseHttp2) this.#otherwise?.dispatch(request, handler);
+    if (error instanceof ChoseHttp2) this.#fallback?.dispatch(request, handler);
     else if (wasUsed) this.dispatch(request, handler);
     else handler.onResponseError(null, error);
   }
@@ -95,7 +95,7 @@ export class Http1Pool implements ConnectionPool {
   }
 }
 
-/** How long a connection may be idle for this value of `Keep-Alive`, in whole seconds, but as milliseconds. */
+/** Returns how long a connection may stay idle for this value of `Keep-Alive`, in milliseconds. */
 const idleMs = rememberedByName((hint) => {
   const [, seconds] = /timeout=(\d{1,9})/i.exec(hint) ?? [];
   if (seconds === undefined) return IDLE_MS;

@@ -4,7 +4,7 @@ const READ_BYTES = 64 * 1024;
 /** Reads of at least this size belong to a large body, whose next read is as large. */
 const LARGE_BYTES = 32 * 1024;
 
-/** All connections of a thread read small messages into this buffer: each read is parsed, and copied, before the next. */
+/** All connections of a thread read small messages into this buffer: each read is parsed and copied before the next one. */
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /**
@@ -14,29 +14,29 @@ const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 export class ReadBuffer {
   #current = SHARED;
   #isLarge = false;
-  #isKept = false;
+  #isRetained = false;
 
   /** The buffer for the next read. */
   next(): Buffer {
     if (!this.#isLarge) this.#current = SHARED;
-    else if (this.#isKept || this.#current === SHARED) {
+    else if (this.#isRetained || this.#current === SHARED) {
       this.#current = Buffer.allocUnsafeSlow(READ_BYTES);
     }
-    this.#isKept = false;
+    this.#isRetained = false;
     return this.#current;
   }
 
-  /** Returns the bytes of a read. @throws TypeError if Node has read into another buffer than the last one of `next`. */
+  /** Returns the bytes of a read. @throws TypeError if Node has not read into the buffer that `next` returned last. */
   filled(bytes: number, into: Uint8Array): Buffer {
     if (into !== this.#current) throw new TypeError("the read went into another buffer");
     this.#isLarge = bytes >= LARGE_BYTES;
     return this.#current.subarray(0, bytes);
   }
 
-  /** A part of this read that outlives it: itself, or a copy. */
-  keep(part: Buffer): Buffer {
+  /** Returns a part of this read that stays valid afterwards: the part itself, or a copy. */
+  retain(part: Buffer): Buffer {
     if (this.#current === SHARED || part.length < LARGE_BYTES) return Buffer.from(part);
-    this.#isKept = true;
+    this.#isRetained = true;
     return part;
   }
 

@@ -4,7 +4,7 @@ import { rememberedByName } from "../../lib/text/by-name.ts";
 import { ClientGone, RequestBody } from "../http/request-body.ts";
 import { isSendableTarget, isSendableValue, UnsendableRequest } from "../http/sendable.ts";
 
-/** Methods whose requests have a body (RFC 9110 §9.3). A server may not expect one with others, nor read it. */
+/** Methods whose requests have a body (RFC 9110 §9.3). With other methods, a server may not expect or read one. */
 const WITH_BODY = new Set(["PUT", "POST", "PATCH", "QUERY", "PROPFIND", "PROPPATCH"]);
 
 /**
@@ -15,7 +15,7 @@ export function mayReuseAfter({ method, body }: BackendRequest): boolean {
   return method !== "HEAD" && (body === null || body === undefined || WITH_BODY.has(method));
 }
 
-/** The beginning of a field line, together with the end of the line before: half as many strings for each field. */
+/** The end of the previous line and the beginning of a field line, in one string: half as many strings per field. */
 const lineStart = rememberedByName((name) => `\r\n${name}: `);
 
 /** The head of a request, and whether its body must be chunked, since it has no length. */

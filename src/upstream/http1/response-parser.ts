@@ -41,8 +41,8 @@ type NodeParserClass = (new () => NodeParser) & Constants;
 const WITHOUT_BODY = 1;
 
 /**
- * Parses the responses on one connection by Node's own parser, llhttp, as `node:http` does, and as strictly: framing that can
- * be read in two ways is an error.
+ * Parses the responses on one connection with Node's own parser, llhttp, as strictly as `node:http` does: ambiguous framing
+ * is an error.
  */
 export class ResponseParser {
   readonly #parser: NodeParser;
@@ -99,7 +99,7 @@ export class ResponseParser {
     upgrade: boolean,
     keepAlive: boolean,
   ): number => {
-    // Nobody asked to switch protocols, and RFC 9110 §15 has no status below 100.
+    // No request asked to switch protocols, and RFC 9110 §15 has no status below 100.
     if (upgrade || status === 101 || status < 100) throw new UnexpectedStatus();
     this.#interim = status < 200;
     const isBodiless = this.#events.onHead(status, statusMessage, all ?? this.#taken(), keepAlive);
@@ -123,7 +123,7 @@ function throwIfError(parsed: Parsed): void {
   if (parsed instanceof Error) throw parsed;
 }
 
-/** Whether this Node's parser is the one that this file knows. Otherwise undici reads responses, at a higher cost. */
+/** Whether Node's parser has the interface that this file expects. Otherwise undici reads responses, at a higher cost. */
 export function hasNodeParser(): boolean {
   return NODE_PARSER !== undefined;
 }

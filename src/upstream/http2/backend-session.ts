@@ -23,11 +23,11 @@ interface Owner {
   left(session: BackendSession, error: Error | undefined): void;
 }
 
-/** Codes of RST_STREAM that blame the other side, or that Node sends when it blames the backend (RFC 9113 §7). */
+/** RST_STREAM codes with which the backend reports a fault of ours, or Node a fault of the backend (RFC 9113 §7). */
 const BLAMES = new Set([0x1, 0x3, 0x4, 0x5, 0x6, 0x9, 0xb]);
 
 /** Streams have odd numbers below 2^31, each used once (RFC 9113 §5.1.1). */
-const MOST_REQUESTS = 2 ** 29;
+const MAX_REQUESTS = 2 ** 29;
 
 /** One HTTP/2 connection, which carries as many requests at a time as the backend allows. */
 export class BackendSession extends TimeoutEntry {
@@ -85,7 +85,7 @@ export class BackendSession extends TimeoutEntry {
     this.#streams.add(stream);
     this.#liveness.sent();
     stream.open(this.#session);
-    if (this.#requests >= MOST_REQUESTS) this.leave();
+    if (this.#requests >= MAX_REQUESTS) this.leave();
   }
 
   begin(): boolean {

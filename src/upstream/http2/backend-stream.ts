@@ -3,7 +3,7 @@ import { GateError } from "../../core/request/errors.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import type { RequestControl } from "../http/connection.ts";
 import { headersOf } from "../http/field-map.ts";
-import { youngCollection } from "../http/minor-collections.ts";
+import { threadScavenger } from "../http/scavenger.ts";
 import { RequestBody } from "../http/request-body.ts";
 import { asError } from "../http1/faults.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
@@ -16,7 +16,7 @@ import { listenTo, readFrom } from "./stream-events.ts";
 /** The memory that a waiting part takes in addition to its bytes. */
 const PART_BYTES = 256;
 /** Maximum number of parts that wait for a client, since each takes memory: parts of 16 bytes would fill the window. */
-const MOST_PARTS = 4_096;
+const MAX_PARTS = 4_096;
 
 const NO_FIELDS: IncomingHttpHeaders = {};
 
@@ -39,7 +39,7 @@ export class BackendStream implements Connection, RequestControl {
   readonly #request: BackendRequest;
   readonly #handler: AnswerHandler;
   readonly #owner: Owner;
-  readonly #young = youngCollection();
+  readonly #scavenger = threadScavenger();
   #stream: ClientHttp2Stream | undefined;
   #sender: BodyWriter | undefined;
   #sent = false;
@@ -135,7 +135,7 @@ export class BackendStream implements Connection, RequestControl {
   /** Node adds a part to the stream, or its end. A reset without an error code looks like an end, but cuts the body off. */
   added(stream: ClientHttp2Stream, chunk: Buffer | null): void {
     if (chunk === null) this.#isCut ||= stream.closed;
-    else if ((this.#waiting += 1) > MOST_PARTS) {
+    else if ((this.#waiting += 1) > MAX_PARTS) {
       setImmediate(() => this.abort(new InvalidHttp2("too many small parts")));
     }
   }
@@ -162,7 +162,7 @@ export class BackendStream implements Connection, RequestControl {
   onData(chunk: Buffer): void {
     this.#waiting -= 1;
     this.#owner.heard();
-    this.#young.passed(chunk.length);
+    this.#scavenger.count(chunk.length);
     this.#handler.onResponseData(this, chunk);
   }
 
@@ -180,7 +180,7 @@ export class BackendStream implements Connection, RequestControl {
     this.#fail(this.#owner.faultOf(id, rstCode, this.#answered));
   }
 
-  /** Ends the request, and tells the backend. */
+  /** Ends the request, and notifies the backend. */
   abort(error: Error): void {
     if (this.#over) return;
     this.#stream?.close(nodeHttp2().constants.NGHTTP2_CANCEL);

@@ -1,8 +1,8 @@
 import type { Clock } from "../../lib/clock.ts";
 
 /**
- * Maximum number of frames that belong to no request, in this time (milliseconds). Node spends time on each, and
- * answers it.
+ * Maximum number of frames that belong to no request, within the time below (milliseconds). Node processes and answers
+ * each of them.
  */
 const MOST = 1_000;
 const WITHIN_MS = 10_000;

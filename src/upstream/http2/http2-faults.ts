@@ -1,7 +1,7 @@
-/** The backend says that it has not processed a request (RFC 9113 §8.7), so it may be sent again, whatever its method. */
+/** The backend reports that it has not processed a request (RFC 9113 §8.7), so any method may be sent again. */
 export class Unprocessed extends Error {
   readonly code = "ECONNRESET";
-  /** Whether the backend refused this request, rather than ended the connection. */
+  /** Whether the backend refused this request. Otherwise it closes the connection. */
   readonly refused: boolean;
 
   constructor(refused: boolean) {

@@ -8,7 +8,7 @@ import { type PingTimes, Silences } from "./liveness.ts";
 import { NoHttp2, StreamReset } from "./http2-faults.ts";
 
 /**
- * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier says what it
+ * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier reports what it
  * has processed, so no request is lost.
  */
 const IDLE_MS = 60_000;
@@ -29,28 +29,28 @@ export class Http2Pool implements ConnectionPool {
   readonly #idle: TimeoutList;
   readonly #sessions: BackendSession[] = [];
   /** Receives the requests of connections whose backend does not select HTTP/2. */
-  readonly #otherwise: Pick<ConnectionPool, "dispatch"> | undefined;
+  readonly #fallback: Pick<ConnectionPool, "dispatch"> | undefined;
   /** Oldest first. */
   #waiting: Waiting[] = [];
   /** Whether a connection has ever been open. */
   hasOpened = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  /** @param otherwise receives the requests of connections whose backend selects HTTP/1.1, which is then offered, too. */
+  /** @param fallback receives the requests of connections whose backend selects HTTP/1.1, which is then offered, too. */
   constructor(
     origin: TargetOrigin,
     connectMs: number,
     clock: Clock = systemClock,
     pings?: PingTimes,
-    otherwise?: Pick<ConnectionPool, "dispatch">,
+    fallback?: Pick<ConnectionPool, "dispatch">,
   ) {
     this.#clock = clock;
     this.#silences = new Silences(clock, pings);
     const speaks = "h2";
     const protocols =
-      otherwise === undefined ? ([speaks] as const) : ([speaks, "http/1.1"] as const);
+      fallback === undefined ? ([speaks] as const) : ([speaks, "http/1.1"] as const);
     this.#route = { origin, connectMs, protocols, speaks, session: undefined };
-    this.#otherwise = otherwise;
+    this.#fallback = fallback;
     this.#idle = new TimeoutList(IDLE_MS, clock);
   }
 
@@ -99,8 +99,8 @@ export class Http2Pool implements ConnectionPool {
     if (error !== undefined) this.#waiting = [];
     else if (this.#waiting.length > 0) this.#connect();
     for (const { request, handler } of waiting) {
-      if (error instanceof NoHttp2 && this.#otherwise !== undefined) {
-        this.#otherwise.dispatch(request, handler);
+      if (error instanceof NoHttp2 && this.#fallback !== undefined) {
+        this.#fallback.dispatch(request, handler);
       } else handler.onResponseError(null, error ?? new StreamReset());
     }
     this.#settle();

@@ -3,7 +3,8 @@ import { lowerCase } from "../../lib/text/by-name.ts";
 import { checkSendable } from "../http/sendable.ts";
 
 /**
- * The header section of a request: names and values, alternating. Node sends the pseudo-header fields of RFC 9113 §8.3.1 first.
+ * Returns the header section of a request: names and values, alternating. Node sends the pseudo-header fields of
+ * RFC 9113 §8.3.1 first.
  *
  * @throws UnsendableRequest
  */

@@ -8,13 +8,13 @@ export interface PingTimes {
   /** The time limit for the acknowledgement. */
   readonly answer: number;
   /**
-   * The silence until the next PING if the connection works: gRPC servers close a connection with more frequent
-   * PINGs than one in five minutes while they send nothing.
+   * The silence until the next PING if the connection works: gRPC servers close a connection on which more than one PING
+   * arrives in five minutes while they send nothing.
    */
   readonly again: number;
 }
 
-const USUAL: PingTimes = { quiet: 10_000, answer: 5_000, again: 330_000 };
+const DEFAULT_TIMES: PingTimes = { quiet: 10_000, answer: 5_000, again: 330_000 };
 
 /** Tracks the silence of all connections of a pool. */
 export class Silences {
@@ -22,7 +22,7 @@ export class Silences {
   readonly answer: TimeoutList;
   readonly again: TimeoutList;
 
-  constructor(clock: Clock, times: PingTimes = USUAL) {
+  constructor(clock: Clock, times: PingTimes = DEFAULT_TIMES) {
     this.quiet = new TimeoutList(times.quiet, clock);
     this.answer = new TimeoutList(times.answer, clock);
     this.again = new TimeoutList(times.again, clock);
@@ -54,7 +54,7 @@ export class Liveness extends TimeoutEntry {
     this.#silences.quiet.start(this);
   }
 
-  /** No request waits. */
+  /** No request is in flight. */
   rest(): void {
     this.list?.cancel(this);
   }

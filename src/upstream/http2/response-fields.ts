@@ -18,7 +18,7 @@ export const MAX_HEADER_BYTES = 64 * 1024;
  */
 export function responseHead(raw: readonly string[]): ResponseHead {
   const status = raw[0] === ":status" ? Number(raw[1]) : 0;
-  if (status < 100 || status === 101) throw new InvalidHttp2("a status that is none");
+  if (status < 100 || status === 101) throw new InvalidHttp2("invalid status");
   return { status, headers: limitedFields(raw, 2) };
 }
 

@@ -6,7 +6,7 @@ import { asError } from "../http1/faults.ts";
 interface StreamListener {
   /** Whether it ignores further events. */
   readonly isOver: boolean;
-  /** Node adds a part of the answer to those that wait, or its end: null. */
+  /** Node queues a part of the answer, or null at its end. */
   added(stream: ClientHttp2Stream, part: Buffer | null): void;
   onHead(flags: number, raw: readonly string[]): void;
   onTrailers(raw: readonly string[]): void;

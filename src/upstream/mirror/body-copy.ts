@@ -27,7 +27,7 @@ export class BodyCopy extends TimeoutEntry {
     this.#events = events;
   }
 
-  /** Begins. @param length that of the body, if it is known. @param limit the time until it must be complete. */
+  /** Begins. @param length of the body; negative if it is unknown. @param limit the time until it must be complete. */
   begin(length: number, limit: TimeoutList): void {
     if (length > this.#most) this.drop("body_too_large");
     else if (length !== 0) limit.start(this);

@@ -9,8 +9,8 @@ import { ClientGone } from "../http/request-body.ts";
 import type { Target } from "../pool/target.ts";
 import type { Upstream } from "../pool/upstreams.ts";
 
-/** The response is cut off after this many bytes, since nobody reads it. */
-const MOST_ANSWER_BYTES = 1024 * 1024;
+/** The response is cut off after this many bytes, since it is discarded anyway. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
 
 /** The copy of a request for another upstream. Its response is read, to reuse the connection, and discarded. */
 export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
@@ -26,7 +26,7 @@ export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   #answerBytes = 0;
   #over = false;
 
-  /** @param target its slot was taken for this; `done` releases it. */
+  /** @param target has a slot for this request, which `done` releases. */
   constructor(
     settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">,
     upstream: Upstream,
@@ -87,7 +87,7 @@ export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
 
   onResponseData(control: RequestControl, chunk: Buffer): void {
     this.#answerBytes += chunk.length;
-    if (this.#answerBytes <= MOST_ANSWER_BYTES) return;
+    if (this.#answerBytes <= MAX_ANSWER_BYTES) return;
     this.#end("answered");
     control.abort(new ClientGone());
   }
@@ -100,7 +100,7 @@ export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
     this.#fail(error);
   }
 
-  /** `timeouts.response` is the time for all of the answer. */
+  /** `timeouts.response` limits the entire answer. */
   override onTimeout(): void {
     this.#timedOut = true;
     this.#control?.abort(new BackendTimeout("UND_ERR_HEADERS_TIMEOUT"));

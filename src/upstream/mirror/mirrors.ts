@@ -43,7 +43,7 @@ export class Mirrors {
       this.#observer.requestMirrored(mirror.upstream, why);
     const copy = new BodyCopy(mirror.bodyBytes, this.#settings.buffered, {
       dropped,
-      // Comes after the request itself.
+      // The request itself goes first.
       copied: (body, reserved) =>
         void setImmediate(() => this.#send(upstream, permit, body, reserved)),
     });

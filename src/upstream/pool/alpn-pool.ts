@@ -3,11 +3,11 @@ import { NoHttp2 } from "../http2/http2-faults.ts";
 import { Http2Pool } from "../http2/http2-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
 
-/** Creates the HTTP/1.1 pool. @param otherwise receives the requests of connections whose backend has selected HTTP/2. */
-export type OpenHttp1 = (otherwise: Pick<ConnectionPool, "dispatch">) => ConnectionPool;
+/** Creates the HTTP/1.1 pool. @param fallback receives the requests of connections whose backend has selected HTTP/2. */
+export type OpenHttp1 = (fallback: Pick<ConnectionPool, "dispatch">) => ConnectionPool;
 
 /** How often a request may move to the other protocol: with a backend that alternates, it would otherwise move forever. */
-const MOST_TURNS = 3;
+const MAX_TURNS = 3;
 
 /**
  * The connections to a target whose protocol TLS negotiates (ALPN, RFC 7301). Each connection offers both; if a
@@ -56,7 +56,7 @@ export class AlpnPool implements ConnectionPool {
     await Promise.all([this.#pool.close(), ...this.#leaving]);
   }
 
-  /** Sends this request and all following ones by the other protocol. @param from the pool whose backend has selected it. */
+  /** Sends this request and all following ones over the other protocol. @param from the pool whose backend has selected it. */
   #turn(
     from: ConnectionPool,
     protocol: "http1" | "http2",
@@ -70,7 +70,7 @@ export class AlpnPool implements ConnectionPool {
     }
     const turns = (this.#turns.get(handler) ?? 0) + 1;
     this.#turns.set(handler, turns);
-    if (turns > MOST_TURNS) handler.onResponseError(null, new NoHttp2());
+    if (turns > MAX_TURNS) handler.onResponseError(null, new NoHttp2());
     else this.#pool.dispatch(request, handler);
   }
 }

@@ -21,17 +21,17 @@ interface Queue<Slot> {
   readonly waiters: Waiter<Slot>[];
 }
 
-/**
- * A fair queue for slots with a time limit. Each slot goes to the requester with the fewest slots and, among equals,
- * to the oldest request, so a requester with more requests than all others together does not starve them. An
- * operation takes at most one step per waiting requester.
- */
-/** What emits `close` when a client no longer waits. */
+/** Emits `close` when a client no longer waits. */
 export interface Closing {
   once(event: "close", listener: () => void): unknown;
   off(event: "close", listener: () => void): unknown;
 }
 
+/**
+ * A fair queue for slots with a time limit. Each slot goes to the requester with the fewest slots and, among equals,
+ * to the oldest request, so a requester with more requests than all others together does not starve them. An
+ * operation takes at most one step per waiting requester.
+ */
 export class FairQueue<Slot> {
   readonly #limits: QueueLimits;
   /** The slots of each requester. */

@@ -1,13 +1,13 @@
-import { healthFault, healthQuestion } from "../grpc/health.ts";
+import { healthFault, healthQuery } from "../grpc/health.ts";
 import { failureReason } from "../http/failures.ts";
-import { ask } from "../http2/ask.ts";
-import { headOf, probeQuestion } from "./probe.ts";
+import { sendQuery } from "../http2/query.ts";
+import { headOf, probeQuery } from "./probe.ts";
 import type { Target } from "./target.ts";
 import type { HealthOptions } from "./upstream-options.ts";
 
 type CheckedTarget = Pick<Target, "origin" | "pool" | "speaksHttp2">;
 
-const USUAL = [[200, 399]] as const;
+const DEFAULT_STATUS = [[200, 399]] as const;
 
 /** Maximum number of bytes to read of a response. */
 const MAX_BYTES = 1024;
@@ -16,7 +16,7 @@ const MAX_BYTES = 1024;
 const JITTER = 0.1;
 
 /** This process had no socket left for the check. */
-const NOT_ASKED = "health check: resource_exhausted";
+const NOT_CHECKED = "health check: resource_exhausted";
 
 /** Checks targets at intervals. */
 export class HealthCheck {
@@ -42,7 +42,7 @@ export class HealthCheck {
       if (stopped) return;
       const passed = fault === undefined;
       // A check that could not be made says nothing about the target.
-      if (fault !== NOT_ASKED) row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
+      if (fault !== NOT_CHECKED) row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
       if (row >= healthy) decided(true, "the health checks pass");
       if (row <= -unhealthy) decided(false, fault ?? "");
       const wait = interval * (1 + JITTER * (Math.random() - 0.5));
@@ -61,15 +61,15 @@ export class HealthCheck {
     const limit = AbortSignal.timeout(timeout);
     try {
       if (kind !== "grpc") return await this.#faultByHttp(target, limit);
-      const question = healthQuestion(target.origin, service);
-      return healthFault(await ask(target.pool, question, limit, MAX_BYTES));
+      const query = healthQuery(target.origin, service);
+      return healthFault(await sendQuery(target.pool, query, limit, MAX_BYTES));
     } catch (error) {
       return `health check: ${limit.aborted ? "response_timeout" : failureReason(error)}`;
     }
   }
 
   async #faultByHttp(target: CheckedTarget, limit: AbortSignal): Promise<string | undefined> {
-    const { path = "/", status = USUAL } = this.#options;
+    const { path = "/", status = DEFAULT_STATUS } = this.#options;
     const statusCode = await statusOf(target, path, limit);
     const expected = status.some(([from, to]) => statusCode >= from && statusCode <= to);
     return expected ? undefined : `health check: ${statusCode}`;
@@ -82,7 +82,8 @@ async function statusOf(
   path: string,
   limit: AbortSignal,
 ): Promise<number> {
-  if (speaksHttp2) return (await ask(pool, probeQuestion(origin, path), limit, MAX_BYTES)).status;
+  if (speaksHttp2)
+    return (await sendQuery(pool, probeQuery(origin, path), limit, MAX_BYTES)).status;
   const answer = await headOf(origin, path, limit);
   answer.destroy();
   return answer.statusCode ?? 0;

@@ -23,7 +23,7 @@ export class InFlightCounts {
     return user === undefined ? ofClient : Math.max(ofClient, this.#ofUsers.get(user) ?? 0);
   }
 
-  /** The count up to which a requester has few: below half of the average per address, but at least zero. */
+  /** The highest count that is still few for a requester: less than half of the average per address, but at least zero. */
   get fewLimit(): number {
     return Math.max(0, Math.ceil(this.#all / this.#ofClients.size / 2) - 1);
   }

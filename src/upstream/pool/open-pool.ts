@@ -20,9 +20,9 @@ interface PoolOptions {
 /** Creates the pool of connections to one origin; undici's if this Node's parser is not the expected one. */
 export function openPool(origin: TargetOrigin, options: PoolOptions): ConnectionPool {
   const { protocol = "http1", connectMs } = options;
-  const openHttp1 = (otherwise?: Parameters<OpenHttp1>[0]): ConnectionPool =>
+  const openHttp1 = (fallback?: Parameters<OpenHttp1>[0]): ConnectionPool =>
     hasNodeParser()
-      ? new Http1Pool(origin, connectMs, undefined, otherwise)
+      ? new Http1Pool(origin, connectMs, undefined, fallback)
       : new LateUndiciPool(origin, options);
   if (protocol === "http1") return openHttp1();
   if (protocol === "auto") return new AlpnPool(origin, connectMs, openHttp1);

@@ -5,7 +5,7 @@ import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { request as requestByHttp } from "../../lib/http/node-http.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { failureReason } from "../http/failures.ts";
-import { askOnce, type Question } from "../http2/ask.ts";
+import { sendQueryOnce, type BackendQuery } from "../http2/query.ts";
 import { openPool, type UpstreamProtocol } from "./open-pool.ts";
 import { type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
 import { firstOriginOf } from "./target-list.ts";
@@ -21,7 +21,7 @@ export interface ProbeRoute {
 
 /** The time limit for a complete response, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Maximum bytes of the backend's text to show: a kubelet keeps 10 KiB, people read less. */
+/** Maximum bytes of the backend's text to show: a kubelet stores 10 KiB, people read less. */
 const MAX_BYTES = 4 * 1024;
 /** Statuses without a body, or even a length (RFC 9110 §8.6): shown as a plain success. */
 const BODILESS = [204, 205, 304];
@@ -40,30 +40,30 @@ export function probePage(
 ): AdminPage {
   const origin = firstOriginOf(upstream);
   const { protocol = "http1" } = upstream;
-  const asking = protocol === "http1" ? readHttp1 : readBy(protocol);
+  const send = protocol === "http1" ? readHttp1 : readBy(protocol);
   const flights = new SingleFlight<AdminResponse>();
   const answer = (): Promise<AdminResponse> =>
-    flights.run(path, () => respondInTime(origin, target, limitMs, asking));
+    flights.run(path, () => respondInTime(origin, target, limitMs, send));
   return { path, method: "GET", audience: "everybody", answer };
 }
 
-/** Resolves whatever the backend does, since several clients may be waiting. */
+/** Always resolves in time, whatever the backend does, since several clients may be waiting. */
 function respondInTime(
   origin: TargetOrigin,
   path: string,
   limitMs: number,
-  asking: Asking,
+  send: QueryFunction,
 ): Promise<AdminResponse> {
   const limit = AbortSignal.timeout(limitMs);
   const { promise, resolve } = Promise.withResolvers<AdminResponse>();
   // Runs before the request is aborted: a truncated response can look complete.
   limit.addEventListener("abort", () => resolve(failed(504, "response_timeout")), { once: true });
-  void query(origin, path, limit, asking).then(resolve);
+  void query(origin, path, limit, send).then(resolve);
   return promise;
 }
 
-/** Asks, and reads the beginning of the answer. */
-type Asking = (
+/** Sends the request, and reads the beginning of the answer. */
+type QueryFunction = (
   origin: TargetOrigin,
   path: string,
   limit: AbortSignal,
@@ -73,10 +73,10 @@ async function query(
   origin: TargetOrigin,
   path: string,
   limit: AbortSignal,
-  asking: Asking,
+  send: QueryFunction,
 ): Promise<AdminResponse> {
   try {
-    const { status, text } = await asking(origin, path, limit);
+    const { status, text } = await send(origin, path, limit);
     // Node's parser accepts any three digits; RFC 9110 §15 ends at 599.
     if (status < 200 || status > 599) return failed(502, "invalid_response");
     const shown = BODILESS.includes(status) ? 200 : status;
@@ -86,24 +86,24 @@ async function query(
   }
 }
 
-async function readHttp1(...question: Parameters<Asking>): ReturnType<Asking> {
-  const answer = await headOf(...question);
+async function readHttp1(...details: Parameters<QueryFunction>): ReturnType<QueryFunction> {
+  const answer = await headOf(...details);
   const { statusCode: status = 0 } = answer;
   if (status < 200 || status > 599) answer.destroy();
   return { status, text: () => beginningOf(answer) };
 }
 
-function readBy(protocol: UpstreamProtocol): Asking {
+function readBy(protocol: UpstreamProtocol): QueryFunction {
   return async (origin, path, limit) => {
     const pool = openPool(origin, { protocol, connectMs: TIMEOUT_MS, connections: 1 });
-    const question = probeQuestion(origin, path);
-    const { status, body } = await askOnce(pool, question, limit, MAX_BYTES);
+    const probe = probeQuery(origin, path);
+    const { status, body } = await sendQueryOnce(pool, probe, limit, MAX_BYTES);
     return { status, text: () => body.toString("utf8") };
   };
 }
 
-/** The question to a backend of HTTP/2 that `headOf` asks others. */
-export function probeQuestion({ authority }: TargetOrigin, path: string): Question {
+/** Creates the request for an HTTP/2 backend: the same one that `headOf` sends over HTTP/1.1. */
+export function probeQuery({ authority }: TargetOrigin, path: string): BackendQuery {
   const headers = ["Host", authority, "User-Agent", "sallyport-probe", "Accept", "*/*"];
   return { method: "GET", path, headers };
 }

@@ -7,7 +7,7 @@ import type { UpstreamOptions } from "./upstream-options.ts";
 
 /** The time limit for a connection, in milliseconds; a kubelet waits for a second by default. */
 const CONNECT_MS = 800;
-/** How long a result is cached, in milliseconds, since anyone who reaches the port may ask at any rate. */
+/** How long a result is cached, in milliseconds, since anyone who reaches the port may query it at any rate. */
 const CACHE_MS = 1_000;
 
 /** For each upstream `ok`, or why no target accepts a connection. */

@@ -13,7 +13,7 @@ import type { Upstream } from "./upstreams.ts";
 /** A client is slow if it takes longer than this for 16 KiB of a body, in milliseconds: less than 32 KiB/s. */
 const SENDS_WITHIN_MS = 500;
 
-/** Memory of a backend connection while it or the client is stalled: one or two chunks, in bytes, at least. */
+/** Minimum memory of a backend connection while it or the client is stalled, in bytes: one or two chunks. */
 const BACKEND_BYTES = 64 * 1024;
 
 /** The request that holds a slot. */
@@ -57,7 +57,7 @@ export class Slot implements SlotHolder {
     this.#owner = owner;
   }
 
-  /** The target that the slot is at; undefined without a slot. */
+  /** The origin of the target; undefined without a slot. */
   get origin(): TargetOrigin | undefined {
     return this.#target?.origin;
   }
@@ -101,10 +101,10 @@ export class Slot implements SlotHolder {
   }
 
   /**
-   * Returns the memory of the backend connection: if stalled, it has read or accepted more than it could pass on. What it
-   * has accepted is measured.
+   * Returns the memory of the backend connection: a stalled one has read or accepted more than it could pass on. Only what
+   * it has accepted can be measured.
    *
-   * @param bodyBytes the part of the request body on its way to it.
+   * @param bodyBytes the bytes of the request body that wait for the backend.
    */
   bufferedBytes(bodyBytes: number): number {
     if (this.#target === undefined) return 0;
@@ -145,7 +145,7 @@ export class Slot implements SlotHolder {
     this.#owner.preempt();
   }
 
-  /** A request without a slot blocks nobody. */
+  /** A request without a slot does not block others. */
   #stall(slowAt: number): void {
     if (this.#target !== undefined) this.#upstream.stalled(this, slowAt);
   }

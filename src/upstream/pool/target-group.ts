@@ -8,8 +8,8 @@ import { type EjectionOptions, TargetStates } from "./target-states.ts";
 import type { UpstreamEvents } from "./upstream-events.ts";
 import type { UpstreamOptions } from "./upstream-options.ts";
 
-/** Where the configuration says nothing. */
-const USUAL_EJECTION: EjectionOptions = { failures: 5, for: 30_000, most: 0.5 };
+/** The default of the configuration. */
+const DEFAULT_EJECTION: EjectionOptions = { failures: 5, for: 30_000, most: 0.5 };
 
 /** The targets of an upstream, and the choice among them. */
 export class TargetGroup {
@@ -19,7 +19,7 @@ export class TargetGroup {
   readonly #clock: Clock;
   readonly #hasRoom: (target: Target, requester: Requester) => boolean;
   readonly #health: HealthCheck | undefined;
-  /** What ends the health checks. */
+  /** Functions that end the health checks. */
   readonly #checks = new Map<Target, () => void>();
   /** Undefined for plain round robin. */
   readonly #balance: Balancer | undefined;
@@ -34,7 +34,7 @@ export class TargetGroup {
     back: (target: Target) => void,
     events: UpstreamEvents | undefined,
   ) {
-    const { weights, balance = "roundRobin", slowStart = 0, ejection = USUAL_EJECTION } = options;
+    const { weights, balance = "roundRobin", slowStart = 0, ejection = DEFAULT_EJECTION } = options;
     const { name, health } = options;
     this.#hasRoom = hasRoom;
     this.#clock = clock;
@@ -59,7 +59,7 @@ export class TargetGroup {
       changed: (target, available, why) => {
         this.#judge();
         events?.targetChanged(name, target.address, available, why);
-        // Requests that wait are not the ones to try it.
+        // A target on trial is not tried with requests that already wait.
         if (available && target.trialUntil === undefined) back(target);
       },
     });
@@ -69,17 +69,17 @@ export class TargetGroup {
     return this.#list.targets;
   }
 
-  /** Requests at targets that are used no more. */
+  /** Requests in flight at targets that were removed. */
   get leaving(): number {
     return this.#list.leaving;
   }
 
-  /** Whether there is no other target to turn to. */
+  /** Whether there is no other target. */
   get isAlone(): boolean {
     return this.targets.length <= 1;
   }
 
-  /** Whether no target is known, and none is about to be. */
+  /** Whether no target is known although every name has been looked up. */
   get isUnresolved(): boolean {
     return this.targets.length === 0 && this.#list.isAnswered;
   }
@@ -91,7 +91,7 @@ export class TargetGroup {
   }
 
   /**
-   * Chooses a target that has room; undefined if none has. One on trial is chosen by force only.
+   * Chooses a target that has room; undefined if none has. A target on trial is chosen only if no other has room.
    *
    * @param avoid a target that has failed this request: another is chosen if one has room.
    */
@@ -108,7 +108,7 @@ export class TargetGroup {
     return !gone && (available || this.#noneAvailable);
   }
 
-  /** A target has one request less. */
+  /** A target has one request fewer. */
   released(target: Target): void {
     if (target.gone) this.#list.released(target);
   }
@@ -136,7 +136,7 @@ export class TargetGroup {
     this.#checks.delete(target);
   }
 
-  /** @param onTrial whether a target may be one that this request should not try. */
+  /** @param onTrial whether targets on trial may be chosen for any request. */
   #chosen(requester: Requester, avoid: Target | undefined, onTrial: boolean): Target | undefined {
     if (this.#balance === undefined) return this.#next(requester, avoid, onTrial);
     const fitting = this.targets.filter((each) => this.#fits(each, requester, avoid, onTrial));
@@ -169,7 +169,7 @@ export class TargetGroup {
     );
   }
 
-  /** Whether this request should not be the one that tries a target. */
+  /** Whether a target is on trial and should not be tried with this request. */
   #isTrial({ trialUntil, inFlight }: Target, { once }: Requester): boolean {
     if (trialUntil === undefined) return false;
     return inFlight > 0 || (once === true && this.#clock.monotonic() < trialUntil);

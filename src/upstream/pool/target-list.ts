@@ -7,13 +7,13 @@ import type { UpstreamEvents } from "./upstream-events.ts";
 import type { UpstreamOptions } from "./upstream-options.ts";
 
 interface ListEvents {
-  /** A target is there. @param isFirst whether nothing was known of its name before. */
+  /** A target was added. @param isFirst whether its name had no known address before. */
   came(target: Target, isFirst: boolean): void;
-  /** A target takes no more requests. */
+  /** A target was removed, and takes no more requests. */
   left(target: Target): void;
 }
 
-/** One entry of `targets`: an address, or a name with those that it has now. */
+/** One entry of `targets`: an address, or a name with its current addresses. */
 interface Row {
   readonly origin: TargetOrigin;
   readonly weight: number | undefined;
@@ -21,18 +21,18 @@ interface Row {
   targets: readonly Target[];
 }
 
-/** The targets of an upstream: those that the configuration names, and those that names are resolved to. */
+/** The targets of an upstream: the addresses in the configuration, and those to which its names resolve. */
 export class TargetList {
   /** In the order of the configuration. The array stays the same. */
   readonly targets: Target[] = [];
   readonly #options: UpstreamOptions;
   readonly #events: ListEvents;
   readonly #rows: readonly Row[];
-  /** Those that are gone but have requests in flight. */
+  /** Removed targets that still have requests in flight. */
   readonly #leaving = new Set<Target>();
   #closing: Promise<unknown>[] = [];
 
-  constructor(options: UpstreamOptions, told: UpstreamEvents | undefined, events: ListEvents) {
+  constructor(options: UpstreamOptions, observer: UpstreamEvents | undefined, events: ListEvents) {
     this.#options = options;
     this.#events = events;
     const { weights, tls, resolve } = options;
@@ -46,9 +46,9 @@ export class TargetList {
       const name = new WatchedName(origin.hostname, resolve, {
         changed: (addresses) => {
           this.#resolved(row, addresses);
-          told?.targetResolved(options.name, address, addresses);
+          observer?.targetResolved(options.name, address, addresses);
         },
-        lookedUp: (fault) => told?.targetLookedUp(options.name, address, fault),
+        lookedUp: (fault) => observer?.targetLookedUp(options.name, address, fault),
       });
       const row: Row = { origin, weight, name, targets: [] };
       return row;
@@ -56,7 +56,7 @@ export class TargetList {
     this.#arrange();
   }
 
-  /** Requests in flight at those that are gone. */
+  /** Requests in flight at removed targets. */
   get leaving(): number {
     let requests = 0;
     for (const { inFlight } of this.#leaving) requests += inFlight;
@@ -73,7 +73,7 @@ export class TargetList {
     for (const { name } of this.#rows) name?.start();
   }
 
-  /** A target that is gone has one request less. */
+  /** A removed target has one request fewer. */
   released(target: Target): void {
     if (target.inFlight > 0 || !this.#leaving.delete(target)) return;
     const closed = target.pool.close().finally(() => {
@@ -122,7 +122,7 @@ export class TargetList {
   }
 }
 
-/** The origins of all `targets` of an upstream, names unresolved. */
+/** Returns the origins of all `targets` of an upstream, without resolving names. */
 export function originsOf(upstream: Pick<UpstreamOptions, "targets" | "tls" | "resolve">) {
   const lookup = lookupFunction(upstream.resolve);
   return upstream.targets.map((address): TargetOrigin => {
@@ -131,7 +131,7 @@ export function originsOf(upstream: Pick<UpstreamOptions, "targets" | "tls" | "r
   });
 }
 
-/** The first of them: the one that is asked what belongs to no request. */
+/** Returns the first of them, which gets all queries that belong to no request. */
 export function firstOriginOf(upstream: Parameters<typeof originsOf>[0]): TargetOrigin {
   const [origin] = originsOf(upstream);
   if (origin === undefined) throw new TypeError("an upstream has a target");

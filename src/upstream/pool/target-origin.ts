@@ -19,7 +19,7 @@ export interface TargetOrigin {
   readonly socketPath: string | undefined;
   readonly serverName: string | undefined;
   readonly tls: UpstreamTls | undefined;
-  /** What resolves the name for a connection; left out, the system. */
+  /** Resolves the name for a connection; by default, the system does. */
   readonly lookup?: LookupFunction | undefined;
 }
 
@@ -39,12 +39,12 @@ export function tlsOptionsOf({ tls, serverName = "" }: TargetOrigin): TargetTlsO
   };
 }
 
-/** The origin at one of the addresses of a name. Certificate and `Host` stay those of the name. */
+/** Returns the origin at one of the addresses of a name. Certificate and `Host` stay those of the name. */
 export function originAt(origin: TargetOrigin, hostname: string): TargetOrigin {
   return { ...origin, hostname };
 }
 
-/** The address of an origin, for logs. */
+/** Returns the address of an origin, for logs. */
 export function addressOf({ protocol, hostname, port }: TargetOrigin): string {
   return `${protocol}//${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${port}`;
 }

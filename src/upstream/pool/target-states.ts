@@ -12,11 +12,11 @@ export interface EjectionOptions {
 }
 
 export interface TargetEvents {
-  /** A target is left out, or used again. @param why what its checks or requests met. */
+  /** A target is left out, or used again. @param why the result of its checks or requests. */
   changed(target: Target, available: boolean, why: string): void;
 }
 
-/** No connection, or no answer: what a target that is gone does, whatever was asked. */
+/** Failures of a target that no longer exists, whatever the request: no connection, or no answer. */
 const GONE: ReadonlySet<UpstreamErrorReason> = new Set([
   ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
   ...(["response_timeout", "reset"] satisfies UpstreamErrorReason[]),
@@ -25,10 +25,10 @@ const GONE: ReadonlySet<UpstreamErrorReason> = new Set([
 const LONGEST_FACTOR = 10;
 
 /**
- * Knows which of several targets can be used. A target is left out while its health checks fail, and for a while after it
- * failed requests: at once if it cannot be reached, or if it answered nothing at all since a request was sent that timed
- * out or was broken off; otherwise after `failures` in a row. Then it is on trial until it has answered. If all are left
- * out, the upstream uses all.
+ * Tracks which of several targets can be used. A target is left out while its health checks fail, and for a while after it
+ * failed requests: at once if it cannot be reached, or if a request timed out or broke off and the target has answered
+ * nothing since that request was sent; otherwise after `failures` in a row. Afterwards it is on trial until it has
+ * answered. If all are left out, the upstream uses all.
  */
 export class TargetStates {
   readonly #targets: readonly Target[];
@@ -62,7 +62,7 @@ export class TargetStates {
 
   /** A request failed. @param sentAt when it was sent, in monotonic milliseconds. */
   failed(target: Target, reason: UpstreamErrorReason, sentAt: number): void {
-    // Neither says anything of the target.
+    // Neither says anything about the target.
     if (reason === "aborted" || reason === "resource_exhausted") return;
     const silent = target.answeredAt < sentAt;
     if (silent && GONE.has(reason)) this.#eject(target, reason);
@@ -76,7 +76,7 @@ export class TargetStates {
     this.#update(target, why);
   }
 
-  /** A target takes no more requests. */
+  /** A target was removed. */
   forget(target: Target): void {
     clearTimeout(this.#timers.get(target));
     this.#timers.delete(target);

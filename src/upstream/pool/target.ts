@@ -21,7 +21,7 @@ export interface Target {
   /** As configured, or that of a name; for logs. */
   readonly address: string;
   readonly pool: ConnectionPool;
-  /** Whether requests may reach it by HTTP/2. */
+  /** Whether requests may reach it over HTTP/2. */
   readonly speaksHttp2: boolean;
   readonly connections: number;
   /** Requests in flight. */
@@ -42,11 +42,11 @@ export interface Target {
   answeredAt: number;
   backSince: number | undefined;
   /**
-   * While it has not answered since it was ejected, it gets one request at a time, until this time only such as may be repeated;
-   * monotonic milliseconds.
+   * Set while it has not answered since it was ejected: it gets one request at a time, and until this time (monotonic
+   * milliseconds) only requests that may be repeated.
    */
   trialUntil: number | undefined;
-  /** Its name has this address no more: it takes no more requests. */
+  /** Its name no longer has this address, so it takes no more requests. */
   gone: boolean;
   readonly origin: TargetOrigin;
 }
@@ -69,7 +69,7 @@ export function createTarget(options: TargetOptions): Target {
   };
 }
 
-/** What is known of a target, for people and metrics. */
+/** Returns the state of a target, for people and metrics. */
 export function stateOf(target: Target): Omit<TargetState, "upstream" | "protocol"> {
   const { address, pool, weight, inFlight, healthy, ejected, failures } = target;
   const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";

@@ -10,7 +10,7 @@ export interface UpstreamOptions {
   readonly name: string;
   /** At least one. */
   readonly targets: readonly string[];
-  /** One for each target; left out, all are 1. */
+  /** One for each target; by default, all are 1. */
   readonly weights?: readonly number[] | undefined;
   /** Default: `http1`. */
   readonly protocol?: UpstreamProtocol | undefined;
@@ -18,7 +18,7 @@ export interface UpstreamOptions {
   readonly health?: HealthOptions | undefined;
   readonly ejection?: EjectionOptions | undefined;
   readonly slowStart?: number | undefined;
-  /** How names are resolved; left out, with each new connection. */
+  /** How names are resolved; by default, with each new connection. */
   readonly resolve?: ResolveOptions | undefined;
   readonly tls?: UpstreamTls | undefined;
   /** The maximum number of requests in flight per target. */
@@ -33,15 +33,15 @@ export interface UpstreamOptions {
 export interface HealthOptions {
   /** Default: `http`. */
   readonly kind?: "http" | "grpc" | undefined;
-  /** Of `http`. */
+  /** Only for `http`. */
   readonly path?: string | undefined;
-  /** Of `grpc`: the name of the service; empty for the server as a whole. */
+  /** Only for `grpc`: the name of the service; empty for the entire server. */
   readonly service?: string | undefined;
   readonly interval: number;
   readonly timeout: number;
   /** Checks in a row that change the state. */
   readonly healthy: number;
   readonly unhealthy: number;
-  /** Of `http`: the statuses that count as healthy: ranges, both ends included. */
+  /** Only for `http`: the statuses that count as healthy, as inclusive ranges. */
   readonly status?: readonly (readonly [from: number, to: number])[] | undefined;
 }

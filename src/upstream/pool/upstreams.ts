@@ -19,7 +19,7 @@ const PREEMPTION_INTERVAL_MS = 100;
 
 /**
  * The fraction of each target's slots that is reserved for requesters with few slots: one in this many. So a client
- * that takes all other slots, or stalls them by not reading, keeps nobody out.
+ * that takes all other slots, or stalls them by not reading, keeps no one out.
  */
 const RESERVED_FRACTION = 8;
 
@@ -54,7 +54,7 @@ export class Upstream {
     );
   }
 
-  /** Whether requests may reach its targets by HTTP/2. */
+  /** Whether requests may reach its targets over HTTP/2. */
   get speaksHttp2(): boolean {
     return (this.options.protocol ?? "http1") !== "http1";
   }
@@ -74,7 +74,7 @@ export class Upstream {
     this.#group.start();
   }
 
-  /** Takes a retry from the budget, if there is one. Requests of a target that was ejected need no budget. */
+  /** Takes a retry from the budget, if one is left. Requests that failed at an ejected target need no budget. */
   takeRetry(from?: Target): boolean {
     return (from !== undefined && !this.#group.isUsed(from)) || this.#retries.take();
   }

@@ -5,7 +5,9 @@ import { lookupFor, type ResolveOptions } from "./lookup.ts";
 export function lookupFunction(options: ResolveOptions | undefined): LookupFunction | undefined {
   if (options?.servers === undefined) return undefined;
   const lookup = lookupFor(options);
-  const told = async (...[name, { all }, callback]: Parameters<LookupFunction>): Promise<void> => {
+  const respond = async (
+    ...[name, { all }, callback]: Parameters<LookupFunction>
+  ): Promise<void> => {
     const addresses = await lookup(name).then(({ addresses: each }) => each, nothing);
     const found = addresses.map((address) => ({ address, family: isIP(address) }));
     const [first] = found;
@@ -13,7 +15,7 @@ export function lookupFunction(options: ResolveOptions | undefined): LookupFunct
     else if (all === true) callback(null, found);
     else callback(null, first.address, first.family);
   };
-  return (name, options, callback) => void told(name, options, callback);
+  return (name, options, callback) => void respond(name, options, callback);
 }
 
 const nothing = (): string[] => [];

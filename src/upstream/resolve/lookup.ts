@@ -27,8 +27,8 @@ interface Found {
 export type Lookup = (name: string) => Promise<Found>;
 
 /** The time limit of a query to a DNS server, in milliseconds, and the number of tries. */
-const QUESTION = { timeout: 2_000, tries: 2 };
-/** A name that exists has no address of this family, or does not exist. */
+const QUERY = { timeout: 2_000, tries: 2 };
+/** Errors for a name that does not exist, or has no address of this family. */
 const NO_ADDRESS = new Set(["ENODATA", "ENOTFOUND"]);
 
 /** The system's lookups run one after the other, since each takes one of the few threads that file access needs, too. */
@@ -51,10 +51,10 @@ function systemLookup(family: AddressFamily): Lookup {
 }
 
 function dnsLookup(servers: readonly string[], family: AddressFamily): Lookup {
-  const resolver = new Resolver(QUESTION);
+  const resolver = new Resolver(QUERY);
   resolver.setServers([...servers]);
-  const ofFamily = async (ask: "resolve4" | "resolve6", name: string): Promise<Found> => {
-    const rows = await resolver[ask](name, { ttl: true }).catch(nothing);
+  const ofFamily = async (method: "resolve4" | "resolve6", name: string): Promise<Found> => {
+    const rows = await resolver[method](name, { ttl: true }).catch(nothing);
     const ttl = Math.min(...rows.map((row) => row.ttl * 1000));
     return { addresses: rows.map(({ address }) => address), ttl };
   };

@@ -1,8 +1,8 @@
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { type Lookup, lookupFor, type ResolveOptions } from "./lookup.ts";
 
-/** More addresses of one name are ignored. */
-const MOST_ADDRESSES = 256;
+/** Maximum number of addresses of a name. Further ones are ignored. */
+const MAX_ADDRESSES = 256;
 /** Minimum time between two lookups, and the time between lookups while no address is known, in milliseconds. */
 const SHORTEST_MS = 1_000;
 
@@ -66,7 +66,7 @@ export class WatchedName {
   }
 
   #use(found: readonly string[]): void {
-    const addresses = [...new Set(found)].toSorted().slice(0, MOST_ADDRESSES);
+    const addresses = [...new Set(found)].toSorted().slice(0, MAX_ADDRESSES);
     clearTimeout(this.#expiry);
     this.#expiry = setTimeout(() => this.#set([]), this.#options.staleFor).unref();
     this.#set(addresses);

@@ -1,4 +1,4 @@
-/** undici describes the parts on its index alone. */
+/** undici declares types only for its index, not for these files. */
 declare module "undici/lib/core/connect.js" {
   export { buildConnector as default } from "undici";
 }

@@ -4,7 +4,7 @@ import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 
-/** The client's end of a WebSocket: its connection, or its stream of HTTP/2. */
+/** The client's end of a WebSocket: its connection, or its HTTP/2 stream. */
 export interface ClientEnd {
   /** The bytes of both directions. */
   readonly duplex: Duplex;

@@ -10,8 +10,8 @@ import { GateError } from "../../core/request/errors.ts";
 const MAX_EARLY_BYTES = 64 * 1024;
 
 /**
- * The client of a WebSocket until its handshake is answered. It is always read, since a FIN is only seen
- * behind the data before it. Early data is kept for the backend, in order.
+ * The client of a WebSocket until its handshake is answered. It is always read, since a FIN is noticed only after the
+ * data before it. Early data is buffered for the backend, in order.
  *
  * Emits `close` once, when the client no longer waits: it has closed, or has sent too much.
  */

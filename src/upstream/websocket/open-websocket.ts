@@ -10,7 +10,7 @@ import type { Transfer } from "../../core/request/transfer.ts";
 import { closeFrame, maskedCloseFrame } from "../../lib/http/websocket-frames.ts";
 import type { ClientEnd } from "./client-end.ts";
 import { WebSocketDirection } from "./websocket-direction.ts";
-import type { YoungCollection } from "../http/minor-collections.ts";
+import type { Scavenger } from "../http/scavenger.ts";
 
 /** Close codes (RFC 6455 §7.4.1). */
 const GOING_AWAY = 1001;
@@ -25,7 +25,7 @@ const CLOSE_REASONS: Readonly<Record<StreamEnd, string>> = {
 const CLOSING_HANDSHAKE_MS = 2_000;
 /**
  * The time for the current frame and for both sides to close after the token expired or the route was closed, in
- * milliseconds. The documented limit is a second in all; the rest is left for noticing.
+ * milliseconds. The documented limit is a second in all; the rest is for detecting the end.
  */
 const AFTER_END_MS = 700;
 
@@ -36,7 +36,7 @@ const UNCOUNTED_BYTES = 16 * 1024;
  * frames took 49 MB.
  */
 const TLS_FACTOR = 2;
-/** An empty write, whose callback says when everything before it was written. */
+/** An empty write, whose callback runs when everything before it was written. */
 const NOTHING = Buffer.alloc(0);
 
 /** The limits and services of an open WebSocket. */
@@ -46,7 +46,7 @@ interface WebSocketLimits {
   /** Counts what either side does not read. */
   readonly buffered: BufferedBytes;
   /** Reclaims the buffers of data that has passed. */
-  readonly young: YoungCollection;
+  readonly scavenger: Scavenger;
   readonly reading: ClientReading;
 }
 
@@ -63,7 +63,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
   #ending = false;
   readonly #closed = Promise.withResolvers<void>();
 
-  /** Create it in the same turn as the pipes, before any data has passed. */
+  /** Must be created in the same turn as the pipes, before any data has passed. */
   constructor(
     client: ClientEnd,
     backend: Socket,
@@ -87,7 +87,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
       transfer.bytesIn += chunk.length;
       this.#idle.refresh();
       this.#toBackend.moved(chunk);
-      limits.young.passed(chunk.length);
+      limits.scavenger.count(chunk.length);
       limits.reading.charge(connection);
       this.#bound(duplex, backend);
     });
@@ -95,7 +95,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
       transfer.bytesOut += chunk.length;
       this.#idle.refresh();
       this.#toClient.moved(chunk);
-      limits.young.passed(chunk.length);
+      limits.scavenger.count(chunk.length);
       limits.reading.charge(connection, backend);
       this.#bound(backend, duplex);
     });
@@ -111,7 +111,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
     if (duplex.destroyed) this.#destroy();
   }
 
-  /** The buffered data besides what Node is writing to the client. */
+  /** The buffered data in addition to what Node is writing to the client. */
   get bufferedBytes(): number {
     const { duplex, connection } = this.#client;
     const fromClient = this.#backend.writableLength + unreadOf(duplex);
@@ -132,7 +132,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
     this.#toClient.endWith(closeFrame(GOING_AWAY), () => this.#endWithin(CLOSING_HANDSHAKE_MS));
   }
 
-  /** Counts unread data; if memory is scarce, pauses its sender until it was read. */
+  /** Counts unread data; if memory is scarce, pauses its sender until it has been read. */
   #bound(from: Duplex, to: Duplex): void {
     const stopped = from.isPaused();
     const { buffered } = this.#limits;
@@ -187,7 +187,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
   }
 }
 
-/** Returns what was read but not passed on: Node fills the buffer of a paused one. */
+/** Returns the number of bytes that were read but not passed on: Node fills the buffer of a paused stream. */
 function unreadOf(end: Duplex): number {
   return end.isPaused() ? end.readableHighWaterMark : end.readableLength;
 }

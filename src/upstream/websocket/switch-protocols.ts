@@ -17,9 +17,9 @@ export interface Switched {
   readonly switchOver: (message: IncomingMessage, backend: Socket, head: NonSharedBuffer) => void;
 }
 
-/** How long a stream stays open for a client that does not end it, once the backend has, in milliseconds. */
+/** How long a stream stays open after the backend has closed, if the client does not end it, in milliseconds. */
 const AFTER_BACKEND_MS = 1_000;
-/** Fields that only a 101 has. It has neither a body's length nor trailers (RFC 9110 §8.6). */
+/** Fields that a 101 must not have: it has no body and no trailers (RFC 9110 §8.6). */
 const NOT_PASSED = new Set(["content-length", "trailer"]);
 /** HTTP/2 has its own handshake (RFC 8441 §5). */
 const ACCEPT = "sec-websocket-accept";
@@ -63,7 +63,7 @@ function openStream(
   return status;
 }
 
-/** The fields for the client: as for any response, but those of a body. */
+/** Returns the fields for the client: those of any response, except those about a body. */
 function switchingFields(
   { headers }: IncomingMessage,
   permit: Permit,

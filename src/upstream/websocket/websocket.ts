@@ -26,8 +26,8 @@ import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
 const NOTHING = Buffer.alloc(0);
 
-/** A handshake has none, so it can be sent again. */
-const NO_BODY = { isWhole: true, settle: (): void => undefined };
+/** A handshake has no body, so it can be sent again. */
+const NO_BODY = { isReplayable: true, settle: (): void => undefined };
 
 /** A handshake that was sent to the backend. */
 type Handshake = { readonly sent: ClientRequest } & Pick<Switched, "switchOver">;
@@ -155,7 +155,7 @@ export class WebSockets {
     const webSocket = new OpenWebSocket(end, switched.socket, transfer, permit, {
       idleMs: upstream.options.websocket.idle,
       buffered: this.#settings.buffered,
-      young: this.#settings.young,
+      scavenger: this.#settings.scavenger,
       reading: this.#settings.reading,
     });
     this.#open.add(webSocket);

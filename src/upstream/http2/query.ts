@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { AnswerHandler, ConnectionPool, RequestControl } from "../http/connection.ts";
 
 /** A request that Sallyport itself sends to a backend. */
-export interface Question {
+export interface BackendQuery {
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** Names and values, alternating; `Host` among them. */
+  /** Names and values, alternating, including `Host`. */
   readonly headers: string[];
   readonly body?: Buffer;
 }
@@ -24,9 +24,9 @@ export interface ShortAnswer {
  * @param maxBytes of the body; the rest is not read.
  * @throws the error of the connection, or an AbortError.
  */
-export async function ask(
+export async function sendQuery(
   pool: ConnectionPool,
-  question: Question,
+  query: BackendQuery,
   limit: AbortSignal,
   maxBytes: number,
 ): Promise<ShortAnswer> {
@@ -40,21 +40,21 @@ export async function ask(
     },
     { once: true },
   );
-  const { body = null } = question;
-  const request = { ...question, body, servername: "fixed.invalid", acceptsTrailers: true };
+  const { body = null } = query;
+  const request = { ...query, body, servername: "fixed.invalid", acceptsTrailers: true };
   pool.dispatch(request, handler);
   return handler.answer;
 }
 
 /** Sends it over a new connection, which it closes afterwards. */
-export async function askOnce(
+export async function sendQueryOnce(
   pool: ConnectionPool,
-  question: Question,
+  query: BackendQuery,
   limit: AbortSignal,
   maxBytes: number,
 ): Promise<ShortAnswer> {
   try {
-    return await ask(pool, question, limit, maxBytes);
+    return await sendQuery(pool, query, limit, maxBytes);
   } finally {
     void pool.close();
   }

@@ -1,0 +1,39 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { isMainThread } from "node:worker_threads";
+
+/** Bytes read between two scavenges; fewer in a worker, since each of the others holds as many. */
+const EVERY_BYTES = (isMainThread ? 4 : 2) * 1024 * 1024;
+
+type Collector = (options: { readonly type: "minor" }) => void;
+
+/**
+ * Makes V8 scavenge, to free the buffers of large bodies. They are garbage as soon as they are written, but V8 barely counts
+ * them and waits until its new space fills up. 200 MB up and down over TLS took 197 MB of resident memory without this and
+ * 131 to 138 MB with it, at the same speed. A new space of 1 MiB has the same effect (142 MB), but small requests then take
+ * 75 µs of CPU instead of 48.
+ */
+export class Scavenger {
+  readonly #collect: Collector;
+  #bytes = 0;
+
+  constructor() {
+    setFlagsFromString("--expose-gc");
+    this.#collect = runInNewContext("gc");
+  }
+
+  /** Counts bytes of a client's body, or any bytes that a backend sent. */
+  count(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes < EVERY_BYTES) return;
+    this.#bytes = 0;
+    this.#collect({ type: "minor" });
+  }
+}
+
+let ofThread: Scavenger | undefined;
+
+/** Returns the one of this thread: everything that a thread reads becomes garbage in one heap. */
+export function threadScavenger(): Scavenger {
+  return (ofThread ??= new Scavenger());
+}
