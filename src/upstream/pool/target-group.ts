@@ -1,5 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
-import { type Balancer, createBalancer } from "./balance.ts";
+import type { Balancer } from "./balance/balancer.ts";
+import { createBalancer } from "./balance/balancers.ts";
 import { HealthCheck } from "./health-check.ts";
 import type { Requester } from "./in-flight-counts.ts";
 import type { Target } from "./target.ts";

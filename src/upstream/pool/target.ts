@@ -28,7 +28,7 @@ export interface Target {
   inFlight: number;
   /** Its share of the requests, compared with the other targets. */
   readonly weight: number;
-  /** See `createBalancer`. */
+  /** State of the balancer `roundRobin`. */
   credit: number;
   /** Whether it is used, as long as any target is. */
   available: boolean;

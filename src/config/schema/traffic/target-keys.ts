@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isIP } from "node:net";
+import { BALANCES } from "../../../upstream/pool/balance/balancers.ts";
 import { duration } from "../fields.ts";
 
 /** Keys of an upstream that determine how targets are chosen, and when a target is not used. */
@@ -136,7 +137,7 @@ export function targetKeys() {
         "Makes each address of a name a separate target; default: each connection resolves the name",
       ),
     balance: z
-      .enum(["roundRobin", "leastRequests", "random2", "clientHash", "first"])
+      .enum(BALANCES)
       .default("roundRobin")
       .describe("How to choose among the targets that have a free connection"),
     health: health().exactOptional().describe("Checks each of several targets at intervals"),
