@@ -1,5 +1,4 @@
-import { effectiveConfiguration } from "../config/effective/effective.ts";
-import { effectiveYaml } from "../config/effective/effective-yaml.ts";
+import { effectiveConfiguration, effectiveYaml } from "../config/effective/effective.ts";
 import { pathName } from "../config/path-problem.ts";
 import { loadConfiguration } from "../config/load.ts";
 import {

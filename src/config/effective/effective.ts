@@ -1,5 +1,7 @@
+import { Document, isCollection, isScalar } from "yaml";
 import { DURATION, formatDuration } from "../../lib/text/duration.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { mentionsSecret, namesSecret } from "../../observe/log/redaction.ts";
 import { headerTemplate } from "../../upstream/headers/header-template.ts";
@@ -36,6 +38,17 @@ export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {
   const whole = isJsonObject(root) && root["routes"] === undefined ? { ...root, routes } : root;
   const walk = new EffectiveWalk(loaded);
   return { value: walk.through(jsonSchema(), whole, []), values: walk.values };
+}
+
+/** Renders the effective configuration as a valid configuration file, with the origin of each value in a comment. */
+export function effectiveYaml({ value, values }: Effective): string {
+  const document = new Document(value);
+  for (const { path, origin } of values) {
+    const node = document.getIn(path, true);
+    if (isCollection(node)) node.flow = true;
+    if (isCollection(node) || isScalar(node)) node.comment = ` ${printable(origin)}`;
+  }
+  return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }
 
 /** Walks through all written values together with the schema. */
