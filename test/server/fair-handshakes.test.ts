@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
-import { startReading, stopReading } from "../../src/lib/http/socket-reading.ts";
+import { startReading, stopReading } from "../../src/lib/node-internals/socket-reading.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { listening } from "../support/listening.ts";

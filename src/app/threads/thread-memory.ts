@@ -1,5 +1,5 @@
 import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { garbageCollector } from "../../lib/node-internals/garbage-collector.ts";
 
 /** The young generation of all traffic threads together, in MiB. Like V8's flag, counts one of its two semi-spaces. */
 const ALL_SEMI_SPACES_MIB = 8;
@@ -29,8 +29,5 @@ export function keepThreadsSmall(count: number): void {
 
 /** Collects the garbage of this thread's start: 2 MiB in a worker, 6 MiB in the main thread. Takes about 20 ms. */
 export function collectStart(): void {
-  setFlagsFromString("--expose-gc");
-  const collect: (options: { readonly type: "major"; readonly flavor: "last-resort" }) => void =
-    runInNewContext("gc");
-  collect({ type: "major", flavor: "last-resort" });
+  garbageCollector()({ type: "major", flavor: "last-resort" });
 }

@@ -32,6 +32,7 @@ import { beat, type SharedPulse } from "./pulse.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
 import { PreparedChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
+import { surviveErrors } from "../survive-errors.ts";
 import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
 
 /** The start options of a traffic thread. */
@@ -205,9 +206,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const parts = { traffic: starting, changes, metrics, recent, sink, keys, revocations };
   expose(port, threadApi({ ...parts, close: () => port.close() }), ERROR_CODEC);
   const traffic = await starting;
-  // Not earlier: a thread that fails to start must terminate.
-  const survive = (error: unknown): void => log.error("uncaught error", { error });
-  process.on("uncaughtException", survive).on("unhandledRejection", survive);
+  surviveErrors(log);
   metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   metrics.gauges.upstreamLoad = traffic.upstreamLoad;
   metrics.gauges.issuers = () => traffic.issuers();

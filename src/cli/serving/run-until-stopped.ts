@@ -1,4 +1,5 @@
 import type { App } from "../../app/app.ts";
+import { surviveErrors } from "../../app/survive-errors.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import { EXIT } from "../command.ts";
@@ -29,8 +30,7 @@ export async function runUntilStopped(
   exit: LastExit,
   signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"],
 ): Promise<number> {
-  const survive = (error: unknown): void => app.log.error("uncaught error", { error });
-  process.on("uncaughtException", survive).on("unhandledRejection", survive);
+  surviveErrors(app.log);
   process.once("exit", () => sink.flush());
   await new Promise<void>((resolve) => {
     let stopping = false;

@@ -1,6 +1,7 @@
 import { json } from "node:stream/consumers";
 import type { Status } from "../../core/status.ts";
 import { request } from "../../lib/http/node-http.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -31,10 +32,9 @@ export async function fetchStatus(url: URL): Promise<Status> {
 
 function isStatus(body: unknown): body is Status {
   return (
-    typeof body === "object" &&
-    body !== null &&
-    ["routes", "upstreams", "keys", "minutes", "refusals"].every(
-      (name) => name in body && Array.isArray(Reflect.get(body, name)),
+    isJsonObject(body) &&
+    ["routes", "upstreams", "keys", "minutes", "refusals"].every((name) =>
+      Array.isArray(body[name]),
     )
   );
 }

@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { takeListeners } from "../node-internals/server-listeners.ts";
 
 /** The first line of the HTTP/2 connection preface (RFC 9113 §3.4). No HTTP/1.1 request can begin with it. */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n", "latin1");
@@ -22,11 +23,7 @@ export class FirstBytes {
   readonly #waiting = new Set<Socket>();
 
   constructor(server: Server, options: PriorKnowledge) {
-    const listeners = server.listeners("connection");
-    const acceptHttp1 = (socket: Socket): void => {
-      for (const each of listeners) Reflect.apply(each, server, [socket]);
-    };
-    server.removeAllListeners("connection");
+    const acceptHttp1 = takeListeners(server, "connection");
     server.on("connection", (socket: Socket) => {
       if (!options.offered()) {
         acceptHttp1(socket);

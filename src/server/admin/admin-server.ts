@@ -4,11 +4,13 @@ import type { AdminResponse } from "../../core/admin-page.ts";
 import { type BufferedBytes, UNLIMITED } from "../../core/buffered-bytes.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
 import { createServer } from "../../lib/http/node-http.ts";
+import { takeListeners } from "../../lib/node-internals/server-listeners.ts";
+import { changeOptions } from "../../lib/node-internals/server-options.ts";
 import { adminResponse, adminError, type AdminSite, waitForResponse } from "./admin-pages.ts";
 import { type AdminSlot, AdminSlots } from "./admin-slots.ts";
 import type { ConnectionLedger } from "../listener/connection-ledger.ts";
 import { createClientErrorHandler } from "../listener/client-error.ts";
-import { lingeringClose } from "../listener/lingering-close.ts";
+import { useLingeringClose } from "../listener/lingering-close.ts";
 import { serializePipelined } from "../listener/pipelining.ts";
 import { requestIdOf } from "../request/intake.ts";
 import { acceptSingleRequest } from "../listener/single-request.ts";
@@ -132,17 +134,13 @@ function acceptConnections(
   { allow, log }: AdminOptions,
 ): ReadonlyMap<Socket, AdminConnection> {
   const connections = new Map<Socket, AdminConnection>();
-  const listeners = server.listeners("connection");
+  const accept = takeListeners(server, "connection");
   const evicted = ({ client, phase }: AdminSlot): void =>
     log.debug("an admin connection gave way to another", { client, phase });
   const [ofAllowed, ofOthers] = [ALLOWED_LIMITS, OTHER_LIMITS].map(
     (each) =>
       new AdminSlots({ all: each.connections, perClient: each.perAddress, onEvicted: evicted }),
   );
-  const accept = (socket: Socket): void => {
-    for (const each of listeners) Reflect.apply(each, server, [socket]);
-  };
-  server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
     // The address itself: pods of a node, and its kubelet, often share a /64.
     const peer = unmapAddress(socket.remoteAddress ?? "");
@@ -150,10 +148,10 @@ function acceptConnections(
     const slot = (limits === ALLOWED_LIMITS ? ofAllowed : ofOthers)?.take(socket, peer);
     if (slot === undefined) return;
     socket.once("close", () => connections.delete(socket));
-    socket.destroySoon = () => lingeringClose(socket);
+    useLingeringClose(socket);
     // Node reads the limit when it starts reading from a connection.
     const begin = (): void => {
-      Object.assign(server, { maxHeaderSize: limits.headBytes });
+      changeOptions(server, { maxHeaderSize: limits.headBytes });
       accept(socket);
     };
     if (limits.keepAlive) begin();

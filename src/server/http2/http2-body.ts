@@ -1,8 +1,8 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import { Readable } from "node:stream";
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
+import { pushTo, replacePush } from "../../lib/node-internals/stream-push.ts";
 import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 
 /** DATA frames that count as one unit of event-loop time. */
@@ -43,7 +43,7 @@ export class Http2Body implements BlockTaker {
     this.#whole = stream.state.remoteClose === 1;
     const arrived: unknown = stream.readableLength > 0 ? stream.read() : null;
     if (Buffer.isBuffer(arrived)) stream.unshift(arrived);
-    stream.push = addToBody;
+    replacePush(stream, addToBody);
   }
 
   /** Whether the client has ended the body. */
@@ -69,12 +69,12 @@ export class Http2Body implements BlockTaker {
       return false;
     }
     this.#whole = true;
-    return push(this.#stream, null);
+    return pushTo(this.#stream, null);
   }
 
   takeBlock(block: Buffer): void {
     if (this.#stream.destroyed) return;
-    push(this.#stream, block);
+    pushTo(this.#stream, block);
     if (this.#stream.readableLength > 0) this.#options.buffered.measure(this.#socket);
   }
 }
@@ -82,9 +82,4 @@ export class Http2Body implements BlockTaker {
 /** Takes the place of `push` of a stream. */
 function addToBody(this: ServerHttp2Stream, chunk: Buffer | null): boolean {
   return this[BODY]?.add(chunk) ?? false;
-}
-
-/** Node's own. */
-function push(stream: ServerHttp2Stream, chunk: Buffer | null): boolean {
-  return Readable.prototype.push.call(stream, chunk);
 }

@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
+import { takeListeners } from "../../lib/node-internals/server-listeners.ts";
 
 /**
  * Chooses the protocol of a TLS connection: HTTP/2 where both sides speak it.
@@ -20,10 +21,8 @@ export function isHttp2(socket: Socket): boolean {
 
 /** Keeps HTTP/2 from Node's own listener, which reads HTTP/1.1. Call it before others listen. */
 export function divertHttp2(server: Server): void {
-  const listeners = server.listeners("secureConnection");
-  server.removeAllListeners("secureConnection");
+  const acceptHttp1 = takeListeners(server, "secureConnection");
   server.on("secureConnection", (socket: TLSSocket) => {
-    if (isHttp2(socket)) return;
-    for (const each of listeners) Reflect.apply(each, server, [socket]);
+    if (!isHttp2(socket)) acceptHttp1(socket);
   });
 }

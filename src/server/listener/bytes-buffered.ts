@@ -1,6 +1,7 @@
 import type { ServerResponse as Response } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
+import { headOf, responseOn } from "../../lib/node-internals/response-on-socket.ts";
 import { ServerResponse } from "../../lib/http/node-http.ts";
 import { TrackedResponse } from "../request/tracked-response.ts";
 
@@ -21,7 +22,8 @@ const HEAD_COPIES = 2;
  * @param held what others hold for it, such as pipelined requests.
  */
 export function bytesBufferedOn(socket: Socket, held: number): number {
-  const response = responseOn(socket);
+  const current = responseOn(socket);
+  const response = current instanceof ServerResponse ? current : undefined;
   const isTls = socket instanceof TLSSocket;
   const unread = response === undefined ? socket.writableLength : bytesOfAnswer(response);
   const written = unread * (isTls ? TLS_FACTOR : 1);
@@ -36,22 +38,7 @@ function bytesUnderWay(response: Response | undefined): number {
   return tracked?.transfer?.holder?.bufferedBytes ?? 0;
 }
 
-/**
- * Node keeps the head as text (`_header`) besides its encoded form, and the fields of the backend stand behind it, as
- * measured.
- */
-function headLength(response: Response): number {
-  const head: unknown = "_header" in response ? response._header : undefined;
-  return typeof head === "string" ? HEAD_COPIES * head.length : 0;
-}
-
-/** Returns the bytes buffered of a response. */
+/** Returns the bytes buffered of a response. Node keeps its head as text in addition to the encoded form. */
 function bytesOfAnswer(response: Response): number {
-  return response.writableLength + headLength(response);
-}
-
-/** Returns the response that a socket is writing, which Node keeps under this name. */
-function responseOn(socket: Socket): Response | undefined {
-  const response: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
-  return response instanceof ServerResponse ? response : undefined;
+  return response.writableLength + HEAD_COPIES * (headOf(response)?.length ?? 0);
 }

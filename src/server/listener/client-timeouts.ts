@@ -1,4 +1,5 @@
 import type { Server } from "node:http";
+import { changeOptions } from "../../lib/node-internals/server-options.ts";
 
 /** The time limits for clients, in milliseconds. */
 export interface ClientTimeouts {
@@ -37,7 +38,7 @@ export function setClientTimeouts(server: Server, timeouts: ClientTimeouts): voi
 function setCheckInterval(server: Server, wantedMs: number): void {
   const { min, max } = CHECK_INTERVAL_MS;
   const connectionsCheckingInterval = Math.ceil(Math.min(Math.max(wantedMs, min), max));
-  Object.assign(server, { connectionsCheckingInterval });
+  changeOptions(server, { connectionsCheckingInterval });
   // Node starts its check on this event, and restarts it when the event occurs again.
   if (server.listening) server.emit("listening");
 }

@@ -1,5 +1,6 @@
 import type { Server, Socket } from "node:net";
 import { type Networks, unmapAddress } from "../../lib/http/networks.ts";
+import { takeListeners } from "../../lib/node-internals/server-listeners.ts";
 import type { ExceededLimit, ConnectionCounts, ConnectionLimits } from "./connection-counts.ts";
 import { inheritPeer } from "./proxy-protocol/proxied-peer.ts";
 import { readProxyHeader } from "./proxy-protocol/read-proxy-header.ts";
@@ -38,7 +39,7 @@ interface ProxyProtocol {
  */
 export function limitConnections(server: Server, limit: ConnectionLimit): void {
   const { counts, limits, clientOf, exempt, admit, onRefused: refused } = limit;
-  const listeners = server.listeners("connection");
+  const begin = takeListeners(server, "connection");
   const slots = new ConnectionSlots(server);
   const acquire = (client: string | undefined, name: string): (() => void) | ExceededLimit => {
     const taken = counts.take(client, limits());
@@ -46,7 +47,6 @@ export function limitConnections(server: Server, limit: ConnectionLimit): void {
     refused(taken);
     return counts.take(client, limits());
   };
-  server.removeAllListeners("connection");
   const accept = (socket: Socket): void => {
     const peer = unmapAddress(socket.remoteAddress ?? "");
     const client = exempt.has(peer) ? undefined : clientOf(peer);
@@ -54,9 +54,7 @@ export function limitConnections(server: Server, limit: ConnectionLimit): void {
     const taken = acquire(client, name);
     if (typeof taken === "function") {
       slots.take(name, socket, taken);
-      admit(socket, name, () => {
-        for (const each of listeners) Reflect.apply(each, server, [socket]);
-      });
+      admit(socket, name, () => begin(socket));
     } else {
       socket.destroy();
       refused(taken);

@@ -1,4 +1,5 @@
-import { type Server, Socket } from "node:net";
+import type { Server, Socket } from "node:net";
+import { transportOf } from "../../lib/node-internals/tls-transport.ts";
 import { responsesOn, sayGoodbye } from "../request/current-responses.ts";
 
 /** The open connections by client, oldest first. */
@@ -12,8 +13,8 @@ export class ConnectionSlots {
   /** @param server its events `secureConnection` and `upgrade` say what a connection carries. */
   constructor(server: Server) {
     server.on("secureConnection", (socket: Socket) => {
-      const below: unknown = "_parent" in socket ? socket._parent : undefined;
-      if (below instanceof Socket) this.#secured.set(below, socket);
+      const below = transportOf(socket);
+      if (below !== undefined) this.#secured.set(below, socket);
     });
     server.on("upgrade", ({ socket }: { socket: Socket }) => void this.#switched.add(socket));
   }

@@ -48,7 +48,7 @@ export function acceptSingleRequest(
   socket.on("data", collect).on("end", abandon);
   socket.on("error", () => socket.destroy());
   return () => {
-    if (socket.listeners("data").includes(discard)) return;
+    if (socket.listenerCount("data", discard) > 0) return;
     socket.removeAllListeners("data");
     socket.on("data", discard);
   };

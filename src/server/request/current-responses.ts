@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
+import { responseOn } from "../../lib/node-internals/response-on-socket.ts";
 import { TrackedResponse } from "./tracked-response.ts";
 
 /** A connection that carries several requests at once. */
@@ -14,9 +15,9 @@ const multiplexed = new WeakMap<Duplex, Multiplexed>();
 
 const NONE: readonly TrackedOutgoing[] = [];
 
-/** Returns the response that an HTTP/1.1 connection is writing. Node keeps it under this name; its own default handler uses it, too. */
+/** Returns the response that an HTTP/1.1 connection is writing. */
 export function currentResponse(socket: Duplex): TrackedResponse | undefined {
-  const response: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
+  const response = responseOn(socket);
   return response instanceof TrackedResponse ? response : undefined;
 }
 

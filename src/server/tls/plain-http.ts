@@ -1,5 +1,6 @@
-import { Socket } from "node:net";
+import type { Socket } from "node:net";
 import { GateError } from "../../core/request/errors.ts";
+import { transportOf } from "../../lib/node-internals/tls-transport.ts";
 import { refuseSocket, type SocketRefusal } from "../listener/refuse-socket.ts";
 
 /** The errors of OpenSSL for a first record that looks like an HTTP request, to a server or to a proxy. */
@@ -17,9 +18,8 @@ export function refusePlainHttp(
   options: SocketRefusal,
 ): boolean {
   if (!HTTP_IN_THE_CLEAR.includes(error.code ?? "")) return false;
-  // Node keeps the socket below TLS under this name.
-  const below: unknown = "_parent" in socket ? socket._parent : undefined;
-  if (!(below instanceof Socket) || !below.writable) return false;
+  const below = transportOf(socket);
+  if (below?.writable !== true) return false;
   options.observer.requestRefused("plain_http");
   refuseSocket(new GateError("plain_http"), below, options);
   return true;

@@ -1,11 +1,8 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { isMainThread } from "node:worker_threads";
+import { garbageCollector } from "../../lib/node-internals/garbage-collector.ts";
 
 /** Bytes read between two scavenges; fewer in a worker, since each of the others holds as many. */
 const EVERY_BYTES = (isMainThread ? 4 : 2) * 1024 * 1024;
-
-type Collector = (options: { readonly type: "minor" }) => void;
 
 /**
  * Makes V8 scavenge, to free the buffers of large bodies. They are garbage as soon as they are written, but V8 barely counts
@@ -14,13 +11,8 @@ type Collector = (options: { readonly type: "minor" }) => void;
  * 75 µs of CPU instead of 48.
  */
 export class Scavenger {
-  readonly #collect: Collector;
+  readonly #collect = garbageCollector();
   #bytes = 0;
-
-  constructor() {
-    setFlagsFromString("--expose-gc");
-    this.#collect = runInNewContext("gc");
-  }
 
   /** Counts bytes of a client's body, or any bytes that a backend sent. */
   count(bytes: number): void {

@@ -1,5 +1,5 @@
 import type { ClientHttp2Stream } from "node:http2";
-import { Readable } from "node:stream";
+import { pushTo, replacePush } from "../../lib/node-internals/stream-push.ts";
 import { asError } from "../http1/faults.ts";
 
 /** Receives the events of a stream. An exception that it throws aborts the request. */
@@ -29,7 +29,7 @@ declare module "node:http2" {
 /** Passes all events of a stream to a listener, except the parts of its response. */
 export function listenTo(stream: ClientHttp2Stream, listener: StreamListener): void {
   stream[LISTENER] = listener;
-  stream.push = pushCounted;
+  replacePush(stream, pushCounted);
   stream.on("headers", onHead).on("response", onHead).on("trailers", onTrailers);
   stream.on("end", onEnd).on("error", onClose).on("close", onClose);
 }
@@ -46,7 +46,7 @@ function pushCounted(
   encoding?: BufferEncoding,
 ): boolean {
   this[LISTENER]?.added(this, part);
-  return Readable.prototype.push.call(this, part, encoding);
+  return pushTo(this, part, encoding);
 }
 
 const onHead = guarded((listener, _headers: unknown, flags: number, raw: string[]) =>

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { Dispatcher, buildConnector } from "undici";
+import { pushTo, replacePush } from "../../lib/node-internals/stream-push.ts";
 import type { AnswerHandler, Connection } from "../http/connection.ts";
 import { threadScavenger } from "../http/scavenger.ts";
 import { Client, kParser } from "./undici-parts.ts";
@@ -75,11 +76,10 @@ export class BackendConnection extends Client {
  */
 function countReads(socket: Socket): void {
   const scavenger = threadScavenger();
-  const push = socket.push.bind(socket);
-  socket.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
+  replacePush(socket, (chunk, encoding) => {
     if (chunk !== null) scavenger.count(chunk.length);
-    return push(chunk, encoding);
-  };
+    return pushTo(socket, chunk, encoding);
+  });
 }
 
 /** The part of undici's response parser that is used here. */

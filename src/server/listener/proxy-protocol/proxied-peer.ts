@@ -1,4 +1,5 @@
-import { Socket } from "node:net";
+import type { Socket } from "node:net";
+import { transportOf } from "../../../lib/node-internals/tls-transport.ts";
 
 /** Sockets whose proxy speaks for itself: it forwards nothing, so nothing that it says of others counts. */
 const speakForThemselves = new WeakSet<Socket>();
@@ -20,8 +21,8 @@ export function setPeer(
 
 /** Gives the socket of TLS the peer of the connection below, before anybody looks at it. */
 export function inheritPeer(secured: Socket): void {
-  const below: unknown = "_parent" in secured ? secured._parent : undefined;
-  if (!(below instanceof Socket)) return;
+  const below = transportOf(secured);
+  if (below === undefined) return;
   if (speakForThemselves.has(below)) speakForThemselves.add(secured);
   const { remoteAddress, remotePort } = below;
   if (!Object.hasOwn(below, "remoteAddress")) return;

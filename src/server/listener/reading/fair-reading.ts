@@ -1,9 +1,10 @@
-import { Socket } from "node:net";
+import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { ClientReading } from "../../../core/request/client-reading.ts";
 import type { Postponed } from "../../../core/observer.ts";
 import type { Clock } from "../../../lib/clock.ts";
-import { startReading, stopReading } from "../../../lib/http/socket-reading.ts";
+import { transportOf } from "../../../lib/node-internals/tls-transport.ts";
+import { startReading, stopReading } from "../../../lib/node-internals/socket-reading.ts";
 import type { ReadingClient } from "./reading-client.ts";
 import { type Heaviness, ReadingClients } from "./reading-clients.ts";
 import { ReadingTime } from "./reading-time.ts";
@@ -112,8 +113,8 @@ export class FairReading implements ClientReading {
   /** Tracks a connection that carries requests. */
   track(socket: Socket, name: string): void {
     const client = this.#clients.of(name);
-    const below: unknown = "_parent" in socket ? socket._parent : undefined;
-    if (below instanceof Socket && this.#owners.get(below)?.leave(below)) startReading(below);
+    const below = transportOf(socket);
+    if (below !== undefined && this.#owners.get(below)?.leave(below)) startReading(below);
     client.reading.add(socket);
     this.#owners.set(socket, client);
     socket.once("close", () => void this.#remove(client, socket));
