@@ -1,4 +1,4 @@
-/** The bytes of a head reach the other side as they are: names of files, reason phrases, in whatever encoding. */
+/** The bytes of a header section pass unchanged in both directions, in any encoding: file names, reason phrases. */
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -7,11 +7,11 @@ import { useSallyport } from "../support/pair.ts";
 import type { RawScript } from "../support/raw-backend.ts";
 import { chunked, exchange, request } from "../support/raw-client.ts";
 
-/** As Latin-1, so each character is a byte: UTF-8 of 日本 and of ä, and ä in Latin-1. */
+/** Latin-1 strings, so each character is one byte: 日本 in UTF-8, ä in UTF-8, and three bytes of Latin-1. */
 const NAMES = { japanese: "\xe6\x97\xa5\xe6\x9c\xac", umlaut: "\xc3\xa4", latin: "\xe4\xff\x80" };
 const dispositionOf = (name: string): string => `attachment; filename="${name}.txt"`;
 
-/** How the rest of the answer looks; the disposition stands where `D` stands. */
+/** The rest of each response. `D` marks the place of the Content-Disposition field. */
 const FORMS: Readonly<Record<string, { head: readonly string[]; body: string }>> = {
   "length-first": { head: ["HTTP/1.1 200 OK", "Content-Length: 2", "D"], body: "ok" },
   "length-last": { head: ["HTTP/1.1 200 OK", "D", "Content-Length: 2"], body: "ok" },
@@ -59,7 +59,7 @@ const script: RawScript = ({ startLine, headers }) => {
   return { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" };
 };
 
-/** Status lines that are none (RFC 9112 §2.2, §4). */
+/** Invalid status lines (RFC 9112 §2.2, §4). */
 const LINES: Readonly<Record<string, string>> = {
   "cr-in-phrase": "HTTP/1.1 200 O\rK",
   "cr-before-field": "HTTP/1.1 200 OK\rX-A: b",
@@ -108,8 +108,8 @@ describe("Sallyport", () => {
 
   it.each(files)("passes Content-Disposition: %s, %s", async (form, name, bytes) => {
     const bodyless = form === "head";
-    const ask = get(`file/${form}/${name}`).replace("GET", bodyless ? "HEAD" : "GET");
-    const { last } = await exchange(standing().gate, ask, { head: bodyless });
+    const sent = get(`file/${form}/${name}`).replace("GET", bodyless ? "HEAD" : "GET");
+    const { last } = await exchange(standing().gate, sent, { head: bodyless });
     expect(last.status).toBeLessThan(400);
     const times = form === "length-between" ? 2 : 1;
     expect(valuesOf(lowered(last.headers), "content-disposition")).toEqual(
@@ -126,12 +126,12 @@ describe("Sallyport", () => {
     }
   });
 
-  it("passes the reason phrase with which a backend refuses a WebSocket", async () => {
+  it("passes the reason phrase of a backend that refuses a WebSocket", async () => {
     const { raw } = await exchange(standing().gate, get("phrase/403/latin", ...WEBSOCKET));
     expect(raw.slice(0, raw.indexOf("\r\n"))).toBe(`HTTP/1.1 403 ${PHRASES.latin}`);
   });
 
-  it("passes the head of a 101", async () => {
+  it("passes the status and fields of a 101", async () => {
     const { gate } = standing();
     const { responses } = await exchange(gate, get("websocket/x/", ...WEBSOCKET), {
       timeoutMs: 500,
@@ -173,16 +173,19 @@ describe("Sallyport", () => {
     ["200 to HTTP/1.0", "200", "GET", "1.0", "ok"],
     ["200 to HEAD", "200", "HEAD", "1.1", ""],
     ["304", "304", "GET", "1.1", ""],
-  ])("leaves out a Trailer that cannot come: %s", async (_name, status, method, version, body) => {
-    const bytes = request([
-      `${method} /public/trailer/${status}/ HTTP/${version}`,
-      "Host: localhost",
-    ]);
-    const options = { head: method === "HEAD", responses: version === "1.0" ? Infinity : 1 };
-    const { raw, last } = await exchange(standing().gate, bytes, options);
-    expect(raw).toMatch(new RegExp(`^HTTP/1\\.1 ${status} Found It\r\n`));
-    expect([last.header("trailer"), last.body]).toEqual([undefined, body]);
-  });
+  ])(
+    "omits a Trailer field when no trailers can follow: %s",
+    async (_name, status, method, version, body) => {
+      const bytes = request([
+        `${method} /public/trailer/${status}/ HTTP/${version}`,
+        "Host: localhost",
+      ]);
+      const options = { head: method === "HEAD", responses: version === "1.0" ? Infinity : 1 };
+      const { raw, last } = await exchange(standing().gate, bytes, options);
+      expect(raw).toMatch(new RegExp(`^HTTP/1\\.1 ${status} Found It\r\n`));
+      expect([last.header("trailer"), last.body]).toEqual([undefined, body]);
+    },
+  );
 });
 
 function lowered(fields: readonly (readonly [string, string])[]): [string, string][] {

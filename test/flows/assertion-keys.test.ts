@@ -1,6 +1,6 @@
 /**
- * Assertions with keys of their own, in two threads: who has the keys of tokens cannot make an assertion, nor the other way
- * round; keys rotate, and come and go with the configuration, without a backend that refuses or a request that fails.
+ * Assertions signed with separate keys, in two threads. The token keys cannot sign an assertion, and the assertion keys
+ * cannot sign a token. Keys rotate, and change with the configuration, without a failed request or a refused assertion.
  */
 import { chmod, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -69,7 +69,7 @@ async function stored(file: string): Promise<StoredKey> {
   return JSON.parse(await readFile(at(file), "utf8")) as StoredKey;
 }
 
-/** A connection of its own each time, so that all threads take part. */
+/** Opens a new connection each time, so that all threads take part. */
 async function assertion(): Promise<string> {
   const answer = await ask(gate, "/orders", { token: gate.token });
   expect(answer.status).toBe(200);
@@ -78,7 +78,7 @@ async function assertion(): Promise<string> {
 
 const signerOf = (assertion: string): string => decodeProtectedHeader(assertion).kid ?? "";
 
-/** The kids that sign in a number of requests, with each assertion verified with what is published right after. */
+/** Returns the key IDs that sign some requests. Verifies each assertion against the keys published right after. */
 async function signers(requests = 8): Promise<Set<string>> {
   const kids = new Set<string>();
   for (let i = 0; i < requests; i += 1) {
@@ -99,7 +99,7 @@ async function change(edit: (assertion: Record<string, unknown>) => void): Promi
   await until(() => reloads().length > before);
 }
 
-describe("assertions with keys of their own", () => {
+describe("assertions with separate keys", () => {
   it("are signed with them in each thread; both sets are published, with use and kid", async () => {
     const [own, ours] = [await stored("assertion-keys/one.jwk"), await stored("keys/one.jwk")];
     expect(await signers()).toEqual(new Set([own.kid]));
@@ -112,7 +112,7 @@ describe("assertions with keys of their own", () => {
     }
   });
 
-  it("do not verify with the keys of tokens, nor tokens with theirs", async () => {
+  it("do not verify with the token keys, nor tokens with the assertion keys", async () => {
     const { keys } = await published();
     const [ours, own] = keys.map((key) => createLocalJWKSet({ keys: [key] }));
     if (ours === undefined || own === undefined) throw new Error("two keys are published");
@@ -123,7 +123,7 @@ describe("assertions with keys of their own", () => {
     await expect(jwtVerify(gate.token, own)).rejects.toThrow("no applicable key");
   });
 
-  it("give who has their key no token: of its own kid, of that of tokens, of none", async () => {
+  it("do not let a holder of their key forge a token, with any kid or none", async () => {
     const [own, ours] = [await stored("assertion-keys/one.jwk"), await stored("keys/one.jwk")];
     const key = await importJWK({ ...own }, "ES256");
     const { alg, typ } = decodeProtectedHeader(gate.token);
@@ -136,7 +136,7 @@ describe("assertions with keys of their own", () => {
     }
   });
 
-  it("are on the status page and in /-/config, without the key", async () => {
+  it("are shown on the status page and in /-/config, without the private key", async () => {
     const own = await stored("assertion-keys/one.jwk");
     const admin = { port: gate.adminPort };
     const status = await ask(admin, "/-/status");
@@ -150,7 +150,7 @@ describe("assertions with keys of their own", () => {
     expect(body).toContain("\nsallyport_assertion_key_verifies_until_timestamp_seconds +Inf\n");
   });
 
-  it("rotate under requests: the old key stays published while what it signed is valid", async () => {
+  it("rotate under load: the old key stays published while assertions it signed are valid", async () => {
     const old = await stored("assertion-keys/one.jwk");
     const flags = ["-d", at("assertion-keys"), "--lifetime", "1m", "--publish-for", "1s"];
     await keysCommand("rotate", ...flags, "--name", "two");
@@ -163,7 +163,7 @@ describe("assertions with keys of their own", () => {
     expect([...seen].every((kid) => kid === old.kid || kid === next.kid)).toBe(true);
     const kids = (await published()).keys.map(({ kid }) => kid);
     expect(kids).toEqual(expect.arrayContaining([old.kid, next.kid]));
-    // Callers of whom an assertion was made do not keep the old one, either.
+    // Callers with a cached assertion do not keep the old one, either.
     expect(await signers()).toEqual(new Set([next.kid]));
   });
 
@@ -188,23 +188,23 @@ describe("assertions with keys of their own", () => {
     over.abort();
     await asking;
     expect(failed).toEqual([]);
-    // Those of tokens went on all the time.
+    // The token keys stayed valid the entire time.
     expect((await ask(gate, "/orders", { token: gate.token })).status).toBe(200);
   });
 
-  it("stay as they are while the directory is unfit, which the log says", async () => {
+  it("keep their keys while the directory is unusable, and the log reports it", async () => {
     const other = await stored("others/one.jwk");
     await chmod(at("others"), 0o777);
     await place.write("others/broken.jwk", "{}");
-    const told = () =>
+    const logged = () =>
       gate.log().find(({ msg }) => String(msg).startsWith("the keys of assertions cannot be used"));
-    await until(() => told() !== undefined);
+    await until(() => logged() !== undefined);
     expect(await signers(4)).toEqual(new Set([other.kid]));
     expect(JSON.stringify(gate.log())).not.toContain(other.d);
   });
 });
 
-it("without any directory, assertions have a key of their own that is made at start", async () => {
+it("without a directory, assertions get a separate key that is generated at startup", async () => {
   await using alone = await startSallyport({
     target: backend.url,
     config: {

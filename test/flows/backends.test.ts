@@ -16,7 +16,7 @@ const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const TIMEOUTS = { timeouts: { connect: "1s", response: "1s" } };
 
 describe("the targets of an upstream", () => {
-  it("are used in turn, over connections that are kept", async () => {
+  it("are used in turn, over persistent connections", async () => {
     await using one = await startEchoBackend();
     await using two = await startEchoBackend();
     await using three = await startEchoBackend();
@@ -39,7 +39,7 @@ describe("the targets of an upstream", () => {
 });
 
 describe("a backend with TLS", () => {
-  it("is reached when its certificate and ours are right, else 502", async () => {
+  it("is reached when its certificate and ours are valid; otherwise the client gets 502", async () => {
     const { ca, client } = await testCertificates();
     await using backend = await startEchoBackend({ tls: { requestClientCertificate: true } });
     const targets = [backend.url];
@@ -67,7 +67,7 @@ describe("a backend with TLS", () => {
     for (const path of ["/misnamed", "/untrusted", "/anonymous"]) {
       const answer = await ask(gate, path, { headers: { host: "localhost" } });
       expect(answer.status, path).toBe(502);
-      // What is wrong with our certificate the backend says after the handshake (RFC 8446 §4.4.2.4): TLS or a reset.
+      // The backend rejects our certificate after the handshake (RFC 8446 §4.4.2.4): a TLS alert or a reset.
       const words =
         path === "/anonymous" ? /tls_protocol_error|connection_terminated/ : /tls_protocol_error/;
       expect(answer.headers["proxy-status"]).toMatch(words);
@@ -126,25 +126,25 @@ describe("a backend that fails", () => {
     expect((await scrape(gate)).value(series)).toBe(Number(before) + 1);
   });
 
-  it("by nobody listening gets 502 connection_refused", async () => {
+  it("because nothing listens gets 502 connection_refused", async () => {
     const target = `http://127.0.0.1:${await closedPort()}`;
     await using gate = await startSallyport({ target });
     expectFailure(await ask(gate, "/public/x"), 502, "connection_refused");
   });
 
-  it("by a socket file that is not there gets 502 connection_refused", async () => {
+  it("because its socket file is missing gets 502 connection_refused", async () => {
     await using gate = await startSallyport({ target: "unix:/nonexistent/app.sock" });
     expectFailure(await ask(gate, "/public/x"), 502, "connection_refused");
   });
 
-  it("by never finishing the TLS handshake gets 504 connection_timeout", async () => {
+  it("because it never finishes the TLS handshake gets 504 connection_timeout", async () => {
     await using silent = await startSilentServer();
     const target = `https://127.0.0.1:${silent.port}`;
     await using gate = await startSallyport({ target, config: { upstreams: { app: TIMEOUTS } } });
     expectFailure(await ask(gate, "/public/x"), 504, "connection_timeout");
   });
 
-  it("by wanting another credential is left to the client: its 401 passes", async () => {
+  it("because it wants another credential has its 401 passed to the client", async () => {
     const answer = await ask(standing().gate, "/public/guarded");
     expect(answer.status).toBe(401);
     expect(answer.body).toBe("no");
@@ -152,7 +152,7 @@ describe("a backend that fails", () => {
     expect(answer.headers["proxy-status"]).toBeUndefined();
   });
 
-  it("by having no room gets 503 with Retry-After", async () => {
+  it("because all its connections are in use gets 503 with Retry-After", async () => {
     await using backend = await startRawBackend(() => "hang");
     await using gate = await startSallyport({
       target: backend.url,
@@ -169,14 +169,14 @@ describe("a backend that fails", () => {
 });
 
 describe("an idle connection that the backend closes as it is used again", () => {
-  /** Serves one request on a connection; what comes after it finds the connection closed. */
+  /** Serves one request per connection; the next one finds the connection closed. */
   const standing = useSallyport((request, connection) => {
     if (connection.served === 1 && !request.startLine.includes("/never")) return { write: OK };
     const half = request.startLine.includes("/half");
     return { write: half ? "HTTP/1.1 200" : "", then: "close" };
   });
 
-  it.each(["GET", "HEAD"])("costs %s one more connection", async (method) => {
+  it.each(["GET", "HEAD"])("is replaced with a new one for %s", async (method) => {
     const { gate, backend } = standing();
     await freshConnection();
     expect((await ask(gate, "/public/again", { method })).status).toBe(200);
@@ -185,9 +185,9 @@ describe("an idle connection that the backend closes as it is used again", () =>
 
   it.each([
     ["with a body", { body: "order" }],
-    // It changes something all the same (RFC 9110 §9.2.2).
+    // POST is not idempotent, with or without a body (RFC 9110 §9.2.2).
     ["without a body", {}],
-  ])("costs POST %s its answer, and it is never sent twice", async (_name, body) => {
+  ])("fails a POST %s, which is never sent twice", async (_name, body) => {
     const { gate, backend } = standing();
     await freshConnection();
     const answer = await ask(gate, "/public/again", { method: "POST", ...body });
@@ -196,33 +196,33 @@ describe("an idle connection that the backend closes as it is used again", () =>
     expect(backend.seen()).toEqual(["POST /public/again"]);
   });
 
-  it("is not tried again once an answer has begun", async () => {
+  it("is not retried once a response has begun", async () => {
     const { gate, backend } = standing();
     await freshConnection();
     expect((await ask(gate, "/public/half")).status).toBe(502);
     expect(backend.seen()).toEqual(["GET /public/half"]);
   });
 
-  it("is another thing than a new connection that is closed: no second try", async () => {
+  it("is retried, but a new connection that is closed is not", async () => {
     const { gate, backend } = standing();
     await until(() => backend.connections.every(({ socket }) => socket.destroyed));
     expect((await ask(gate, "/public/never")).status).toBe(502);
     expect(backend.seen()).toEqual(["GET /public/never"]);
   });
 
-  it("is tried once more, not twice", async () => {
+  it("is retried once, not twice", async () => {
     const { gate, backend } = standing();
     await freshConnection();
     expect((await ask(gate, "/public/never")).status).toBe(502);
     expect(backend.seen()).toEqual(["GET /public/never", "GET /public/never"]);
   });
 
-  /** Leaves exactly one idle connection, which has served. */
+  /** Leaves exactly one idle connection, which has served one request. */
   async function freshConnection(): Promise<void> {
     const { gate, backend } = standing();
     for (const { socket } of backend.connections) socket.destroy();
     let status = 0;
-    // The sidecar learns of the ends a moment later.
+    // The sidecar notices the closed connections a moment later.
     await until(async () => {
       status = (await ask(gate, "/public/first", { method: "POST", body: "x" })).status;
       return status === 200;

@@ -31,7 +31,7 @@ const post = (...headers: string[]): string[] => [
 ];
 
 describe("a body over the limit", () => {
-  it("gets 413 by its length, and the backend hears nothing of it", async () => {
+  it("gets 413 because of its length, and the backend sees no request", async () => {
     const seen = backend.requests.length;
     const before = (await scrape(gate)).sum("sallyport_requests_rejected_total", "body_too_large");
     const bytes = request(post(`Content-Length: ${LIMIT + 1}`), "x".repeat(LIMIT + 1));
@@ -41,14 +41,14 @@ describe("a body over the limit", () => {
     expect(after).toBe(before + 1);
   });
 
-  it("gets 413 while it streams, and the backend's request ends", async () => {
+  it("gets 413 while it streams, and the request to the backend is aborted", async () => {
     const abandoned = backend.abandoned();
     const bytes = request(post("Transfer-Encoding: chunked"), chunked("x".repeat(LIMIT + 1)));
     expectRefusal(await exchange(gate, bytes, { responses: Infinity }), 413);
     await until(() => backend.abandoned() === abandoned + 1);
   });
 
-  it("is one byte more than what passes, by length and in chunks", async () => {
+  it("is one byte larger than what passes, with a length or in chunks", async () => {
     const body = "x".repeat(LIMIT);
     const sized = await ask(gate, "/public/up", { method: "PUT", body });
     expect(echoedBy(sized).bodyLength).toBe(LIMIT);
@@ -58,7 +58,7 @@ describe("a body over the limit", () => {
 });
 
 describe("Expect: 100-continue", () => {
-  it("is answered when the backend wants the body", async () => {
+  it("gets 100 when the request is forwarded", async () => {
     let sent = false;
     const bytes = request(post("Content-Length: 5", "Expect: 100-continue"));
     const { responses, last } = await exchange(gate, bytes, {
@@ -73,29 +73,29 @@ describe("Expect: 100-continue", () => {
     expect(echoedBy(last).header("expect")).toBeUndefined();
   });
 
-  it("is refused without asking for the body when that is too large, or nobody may send it", async () => {
+  it("is refused without a 100 when the body is too large or the caller is unauthenticated", async () => {
     const large = request(post(`Content-Length: ${LIMIT + 1}`, "Expect: 100-continue"));
     const answer = await exchange(gate, large);
     expect(answer.responses.map(({ status }) => status)).toEqual([413]);
     const lines = ["POST /orders HTTP/1.1", "Host: a", "Content-Length: 5"];
-    const nobody = await exchange(gate, request([...lines, "Expect: 100-continue"]));
-    expect(nobody.responses.map(({ status }) => status)).toEqual([401]);
+    const anonymous = await exchange(gate, request([...lines, "Expect: 100-continue"]));
+    expect(anonymous.responses.map(({ status }) => status)).toEqual([401]);
   });
 
-  it("is 417 when it is another expectation", async () => {
+  it("gets 417 for any other expectation", async () => {
     const bytes = request(post("Content-Length: 5", "Expect: 200-ok"), "hello");
     expectEnvelope((await exchange(gate, bytes)).last, 417);
   });
 });
 
 describe("trailers", () => {
-  it("come down to the client", async () => {
+  it("reach the client", async () => {
     const answer = await ask(gate, "/public/trailers");
     expect(answer.body).toBe("body");
     expect(answer.trailers).toEqual({ "grpc-status": "0" });
   });
 
-  it("do not go up to the backend", async () => {
+  it("do not reach the backend", async () => {
     const head = post("Transfer-Encoding: chunked", "Trailer: X-Checksum", "TE: trailers");
     const bytes = request(head, chunked("hello", ["X-Checksum: abc"]));
     const { last } = await exchange(gate, bytes);
@@ -105,8 +105,8 @@ describe("trailers", () => {
   });
 });
 
-describe("a connection that is kept", () => {
-  it("serves on after a refusal whose body was small", async () => {
+describe("a persistent connection", () => {
+  it("stays usable after a refused request with a small body", async () => {
     const refused = request(["POST /orders HTTP/1.1", "Host: a", "Content-Length: 5"], "hello");
     const next = request(["GET /public/next HTTP/1.1", "Host: a"]);
     const { responses } = await exchange(gate, refused + next, { responses: 2 });

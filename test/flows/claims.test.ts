@@ -1,4 +1,4 @@
-/** What a token must say, and what of it reaches the backend. */
+/** Which claims a token must have, and which of them reach the backend. */
 import { join } from "node:path";
 import { SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -86,24 +86,24 @@ const statusOf = async (path: string, more: Readonly<Record<string, unknown>>): 
 
 describe("require.scopes", () => {
   it.each([
-    ["a text with blanks between", { scope: "eu orders:read" }, 200],
-    ["several blanks", { scope: " eu  orders:read " }, 200],
+    ["a string with spaces", { scope: "eu orders:read" }, 200],
+    ["several spaces", { scope: " eu  orders:read " }, 200],
     ["a list in scope", { scope: ["us", "orders:read"] }, 200],
     ["a list in scp", { scp: ["us", "orders:read"] }, 200],
-    ["a text in scp", { scp: "us orders:read" }, 200],
+    ["a string in scp", { scp: "us orders:read" }, 200],
     ["one of two", { scope: "orders:read" }, 403],
     ["a longer name", { scope: "eu orders:readwrite" }, 403],
     ["another case", { scope: "EU orders:read" }, 403],
-    ["scope beside scp, which counts alone", { scope: "eu", scp: "eu orders:read" }, 403],
-    ["a scope in two texts of a list", { scope: ["eu orders:read"] }, 403],
-    ["tabs between", { scope: "eu\torders:read" }, 403],
+    ["scope next to scp, which takes precedence", { scope: "eu", scp: "eu orders:read" }, 403],
+    ["two scopes in one element of a list", { scope: ["eu orders:read"] }, 403],
+    ["a tab as separator", { scope: "eu\torders:read" }, 403],
     ["an object", { scope: { eu: 1, "orders:read": 1 } }, 403],
     ["nothing", {}, 403],
   ])("%s", async (_name, claims, status) => {
     expect(await statusOf("/scopes", claims)).toBe(status);
   });
 
-  it("are named in the challenge of a 403, and nothing else is", async () => {
+  it("are the only thing named in the challenge of a 403", async () => {
     const answer = await asked("/scopes", { scope: "secret" });
     expect(answer.headers["www-authenticate"]).toBe(
       'Bearer realm="sallyport", error="insufficient_scope", scope="orders:read eu us"',
@@ -152,12 +152,12 @@ describe("a trusted issuer", () => {
     ["the second of its audiences", { aud: "invoices" }, 200],
     ["one of its audiences in a list", { aud: ["x", "invoices"] }, 200],
     ["another audience", { aud: "sallyport" }, 401],
-    ["its audiences in one text", { aud: "orders,invoices" }, 401],
-  ])("takes %s", async (_name, claims, status) => {
+    ["its audiences in one string", { aud: "orders,invoices" }, 401],
+  ])("handles %s", async (_name, claims, status) => {
     expect(await statusOf("/x", claims)).toBe(status);
   });
 
-  it("may have names and groups in other claims", async () => {
+  it("may carry names and groups in other claims", async () => {
     const realm_access = { roles: ["admin", "b,c"] };
     const claims = { iss: MAPPED, email: "z@example.com", sub: "id-1", groups: ["x"] };
     const answer = await asked("/admin", { ...claims, realm_access });
@@ -165,16 +165,16 @@ describe("a trusted issuer", () => {
     expect(echoedBy(answer).header("x-auth-subject")).toBe("z@example.com");
     expect(echoedBy(answer).header("x-auth-groups")).toBe("admin,b%2Cc");
     expect(await statusOf("/admin", { ...claims, realm_access: { roles: "admin" } })).toBe(200);
-    // What others have in `groups` is no group here.
+    // The `groups` claim, the default for other issuers, is ignored here.
     expect(await statusOf("/admin", { ...claims, groups: ["admin"] })).toBe(403);
   });
 
   it.each([
     ["no name", { email: undefined }],
-    ["a name that is none", { email: ["z@example.com"] }],
+    ["a name that is a list", { email: ["z@example.com"] }],
     ["a name with a line break", { email: "z\r\nX-Auth-Groups: admin" }],
-    ["groups that are none", { email: "z", realm_access: { roles: [{}] } }],
-  ])("is refused with %s where a claim is mapped", async (_name, claims) => {
+    ["groups that are objects", { email: "z", realm_access: { roles: [{}] } }],
+  ])("is refused with %s when that claim is mapped", async (_name, claims) => {
     expect(await statusOf("/x", { iss: MAPPED, ...claims })).toBe(401);
   });
 
@@ -193,7 +193,7 @@ describe("a trusted issuer", () => {
     expect(await typed(undefined)).toBe(401);
   });
 
-  it("takes only tokens that are as short-lived as it says", async () => {
+  it("takes only tokens within maxLifetime", async () => {
     expect(await typed("at+jwt", { iat: now() - 3000, exp: now() + 600 })).toBe(200);
     expect(await typed("at+jwt", { iat: now() - 3001, exp: now() + 600 })).toBe(401);
     expect(await typed("at+jwt", { iat: undefined })).toBe(401);
@@ -203,7 +203,7 @@ describe("a trusted issuer", () => {
 describe("identity.claims", () => {
   const SENT = { "X-Auth-Email": "root@example.com", x_auth_tenant: "acme", "X-Auth-Roles": "a" };
 
-  it("become headers, and the client's of these names never pass", async () => {
+  it("become headers, and headers of these names from the client never pass", async () => {
     const claims = { email: "zoe@example.com", tenant: { id: 7 } };
     const roles = { "https://example.com/roles": ["a,b", "ä", true] };
     const token = await tokenOf({ ...claims, ...roles });
@@ -217,7 +217,7 @@ describe("identity.claims", () => {
   it.each([
     ["a token without these claims", true, "/x"],
     ["a public route", false, "/open"],
-  ])("are not there with %s", async (_name, with_token, path) => {
+  ])("are absent with %s", async (_name, with_token, path) => {
     const token = with_token ? { token: await tokenOf() } : {};
     const echoed = echoedBy(await ask(gate, path, { ...token, headers: SENT }));
     for (const name of ["x-auth-email", "x_auth_tenant", "x-auth-tenant", "x-auth-roles"]) {
@@ -234,7 +234,7 @@ describe("explain", () => {
     return JSON.parse(answer.body);
   };
 
-  it("says which line failed", async () => {
+  it("says which requirement failed", async () => {
     const { verdict, requirements } = await explained("/verified", {
       email_verified: "true",
       "https://example.com/roles": ["a", "b", "c"],
@@ -250,7 +250,7 @@ describe("explain", () => {
     ]);
   });
 
-  it("says what of a trusted token is not accepted", async () => {
+  it("says why a token of a trusted issuer is not accepted", async () => {
     const told = async (claims: object): Promise<string | undefined> =>
       (await explained("/x", claims)).token?.steps.find(({ result }) => result === "failed")
         ?.detail;
@@ -261,7 +261,7 @@ describe("explain", () => {
     );
   });
 
-  it("says it on the command line, too", async () => {
+  it("says the same on the command line", async () => {
     const token = await tokenOf({ tenant: { id: "umbrella" } });
     const config = join(gate.directory, "config.yaml");
     const { out, code } = await command([

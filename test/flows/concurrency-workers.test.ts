@@ -23,7 +23,7 @@ test("the threads of a process count requests in flight together", async () => {
     running.push(ask(gate, path, { token }));
     await until(() => backend.held().includes(path));
   }
-  // Each on a connection of its own, which either thread may accept.
+  // Each on its own connection, which either thread may accept.
   const more = await Promise.all(Array.from({ length: 16 }, () => ask(gate, "/few/x", { token })));
   expect(new Set(more.map(({ status }) => status))).toEqual(new Set([429]));
   for (const path of held) backend.release(path);

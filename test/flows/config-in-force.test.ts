@@ -1,4 +1,4 @@
-/** `/-/config` tells what the running process goes by, not what its file says by now, and no secret. */
+/** `/-/config` shows the configuration in force, not what the file contains now, and no secrets. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { ask } from "../support/ask.ts";
 import { editConfiguration, type WrittenConfiguration } from "../support/edits.ts";
@@ -52,7 +52,7 @@ it("shows values, defaults and where they come from", async () => {
   expect((await page()).hash).toBe(hash);
 });
 
-it("follows a reload, and keeps what waits for a restart", async () => {
+it("follows a reload, and lists keys that need a restart", async () => {
   const before = await page();
   const changed = await reload((config) => {
     config.routes[0] = { ...config.routes[0], path: "/other/" };
@@ -67,12 +67,12 @@ it("follows a reload, and keeps what waits for a restart", async () => {
   ]);
   expect([after.valueOf("server.workers"), after.needRestart]).toEqual([1, ["server.workers"]]);
   expect(after.hash).not.toBe(before.hash);
-  // What is refused changes nothing.
+  // A refused configuration changes nothing.
   expect(await reload((config) => (config.upstreams["broken"] = {}))).toBe(422);
   expect((await page()).hash).toBe(after.hash);
 });
 
-it("is for peers of admin.allow, and for no web page", async () => {
+it("refuses requests from web pages, and methods other than GET", async () => {
   const origin = { headers: { origin: "https://evil.example" } };
   expect((await ask({ port: gate.adminPort }, "/-/config", origin)).status).toBe(403);
   expect((await ask({ port: gate.adminPort }, "/-/config", { method: "POST" })).status).toBe(405);

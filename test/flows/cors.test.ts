@@ -8,10 +8,10 @@ const APP = "https://app.example.com";
 
 let backend: PlainBackend;
 let gate: Sallyport;
-let arrived = 0;
+let forwarded = 0;
 beforeAll(async () => {
   backend = await startPlainBackend((request, response) => {
-    arrived += 1;
+    forwarded += 1;
     const own = request.url?.startsWith("/own") === true;
     response.writeHead(200, {
       vary: "Accept",
@@ -51,9 +51,9 @@ const preflight = (origin: string, through = gate, path = "/orders") =>
 
 describe("a preflight", () => {
   it.each(["/orders", "/api/authenticate", "/open", "/nowhere"])(
-    "for %s is answered without a token, and not by the backend",
+    "for %s is answered without a token and without the backend",
     async (path) => {
-      const before = arrived;
+      const before = forwarded;
       const answer = await preflight(APP, gate, path);
       expect(answer.status).toBe(200);
       expect(fieldsOf(answer)).toMatchObject({ success: true, message: "Other origins may ask" });
@@ -65,7 +65,7 @@ describe("a preflight", () => {
         "access-control-max-age": "3600",
         vary: "Origin",
       });
-      expect(arrived).toBe(before);
+      expect(forwarded).toBe(before);
     },
   );
 
@@ -74,7 +74,7 @@ describe("a preflight", () => {
     ...["http://app.example.com", `${APP}:444`, "https://preview.example.com:8443", ""],
     ...["https://a.b.preview.example.com:8443", "https://.preview.example.com:8443"],
     ...["https://evil.example/.preview.example.com:8443", `${APP}, ${APP}`],
-  ])("of the origin %j is refused, with nothing that a script could use", async (origin) => {
+  ])("of the origin %j is refused without any Access-Control field", async (origin) => {
     const answer = await preflight(origin);
     expect(answer.status).toBe(403);
     const { vary, ...headers } = answer.headers;
@@ -82,12 +82,12 @@ describe("a preflight", () => {
     expect(Object.keys(headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 
-  it("of an origin that a pattern has is answered", async () => {
+  it("of an origin that matches a pattern is answered", async () => {
     const origin = "https://pr-7.preview.example.com:8443";
     expect((await preflight(origin)).headers["access-control-allow-origin"]).toBe(origin);
   });
 
-  it("is only what has all three of its parts", async () => {
+  it("requires an origin and a requested method; other OPTIONS requests are ordinary", async () => {
     const headers = { origin: APP };
     const answer = await ask(gate, "/orders", { method: "OPTIONS", headers });
     expect(answer.status).toBe(401);
@@ -96,14 +96,14 @@ describe("a preflight", () => {
   });
 });
 
-describe("the fields for scripts of another origin", () => {
+describe("the fields of a cross-origin response", () => {
   const allowed = {
     "access-control-allow-origin": APP,
     "access-control-allow-credentials": "true",
     "access-control-expose-headers": "X-Request-Id",
   };
 
-  it("are on every answer of ours", async () => {
+  it("are on every response that Sallyport generates", async () => {
     const headers = { origin: APP };
     const login = await askLogin(gate, ALICE, headers);
     const wrong = await askLogin(gate, { ...ALICE, password: "no" }, headers);
@@ -118,7 +118,7 @@ describe("the fields for scripts of another origin", () => {
     }
   });
 
-  it("are on the backend's where it has none, beside its own Vary", async () => {
+  it("are added to a backend's response that has none, and Vary is extended", async () => {
     const headers = { origin: APP };
     const answer = await ask(gate, "/orders", { token: gate.token, headers });
     expect(answer.headers).toMatchObject({ ...allowed, vary: "Accept, Origin" });
@@ -127,7 +127,7 @@ describe("the fields for scripts of another origin", () => {
     expect(own.headers["access-control-allow-credentials"]).toBeUndefined();
   });
 
-  it("never name another origin, whatever it looks like", async () => {
+  it("never name an origin that is not allowed", async () => {
     const headers = { origin: "https://evil.example.com" };
     const answer = await ask(gate, "/orders", { token: gate.token, headers });
     expect(answer.headers["access-control-allow-origin"]).toBeUndefined();
@@ -143,7 +143,7 @@ describe("the fields for scripts of another origin", () => {
   });
 });
 
-it("every origin may ask with *, and then without credentials", async () => {
+it("with * every origin is allowed, without credentials", async () => {
   await using open = await startSallyport({
     target: backend.url,
     config: { cors: { origins: ["*"] } },
@@ -158,7 +158,7 @@ it("every origin may ask with *, and then without credentials", async () => {
   expect(answer.headers["access-control-allow-credentials"]).toBeUndefined();
 });
 
-it("without the section nothing is answered", async () => {
+it("without the cors section, preflights are ordinary requests", async () => {
   await using closed = await startSallyport({ target: backend.url });
   expect((await preflight(APP, closed)).status).toBe(401);
 });

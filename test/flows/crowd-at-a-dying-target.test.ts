@@ -1,4 +1,4 @@
-/** A target that is gone or dies while a crowd asks: more requests at a time than the budget of retries has. */
+/** A target that is down or dies under many concurrent requests: more than the retry budget allows at a time. */
 import { createServer } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -17,7 +17,7 @@ afterEach(async () => {
   await used.disposeAsync();
 });
 
-/** A backend that answers, or one that waits until it dies with all that it has. */
+/** Starts a backend that answers, or one that holds its requests until it dies with all of them. */
 async function startBackend(protocol: string, answers: boolean) {
   const state = { waiting: 0 };
   if (protocol === "h2c") {
@@ -39,12 +39,12 @@ async function startBackend(protocol: string, answers: boolean) {
 function start(protocol: string, targets: readonly string[]): Promise<Sallyport> {
   const routes = [{ name: "all", path: "/", upstream: "app", auth: "none" }];
   const app = { protocol, targets, ejection: { for: "5m" } };
-  // Hundreds of connections, none of which is about TLS.
+  // Hundreds of connections; TLS does not matter here.
   const config = { server: { tls: "off" }, routes, upstreams: { app } };
   return startSallyport({ target: "http://127.0.0.1:9", config });
 }
 
-/** @returns how often each status was answered. */
+/** Sends concurrent requests. @returns how often each status was answered. */
 async function counted(gate: Sallyport, method: string): Promise<Record<number, number>> {
   const body = method === "POST" ? { body: "a=1" } : {};
   const peer = { port: gate.port };
@@ -55,14 +55,14 @@ async function counted(gate: Sallyport, method: string): Promise<Record<number, 
 }
 
 describe.each(["http1", "h2c"])("one of two targets of %s", (protocol) => {
-  it.each(["GET", "POST"])("is not there: no %s of a crowd fails", async (method) => {
+  it.each(["GET", "POST"])("is down: no concurrent %s fails", async (method) => {
     const { url } = await startBackend(protocol, true);
     const gone = `http://127.0.0.1:${await closedPort()}`;
     const gate = stack.use(await start(protocol, [gone, url]));
     expect(await counted(gate, method)).toEqual({ 200: CROWD });
   });
 
-  it("dies with half of a crowd: what may be repeated is answered by the other", async () => {
+  it("dies with half of the requests: the other target answers those that may be repeated", async () => {
     const [dying, other] = [
       await startBackend(protocol, false),
       await startBackend(protocol, true),

@@ -1,4 +1,4 @@
-/** Lines of the log that nobody takes are counted, whichever thread they come from. */
+/** Log lines that nothing reads are counted, whichever thread writes them. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -16,7 +16,7 @@ const METRIC = "sallyport_log_lines_dropped_total";
 it.each([1, 2])("the reader of the log goes away: %i worker(s)", async (workers) => {
   const { flags } = await deployment();
   const listening = ["server.listen=127.0.0.1:0", "admin.listen=127.0.0.1:0"];
-  // Nobody is asked for keys, so that no line but those of the requests is written.
+  // No keys are fetched, so that only requests write log lines.
   const routes = 'routes=[{ name: app, path: "/", upstream: app }]';
   const settings = [...listening, "tokens.trusted=[]", routes, "log.format=json"];
   const child = spawn(
@@ -51,6 +51,6 @@ it.each([1, 2])("the reader of the log goes away: %i worker(s)", async (workers)
   const answers = await Promise.all(Array.from({ length: REQUESTS }, () => ask(gate, "/orders")));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
   await until(async () => ((await dropped()) ?? 0) >= REQUESTS, 10_000);
-  // On a busy machine, each thread may also warn that a client is held back.
+  // On a busy machine, each thread may also log a warning about a throttled client.
   expect(await dropped()).toBeLessThanOrEqual(REQUESTS + 2);
 });

@@ -15,7 +15,7 @@ interface HastyBackend extends AsyncDisposable {
   readonly answered: () => number;
 }
 
-/** Answers as soon as it has the head of a request; where a body follows, it reads no more on that connection. */
+/** Answers as soon as it has the header section. If a body follows, it stops reading from that connection. */
 async function startHastyBackend(): Promise<HastyBackend> {
   const sockets = new Set<Socket>();
   let answered = 0;
@@ -70,23 +70,26 @@ describe("a backend that answers before it has read the upload", () => {
   it.each([
     ["with a length", upload("/public/up", UPLOAD), 200],
     ["in chunks", chunkedUpload("/public/up"), 200],
-    ["that it refuses", upload("/public/denied", UPLOAD), 401],
-  ])("%s, is heard, and the connection serves on", async (_name, bytes, status) => {
-    const { gate, backend } = standing();
-    const before = backend.answered();
-    const { responses } = await exchange(gate, bytes + NEXT, { responses: 2 });
-    expect(responses.map(({ status }) => status)).toEqual([status, 200]);
-    expect(responses.map(({ body }) => body)).toEqual(["early", "early"]);
-    expect(responses.map((answer) => answer.header("x-backend"))).toEqual(["1", "1"]);
-    expect(backend.answered()).toBe(before + 2);
-  });
+    ["that is denied", upload("/public/denied", UPLOAD), 401],
+  ])(
+    "%s, gets its response through, and the connection stays usable",
+    async (_name, bytes, status) => {
+      const { gate, backend } = standing();
+      const before = backend.answered();
+      const { responses } = await exchange(gate, bytes + NEXT, { responses: 2 });
+      expect(responses.map(({ status }) => status)).toEqual([status, 200]);
+      expect(responses.map(({ body }) => body)).toEqual(["early", "early"]);
+      expect(responses.map((answer) => answer.header("x-backend"))).toEqual(["1", "1"]);
+      expect(backend.answered()).toBe(before + 2);
+    },
+  );
 });
 
-describe("a refusal of ours before the upload was read", () => {
+describe("a refusal by Sallyport before the upload was read", () => {
   it.each([
     ["with a length", upload("/orders", UPLOAD)],
     ["in chunks", chunkedUpload("/orders")],
-  ])("%s, is heard, and the connection serves on", async (_name, bytes) => {
+  ])("%s, reaches the client, and the connection stays usable", async (_name, bytes) => {
     const { gate } = standing();
     const { responses } = await exchange(gate, bytes + NEXT, { responses: 2 });
     expect(responses.map(({ status }) => status)).toEqual([401, 200]);
@@ -95,32 +98,35 @@ describe("a refusal of ours before the upload was read", () => {
   });
 });
 
-describe("an upload of which most is still to come when its answer is there", () => {
+describe("a large upload that is answered early", () => {
   it.each([
     ["ours", "/orders", 401, /"success":false\}$/],
     ["the backend's", "/public/up", 200, /early$/],
-  ])("ends with its connection, long before all of it came: %s", async (_n, path, status, end) => {
-    const { gate } = standing();
-    const whole = 50 * MIB;
-    const socket = await openSocket(gate);
-    let received = "";
-    socket.setEncoding("latin1").on("data", (text: string) => (received += text));
-    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-    const block = Buffer.alloc(64 * 1024, "x");
-    socket.write(request([`POST ${path} HTTP/1.1`, "Host: a", `Content-Length: ${whole}`]));
-    socket.write(block);
-    await until(() => end.test(received));
-    let sent = block.length;
-    while (sent < whole && !socket.destroyed) {
-      sent += block.length;
-      if (socket.write(block)) continue;
-      const drained = new Promise<void>((resolve) => socket.once("drain", () => resolve()));
-      await Promise.race([drained, closed]);
-    }
-    await closed;
-    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`]);
-    // What was read, and what the buffers of both sides hold.
-    expect(sent).toBeLessThan(25 * MIB);
-    expect(gate.exited()).toBe(false);
-  });
+  ])(
+    "ends with its connection, long before all of it was sent: %s",
+    async (_n, path, status, end) => {
+      const { gate } = standing();
+      const whole = 50 * MIB;
+      const socket = await openSocket(gate);
+      let received = "";
+      socket.setEncoding("latin1").on("data", (text: string) => (received += text));
+      const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+      const block = Buffer.alloc(64 * 1024, "x");
+      socket.write(request([`POST ${path} HTTP/1.1`, "Host: a", `Content-Length: ${whole}`]));
+      socket.write(block);
+      await until(() => end.test(received));
+      let sent = block.length;
+      while (sent < whole && !socket.destroyed) {
+        sent += block.length;
+        if (socket.write(block)) continue;
+        const drained = new Promise<void>((resolve) => socket.once("drain", () => resolve()));
+        await Promise.race([drained, closed]);
+      }
+      await closed;
+      expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`]);
+      // What was read, plus the socket buffers of both sides.
+      expect(sent).toBeLessThan(25 * MIB);
+      expect(gate.exited()).toBe(false);
+    },
+  );
 });

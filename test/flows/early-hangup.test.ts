@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { startSallyport } from "../support/sallyport.ts";
 
 /**
- * Sends the signal to its own process as soon as Sallyport has looked at its environment, which is the first that it does:
+ * Sends SIGHUP to its own process as soon as Sallyport has read its environment. That is the first thing it does,
  * long before it listens.
  */
 const HANGS_UP_EARLY = `
@@ -14,7 +14,7 @@ const HANGS_UP_EARLY = `
   }, 1);
 `;
 
-it("SIGHUP during the start does not end it", async () => {
+it("SIGHUP during startup does not end the process", async () => {
   const preload = `data:text/javascript,${encodeURIComponent(HANGS_UP_EARLY)}`;
   await using gate = await startSallyport({
     target: "http://127.0.0.1:1",

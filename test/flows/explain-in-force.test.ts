@@ -1,4 +1,4 @@
-/** `/-/explain` asks what is in force, and not what would be if the proxy were started now. */
+/** `/-/explain` uses the configuration and keys in force, not the files as they are now. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -18,7 +18,7 @@ async function explained(gate: Sallyport, url: string, token: string): Promise<E
 }
 
 it.each([1, 2])(
-  "with %i worker(s): broken key sets change nothing, a reload what it changes",
+  "with %i worker(s): broken key sets change nothing, and a reload takes effect",
   { timeout: 60_000 },
   async (workers) => {
     const [one, two] = [signingPair("one"), signingPair("two")];
@@ -75,7 +75,7 @@ it.each([1, 2])(
   },
 );
 
-it("asks without a trace: a token that is only explained is not counted", async () => {
+it("leaves no trace: a token that is only explained is not counted", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({ target: backend.url });
   const counted = async (): Promise<string[]> => {

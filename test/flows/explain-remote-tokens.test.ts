@@ -1,4 +1,4 @@
-/** What `explain` says of tokens that no key verifies. */
+/** What `explain` says about tokens that no key verifies. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Explanation } from "../../src/core/explanation.ts";
 import { ask } from "../support/ask.ts";
@@ -42,7 +42,7 @@ async function stepsOf(token: string): Promise<Record<string, string>> {
   return Object.fromEntries((explained?.steps ?? []).map(({ step, detail }) => [step, detail]));
 }
 
-it("names the server that vouches for an opaque token, and claims no key", async () => {
+it("names the server that vouches for an opaque token, and mentions no key", async () => {
   expect(await stepsOf("good")).toMatchObject({
     form: "opaque: only its issuer can read it",
     issuer: "no key here verifies it, so opaque (introspection) is asked",

@@ -1,4 +1,4 @@
-/** What `/-/explain` and `sallyport explain` say of a request is what becomes of it. */
+/** `/-/explain` and `sallyport explain` predict what the proxy does with a request. */
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -37,7 +37,7 @@ const CONFIG = {
       forwardAuthorization: "keep",
       rewrite: { stripPrefix: "/team", addPrefix: "/v2" },
     },
-    // What the backend has there is not public by its own path, either.
+    // The rewritten path is not public when requested directly, either.
     { name: "v2", path: "/v2", require: { groups: { all: ["sales", "admin"] } }, upstream: "app" },
   ],
 };
@@ -100,7 +100,7 @@ interface Asked {
 }
 
 const PATHS = ["/", "/admin", "/admin/", "/reads", "/one", "/watched", "/team", "/api/version"];
-/** Mostly what is fit to be decided on, since one thing that is ambiguous hides all others. */
+/** Mostly picks valid parts, since one ambiguous part hides everything else. */
 function mostly<T>(usual: readonly T[], odd: readonly T[]): fc.Arbitrary<T> {
   return fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom(...usual) },
@@ -141,8 +141,8 @@ type Generated = typeof asked extends fc.Arbitrary<infer T> ? T : never;
 
 let count = 0;
 
-/** The request as it really ends: status and log line. */
-async function really({ method, path, host, authorization, headers, body }: Asked) {
+/** Sends the request. @returns its real outcome: the status and the log line. */
+async function actually({ method, path, host, authorization, headers, body }: Asked) {
   count += 1;
   const requestId = `explained-${count}`;
   const lines = [
@@ -156,7 +156,7 @@ async function really({ method, path, host, authorization, headers, body }: Aske
   const { last } = await exchange(gate, Buffer.from(request(lines, body)), {
     head: method === "HEAD",
   });
-  // What the parser refuses has an id of its own.
+  // A request that the parser refuses gets a generated ID.
   const line = await logLine(gate, { request_id: last.header("x-request-id") ?? requestId });
   return { status: last.status, line };
 }
@@ -192,15 +192,15 @@ async function byCommand(asked: Asked): Promise<Explanation> {
   return explained;
 }
 
-/** What both must agree on. */
-function told({ verdict, request: read }: Explanation) {
+/** The fields that must match the real outcome. */
+function predicted({ verdict, request: read }: Explanation) {
   const { outcome, status, reason, wouldDeny, route } = verdict;
-  // A watched request that is refused for another reason has that in the log.
+  // For a monitored request that is refused for another reason, the log has that reason.
   const watched = outcome === "refused" ? undefined : wouldDeny;
   return { outcome, status, reason, wouldDeny: watched, route, client: read?.client };
 }
 
-function seen(status: number, line: LogLine, explained: Explanation) {
+function actual(status: number, line: LogLine, explained: Explanation) {
   const refused = line["source"] === "self" && !(explained.verdict.outcome === "answered");
   const outcome =
     line["source"] === "upstream" ? "forwarded" : refused ? "refused" : explained.verdict.outcome;
@@ -215,22 +215,23 @@ function seen(status: number, line: LogLine, explained: Explanation) {
 }
 
 describe("the verdict", () => {
-  it("is that of the request path, on generated requests", { timeout: 60_000 }, async () => {
+  it("matches the real outcome of generated requests", { timeout: 60_000 }, async () => {
     const outcomes = new Set<string>();
     const check = async (question: Asked, index: number): Promise<void> => {
-      const [{ status, line }, page] = await Promise.all([really(question), byPage(question)]);
+      const [{ status, line }, page] = await Promise.all([actually(question), byPage(question)]);
       const what = JSON.stringify({ ...question, body: question.body.length });
-      expect(told(page), what).toEqual(seen(status, line, page));
-      // It reads the whole configuration each time.
-      if (index % 20 === 0) expect(told(await byCommand(question)), what).toEqual(told(page));
+      expect(predicted(page), what).toEqual(actual(status, line, page));
+      // The command reads the entire configuration each time.
+      if (index % 20 === 0)
+        expect(predicted(await byCommand(question)), what).toEqual(predicted(page));
       outcomes.add(page.verdict.reason ?? page.verdict.wouldDeny ?? page.verdict.outcome);
     };
     const questions = fc.sample(asked, { numRuns: 200, seed: 5 }).map(toAsked);
     for (let at = 0; at < questions.length; at += 25) {
-      // Some at a time, since each waits for its line in the log.
+      // In batches, since each waits for its log line.
       await Promise.all(questions.slice(at, at + 25).map(check));
     }
-    // A generator that only ever met one of them would prove little.
+    // A generator with only a few distinct outcomes would prove little.
     expect(outcomes.size).toBeGreaterThan(16);
   });
 
@@ -267,13 +268,13 @@ describe("the explanation", () => {
     body: "",
   };
 
-  it("names what the backend really gets", async () => {
+  it("lists the fields that the backend actually gets", async () => {
     const authorization = `Bearer ${tokens["admin"]}`;
     const explained = await byPage({ ...question, authorization });
     expect(explained.verdict).toMatchObject({ outcome: "forwarded", route: "team" });
     expect(explained.backend).toMatchObject({ upstream: "app", targets: [backend.url] });
     const before = backend.requests.length;
-    const { status } = await really({ ...question, authorization });
+    const { status } = await actually({ ...question, authorization });
     expect(status).toBe(200);
     const got = backend.requests[before];
     expect(got?.url).toBe(`${explained.backend?.path}?secret=1`);
@@ -290,7 +291,7 @@ describe("the explanation", () => {
     });
   });
 
-  it("never holds the token, its signature, a cookie or the query", async () => {
+  it("never contains the token, its signature, a cookie or the query", async () => {
     for (const token of Object.values(tokens).slice(0, 6)) {
       const asked = { ...question, authorization: `Bearer ${token}` };
       const [page, cli] = [await byPage(asked), await byCommand(asked)];
@@ -307,7 +308,7 @@ describe("the explanation", () => {
     }
   });
 
-  it("tells why the other routes were not taken", async () => {
+  it("says why the other routes did not match", async () => {
     const { routes } = await byPage({ ...question, path: "/reads", method: "POST" });
     expect(routes.map(({ name, result, misfits }) => [name, result, ...misfits])).toEqual([
       ["api", "does not fit", "host"],
@@ -337,7 +338,7 @@ describe("the explanation", () => {
     ["ambiguous_path", "/a%ff", "bytes that are not UTF-8"],
     ["ambiguous_path", "/a|b", "a character that must be encoded"],
     ["ambiguous_target", "/a#b", "a fragment, #"],
-  ])("says what is %s in %s", async (reason, path, detail) => {
+  ])("gives the detail of %s in %s", async (reason, path, detail) => {
     const { verdict } = await byPage({ ...question, path });
     expect(verdict).toMatchObject({ outcome: "refused", reason, detail });
   });
@@ -360,17 +361,17 @@ describe("the explanation", () => {
       "Invalid `Transfer-Encoding` header value",
     ],
     ["header_too_large", Array(13).fill("A: 1"), "15 fields, and server.limits.headers is 12"],
-  ])("says what is wrong with the head: %s", async (reason, headers, detail) => {
+  ])("says what is wrong with the header section: %s", async (reason, headers, detail) => {
     const { verdict } = await byPage({ ...question, headers });
     expect(verdict).toMatchObject({ outcome: "refused", reason, detail });
   });
 
-  it("says what is no host", async () => {
+  it("says why a Host is invalid", async () => {
     const { verdict } = await byPage({ ...question, host: "a b" });
     expect(verdict.detail).toBe("a Host that is not a host name, with or without a port");
   });
 
-  it("has room for a token that the main listener would not take", async () => {
+  it("accepts a token that is too long for the main listener", async () => {
     const authorization = `Bearer ${"a".repeat(20_000)}`;
     const { verdict } = await byPage({ ...question, authorization });
     expect(verdict.reason).toBe("header_too_large");
@@ -379,7 +380,7 @@ describe("the explanation", () => {
     );
   });
 
-  it("counts nothing", async () => {
+  it("does not change any counter", async () => {
     const decisions = async (): Promise<string[]> =>
       (await ask({ port: gate.adminPort }, "/metrics")).body
         .split("\n")
@@ -390,8 +391,8 @@ describe("the explanation", () => {
   });
 });
 
-// Found by the generator above: the connection is closed without the answer that the log tells of.
-it("HEAD with a transfer coding that is not the last gets its 400", async () => {
+// Found by the generator above: the connection was closed without the response that the log reported.
+it("HEAD with a final transfer coding other than chunked gets its 400", async () => {
   const lines = ["HEAD / HTTP/1.1", "Host: localhost", "Transfer-Encoding: gzip"];
   const { last } = await exchange(gate, request(lines), { head: true });
   expect(last.status).toBe(400);
@@ -400,11 +401,11 @@ it("HEAD with a transfer coding that is not the last gets its 400", async () => 
 describe("the page", () => {
   it.each([
     ["no URL", "method=GET"],
-    ["a URL of another kind", "url=ftp://x/"],
+    ["a URL with another scheme", "url=ftp://x/"],
     ["a line break in a header", `url=/&header=${encodeURIComponent("A: 1\r\nB: 2")}`],
-    ["no method of HTTP", "url=/&method=FETCH"],
+    ["an unknown method", "url=/&method=FETCH"],
     ["CONNECT", "url=/&method=CONNECT"],
-    ["no address", "url=/&client=me"],
+    ["an invalid client address", "url=/&client=me"],
     ["a token in the query", "url=/&header=Authorization:%20Bearer%20x"],
     ["a cookie in the query", "url=/&header=cookie:%20a"],
   ])("refuses %s", async (_what, query) => {
@@ -413,7 +414,7 @@ describe("the page", () => {
     expect(fieldsOf(answer)["success"]).toBe(false);
   });
 
-  it("answers the peers of admin.allow only", async () => {
+  it("answers only peers in admin.allow", async () => {
     const admin = { listen: "127.0.0.1:0", allow: ["192.0.2.1"] };
     await using other = await startSallyport({ target: backend.url, config: { admin } });
     const answer = await ask({ port: other.adminPort }, "/-/explain?url=/");

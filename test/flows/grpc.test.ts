@@ -1,4 +1,4 @@
-/** gRPC through Sallyport, with its own library on both ends. */
+/** gRPC through Sallyport, with the official library on both ends. */
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { endOf, type GrpcBackend, grpcClient, startGrpcBackend } from "../support/grpc.ts";
@@ -41,7 +41,7 @@ describe("calls", () => {
     await backend[Symbol.asyncDispose]();
   });
 
-  test("unary, with trailers and errors of the backend", async () => {
+  test("unary calls pass the backend's trailers and errors", async () => {
     const { text, trailers } = await client.unary("hello", { token });
     expect([text, trailers?.get("x-behind")]).toEqual(["hello", ["yes"]]);
     expect(backend.calls.at(-1)?.get("x-auth-subject")).toEqual(["alice"]);
@@ -49,7 +49,7 @@ describe("calls", () => {
     expect(error).toMatchObject({ code: status.FAILED_PRECONDITION, details: "not like this: ü" });
   });
 
-  test("streams of the client, of the server, and of both", async () => {
+  test("client, server and bidirectional streams pass", async () => {
     const parts = Array.from({ length: 200 }, () => Buffer.alloc(10_000));
     expect(await client.upload(parts, { token })).toBe("2000000");
     let count = 0;
@@ -68,7 +68,7 @@ describe("calls", () => {
     expect(seen).toEqual(["ping 1", "ping 2", "ping 3"]);
   });
 
-  test("refusals are statuses of gRPC", async () => {
+  test("refusals are gRPC statuses", async () => {
     expect((await client.unary("x")).error).toMatchObject({
       code: status.UNAUTHENTICATED,
       details: "Full authentication is required to access this resource",
@@ -88,7 +88,7 @@ describe("calls", () => {
       "16",
       "application/grpc",
     ]);
-    // The log has the status of HTTP.
+    // The log has the HTTP status.
     await until(
       () =>
         gate
@@ -140,7 +140,7 @@ test("a backend that dies ends a stream with UNAVAILABLE", async () => {
   client.close();
 });
 
-test("targets are asked by grpc.health.v1", async () => {
+test("targets are checked with grpc.health.v1", async () => {
   await using one = await startGrpcBackend();
   await using two = await startGrpcBackend();
   one.health.status = 2;
@@ -165,7 +165,7 @@ test("targets are asked by grpc.health.v1", async () => {
   });
   expect(one.health.asked[0]).toBe("\n\u0003a.B");
   const client = grpcClient(gate);
-  for (let asked = 0; asked < 4; asked += 1) {
+  for (let sent = 0; sent < 4; sent += 1) {
     expect((await client.unary("x", { token: gate.token })).text).toBe("x");
   }
   expect([one.calls.length, two.calls.length]).toEqual([0, 4]);
@@ -174,7 +174,7 @@ test("targets are asked by grpc.health.v1", async () => {
   client.close();
 });
 
-/** The head of what a bare client of HTTP/2 gets: status, `grpc-status`, media type. */
+/** Calls with a plain HTTP/2 client. @returns the status, `grpc-status` and media type of the response. */
 async function refusedWith(
   gate: Sallyport,
   token: string | undefined,
@@ -204,7 +204,7 @@ async function refusedWith(
   return [code, headers["grpc-status"], String(headers["content-type"]).replace("+proto", "")];
 }
 
-/** A message of gRPC. */
+/** Frames a gRPC message. */
 function message(text: string): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(text.length, 1);

@@ -15,7 +15,7 @@ afterAll(async () => {
   await backend.close();
 });
 
-/** What the backend got of a request with these headers. */
+/** Sends a request with these headers. @returns what the backend received. */
 async function echoed(
   through: Sallyport,
   headers: Readonly<Record<string, string>> = {},
@@ -27,7 +27,7 @@ function valuesOf(got: Echoed, names: readonly string[]): Record<string, string 
   return Object.fromEntries(names.map((name) => [name, got.header(name)]));
 }
 
-describe("the identity that the backend gets", () => {
+describe("the caller's identity", () => {
   const NAMES = [
     ...["x-auth-subject", "x-auth-groups", "x-auth-issuer"],
     ...["x-forwarded-user", "x-forwarded-groups", "x-remote-user", "x-remote-groups"],
@@ -46,7 +46,7 @@ describe("the identity that the backend gets", () => {
     ],
   ];
 
-  it.each(PRESETS)("stands in the headers of %j and in no others", async (headers, expected) => {
+  it.each(PRESETS)("is sent in the headers of %j and in no others", async (headers, expected) => {
     await using other = await startSallyport({
       target: backend.url,
       config: { identity: { headers } },
@@ -59,12 +59,12 @@ describe("the identity that the backend gets", () => {
   });
 });
 
-describe("the headers about the way", () => {
+describe("the forwarding headers", () => {
   const NAMES = [
     ...["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port"],
     ...["x-real-ip", "forwarded"],
   ];
-  const SAID = {
+  const SENT = {
     host: "api.example.com:9000",
     "x-forwarded-for": "192.0.2.9, 203.0.113.7",
     "x-forwarded-proto": "http",
@@ -74,8 +74,8 @@ describe("the headers about the way", () => {
     forwarded: "for=203.0.113.7",
   };
 
-  it("are ours for a peer that nobody trusts", async () => {
-    expect(valuesOf(await echoed(gate, SAID), NAMES)).toEqual({
+  it("are set by Sallyport for an untrusted peer", async () => {
+    expect(valuesOf(await echoed(gate, SENT), NAMES)).toEqual({
       "x-forwarded-for": "127.0.0.1",
       "x-forwarded-proto": "https",
       "x-forwarded-host": "api.example.com:9000",
@@ -85,12 +85,12 @@ describe("the headers about the way", () => {
     });
   });
 
-  it("are those of a trusted proxy, with its own address put behind", async () => {
+  it("are taken from a trusted proxy, with its own address appended", async () => {
     await using behind = await startSallyport({
       target: backend.url,
       config: { server: { trustedProxies: ["127.0.0.0/8"] } },
     });
-    expect(valuesOf(await echoed(behind, SAID), NAMES)).toEqual({
+    expect(valuesOf(await echoed(behind, SENT), NAMES)).toEqual({
       "x-forwarded-for": "192.0.2.9, 203.0.113.7, 127.0.0.1",
       "x-forwarded-proto": "http",
       "x-forwarded-host": "shop.example.com",
@@ -111,7 +111,7 @@ describe("X-Request-Id", () => {
   });
 
   it.each([undefined, "", "a b", "a,b", "x".repeat(129), "<script>"])(
-    "is made when it is %s",
+    "is generated when it is %s",
     async (id) => {
       const headers: Record<string, string> = id === undefined ? {} : { "x-request-id": id };
       const answer = await ask(gate, "/x", { token: gate.token, headers });
@@ -122,14 +122,14 @@ describe("X-Request-Id", () => {
     },
   );
 
-  it("is another one for every request", async () => {
+  it("differs for every request", async () => {
     const answers = await Promise.all([1, 2, 3].map(() => ask(gate, "/public/x")));
     expect(new Set(answers.map(({ headers }) => headers["x-request-id"])).size).toBe(3);
   });
 });
 
 describe("other headers", () => {
-  it("pass, and traceparent is one of them", async () => {
+  it("pass unchanged, including traceparent", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const got = await echoed(gate, { traceparent, "x-anything": "1", accept: "text/x" });
     expect(got.header("traceparent")).toBe(traceparent);
@@ -139,7 +139,7 @@ describe("other headers", () => {
 });
 
 describe("the backend's answer", () => {
-  it("passes as it is, 401 among others, and nothing says that the proxy made it", async () => {
+  it("passes unchanged, even a 401, without fields of the proxy's own responses", async () => {
     for (const status of [201, 204, 301, 304, 401, 403, 404, 418, 500, 502, 503, 504]) {
       const answer = await ask(gate, `/status/${status}`, { token: gate.token });
       expect(answer.status).toBe(status);
@@ -151,7 +151,7 @@ describe("the backend's answer", () => {
     }
   });
 
-  it("keeps several cookies apart, and a redirect is the client's business", async () => {
+  it("keeps multiple Set-Cookie fields separate, and redirects are not followed", async () => {
     const cookies = await ask(gate, "/public/cookies");
     expect(cookies.headers["set-cookie"]).toEqual(["a=1", "b=2"]);
     const redirect = await ask(gate, "/public/redirect");
@@ -159,7 +159,7 @@ describe("the backend's answer", () => {
     expect(redirect.headers.location).toBe("/elsewhere");
   });
 
-  it("is no envelope: its id is its own", async () => {
+  it("is not wrapped in an envelope", async () => {
     expect(fieldsOf(await ask(gate, "/public/x"))["id"]).toBeUndefined();
   });
 });

@@ -20,7 +20,7 @@ function inFrontOf(url: string, app: object = {}, more: Partial<SallyportOptions
   });
 }
 
-test("clients of HTTP/1.1 reach a backend of h2c, over one connection", async () => {
+test("HTTP/1.1 clients reach an h2c backend over one connection", async () => {
   await using backend = await startHttp2Backend(async (request) => {
     const body = await request.body();
     request.stream.respond({
@@ -55,9 +55,9 @@ test("clients of HTTP/1.1 reach a backend of h2c, over one connection", async ()
   expect(second?.headers["content-length"]).toBe("4");
 });
 
-test("a body without a length that has arrived whole is sent with its length, within the limit", async () => {
+test("a complete body without a length is sent with its length, within the limit", async () => {
   await using backend = await startHttp2Backend(async ({ body, stream }) => {
-    // One that is too large is cut off.
+    // A body that is too large is cut off.
     const content = await body().catch(() => "");
     if (stream.destroyed) return;
     stream.respond({ ":status": 200 });
@@ -74,7 +74,7 @@ test("a body without a length that has arrived whole is sent with its length, wi
   expect(await client.ask(post, "four")).toMatchObject({ status: 200, body: "four" });
   expect(backend.requests[0]?.headers["content-length"]).toBe("4");
   expect((await client.ask(post, "x".repeat(2_000))).status).toBe(413);
-  // What has not arrived whole by the end of the turn is streamed.
+  // A body that is incomplete at the end of the turn of the event loop is streamed.
   const late = client.open(post, { endStream: false });
   late.write("half");
   await until(() => backend.requests.some(({ headers }) => !("content-length" in headers)));
@@ -83,7 +83,7 @@ test("a body without a length that has arrived whole is sent with its length, wi
   expect(late.rstCode).toBe(0);
 });
 
-test("TLS takes h2 by ALPN, and a backend without it is 502", async () => {
+test("TLS selects h2 with ALPN, and a backend without h2 gets 502", async () => {
   const { ca } = await testCertificates();
   await using backend = await startHttp2Backend(undefined, { tls: ["h2"] });
   await using old = await startEchoBackend({ tls: {} });
@@ -108,7 +108,7 @@ test("TLS takes h2 by ALPN, and a backend without it is 502", async () => {
   expect((await ask(gate, "/old/x")).status).toBe(502);
 });
 
-test("trailers pass both ways, but for those that could pass for headers", async () => {
+test("trailers pass in both directions, except those that a backend could take for headers", async () => {
   await using backend = await startHttp2Backend(async (request) => {
     await request.body();
     request.stream.respond({ ":status": 200 }, { waitForTrailers: true });
@@ -140,15 +140,15 @@ test("trailers pass both ways, but for those that could pass for headers", async
 });
 
 const UNPROCESSED: [string, (stream: number, socket: Socket) => void][] = [
-  ["a goodbye before it", (stream, socket) => void socket.end(h2.goaway(stream - 2, 0))],
-  ["a refusal", (stream, socket) => void socket.write(h2.rst(stream, 7))],
+  ["a GOAWAY before it", (stream, socket) => void socket.end(h2.goaway(stream - 2, 0))],
+  ["REFUSED_STREAM", (stream, socket) => void socket.write(h2.rst(stream, 7))],
 ];
-const PERHAPS: [string, (stream: number, socket: Socket) => void][] = [
+const MAYBE_PROCESSED: [string, (stream: number, socket: Socket) => void][] = [
   ["a lost connection", (_stream, socket) => void socket.destroy()],
-  ["a goodbye behind it", (stream, socket) => void socket.end(h2.goaway(stream, 0))],
+  ["a GOAWAY that includes it", (stream, socket) => void socket.end(h2.goaway(stream, 0))],
 ];
 
-/** Asks once, and then with `method`, which the backend ends by `ending` the first time. */
+/** Sends one request, then one with `method`, which the backend ends with `ending` the first time. */
 async function endedOnce(
   method: string,
   body: string | undefined,
@@ -169,13 +169,13 @@ async function endedOnce(
   return { status, requests: seen.length };
 }
 
-test.each(UNPROCESSED)("what was not processed is sent again: %s", async (_how, ending) => {
+test.each(UNPROCESSED)("an unprocessed request is sent again: %s", async (_how, ending) => {
   expect(await endedOnce("GET", undefined, ending)).toEqual({ status: 200, requests: 3 });
   expect(await endedOnce("POST", "body", ending)).toEqual({ status: 200, requests: 3 });
 });
 
 test.each(UNPROCESSED)(
-  "so is a body without a length, up to 16 KiB of it: %s",
+  "an unprocessed body without a length is sent again, up to 16 KiB of it: %s",
   async (_how, ending) => {
     const attempts = new Map<string, Buffer[]>();
     const refused = new Set<string>();
@@ -202,7 +202,7 @@ test.each(UNPROCESSED)(
     );
     await using gate = await inFrontOf(backend.url, {}, { config: { server: { http2: true } } });
     await using client = await connectHttp2(gate);
-    // So that a goodbye has something before it.
+    // So that a GOAWAY has a stream before it.
     expect((await client.ask({ ":path": "/public/first" })).status).toBe(200);
     const headers = {
       ...{ ":method": "POST", ":path": "/public/call", te: "trailers" },
@@ -226,15 +226,15 @@ test.each(UNPROCESSED)(
   },
 );
 
-test.each(PERHAPS)(
-  "what may have been processed is sent again only if it is idempotent: %s",
+test.each(MAYBE_PROCESSED)(
+  "a request that may have been processed is sent again only if it is idempotent: %s",
   async (_how, ending) => {
     expect(await endedOnce("GET", undefined, ending)).toEqual({ status: 200, requests: 3 });
     expect(await endedOnce("POST", "body", ending)).toEqual({ status: 502, requests: 2 });
   },
 );
 
-test("a client that leaves cancels its stream alone", async () => {
+test("a client that disconnects cancels only its own stream", async () => {
   await using backend = await startHttp2Backend(({ stream, path }) => {
     if (path === "/public/stays")
       setTimeout(() => stream.respond({ ":status": 204 }, { endStream: true }), 300);
@@ -251,7 +251,7 @@ test("a client that leaves cancels its stream alone", async () => {
   expect(backend.sessions).toHaveLength(1);
 });
 
-test("health checks, probes and the version are asked by HTTP/2", async () => {
+test("health checks, probes and the version use HTTP/2", async () => {
   let healthy = false;
   await using backend = await startHttp2Backend(({ stream, path }) => {
     stream.respond({ ":status": path !== "/healthz" || healthy ? 200 : 503 });

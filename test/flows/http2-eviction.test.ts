@@ -9,7 +9,7 @@ import { until } from "../support/until.ts";
 it.each([
   ["over TLS", {}],
   ["in the clear", { tls: "off" }],
-])("an idle HTTP/2 connection that makes room for another gets GOAWAY: %s", async (_name, tls) => {
+])("an idle HTTP/2 connection that is evicted for another gets GOAWAY: %s", async (_name, tls) => {
   await using backend = await startPlainBackend((request, response) => {
     request.resume();
     response.end("ok");
@@ -22,19 +22,19 @@ it.each([
   const peer = "tls" in tls ? { port: gate.port } : gate;
   const clients: Http2Client[] = [];
   let left = 0;
-  const told: number[] = [];
+  const goaways: number[] = [];
   for (let n = 0; n < 6; n += 1) {
     const client = await connectHttp2(peer);
-    client.session.on("goaway", (code: number) => told.push(code));
+    client.session.on("goaway", (code: number) => goaways.push(code));
     client.session.on("close", () => (left += 1));
     expect((await client.ask({ ":path": "/public/x" })).status).toBe(200);
     clients.push(client);
   }
-  // A client of another address, which has none yet.
+  // A client with another address, which has no connection yet.
   const newcomer = connect({ host: "127.0.0.1", port: gate.port, localAddress: "127.0.0.2" });
   await once(newcomer, "connect");
   await until(() => left === 1);
-  expect(told).toEqual([0]);
+  expect(goaways).toEqual([0]);
   expect(newcomer.destroyed).toBe(false);
   newcomer.destroy();
   for (const client of clients) await client[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** HTTP/2 in front: what holds for HTTP/1.1 holds for it. */
+/** HTTP/2 clients get the same behaviour as HTTP/1.1 clients. */
 import type { ClientHttp2Session } from "node:http2";
 import { connect } from "node:tls";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ import { until } from "../support/until.ts";
 describe("HTTP/2", () => {
   const standing = useSallyport(undefined, { config: { server: { http2: true } } });
 
-  it("is agreed on in the handshake", async () => {
+  it("is negotiated in the handshake", async () => {
     const { port, ca } = standing().gate;
     const where = { host: "127.0.0.1", port, ca, servername: "localhost" };
     const socket = connect({ ...where, ALPNProtocols: ["http/1.1", "h2"] });
@@ -26,7 +26,7 @@ describe("HTTP/2", () => {
     socket.destroy();
   });
 
-  it("logs in, and asks with the token", async () => {
+  it("accepts a login, and requests with its token", async () => {
     const { gate, backend } = standing();
     await using client = await connectHttp2(gate);
     const login = await client.ask(
@@ -46,11 +46,11 @@ describe("HTTP/2", () => {
   });
 });
 
-describe("a body whose first frame is its end", { timeout: 20_000 }, () => {
+describe("a body that is a single empty frame", { timeout: 20_000 }, () => {
   const POST = { ":method": "POST", ":path": "/public/x" };
   const config = { server: { http2: true } };
 
-  it("reaches a backend of HTTP/1.1", async () => {
+  it("reaches an HTTP/1.1 backend", async () => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({ target: backend.url, config });
     await using client = await connectHttp2(gate);
@@ -58,7 +58,7 @@ describe("a body whose first frame is its end", { timeout: 20_000 }, () => {
     expect(backend.requests.at(-1)).toMatchObject({ method: "POST", bodyLength: 0 });
   });
 
-  it("reaches a backend of h2c", async () => {
+  it("reaches an h2c backend", async () => {
     await using backend = await startHttp2Backend();
     const upstreams = { app: { protocol: "h2c" } };
     await using gate = await startSallyport({
@@ -69,7 +69,7 @@ describe("a body whose first frame is its end", { timeout: 20_000 }, () => {
     expect(await client.ask(POST, "")).toMatchObject({ status: 200, body: "POST /public/x" });
   });
 
-  it("is no login", async () => {
+  it("is not a valid login", async () => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({ target: backend.url, config });
     await using client = await connectHttp2(gate);
@@ -101,7 +101,7 @@ describe("a body whose first frame is its end", { timeout: 20_000 }, () => {
   });
 });
 
-it("a reload to http2: false ends connections behind what is under way, and offers HTTP/1.1 alone", async () => {
+it("a reload to http2: false closes connections after their last stream, and offers only HTTP/1.1", async () => {
   await using backend = await startHoldingBackend();
   await using gate = await startSallyport({
     target: backend.url,
@@ -110,12 +110,12 @@ it("a reload to http2: false ends connections behind what is under way, and offe
   await using client = await connectHttp2(gate);
   const pending = client.ask({ ":path": "/public/hold/1" });
   await until(() => backend.held().length === 1);
-  const told = once(client.session, "goaway");
+  const goneAway = once(client.session, "goaway");
   const closed = once(client.session, "close");
   await editConfiguration(gate, (config) => void (config.server["http2"] = false));
   const { status } = await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
   expect(status).toBe(200);
-  expect((await told)[0]).toBe(0);
+  expect((await goneAway)[0]).toBe(0);
   backend.release("/public/hold/1");
   expect((await pending).body).toBe("/public/hold/1");
   await closed;
@@ -126,7 +126,7 @@ it("a reload to http2: false ends connections behind what is under way, and offe
   socket.destroy();
 });
 
-/** Resolves when the other side has read everything that was sent before. */
+/** Resolves when the peer has read everything sent so far. */
 async function pingOf(session: ClientHttp2Session): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   session.ping(() => resolve());

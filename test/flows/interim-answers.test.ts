@@ -1,4 +1,4 @@
-/** Interim answers of a backend (RFC 9110 §15.2): all are passed over but 103, and a flood of them ends. */
+/** Interim responses of a backend (RFC 9110 §15.2): all but 103 are skipped, and a flood of them is cut off. */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
 import { useSallyport } from "../support/pair.ts";
@@ -35,7 +35,7 @@ const get = (path: string): string => request([`GET /public/${path} HTTP/1.1`, "
 describe("Sallyport", () => {
   const standing = useSallyport(script);
 
-  it.each(Object.keys(INTERIM))("passes over %s", async (name) => {
+  it.each(Object.keys(INTERIM))("skips %s", async (name) => {
     const { gate, backend } = standing();
     const before = backend.connections.length;
     const { responses } = await exchange(gate, get(name) + get(name), { responses: 2 });
@@ -43,22 +43,22 @@ describe("Sallyport", () => {
       [200, "ok"],
       [200, "ok"],
     ]);
-    expect(backend.connections.length, "the connection is kept").toBeLessThanOrEqual(before + 1);
+    expect(backend.connections.length, "the connection is reused").toBeLessThanOrEqual(before + 1);
   });
 
-  it.each(["100-with-fields", "100-and-102"])("passes over %s, byte by byte", async (name) => {
+  it.each(["100-with-fields", "100-and-102"])("skips %s, byte by byte", async (name) => {
     const { responses } = await exchange(standing().gate, get(`${name}?dribbled`));
     expect(responses.map(({ status, body }) => [status, body])).toEqual([[200, "ok"]]);
   });
 
-  it("passes over 100 before the answer to HEAD", async () => {
+  it("skips 100 before the response to HEAD", async () => {
     const head = get("head").replace("GET", "HEAD");
     const { responses } = await exchange(standing().gate, head, { head: true });
     expect(responses.map(({ status }) => status)).toEqual([200]);
     expect(responses[0]?.header("content-length")).toBe("2");
   });
 
-  it("passes over 100 while the body is sent", async () => {
+  it("skips 100 while the body is sent", async () => {
     const { gate, backend } = standing();
     const fields = ["POST /public/100 HTTP/1.1", "Host: localhost", "Content-Length: 70000"];
     const { responses } = await exchange(gate, request(fields, "x".repeat(70_000)));
@@ -66,17 +66,17 @@ describe("Sallyport", () => {
     expect(backend.requests()[0]?.body.length).toBe(70_000);
   });
 
-  it("tells a client that expects 100 once", async () => {
+  it("sends only one 100 to a client that expects it", async () => {
     const { gate, backend } = standing();
     const head = request([
       ...["POST /public/100 HTTP/1.1", "Host: localhost", "Content-Length: 2"],
       "Expect: 100-continue",
     ]);
-    let told = false;
+    let isContinued = false;
     const { responses } = await exchange(gate, head, {
       onBytes(raw, write) {
-        if (!told && raw.includes("100 Continue")) write("hi");
-        told ||= raw.includes("100 Continue");
+        if (!isContinued && raw.includes("100 Continue")) write("hi");
+        isContinued ||= raw.includes("100 Continue");
       },
     });
     expect(responses.map(({ status }) => status)).toEqual([100, 200]);
@@ -91,7 +91,7 @@ describe("Sallyport", () => {
     expect((await exchange(gate, get("100"))).last.body).toBe("ok");
   });
 
-  it("answers a switch that nobody asked for with 502", async () => {
+  it("answers an unsolicited 101 with 502", async () => {
     const { last } = await exchange(standing().gate, get("switch"));
     expectEnvelope(last, 502);
   });

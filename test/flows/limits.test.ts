@@ -64,7 +64,7 @@ describe("header fields", () => {
       ...Array.from({ length: fields - 1 }, (_none, index) => `x-${index}: a`),
     ]);
 
-  it("may be so many as are configured, not one more", async () => {
+  it("may be as many as configured, not one more", async () => {
     expect((await exchange(gate, get(12))).last.status).toBe(200);
     expectRefusal(await exchange(gate, get(13), { responses: Infinity }), 431);
   });
@@ -86,14 +86,14 @@ describe("the size of a body", () => {
       ),
     );
 
-  it("is limited everywhere, by its length and while it streams", async () => {
+  it("is limited on every route, by its length and while it streams", async () => {
     expect((await send("/public/x", 1024)).status).toBe(200);
     expect((await send("/public/x", 1025)).status).toBe(413);
     expect((await sendChunked("/public/x", 1024)).last.status).toBe(200);
     expect((await sendChunked("/public/x", 1025)).last.status).toBe(413);
   });
 
-  it("has the limit of its route where that has one", async () => {
+  it("is limited by its route when that sets a limit", async () => {
     expect((await send("/upload", 8192)).status).toBe(200);
     expect((await send("/upload", 8193)).status).toBe(413);
     expect((await sendChunked("/upload", 8192)).last.status).toBe(200);
@@ -105,7 +105,7 @@ describe("requests of one caller", () => {
   const from = (client: string, path: string): Promise<Answer> =>
     ask(gate, path, { headers: { "x-forwarded-for": client } });
 
-  it("by subject: more get 429, with whatever token, and others do not", async () => {
+  it("by subject: excess requests get 429 with any token of the subject; others do not", async () => {
     const before = await rejected("rate_limited");
     const another = await gate.login(ALICE.username, ALICE.password);
     const first = await ask(gate, "/by-subject", { token: gate.token });
@@ -115,7 +115,7 @@ describe("requests of one caller", () => {
       ratelimit: '"by-subject";r=1;t=30',
     });
     const last = (await ask(gate, "/by-subject", { token: another })).headers["ratelimit"];
-    // A second may pass between the two.
+    // A second may pass between the two requests.
     expect(last).toMatch(/^"by-subject";r=0;t=(?:60|5\d)$/);
     const refused = await ask(gate, "/by-subject", { token: gate.token });
     expect(refused.status).toBe(429);
@@ -150,7 +150,7 @@ describe("requests of one caller", () => {
     expectEnvelope((await exchange(gate, upgrade)).last, 429);
   });
 
-  it("by address: the client's behind a trusted proxy, and the /64 of IPv6", async () => {
+  it("by address: the client's address behind a trusted proxy, and the /64 of IPv6", async () => {
     expect((await from("203.0.113.1", "/by-address")).status).toBe(200);
     expect((await from("203.0.113.1", "/by-address")).status).toBe(200);
     expect((await from("203.0.113.1", "/by-address")).status).toBe(429);
@@ -161,7 +161,7 @@ describe("requests of one caller", () => {
     expect((await from("2001:db8:1:3::1", "/by-address")).status).toBe(200);
   });
 
-  it("by address: what has no good token counts, and is refused before the token is looked at", async () => {
+  it("by address: invalid tokens count, and are refused before the token is checked", async () => {
     const guess = (): Promise<Answer> =>
       ask(gate, "/guarded", { token: "x.y.z", headers: { "x-forwarded-for": "203.0.113.9" } });
     expect([(await guess()).status, (await guess()).status]).toEqual([401, 401]);
@@ -170,13 +170,13 @@ describe("requests of one caller", () => {
     expect((await scrape(gate)).sum("sallyport_auth_decisions_total")).toBe(decided);
   });
 
-  it("may come in a burst, where the route says so", async () => {
+  it("may come in a burst when the route allows it", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 4; i += 1) statuses.push((await from("203.0.113.3", "/bursts")).status);
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
 
-  it("are not told about a limit where there is none", async () => {
+  it("get no RateLimit fields on a route without a limit", async () => {
     const { headers } = await ask(gate, "/public/x");
     expect(Object.keys(headers).filter((name) => name.startsWith("ratelimit"))).toEqual([]);
   });

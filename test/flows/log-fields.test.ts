@@ -1,4 +1,4 @@
-/** Fields of one's own in the access line: headers of the client, claims of its token, and never a secret. */
+/** Custom fields in the access log: request headers and token claims, but never a secret. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -58,7 +58,7 @@ async function lineOf(gate: Sallyport, path: string): Promise<Readonly<Record<st
 }
 
 describe("log.fields", () => {
-  it("are headers and claims, after the fields of every line", async () => {
+  it("are headers and claims, after the standard fields", async () => {
     await using gate = await start();
     const token = await tokenWith({
       ...{ tenant: { id: "acme" }, roles: ["a", "b"], email_verified: true },
@@ -75,7 +75,7 @@ describe("log.fields", () => {
     ]);
   });
 
-  it("are there for refused requests, with no claim of a token that is not valid", async () => {
+  it("are logged for refused requests, without claims of an invalid token", async () => {
     await using gate = await start();
     const token = await tokenWith({ tenant: { id: "acme" }, exp: 1 });
     await ask(gate, "/expired", { token, headers: { "user-agent": "evil" } });
@@ -108,14 +108,14 @@ describe("log.fields", () => {
     const before = await readFile(file, "utf8");
     await writeFile(file, before.replace('"tenant"', '"customer"'));
     gate.signal("SIGHUP");
-    const told = () => gate.log().find(({ msg }) => msg === "the configuration was reloaded");
-    await expect.poll(told).toBeDefined();
+    const reloads = () => gate.log().find(({ msg }) => msg === "the configuration was reloaded");
+    await expect.poll(reloads).toBeDefined();
     const token = await tokenWith({ tenant: { id: "acme" } });
     await ask(gate, "/reloaded", { token });
     expect(await lineOf(gate, "/reloaded")).toMatchObject({ customer: "acme" });
   });
 
-  it("stand in the lines of errors alone with access: errors", async () => {
+  it("appear only for errors with access: errors", async () => {
     await using gate = await start({ fields: FIELDS, access: "errors" });
     await ask(gate, "/fine", { token: gate.token, headers: { "user-agent": "a" } });
     await ask(gate, "/refused", { headers: { "user-agent": "b" } });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-/** A hash that takes a while: 64 MiB three times over. */
+/** Returns a hash that takes a while to verify: 64 MiB in three passes. */
 function slowHash(password: string): string {
   const nonce = randomBytes(16);
   const cost = { memory: 65_536, passes: 3, parallelism: 1 };
@@ -23,13 +23,13 @@ function slowHash(password: string): string {
   return `$argon2id$v=19$m=65536,t=3,p=1$${salt}$${tag}`;
 }
 
-describe("after five failures of one name from one address", () => {
+describe("after five failures for one username from one address", () => {
   const users = {
     alice: { password: cheapHash(ALICE.password) },
     carol: { password: cheapHash("carol's own") },
   };
 
-  it("even the right password gets 429, and other names go on", async () => {
+  it("even the right password gets 429, and other users are unaffected", async () => {
     await using gate = await startSallyport({
       target: backend.url,
       files: { "users.yaml": JSON.stringify({ users }) },
@@ -53,7 +53,7 @@ describe("after five failures of one name from one address", () => {
     expect(page.value('sallyport_logins_total{result="throttled"}')).toBe(1);
   });
 
-  it("a burst gets no more guesses than one after the other", async () => {
+  it("a burst gets no more guesses than sequential requests", async () => {
     await using gate = await startSallyport({
       target: backend.url,
       files: { "users.yaml": JSON.stringify({ users }) },
@@ -96,14 +96,14 @@ describe("a users file that changes", () => {
   });
   afterAll(() => gate.close());
 
-  /** Swaps the file the way that editors and Kubernetes do. */
+  /** Replaces the file the way editors and Kubernetes do. */
   async function replaceUsers(content: string): Promise<void> {
     const next = join(gate.directory, "users.yaml.next");
     await writeFile(next, content);
     await rename(next, join(gate.directory, "users.yaml"));
   }
 
-  it("is read again while the proxy runs", async () => {
+  it("is reloaded while the proxy runs", async () => {
     const dave = { username: "dave", password: "dave's own" };
     expect((await askLogin(gate, dave)).status).toBe(401);
     const users = { ...alice, dave: { password: cheapHash(dave.password), groups: ["new"] } };
@@ -112,12 +112,12 @@ describe("a users file that changes", () => {
     expect((await askLogin(gate, dave)).status).toBe(200);
   });
 
-  it("keeps the old users when it is broken, and names the line without the value", async () => {
+  it("keeps the old users while it is broken, and the log names the line but not the value", async () => {
     await replaceUsers("users:\n  alice:\n    password: plain-text-s3cret\n");
-    const told = (line: Readonly<Record<string, unknown>>): boolean =>
+    const isReported = (line: Readonly<Record<string, unknown>>): boolean =>
       JSON.stringify(line["problems"] ?? "").includes("users.yaml:3:");
-    await until(() => gate.log().some(told));
-    const line = gate.log().find(told);
+    await until(() => gate.log().some(isReported));
+    const line = gate.log().find(isReported);
     expect(line?.["level"]).toBe("error");
     expect(JSON.stringify(gate.log())).not.toContain("plain-text-s3cret");
     expect((await askLogin(gate, { username: "dave", password: "dave's own" })).status).toBe(200);
@@ -126,7 +126,7 @@ describe("a users file that changes", () => {
     expect(page.value("sallyport_config_last_reload_successful")).toBe(0);
   });
 
-  it("is in force again when it is mended", async () => {
+  it("takes effect again once it is repaired", async () => {
     await replaceUsers(JSON.stringify({ users: alice }));
     await until(() => gate.log().some((line) => line["users"] === 1));
     expect((await askLogin(gate, { username: "dave", password: "dave's own" })).status).toBe(401);

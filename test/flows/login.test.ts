@@ -7,7 +7,7 @@ import { chunked, exchange, request } from "../support/raw-client.ts";
 import { ALICE, cheapHash, startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 
-const SIXTEEN_KIB = 16 * 1024;
+const MAX_BODY_BYTES = 16 * 1024;
 const users = {
   alice: { password: cheapHash(ALICE.password), groups: ["sales", "admin"] },
   bob: { password: cheapHash("bob's own"), disabled: true },
@@ -17,7 +17,7 @@ const standing = use(
   (target) => startSallyport({ target, files: { "users.yaml": JSON.stringify({ users }) } }),
 );
 
-describe("a right name and password", () => {
+describe("a correct username and password", () => {
   it("get an envelope with a token", async () => {
     const answer = await askLogin(standing().gate, ALICE);
     expect(answer.status).toBe(200);
@@ -36,7 +36,7 @@ describe("a right name and password", () => {
     });
   });
 
-  it("get the claims of the contract", async () => {
+  it("get a token with the claims of the contract", async () => {
     const before = Math.floor(Date.now() / 1000);
     const { gate } = standing();
     const tokens = await Promise.all([1, 2].map(() => gate.login(ALICE.username, ALICE.password)));
@@ -54,12 +54,12 @@ describe("a right name and password", () => {
     expect(first?.iat).toBeLessThanOrEqual(Date.now() / 1000);
     expect(second?.jti).not.toBe(first?.jti);
     const header = decodeProtectedHeader(tokens[0] ?? "");
-    // A thumbprint by RFC 7638: SHA-256, base64url.
+    // An RFC 7638 thumbprint: SHA-256, base64url.
     expect(header).toEqual({ alg: "ES256", typ: "JWT", kid: expect.stringMatching(/^[\w-]{43}$/) });
   });
 
   it.each(["Bearer not-a-token", "Basic YWxpY2U6eA==", "Bearer"])(
-    "do not mind an Authorization header: %s",
+    "ignore an Authorization header: %s",
     async (authorization) => {
       expect((await askLogin(standing().gate, ALICE, { authorization })).status).toBe(200);
     },
@@ -67,7 +67,7 @@ describe("a right name and password", () => {
 });
 
 describe("wrong credentials", () => {
-  it("get the same bytes but the id, whatever is wrong", async () => {
+  it("get identical responses except for the id, whatever is wrong", async () => {
     const tries = [
       { username: "alice", password: "wrong" },
       { username: "nobody", password: ALICE.password },
@@ -103,7 +103,7 @@ describe("a malformed body", () => {
     ["cut short", '{"username":"s3cret","password":"s3cret"', /body/],
     ["empty", "", /body/],
     ["an array", '["s3cret"]', /body/],
-    ["a text", '"s3cret"', /body/],
+    ["a string", '"s3cret"', /body/],
     ["null", "null", /body/],
     ["no username", '{"password":"s3cret"}', /username/],
     ["no password", '{"username":"s3cret"}', /password/],
@@ -141,7 +141,7 @@ describe("a malformed body", () => {
     },
   );
 
-  it("is counted, and no failure of anybody's", async () => {
+  it("is counted as malformed", async () => {
     const { gate } = standing();
     const before = await scrape(gate);
     await askLogin(gate, "{}");
@@ -161,13 +161,13 @@ describe("another content type", () => {
     expect((await askLogin(standing().gate, ALICE, { "content-type": type })).status).toBe(415);
   });
 
-  it("gets 415 when it is missing, too", async () => {
+  it("gets 415 when it is missing", async () => {
     const body = JSON.stringify(ALICE);
     const bytes = request(["POST /api/authenticate HTTP/1.1", "Host: a", length(body)], body);
     expect((await exchange(standing().gate, bytes)).last.status).toBe(415);
   });
 
-  it("is none with a charset that JSON has", async () => {
+  it("does not include application/json with charset=utf-8", async () => {
     const type = 'Application/JSON; Charset="UTF-8"';
     expect((await askLogin(standing().gate, ALICE, { "content-type": type })).status).toBe(200);
   });
@@ -179,8 +179,8 @@ describe("a body of more than 16 KiB", () => {
     return body.replace('"padding":""', `"padding":"${"x".repeat(bytes - body.length)}"`);
   };
 
-  it("gets 413 by its length, and the connection ends", async () => {
-    const bytes = loginBytes(padded(SIXTEEN_KIB + 1));
+  it("gets 413 because of its length, and the connection ends", async () => {
+    const bytes = loginBytes(padded(MAX_BODY_BYTES + 1));
     const { last, ended } = await exchange(standing().gate, bytes, { responses: Infinity });
     expect(last.status).toBe(413);
     expect(last.header("connection")).toBe("close");
@@ -191,7 +191,7 @@ describe("a body of more than 16 KiB", () => {
     const head = ["POST /api/authenticate HTTP/1.1", "Host: a", "Content-Type: application/json"];
     const bytes = request(
       [...head, "Transfer-Encoding: chunked"],
-      chunked(padded(SIXTEEN_KIB + 1)),
+      chunked(padded(MAX_BODY_BYTES + 1)),
     );
     const { last, ended } = await exchange(standing().gate, bytes, { responses: Infinity });
     expect(last.status).toBe(413);
@@ -199,8 +199,8 @@ describe("a body of more than 16 KiB", () => {
     expect(ended).toBe("closed");
   });
 
-  it("is one byte more than the largest that is read", async () => {
-    const { last } = await exchange(standing().gate, loginBytes(padded(SIXTEEN_KIB)));
+  it("is one byte more than the largest body that is read", async () => {
+    const { last } = await exchange(standing().gate, loginBytes(padded(MAX_BODY_BYTES)));
     expect(last.status).toBe(200);
   });
 });

@@ -1,4 +1,4 @@
-/** Copies of requests for another upstream: complete, with the identity of the real ones, and at nobody's expense. */
+/** Copies of requests to another upstream: complete, with the same identity, and without any cost to the client. */
 import { describe, expect, it } from "vitest";
 import { ask, type Question } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
@@ -10,7 +10,7 @@ import { until } from "../support/until.ts";
 
 const part = useSharedSallyport();
 
-/** A backend and a shadow of it. */
+/** Sets up a backend and a shadow backend that gets the copies. */
 function mirrored<Shadow extends AsyncDisposable & { readonly url: string }>(
   startShadow: () => Promise<Shadow>,
   mirror: object = {},
@@ -30,10 +30,10 @@ function mirrored<Shadow extends AsyncDisposable & { readonly url: string }>(
   return () => {
     const { gate, name, path, real, shadow } = made();
     const upstream = `${name}-shadow`;
-    const tell = (question: Question = {}, query = "") =>
+    const send = (question: Question = {}, query = "") =>
       ask(gate, path(`/orders${query}`), { token: gate.token, ...question });
-    /** Waits until so many copies have met with this, or with anything. */
-    async function became(copies: number, result = ""): Promise<void> {
+    /** Waits until this many copies have ended with `result`, or with any result. */
+    async function untilCopied(copies: number, result = ""): Promise<void> {
       const labels = [`upstream="${upstream}"`, `result="${result}`];
       const count = async (): Promise<number> =>
         (await scrape(gate)).sum("sallyport_mirrored_requests_total", ...labels);
@@ -47,21 +47,21 @@ function mirrored<Shadow extends AsyncDisposable & { readonly url: string }>(
       const bytes = request([...head, "Transfer-Encoding: chunked"]) + framed;
       return (await exchange(gate, bytes)).last.status;
     }
-    return { gate, real, shadow, upstream, url: path("/orders"), tell, became, chunked };
+    return { gate, real, shadow, upstream, url: path("/orders"), send, untilCopied, chunked };
   };
 }
 
-/** The fields of the first request. */
+/** Returns the header fields of the first request. */
 const fieldsOf = ({ requests: [first] }: EchoBackend): string[] => [...(first?.rawHeaders ?? [])];
 
 describe("the copy of a request", () => {
   const whole = mirrored(startEchoBackend);
-  it("is the real one with its identity, its path, its query and its body", async () => {
-    const { gate, real, shadow, url, tell, became } = whole();
+  it("has the identity, path, query and body of the original", async () => {
+    const { gate, real, shadow, url, send, untilCopied } = whole();
     const body = "x".repeat(40_000);
     const sent = { method: "POST", body, headers: { "x-own": "a" } };
-    expect((await tell(sent, "?a=1")).status).toBe(200);
-    await became(1, "answered");
+    expect((await send(sent, "?a=1")).status).toBe(200);
+    await untilCopied(1, "answered");
     const [[mine], [copy]] = [real.requests, shadow.requests];
     expect(copy).toMatchObject({
       method: "POST",
@@ -74,7 +74,7 @@ describe("the copy of a request", () => {
   });
 
   const raw = mirrored(() => startRawBackend());
-  it("of a chunked body has a length", async () => {
+  it("has a Content-Length when the body was chunked", async () => {
     const { shadow, url, chunked } = raw();
     const inner = "GET /admin HTTP/1.1\r\nHost: x\r\n\r\n";
     expect(await chunked(inner)).toBe(200);
@@ -84,34 +84,34 @@ describe("the copy of a request", () => {
   });
 
   const some = mirrored(startEchoBackend, { percent: 30 });
-  it("is made of some requests only, as percent says", async () => {
-    const { real, shadow, tell } = some();
-    await Promise.all(Array.from({ length: 200 }, () => tell()));
+  it("is sent for only some requests, as percent says", async () => {
+    const { real, shadow, send } = some();
+    await Promise.all(Array.from({ length: 200 }, () => send()));
     await until(() => shadow.requests.length > 0);
     expect(real.requests).toHaveLength(200);
-    // 60 are expected; beyond six standard deviations, once in a billion.
+    // 60 are expected; the bounds are six standard deviations away, a chance of one in a billion.
     expect(shadow.requests.length).toBeGreaterThan(20);
     expect(shadow.requests.length).toBeLessThan(100);
   });
 
   const allowed = mirrored(startEchoBackend);
-  it("is not made of what is refused", async () => {
-    const { gate, shadow, url, tell, became } = allowed();
+  it("is not sent for a refused request", async () => {
+    const { gate, shadow, url, send, untilCopied } = allowed();
     expect((await ask(gate, url)).status).toBe(401);
-    expect((await tell()).status).toBe(200);
-    await became(1, "answered");
+    expect((await send()).status).toBe(200);
+    await untilCopied(1, "answered");
     expect(shadow.requests).toHaveLength(1);
   });
 
   const small = mirrored(startEchoBackend, { bodyBytes: "32KiB" });
-  it("is not made of a body that is too large", async () => {
-    const { real, shadow, tell, chunked, became } = small();
-    const post = (body: string) => tell({ method: "POST", body });
+  it("is not sent when the body is too large", async () => {
+    const { real, shadow, send, chunked, untilCopied } = small();
+    const post = (body: string) => send({ method: "POST", body });
     await post("x".repeat(32 * 1024 + 1));
     expect(await chunked("x".repeat(100_000))).toBe(200);
     await post("x".repeat(32 * 1024));
-    await became(2, "body_too_large");
-    await became(1, "answered");
+    await untilCopied(2, "body_too_large");
+    await untilCopied(1, "answered");
     expect(real.requests.map(({ bodyLength }) => bodyLength)).toEqual([32_769, 100_000, 32_768]);
     expect(shadow.requests.map(({ bodyLength }) => bodyLength)).toEqual([32_768]);
   });
@@ -134,13 +134,13 @@ describe("a mirror costs the client nothing", () => {
       { connections: 4, timeouts: { response: "400ms" } },
     );
     it(`if it ${what}`, async () => {
-      const { gate, upstream, tell, became } = odd();
+      const { gate, upstream, send, untilCopied } = odd();
       const body = "x".repeat(20_000);
       for (let i = 0; i < 20; i += 1) {
-        const { status } = await tell(i % 2 === 0 ? { method: "POST", body } : {});
+        const { status } = await send(i % 2 === 0 ? { method: "POST", body } : {});
         expect(status).toBe(200);
       }
-      await became(20);
+      await untilCopied(20);
       const { body: log } = await ask({ port: gate.adminPort }, "/metrics");
       const inFlight = `sallyport_upstream_requests_in_flight{upstream="${upstream}"}`;
       expect(log.split("\n")).toContain(`${inFlight} 0`);
@@ -149,16 +149,16 @@ describe("a mirror costs the client nothing", () => {
   }
 
   const full = mirrored(() => startRawBackend(() => "hang"), {}, { connections: 2 });
-  it("if it is not there, or has no connection left", async () => {
-    const { shadow, tell, became } = full();
+  it("if it is down, or has no free connection", async () => {
+    const { shadow, send, untilCopied } = full();
     const begun = Date.now();
-    for (let i = 0; i < 10; i += 1) expect((await tell()).status).toBe(200);
-    await became(8, "no_connection");
-    await became(2, "timeout");
-    // Ten requests did not wait for any of the time-outs of 1 s.
+    for (let i = 0; i < 10; i += 1) expect((await send()).status).toBe(200);
+    await untilCopied(8, "no_connection");
+    await untilCopied(2, "timeout");
+    // Ten requests did not wait for the timeout of 1 s each.
     expect(Date.now() - begun).toBeLessThan(15_000);
     await shadow.close();
-    expect((await tell()).status).toBe(200);
-    await became(1, "failed");
+    expect((await send()).status).toBe(200);
+    await untilCopied(1, "failed");
   });
 });

@@ -68,7 +68,7 @@ describe("a route with mode: monitor", () => {
       "/watched/3",
     ],
   ])(
-    "forwards a request with %s as nobody's, and says why it would not",
+    "forwards a request with %s without identity, and logs why it would be refused",
     async (_, headers, reason, path) => {
       const before = await scrape(gate);
       const answer = await ask(gate, path, { headers });
@@ -85,7 +85,7 @@ describe("a route with mode: monitor", () => {
     },
   );
 
-  it("forwards who lacks the group, without identity", async () => {
+  it("forwards a caller without the group, without identity", async () => {
     const answer = await ask(gate, "/grouped/x", { token: gate.token });
     expect(answer.status).toBe(200);
     expect(echoedBy(answer).header("x-auth-subject")).toBeUndefined();
@@ -94,12 +94,12 @@ describe("a route with mode: monitor", () => {
     expect(line()).toMatchObject({ reason: "forbidden", subject: "alice" });
   });
 
-  it("tells the backend who is calling when the token is good", async () => {
+  it("sends the caller's identity to the backend when the token is valid", async () => {
     const answer = await ask(gate, "/watched/y", { token: gate.token });
     expect(echoedBy(answer).header("x-auth-subject")).toBe("alice");
   });
 
-  it("refuses nobody who asks too often: tells of it, and forwards who it is all the same", async () => {
+  it("does not enforce a rate limit: logs the excess and forwards it with the identity", async () => {
     const series = 'sallyport_auth_decisions_total{result="would_deny",reason="rate_limited"}';
     const before = (await scrape(gate)).value(series) ?? 0;
     const answers = [];
@@ -118,7 +118,7 @@ describe("a route with mode: monitor", () => {
     expect((await scrape(gate)).value(series)).toBe(before + 3);
   });
 
-  it("counts who lacks the group as much as who has it", async () => {
+  it("counts callers without the group against the rate limit", async () => {
     const remaining = [];
     for (let turn = 0; turn < 3; turn++) {
       const { status, headers } = await ask(gate, "/by-subject/x", { token: gate.token });
@@ -132,7 +132,7 @@ describe("a route with mode: monitor", () => {
     ]);
   });
 
-  it("forwards as nobody's what cannot be verified, since an issuer's keys are missing", async () => {
+  it("forwards without identity a token that it cannot verify because the issuer's keys are missing", async () => {
     const pair = signingPair("out-of-reach");
     const now = Math.floor(Date.now() / 1000);
     const claims = { iss: ISSUER, aud: "orders", sub: "zoe", iat: now, exp: now + 600 };
@@ -146,16 +146,16 @@ describe("a route with mode: monitor", () => {
     expect((await ask(gate, "/other", { token })).status).toBe(503);
   });
 
-  it("still refuses what can be read in two ways", async () => {
+  it("still refuses ambiguous requests", async () => {
     expect((await ask(gate, "/watched/..%2fx")).status).toBe(400);
   });
 });
 
-it("other routes refuse as ever", async () => {
+it("other routes still refuse", async () => {
   expect((await ask(gate, "/other")).status).toBe(401);
 });
 
-it("it shouts at start", () => {
+it("logs a warning with the monitored routes at startup", () => {
   const lines = gate.log().filter(({ level, routes }) => level === "warn" && routes !== undefined);
   expect(lines).toMatchObject([{ routes: ["watched", "grouped", "by-address", "by-subject"] }]);
 });

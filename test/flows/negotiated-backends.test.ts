@@ -1,4 +1,4 @@
-/** `protocol: auto`: each backend is spoken to as TLS negotiates, also after it has changed. */
+/** `protocol: auto`: each backend gets the protocol that TLS negotiates, even after it changes. */
 import { once } from "node:events";
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { afterEach, expect, test } from "vitest";
@@ -17,7 +17,7 @@ afterEach(async () => {
   await used.disposeAsync();
 });
 
-/** Chooses by ALPN what `choice` says at the time, and answers with the version, the method and the length of the body. */
+/** Starts a backend that selects the current `choice` with ALPN, and answers with version, method and body length. */
 async function startChoosing(choice: () => "h2" | "http/1.1") {
   const { server: pair } = await testCertificates();
   const offered: string[][] = [];
@@ -79,10 +79,9 @@ test.each([
   expect((await scrape(gate)).value(series)).toBe(1);
 });
 
-test("a backend that changes is followed, and no request is lost", async () => {
+test("a backend may change its protocol, and no request is lost", async () => {
   let choice: "h2" | "http/1.1" = "http/1.1";
   const backend = await startChoosing(() => choice);
-  // A connection for each request, so that the next one is soon.
   const gate = await inFrontOf(backend.url);
   const several = (count: number) =>
     Promise.all(
@@ -92,13 +91,13 @@ test("a backend that changes is followed, and no request is lost", async () => {
     new Set(answers.map(({ body }) => body));
   expect(bodiesOf(await several(1))).toEqual(new Set(["1.1 POST 1"]));
   choice = "h2";
-  // More at a time than there are connections.
+  // More concurrent requests than open connections.
   const mixed = await several(6);
   expect(mixed.every(({ status }) => status === 200)).toBe(true);
   expect(bodiesOf(await several(6))).toEqual(new Set(["2.0 POST 1"]));
 });
 
-test("a backend that chooses in turns is a 502 soon", async () => {
+test("a backend that alternates between protocols soon gets 502", async () => {
   let turn = 0;
   const backend = await startChoosing(() => ((turn += 1) % 2 === 1 ? "http/1.1" : "h2"));
   const gate = await inFrontOf(backend.url);
@@ -108,7 +107,7 @@ test("a backend that chooses in turns is a 502 soon", async () => {
   expect(backend.connections()).toBeLessThan(10);
 });
 
-test("health checks, probes and the version are asked by what is negotiated", async () => {
+test("health checks and probes use the negotiated protocol", async () => {
   for (const choice of ["h2", "http/1.1"] as const) {
     const [one, two] = [await startChoosing(() => choice), await startChoosing(() => choice)];
     const health = { path: "/healthy", interval: "100ms", unhealthy: 1 };

@@ -8,7 +8,7 @@ import { namedPipe } from "../support/named-pipe.ts";
 import { ALICE, cheapHash, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
-/** The timer that compares contents comes every five seconds, and other tests run beside this one. */
+/** The timer that compares file contents fires every five seconds, and other tests run in parallel. */
 const LONG_MS = 20_000;
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -36,10 +36,10 @@ function usersFile(others: Readonly<Record<string, unknown>> = {}): string {
 }
 
 const reload = () => ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
-const told = (message: string) => gate.log().filter(({ msg }) => msg === message);
+const logged = (message: string) => gate.log().filter(({ msg }) => msg === message);
 
 it.each(["users.yaml", "secret", "tls.key", "authorities.crt"])(
-  "a pipe in the place of %s keeps nobody waiting, and is named",
+  "a named pipe in place of %s blocks nothing, and is reported",
   async (name) => {
     const file = join(gate.directory, name);
     await rename(await namedPipe(join(gate.directory, "pipe")), file);
@@ -54,7 +54,7 @@ it.each(["users.yaml", "secret", "tls.key", "authorities.crt"])(
   },
 );
 
-it("nor in the place of config.yaml", async () => {
+it("a named pipe or a directory in place of config.yaml blocks nothing, and is reported", async () => {
   const file = join(gate.directory, "config.yaml");
   await rename(file, join(gate.directory, "kept"));
   await namedPipe(file);
@@ -72,17 +72,17 @@ it("nor in the place of config.yaml", async () => {
   await until(async () => (await reload()).status === 200, LONG_MS);
 });
 
-it("requests go on while many users are read", async () => {
+it("requests are served while many users are loaded", async () => {
   const others = Object.fromEntries(
     Array.from({ length: 8000 }, (_, index) => [`user${index}`, alice]),
   );
-  const count = told("the users file was reloaded").length;
+  const count = logged("the users file was reloaded").length;
   await replaceFile(gate, "users.yaml", usersFile(others));
   let answers = 0;
   await until(async () => {
     await ask({ port: gate.adminPort }, "/livez");
     answers += 1;
-    return told("the users file was reloaded").length > count;
+    return logged("the users file was reloaded").length > count;
   }, LONG_MS);
   expect(answers).toBeGreaterThan(12);
   expect((await reload()).status).toBe(200);

@@ -1,4 +1,4 @@
-/** What a request meets when its proxy has no file left to open: a word of its own, since no backend is to blame. */
+/** What a request gets when the proxy has no file descriptor left: a reason of its own, since no backend is at fault. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -13,13 +13,13 @@ import { scrape } from "../support/scrape.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
-/** Node raises the soft limit to the hard one, so both are set. */
+/** Node raises the soft limit to the hard limit, so both are set. */
 const ALLOWED = 150;
-/** Files that are left when all clients are connected. */
+/** File descriptors left when all clients are connected. */
 const LEFT = 12;
 
 it.runIf(existsSync("/proc/self/fd"))(
-  "a request without a file for its connection gets 503, and no target is left out",
+  "a request without a file descriptor for its connection gets 503, and no target is ejected",
   async () => {
     const backends = [await startHoldingBackend(), await startHoldingBackend()];
     const directory = await temporaryDirectory();
@@ -53,7 +53,7 @@ it.runIf(existsSync("/proc/self/fd"))(
 
     const agent = new Agent({ keepAlive: true, maxSockets: clients });
     onTestFinished(() => agent.destroy());
-    // Every client is connected before the first request goes to a backend: this is answered without one.
+    // All clients connect before the first request goes to a backend: this path is answered without one.
     const greetings = Array.from({ length: clients }, () => ask(gate, "/api/version", { agent }));
     for (const { status } of await Promise.all(greetings)) expect(status).toBe(401);
 
@@ -79,9 +79,9 @@ it.runIf(existsSync("/proc/self/fd"))(
     await Promise.all(answers);
     agent.destroy();
 
-    // While no file is left, Node accepts connections only to close them.
+    // While no file descriptor is left, Node accepts connections only to close them.
     await until(async () => (await filesOpen()) < ALLOWED - LEFT);
-    // Both targets serve at once, and the pools have room again.
+    // Both targets serve immediately, and the pools have room again.
     await until(async () => (await ask(gate, "/after")).status === 200);
     for (let i = 0; i < 4; i += 1) expect((await ask(gate, "/after")).status).toBe(200);
     const failed = lines.filter(({ reason }) => reason === "resource_exhausted");

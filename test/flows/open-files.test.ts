@@ -1,4 +1,4 @@
-/** Whether the connections that are configured fit into the files that the process may open. */
+/** Whether the configured number of connections fits the open-file limit of the process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -8,11 +8,11 @@ import { entry } from "../support/entry.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
-/** Node raises the soft limit to the hard one, so both are set. */
+/** Node raises the soft limit to the hard limit, so both are set. */
 const ALLOWED = 600;
 
 it.runIf(existsSync("/proc/self/limits"))(
-  "is told of at start and when the configuration changes",
+  "is reported at startup and when the configuration changes",
   async () => {
     const directory = await temporaryDirectory();
     onTestFinished(() => directory.close());
@@ -38,18 +38,18 @@ it.runIf(existsSync("/proc/self/limits"))(
     });
     const lines: Record<string, unknown>[] = [];
     createInterface(child.stdout).on("line", (line) => void lines.push(JSON.parse(line)));
-    const told = (msg: string) => lines.filter((line) => line["msg"] === msg);
-    const FEW = "the open-file limit is too low for server.limits.connections";
+    const logged = (msg: string) => lines.filter((line) => line["msg"] === msg);
+    const TOO_LOW = "the open-file limit is too low for server.limits.connections";
     const RELOADED = "the configuration was reloaded";
 
-    await until(() => told("admin listening").length === 1, 25_000);
-    expect(told(FEW)).toMatchObject([{ level: "warn", allowed: ALLOWED, needed: 800 }]);
+    await until(() => logged("admin listening").length === 1, 25_000);
+    expect(logged(TOO_LOW)).toMatchObject([{ level: "warn", allowed: ALLOWED, needed: 800 }]);
     await write(200);
-    await until(() => told(RELOADED).length > 0, 25_000);
-    expect(told(FEW)).toHaveLength(1);
+    await until(() => logged(RELOADED).length > 0, 25_000);
+    expect(logged(TOO_LOW)).toHaveLength(1);
     await write(201);
-    await until(() => told(FEW).length > 1, 25_000);
-    expect(told(FEW)[1]).toMatchObject({ level: "warn", allowed: ALLOWED, needed: 602 });
+    await until(() => logged(TOO_LOW).length > 1, 25_000);
+    expect(logged(TOO_LOW)[1]).toMatchObject({ level: "warn", allowed: ALLOWED, needed: 602 });
   },
   80_000,
 );

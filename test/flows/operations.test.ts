@@ -102,7 +102,7 @@ describe("/metrics", () => {
 });
 
 describe("the admin listener", () => {
-  it("says that it lives and is ready, and nothing else", async () => {
+  it("serves health and metrics, and nothing else", async () => {
     const admin = { port: gate.adminPort };
     expect((await ask(admin, "/livez")).status).toBe(200);
     expect((await ask(admin, "/readyz")).status).toBe(200);
@@ -113,7 +113,7 @@ describe("the admin listener", () => {
     expect((await ask(admin, "/metrics", { method: "POST" })).status).toBe(405);
   });
 
-  it("is not reached through the main one", async () => {
+  it("cannot be reached through the main listener", async () => {
     for (const path of ["/metrics", "/livez", "/readyz"]) {
       expect((await ask(gate, path)).status).toBe(401);
       const { body } = await ask(gate, path, { token: gate.token });
@@ -121,7 +121,7 @@ describe("the admin listener", () => {
     }
   });
 
-  it("can be off", async () => {
+  it("can be turned off", async () => {
     await using alone = await startSallyport({ target: backend.url, config: { admin: "off" } });
     expect((await ask(alone, "/public/x")).status).toBe(200);
     expect(alone.log().filter(({ msg }) => msg === "admin listening")).toEqual([]);
@@ -129,7 +129,7 @@ describe("the admin listener", () => {
 });
 
 describe("the log", () => {
-  it("has one line for every request, found by the envelope's id", async () => {
+  it("has one line per request, with the id of the envelope", async () => {
     const headers = { "x-request-id": "found-1", host: "api.example.com" };
     const refused = await ask(gate, "/orders/7?secret=1", { headers });
     const { time, duration_ms, ...line } = await logLine(gate, { id: fieldsOf(refused)["id"] });
@@ -143,7 +143,7 @@ describe("the log", () => {
     expect(duration_ms).toBeGreaterThan(0);
   });
 
-  it("tells of forwarded requests what was moved, and where", async () => {
+  it("has the target, size and duration of forwarded requests", async () => {
     const headers = { "x-request-id": "moved-1" };
     const question = { method: "POST", token: gate.token, body: "hello", headers };
     const { body } = await ask(gate, "/orders?x", question);
@@ -156,7 +156,7 @@ describe("the log", () => {
   });
 
   it.each([
-    ["what the parser refuses", "NONSENSE\r\n\r\n", 400],
+    ["a request that the parser refuses", "NONSENSE\r\n\r\n", 400],
     ["a header that is too large", request(["GET / HTTP/1.1", `X: ${"x".repeat(20_000)}`]), 431],
     ["two hosts", request(["GET / HTTP/1.1", "Host: a", "Host: b"]), 400],
   ])("has a line for %s, too", async (_name, bytes, status) => {
@@ -165,7 +165,7 @@ describe("the log", () => {
     expect(await logLine(gate, { id: fieldsOf(last)["id"] })).toMatchObject({ status });
   });
 
-  it("never has a password, a token, a cookie or a query in it", async () => {
+  it("never contains a password, a token, a cookie or a query", async () => {
     const secrets = ["pass-s3cret", "query-s3cret", "cookie-s3cret", "body-s3cret"];
     await askLogin(gate, { username: "alice", password: "pass-s3cret" });
     const headers = { cookie: "a=cookie-s3cret", "x-request-id": "last-1" };

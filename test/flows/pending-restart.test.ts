@@ -5,7 +5,7 @@ import { editConfiguration, replaceFile, type WrittenConfiguration } from "../su
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
-/** Some keys wait for a restart. What waits is told until it is no longer so, and the process goes on as it is. */
+/** Some keys take effect only after a restart. Each reload reports them while they differ from the running process. */
 
 vi.setConfig({ testTimeout: 60_000 });
 let gate: Sallyport;
@@ -26,13 +26,13 @@ const other = (config: WrittenConfiguration): void => {
   config.routes[0] = { ...config.routes[0], path: `/public-${Math.random()}/` };
 };
 
-it("a key goes on being told, with every reload, until it is as it was at the start", async () => {
+it("every reload reports a key until it has its initial value again", async () => {
   expect(await needRestart((config) => (config.server["workers"] = 2))).toEqual(["server.workers"]);
   expect(await needRestart(other)).toEqual(["server.workers"]);
   expect(await needRestart((config) => delete config.server["workers"])).toEqual([]);
 });
 
-it("a section that comes as a whole is told", async () => {
+it("a section that is added is reported as one key", async () => {
   const { ca } = await testCertificates();
   await replaceFile(gate, "ca.pem", ca);
   const tls = { certFile: "tls.crt", keyFile: "tls.key" };
@@ -43,7 +43,7 @@ it("a section that comes as a whole is told", async () => {
   expect(await needRestart((config) => (config.server["tls"] = tls))).toEqual([]);
 });
 
-it("the certificate that is served until TLS is switched off is followed until then", async () => {
+it("the certificate is still reloaded while turning off TLS waits for a restart", async () => {
   expect(await needRestart((config) => (config.server["tls"] = "off"))).toEqual([
     "server.tls.mode",
   ]);
@@ -52,7 +52,7 @@ it("the certificate that is served until TLS is switched off is followed until t
   await replaceFile(gate, "tls.key", client.key);
   await replaceFile(gate, "tls.crt", client.cert);
   await until(() => served().length === 1, 12_000);
-  // What is named no more may be broken.
+  // A file that is no longer configured may be broken.
   await replaceFile(gate, "tls.crt", "broken");
   expect(await needRestart(other)).toEqual(["server.tls.mode"]);
 });

@@ -3,7 +3,7 @@ import { ask } from "../support/ask.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
 import { startSallyport } from "../support/sallyport.ts";
 
-test("the threads of a process count a rate limit together", async () => {
+test("the threads of a process share a rate limit", async () => {
   await using backend = await startEchoBackend();
   const rateLimit = { requests: 5, within: "12h" };
   await using gate = await startSallyport({
@@ -22,7 +22,7 @@ test("the threads of a process count a rate limit together", async () => {
     ["/few/x", { token }],
     ["/public/x", {}],
   ] as const) {
-    // Each on a connection of its own, which any thread may accept.
+    // Each on its own connection, which any thread may accept.
     const answers = await Promise.all(Array.from({ length: 30 }, () => ask(gate, path, headers)));
     const having = (code: number): number => answers.filter(({ status }) => status === code).length;
     expect([having(200), having(429)]).toEqual([5, 25]);

@@ -7,10 +7,10 @@ import { tlsExchange } from "../support/tls-client.ts";
 import { until } from "../support/until.ts";
 
 it.each([
-  ["a certificate of its own", {}],
-  ["one that signs itself", { selfSigned: true, certFile: undefined, keyFile: undefined }],
+  ["a configured certificate", {}],
+  ["a self-signed certificate", { selfSigned: true, certFile: undefined, keyFile: undefined }],
 ])(
-  "the authorities of clients are replaced by a reload, with %s",
+  "a reload replaces the authorities of client certificates, with %s",
   async (_name, tls) => {
     const [before, after] = [await clientAuthority(), await clientAuthority()];
     const [alice, later] = [

@@ -7,7 +7,7 @@ import { startPlainBackend } from "../support/plain-backend.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
-it("the connections that a reload leaves are closed with the last request on them, and not before", async () => {
+it("connections that a reload no longer uses close with their last request, and not before", async () => {
   const sockets: Socket[] = [];
   const held: ServerResponse[] = [];
   await using backend = await startPlainBackend((request, response) => {

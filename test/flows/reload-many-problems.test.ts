@@ -4,7 +4,7 @@ import { startEchoBackend } from "../support/echo-backend.ts";
 import { replaceFile } from "../support/edits.ts";
 import { startSallyport } from "../support/sallyport.ts";
 
-it("a file with thousands of problems has the first of them told, and how many more there are", async () => {
+it("a file with thousands of problems gets the first of them reported, and the number of the rest", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({ target: backend.url });
   const before = gate.log().length;
@@ -14,6 +14,6 @@ it("a file with thousands of problems has the first of them told, and how many m
   const { problems } = fieldsOf(answer);
   expect(problems).toHaveLength(21);
   expect(String(problems)).toMatch(/config\.yaml: and \d{4} more problems$/);
-  // The watch of the file may have told it once more.
+  // The file watcher may have reported them once more.
   expect(gate.log().length - before).toBeLessThan(60);
 });

@@ -18,11 +18,11 @@ import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
 /**
- * What a reload must not take with it, when something else changes: here a route, an upstream, the lifetime of tokens and
- * a default that is spelt out.
+ * State that a reload must preserve when something else changes: here a route, an upstream, the token lifetime and
+ * a default that is written out.
  */
 
-const SHARE = 12;
+const MAX_PER_ADDRESS = 12;
 const ISSUER = "https://idp.example.com";
 const foreign = signingPair("foreign");
 const DORA = { username: "dora", password: "dora's own" };
@@ -45,7 +45,7 @@ beforeAll(async () => {
     target: backend.url,
     files: { "users.yaml": JSON.stringify({ users }) },
     config: {
-      server: { limits: { connectionsPerAddress: SHARE } },
+      server: { limits: { connectionsPerAddress: MAX_PER_ADDRESS } },
       login: { throttle: { attempts: 3 }, hashing: { concurrency: 1 } },
       tokens: {
         trusted: [
@@ -89,7 +89,7 @@ async function reload(): Promise<void> {
 const get = async (path: string, token?: string): Promise<number> =>
   (await ask(gate, path, token === undefined ? {} : { token })).status;
 
-it("the counts of a route's limit survive, unless the limit is another", async () => {
+it("the counts of a route's rate limit survive, unless the limit changes", async () => {
   const all = async (path: string, times: number) => {
     const statuses: number[] = [];
     for (let i = 0; i < times; i += 1) statuses.push(await get(path));
@@ -107,7 +107,7 @@ it("the counts of a route's limit survive, unless the limit is another", async (
   expect(await get("/limited/x")).toBe(429);
 });
 
-it("the requests under way at an upstream count on, against its limit and in its metrics", async () => {
+it("requests in flight still count against the limit of their upstream and in its metrics", async () => {
   const held = ask(gate, "/hold/one", { token: gate.token });
   await until(() => backend.held().length === 1);
   await reload();
@@ -134,14 +134,14 @@ it("verified tokens and fetched keys survive", async () => {
   expect(before).toBeGreaterThan(0);
 });
 
-it("failed logins count on", async () => {
+it("the counts of failed logins survive", async () => {
   const guess = async () => (await askLogin(gate, { username: "carol", password: "?" })).status;
   expect([await guess(), await guess()]).toEqual([401, 401]);
   await reload();
   expect([await guess(), await guess()]).toEqual([401, 429]);
 });
 
-it("so they do when the limits themselves are others, and whoever is banned stays banned", async () => {
+it("a user who is locked out stays locked out when the throttle limits change", async () => {
   const limits = { throttle: { attempts: 4, account: { attempts: 99 } } };
   await editConfiguration(gate, (config) => {
     config["login"] = { ...limits, hashing: { concurrency: 1 } };
@@ -151,7 +151,7 @@ it("so they do when the limits themselves are others, and whoever is banned stay
   expect(banned.status).toBe(429);
 });
 
-it("logins under way end well, though the threads that hash for them are others now", async () => {
+it("logins in progress succeed although the hashing threads are replaced", async () => {
   const logins = Array.from({ length: 10 }, async () => (await askLogin(gate, DORA)).status);
   await until(async () => ((await scrape(gate)).value("sallyport_login_queue_length") ?? 0) > 0);
   await editConfiguration(gate, (config) => {
@@ -161,7 +161,7 @@ it("logins under way end well, though the threads that hash for them are others 
   expect(await Promise.all(logins)).toEqual(Array.from({ length: 10 }, () => 200));
 });
 
-describe("sessions of TLS", () => {
+describe("TLS sessions", () => {
   let session: Buffer | undefined;
   beforeEach(() => {
     session = undefined;
@@ -177,7 +177,7 @@ describe("sessions of TLS", () => {
     return socket;
   }
 
-  it("can be resumed with the certificate that they began with", async () => {
+  it("can be resumed when the certificate has not changed", async () => {
     const first = await open();
     session = first.getSession();
     first.destroy();
@@ -188,7 +188,7 @@ describe("sessions of TLS", () => {
   });
 });
 
-it("the connections of an address count on", async () => {
+it("the connection counts of an address survive", async () => {
   const open: Socket[] = [];
   const openAll = async (): Promise<number> => {
     for (let opened = 0; ; opened += 1) {
@@ -202,7 +202,7 @@ it("the connections of an address count on", async () => {
   // Connections of earlier tests may still be ending.
   await until(async () => {
     await openAll();
-    return open.length >= SHARE;
+    return open.length >= MAX_PER_ADDRESS;
   });
   await reload();
   expect(await openAll()).toBe(0);

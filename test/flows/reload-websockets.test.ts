@@ -4,7 +4,7 @@ import { editConfiguration } from "../support/edits.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { openWebSocket, startWebSocketBackend } from "../support/websocket.ts";
 
-it("a WebSocket outlives the settings of its upstream, and is told when the proxy goes away", async () => {
+it("a WebSocket outlives changes to its upstream, and gets a close frame when the proxy stops", async () => {
   await using backend = await startWebSocketBackend();
   await using gate = await startSallyport({
     target: backend.url,

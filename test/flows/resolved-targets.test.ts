@@ -1,4 +1,4 @@
-/** Targets by name: each address is a target of its own, and comes and goes with the DNS. */
+/** Targets given by name: each address is a separate target, and follows the DNS. */
 import { createServer as createTlsServer } from "node:https";
 import { describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -12,7 +12,7 @@ const NAME = "app.test";
 const { backends, listen, names, start } = useNamedTargets();
 
 describe("the addresses of a name", () => {
-  it("are targets of their own, with the name in Host if it is asked for", async () => {
+  it("are separate targets, and hostHeader: target sends the name", async () => {
     const { port } = await backends("127.0.0.11", "127.0.0.12", "127.0.0.13");
     const dns = await names({ [NAME]: ["127.0.0.11", "127.0.0.12", "127.0.0.13"] });
     const gate = await start(
@@ -30,7 +30,7 @@ describe("the addresses of a name", () => {
     expect(scraped.value(`sallyport_upstream_target_available${series}`)).toBe(1);
   });
 
-  it("are told one by one when they are left out, though the system does not know the name", async () => {
+  it("are reported individually when ejected, even if the system cannot resolve the name", async () => {
     const [one, two] = ["127.0.0.11", "127.0.0.12"];
     const { port, servers } = await backends(one, two);
     const dns = await names({ [NAME]: [one, two] });
@@ -64,7 +64,7 @@ describe("the addresses of a name", () => {
     expect([available(first), available(second)]).toEqual([1, 0]);
   });
 
-  it("come and go, and no request is lost", async () => {
+  it("may change without a lost request", async () => {
     const [one, two] = ["127.0.0.11", "127.0.0.12"];
     const { port, servers } = await backends(one, two);
     const dns = await names({ [NAME]: [one] });
@@ -91,7 +91,7 @@ describe("the addresses of a name", () => {
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
   });
 
-  it("are ejected alone", async () => {
+  it("are ejected individually", async () => {
     const { port } = await backends("127.0.0.11");
     const dns = await names({ [NAME]: ["127.0.0.11", "127.0.0.12"] });
     const resolve = { servers: [dns.address] };
@@ -100,7 +100,7 @@ describe("the addresses of a name", () => {
     await logLine(gate, { msg: "a target is left out", target: `http://127.0.0.12:${port}` });
   });
 
-  it("are verified against the name", async () => {
+  it("must have a certificate for the name", async () => {
     const { ca, server } = await testCertificates();
     const backend = createTlsServer(server, (_request, response) => response.end("127.0.0.11 "));
     const port = await listen(backend, "127.0.0.11");
@@ -114,7 +114,7 @@ describe("the addresses of a name", () => {
 });
 
 describe("when a name cannot be resolved", () => {
-  it("the last known addresses stay", async () => {
+  it("the last known addresses stay in use", async () => {
     const { port } = await backends("127.0.0.11");
     const dns = await names({ [NAME]: ["127.0.0.11"] });
     const resolve = { servers: [dns.address], interval: "200ms" };
@@ -131,7 +131,7 @@ describe("when a name cannot be resolved", () => {
     await logLine(gate, { msg: "a target is found again" });
   });
 
-  it("the system is asked without servers", async () => {
+  it("the system resolver is used without resolve.servers", async () => {
     const { port } = await backends("127.0.0.1");
     const gate = await start({ targets: [`http://localhost:${port}`], resolve: {} });
     expect(await reached(gate, 2)).toEqual(["127.0.0.1"]);

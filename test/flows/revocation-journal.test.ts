@@ -7,7 +7,7 @@ import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
-it("a journal that cannot be written is shown, and gets all that is missing when it can be again", async () => {
+it("reports a journal that cannot be written, and writes the missing entries once it can", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,
@@ -23,7 +23,7 @@ it("a journal that cannot be written is shown, and gets all that is missing when
   const journal = join(gate.directory, "revoked.journal");
   expect(await revoke("one")).toBe(200);
   expect(await writable()).toBe(1);
-  // A directory in its place is in the way of root, too.
+  // A directory in its place blocks root, too.
   await rm(journal);
   await mkdir(journal);
   await writeFile(join(journal, "in-the-way"), "");

@@ -33,7 +33,7 @@ describe("a route that matches on headers", () => {
     },
   ];
 
-  it("is taken before one with fewer, and only by the one field with this value", async () => {
+  it("beats a route with fewer conditions, and matches only one field with exactly this value", async () => {
     await using gate = await start({ upstreams: upstreams(), routes });
     const seen = async (...fields: string[]): Promise<string> => {
       const before = canary.requests.length;
@@ -75,7 +75,7 @@ describe("a route with networks", () => {
     ],
   };
 
-  it("refuses others before their token is looked at", async () => {
+  it("refuses other clients before checking their token", async () => {
     await using gate = await start(config);
     const status = async (path: string, client: string, token?: string): Promise<number> => {
       const headers = { "x-forwarded-for": client };
@@ -87,7 +87,7 @@ describe("a route with networks", () => {
     expect(await status("/office/x", "203.0.113.66", gate.token)).toBe(403);
     expect(await status("/office/x", "198.51.100.7", gate.token)).toBe(403);
     expect(await status("/office/x", "198.51.100.7", "forged")).toBe(403);
-    // What a client says of itself in front of the proxy is not believed.
+    // Addresses that the client itself claims are not trusted.
     expect(await status("/office/x", "203.0.113.7, 198.51.100.7", gate.token)).toBe(403);
     expect(await status("/open/x", "198.51.100.7")).toBe(403);
     expect(await status("/open/x", "203.0.113.7")).toBe(200);
@@ -100,7 +100,7 @@ describe("a route with networks", () => {
     );
   });
 
-  it("ends what a reload refuses", async () => {
+  it("closes open WebSockets that a reload no longer allows", async () => {
     await using sockets = await startWebSocketBackend();
     await using gate = await startSallyport({
       target: sockets.url,
@@ -113,7 +113,7 @@ describe("a route with networks", () => {
   });
 });
 
-describe("the time-outs of a route", () => {
+describe("the timeouts of a route", () => {
   let gate: Sallyport;
   beforeAll(async () => {
     const upstream = (response: string) => ({ targets: [backend.url], timeouts: { response } });
@@ -128,13 +128,13 @@ describe("the time-outs of a route", () => {
   });
   afterAll(() => gate.close());
 
-  it("beat those of its upstream", async () => {
+  it("override those of its upstream", async () => {
     const { token } = gate;
     expect((await ask(gate, "/quick/slow?ms=5000", { token })).status).toBe(504);
     expect((await ask(gate, "/slow?ms=400", { token })).status).toBe(200);
   });
 
-  it("may be longer than those of its upstream, too", async () => {
+  it("may be longer than those of its upstream", async () => {
     expect((await ask(gate, "/long/slow?ms=400", { token: gate.token })).status).toBe(200);
   });
 });
@@ -160,21 +160,24 @@ describe("a limit on requests in flight", () => {
     await holding[Symbol.asyncDispose]();
   });
 
-  it.each(["route", "subject", "client"])("by %s refuses one more, until one ends", async (by) => {
-    const { token } = gate;
-    const held = [`/${by}/hold/1`, `/${by}/hold/2`];
-    const running = held.map((path) => ask(gate, path, { token }));
-    await until(() => held.every((path) => holding.held().includes(path)));
-    const refused = await ask(gate, `/${by}/x`, { token });
-    expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"]);
-    await logLine(gate, { reason: "concurrency_limited", route: by });
-    expect((await ask(gate, "/x", { token })).status).toBe(200);
-    for (const path of held) holding.release(path);
-    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
-    expect((await ask(gate, `/${by}/x`, { token })).status).toBe(200);
-  });
+  it.each(["route", "subject", "client"])(
+    "by %s refuses excess requests until one ends",
+    async (by) => {
+      const { token } = gate;
+      const held = [`/${by}/hold/1`, `/${by}/hold/2`];
+      const running = held.map((path) => ask(gate, path, { token }));
+      await until(() => held.every((path) => holding.held().includes(path)));
+      const refused = await ask(gate, `/${by}/x`, { token });
+      expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"]);
+      await logLine(gate, { reason: "concurrency_limited", route: by });
+      expect((await ask(gate, "/x", { token })).status).toBe(200);
+      for (const path of held) holding.release(path);
+      expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
+      expect((await ask(gate, `/${by}/x`, { token })).status).toBe(200);
+    },
+  );
 
-  it("refuses nothing in monitor mode, and counts what it would refuse", async () => {
+  it("refuses nothing in monitor mode, and counts the requests it would refuse", async () => {
     const { token } = gate;
     const series =
       'sallyport_auth_decisions_total{result="would_deny",reason="concurrency_limited"}';
@@ -190,7 +193,7 @@ describe("a limit on requests in flight", () => {
     await logLine(gate, { auth: "allowed", path: "/watched/y" });
   });
 
-  it("is free again when clients leave", async () => {
+  it("is freed when a client disconnects", async () => {
     const { token } = gate;
     const socket = await openSocket(gate);
     socket.write(

@@ -16,10 +16,10 @@ const route = (parts: object) => ({ name: "all", path: "/", upstream: "app", ...
 const start = (...routes: object[]): Promise<Sallyport> =>
   startSallyport({ target: backend.url, config: { routes } });
 
-/** Routes of the Sallyport that most tests share. */
+/** The routes of the instance that most tests share. */
 const routes: object[] = [];
 
-/** @returns the path of a route with these settings, which strips it where `strip` says so. */
+/** Adds a route with these settings. With `strip`, the route strips its own path. @returns the path. */
 function shared(settings: object, strip?: object): string {
   const path = `/r${routes.length}`;
   const rewrite = strip === undefined ? {} : { rewrite: { stripPrefix: path, ...strip } };
@@ -65,7 +65,7 @@ describe("the headers that a route changes", () => {
       remove: ["X-Debug", "Cookie"],
     },
   });
-  it("are set, added and removed towards the backend, with values of the request", async () => {
+  it("are set, added and removed in requests, with placeholders filled in", async () => {
     const headers = {
       "x-caller": "root",
       "x-request-id": "abc",
@@ -87,7 +87,7 @@ describe("the headers that a route changes", () => {
       remove: ["X-Echo"],
     },
   });
-  it("are changed in answers, on our own as well, whose fields stay", async () => {
+  it("are changed in all responses, except the fields that Sallyport's own responses need", async () => {
     const answered = await ask(gate, `${answering}/x`, { token: gate.token });
     expect(answered.headers).toMatchObject({
       "strict-transport-security": "max-age=63072000",
@@ -130,7 +130,7 @@ describe("the Host for the backend", () => {
     expect(got.header("x-forwarded-host")).toBe("shop.example.com");
   });
 
-  it("is the same for the handshake of a WebSocket", async () => {
+  it("applies to a WebSocket handshake", async () => {
     const hosts: (string | undefined)[] = [];
     await using plain = await startPlainBackend((request, response) => {
       hosts.push(request.headers.host);
@@ -154,17 +154,17 @@ describe("the Host for the backend", () => {
   });
 });
 
-describe("behind a prefix that is stripped", () => {
+describe("behind a stripped prefix", () => {
   const shop = route({ name: "shop", path: "/shop", rewrite: { stripPrefix: "/shop" } });
 
   const stripped = shared({}, {});
-  it("the backend learns the prefix, and nobody forges it", async () => {
+  it("the backend gets the prefix, which a client cannot forge", async () => {
     const headers = { "x-forwarded-prefix": "/forged" };
     const got = echoedBy(await ask(gate, `${stripped}/x`, { token: gate.token, headers }));
     expect([got.url, got.header("x-forwarded-prefix")]).toEqual(["/x", stripped]);
   });
 
-  it("a trusted proxy's prefix comes before ours", async () => {
+  it("the prefix of a trusted proxy comes first", async () => {
     await using gate = await startSallyport({
       target: backend.url,
       config: { server: { trustedProxies: ["127.0.0.1"] }, routes: [shop] },
@@ -175,7 +175,7 @@ describe("behind a prefix that is stripped", () => {
   });
 
   const mapped = shared({ upstream: "redirecting" }, {});
-  it("addresses and cookie paths in answers are mapped back", async () => {
+  it("URLs and cookie paths in responses are mapped back", async () => {
     const answer = await ask(gate, `${mapped}/x`, {
       token: gate.token,
       headers: { host: "api.example.com" },

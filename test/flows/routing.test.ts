@@ -70,7 +70,7 @@ async function routeOf(method: string, path: string, host = "localhost"): Promis
 }
 let routeNumber = 0;
 
-describe("the most specific route takes a request", () => {
+describe("the most specific route matches", () => {
   it.each([
     ["GET", "/api/orders", "localhost", "orders"],
     ["GET", "/api/orders/7", "localhost", "orders"],
@@ -89,8 +89,8 @@ describe("the most specific route takes a request", () => {
   });
 });
 
-describe("what nobody routes", () => {
-  it("is 404 with a token and 401 without", async () => {
+describe("a request without a route", () => {
+  it("gets 404 with a token and 401 without", async () => {
     const found = await ask(gate, "/nowhere", { token: gate.token });
     expect(found.status).toBe(404);
     expect(fieldsOf(found)).toMatchObject({ success: false, id: expect.any(Number) });
@@ -120,7 +120,7 @@ describe("the target that the backend gets", () => {
   it.each([
     ["/re%73t/%7euser/%c3%a9?%7e%c3", "/rest/~user/%C3%A9?%7e%c3"],
     ["/%72est", "/rest"],
-  ])("is the one spelling that the route was found with: %s", async (target, url) => {
+  ])("is the normalized path that the route was matched with: %s", async (target, url) => {
     const { last } = await get(target);
     expect(last.status).toBe(200);
     expect(echoedBy(last).url).toBe(url);
@@ -133,7 +133,7 @@ describe("the target that the backend gets", () => {
     ["/old/a%20b?c", "/v2/legacy/old/a%20b?c"],
     ["/a/b", "/c/"],
     ["/a/b/d/?e", "/c/d/?e"],
-  ])("has its prefix taken off and another put on: %s", async (path, url) => {
+  ])("has its prefix stripped and another added: %s", async (path, url) => {
     expect(echoedBy(await ask(gate, path, { token: gate.token })).url).toBe(url);
   });
 
@@ -154,7 +154,7 @@ describe("a public route", () => {
   it.each([
     ["no token", {}],
     ["a bad token", { authorization: "Bearer bad" }],
-  ])("takes %s, and the backend learns of nobody", async (_name, headers) => {
+  ])("accepts %s, and the backend gets no identity", async (_name, headers) => {
     const answer = await ask(gate, "/public/x", { headers });
     expect(answer.status).toBe(200);
     expect(echoedBy(answer).header("x-auth-subject")).toBeUndefined();
@@ -162,7 +162,7 @@ describe("a public route", () => {
   });
 });
 
-describe("a route that asks for groups", () => {
+describe("a route that requires groups", () => {
   it.each([
     ["alice", "/any", 200],
     ["sam", "/any", 200],
@@ -184,13 +184,13 @@ describe("a route that asks for groups", () => {
     }
   });
 
-  it("asks for the token first", async () => {
+  it("requires a token first", async () => {
     expect((await ask(gate, "/all")).status).toBe(401);
   });
 });
 
 describe("the Authorization header", () => {
-  it("is taken off, or stays where the route says so", async () => {
+  it("is removed, unless the route keeps it", async () => {
     const stripped = echoedBy(await ask(gate, "/rest", { token: gate.token }));
     expect(stripped.header("authorization")).toBeUndefined();
     const kept = echoedBy(await ask(gate, "/kept", { token: gate.token }));

@@ -5,14 +5,14 @@ import { editConfiguration } from "../support/edits.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
 import { startSallyport } from "../support/sallyport.ts";
 
-/** A login that exists, as an entry of `users`: 404 means that it does not know the name. */
+/** An entry of `users` for an existing login server, which answers 404 for unknown usernames. */
 function storeAt(url: string): object {
   const status = { unknown: [404], wrong: [401] };
   const fields = { username: "user", password: "pass" };
   return { kind: "http", url: `${url}/json`, fields, status, timeout: "2s" };
 }
 
-test("several stores elsewhere are asked in order, and a reload changes the order without a login lost", async () => {
+test("several remote stores are queried in order, and a reload changes the order without failing a login", async () => {
   const [early, late] = [await startLoginServer(), await startLoginServer()];
   onTestFinished(async () => {
     await early[Symbol.asyncDispose]();
@@ -35,12 +35,12 @@ test("several stores elsewhere are asked in order, and a reload changes the orde
     (await askLogin(gate, { username, password })).status;
 
   expect(await statusOf("bob", "of the first")).toBe(200);
-  // The first that knows a name decides.
+  // The first store with the username decides.
   expect(await statusOf("bob", "of the second")).toBe(401);
   expect(await statusOf("carol", "cherry")).toBe(200);
   expect(await statusOf("nobody", "x")).toBe(401);
 
-  // The second is not asked in place of a first that cannot be.
+  // The second store does not replace an unavailable first one.
   early.broken = true;
   expect(await statusOf("carol", "cherry")).toBe(503);
   expect(await statusOf("bob", "of the second")).toBe(503);

@@ -10,7 +10,7 @@ import { until } from "../support/until.ts";
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
 
-/** A backend that says its name, with what a test makes of it meanwhile. */
+/** Starts a backend that answers with its name. A test changes its behaviour through the returned state. */
 async function named(name: string) {
   const held: (() => void)[] = [];
   const state = { status: 200, health: 200, holds: false, served: 0 };
@@ -29,14 +29,14 @@ async function named(name: string) {
   return Object.assign(state, { name, url, release: () => held.forEach((answer) => answer()) });
 }
 
-/** The address of nobody. */
-async function nobody(): Promise<string> {
+/** Returns an address where nothing listens. */
+async function closedTarget(): Promise<string> {
   const { url, [Symbol.asyncDispose]: close } = await listening(createServer());
   await close();
   return url;
 }
 
-/** What a test needs of the Sallyport that all share: an upstream and a route of its own. */
+/** What a test adds to the shared instance: an upstream and a route of its own. */
 interface Scenario {
   readonly upstream: object;
   readonly route?: object;
@@ -45,7 +45,7 @@ interface Scenario {
 let gate: Sallyport;
 const scenarios: ((name: string) => Promise<[string, Scenario]>)[] = [];
 
-/** A scenario to be made before the start of Sallyport. @returns what it was made with, and how to ask it. */
+/** Registers a scenario to set up before Sallyport starts. @returns a getter for it, with functions to send requests. */
 function scenario<Made extends object>(make: () => Promise<Made & Scenario>) {
   let made: (Made & { readonly name: string }) | undefined;
   const own = `s${scenarios.length}`;
@@ -99,20 +99,20 @@ beforeAll(async () => {
 
 const reset: RawScript = () => ({ write: "", then: "reset" });
 
-/** A scenario with a backend that a test writes by hand, and `one`. */
-const beside = (script: RawScript, settings: object = {}) =>
+/** A scenario with a scripted backend `odd` and an ordinary one, `one`. */
+const pairedWith = (script: RawScript, settings: object = {}) =>
   scenario(async () => {
     const odd = stack.use(await startRawBackend(script));
     const one = await named("one");
     return { odd, one, upstream: { targets: [odd.url, one.url], ...settings } };
   });
 
-describe("a target of several", () => {
+describe("one of several targets", () => {
   const absent = scenario(async () => {
-    const targets = [await nobody(), (await named("one")).url, (await named("two")).url];
+    const targets = [await closedTarget(), (await named("one")).url, (await named("two")).url];
     return { upstream: { targets } };
   });
-  it("that is not there costs nobody an answer, POSTs included", async () => {
+  it("that is down fails no request, POST included", async () => {
     const { name, tell } = absent();
     for (let i = 0; i < 15; i += 1) {
       expect((await tell(i % 2 === 0 ? "GET" : "POST")).status).toBe(200);
@@ -124,19 +124,19 @@ describe("a target of several", () => {
     expect(body).toContain(`sallyport_upstream_retries_total{upstream="${name}"} 1`);
   });
 
-  const [dyingUnderPosts, dyingUnderGets] = [beside(reset), beside(reset)];
-  it("that dies under way costs no request that may be repeated, and no other", async () => {
+  const [dyingUnderPosts, dyingUnderGets] = [pairedWith(reset), pairedWith(reset)];
+  it("that dies during requests fails only the one that may not be repeated", async () => {
     const { odd, tell } = dyingUnderPosts();
     const statuses = [];
     for (let i = 0; i < 12; i += 1) statuses.push((await tell("POST")).status);
-    // What was sent may have been executed: nobody may send it again.
+    // The backend may have executed the request, so it may not be sent again.
     expect(statuses.filter((status) => status !== 200)).toEqual([502]);
     expect(odd.seen()).toHaveLength(1);
     expect(await dyingUnderGets().counted(6)).toEqual({ one: 6 });
   });
 
-  const stillDead = beside(reset, { ejection: { for: "100ms" } });
-  it("that is still dead when its time is over costs no request more", async () => {
+  const stillDead = pairedWith(reset, { ejection: { for: "100ms" } });
+  it("that is still down after its ejection fails no further request", async () => {
     const { odd, tell } = stillDead();
     const statuses = { GET: [] as number[], POST: [] as number[] };
     await until(async () => {
@@ -156,26 +156,29 @@ describe("a target of several", () => {
   it.each([
     ["10m", slowly, [1, 8]],
     ["1ms", atOnce, [18, 26]],
-  ] as const)("that comes back gets its share as slowStart: %s says", async (_, of, share) => {
-    const { name, one, tell, counted } = of();
-    one.status = 500;
-    await until(async () => (await tell()).status === 500);
-    one.status = 200;
-    await logLine(gate, { msg: "a target is used again", upstream: name });
-    await until(async () => (await tell()).body === "one");
-    // A tenth of the weight of the other, as long as the ten minutes have hardly begun.
-    const { one: served = 0 } = await counted(44);
-    expect(served).toBeGreaterThanOrEqual(share[0]);
-    expect(served).toBeLessThanOrEqual(share[1]);
-  });
+  ] as const)(
+    "that comes back gets its share of requests according to slowStart: %s",
+    async (_, of, share) => {
+      const { name, one, tell, counted } = of();
+      one.status = 500;
+      await until(async () => (await tell()).status === 500);
+      one.status = 200;
+      await logLine(gate, { msg: "a target is used again", upstream: name });
+      await until(async () => (await tell()).body === "one");
+      // A tenth of the other's weight, since the ten minutes have only just begun.
+      const { one: served = 0 } = await counted(44);
+      expect(served).toBeGreaterThanOrEqual(share[0]);
+      expect(served).toBeLessThanOrEqual(share[1]);
+    },
+  );
 
-  const hanging = beside(() => "hang", { timeouts: { response: "300ms" } });
-  it("that hangs costs its time-out once", async () => {
+  const hanging = pairedWith(() => "hang", { timeouts: { response: "300ms" } });
+  it("that hangs causes only one timeout", async () => {
     expect(await hanging().counted(10)).toEqual({ one: 9, 504: 1 });
   });
 
   const failing = pair({ ejection: { failures: 3, for: "1500ms" } });
-  it("that answers with 500 is left out after some, and comes back", async () => {
+  it("that keeps answering with 500 is ejected, and comes back", async () => {
     const { one, tell, counted } = failing();
     one.status = 500;
     expect(await counted(20)).toEqual({ 500: 3, two: 17 });
@@ -184,7 +187,7 @@ describe("a target of several", () => {
   });
 
   const both = pair({ ejection: { failures: 1 } });
-  it("is used nonetheless when it is the last one", async () => {
+  it("is still used when it is the last one", async () => {
     const { one, two, counted } = both();
     [one.status, two.status] = [500, 500];
     expect(await counted(6)).toEqual({ 500: 6 });
@@ -198,7 +201,7 @@ describe("health checks", () => {
   const health = { path: "/healthz", interval: "100ms", unhealthy: 2, healthy: 2 };
 
   const checked = pair({ health });
-  it("leave a target out and bring it back", async () => {
+  it("take a target out of use and bring it back", async () => {
     const { name, one, counted } = checked();
     one.health = 503;
     const left = { msg: "a target is left out", upstream: name, why: "health check: 503" };
@@ -210,7 +213,7 @@ describe("health checks", () => {
   });
 
   const sick = pair({ health });
-  it("that all fail leave out none", async () => {
+  it("that all fail leave every target in use", async () => {
     const { name, one, two, counted } = sick();
     [one.health, two.health] = [503, 503];
     await until(async () => {
@@ -226,12 +229,12 @@ describe("the choice of a target", () => {
     const [one, two] = [await named("one"), await named("two")];
     return { upstream: { targets: [{ url: one.url, weight: 3 }, two.url] } };
   });
-  it("by weight", async () => {
+  it("follows the weights", async () => {
     expect(await weighted().counted(12)).toEqual({ one: 9, two: 3 });
   });
 
   const first = pair({ balance: "first" });
-  it("first: the others only stand by", async () => {
+  it("first: the others are only standbys", async () => {
     expect(await first().counted(6)).toEqual({ one: 6 });
   });
 
@@ -239,14 +242,14 @@ describe("the choice of a target", () => {
     const targets = [await named("a"), await named("b"), await named("c")].map(({ url }) => url);
     return { upstream: { targets, balance: "clientHash" } };
   });
-  it("clientHash: a client stays where it is", async () => {
+  it("clientHash: a client stays with one target", async () => {
     expect(Object.values(await hashed().counted(9))).toEqual([9]);
   });
 
   it.each([
     ["leastRequests", pair({ balance: "leastRequests" })],
     ["random2", pair({ balance: "random2" })],
-  ])("%s: a busy one gets less", async (_, of) => {
+  ])("%s: a busy target gets fewer requests", async (_, of) => {
     const { one: slow, tell, counted } = of();
     slow.holds = true;
     const busy = Array.from({ length: 6 }, () => tell());
@@ -259,7 +262,7 @@ describe("the choice of a target", () => {
 
 describe("a retry", () => {
   const idempotent = pair({ balance: "first" }, { retry: { on: ["503"] } });
-  it("on 503 goes to another target, for idempotent methods alone", async () => {
+  it("on 503 goes to another target, only for idempotent methods", async () => {
     const { one, tell } = idempotent();
     one.status = 503;
     expect((await tell()).body).toBe("two");
@@ -268,17 +271,17 @@ describe("a retry", () => {
 
   const many = { ejection: { failures: 1000 } };
   const budgeted = pair(many, { retry: { attempts: 3, on: ["503"] } });
-  it("comes out of a budget", async () => {
+  it("is limited by a budget", async () => {
     const { one, two, counted } = budgeted();
     [one.status, two.status] = [503, 503];
     expect(await counted(40)).toEqual({ 503: 40 });
-    // 10 at first, and a fifth of 40 requests.
+    // 10 initially, plus a fifth of 40 requests.
     expect(one.served + two.served).toBeLessThanOrEqual(40 + 10 + 8);
     expect(one.served + two.served).toBeGreaterThanOrEqual(40 + 10);
   });
 
   const unretried = scenario(async () => ({
-    upstream: { targets: [await nobody(), (await named("one")).url], ...many },
+    upstream: { targets: [await closedTarget(), (await named("one")).url], ...many },
     route: { retry: { attempts: 0 } },
   }));
   it("does not happen with attempts: 0", async () => {
@@ -286,7 +289,7 @@ describe("a retry", () => {
   });
 });
 
-it("the admin port tells the state of each target, of all threads together", async () => {
+it("the admin port shows the state of each target, across all threads", async () => {
   const [one, two] = [await named("one"), await named("two")];
   two.health = 500;
   await using gate = await startSallyport({

@@ -1,4 +1,4 @@
-/** `/-/` and `/-/status` show what every thread saw, to nobody but the peers of admin.allow, and no secret. */
+/** `/-/` and `/-/status` combine the data of all threads, contain no secrets, and are only for peers in admin.allow. */
 import { expect, it } from "vitest";
 import type { Status } from "../../src/core/status.ts";
 import { ask, askLogin } from "../support/ask.ts";
@@ -20,7 +20,7 @@ async function pageOf(gate: Sallyport): Promise<string> {
   return answer.body;
 }
 
-/** How often each reason was counted in the last minutes. */
+/** Returns how often each reason was counted in the last minutes. */
 function counts({ minutes }: Status, kind: "logins" | "refusals"): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const [word, count] of minutes.flatMap((minute) => Object.entries(minute[kind]))) {
@@ -32,7 +32,7 @@ function counts({ minutes }: Status, kind: "logins" | "refusals"): Record<string
 const REFUSED = 24;
 
 it.each([1, 2])(
-  "gathers refusals and logins of %i worker(s)",
+  "collects the refusals and logins of %i worker(s)",
   { timeout: 60_000 },
   async (workers) => {
     await using backend = await startEchoBackend();
@@ -40,7 +40,7 @@ it.each([1, 2])(
       target: backend.url,
       config: { server: { workers } },
     });
-    // Each over a connection of its own, so that both threads get some.
+    // Each on its own connection, so that both threads get some.
     await Promise.all(
       Array.from({ length: REFUSED }, (_, index) =>
         ask(gate, `/orders/${index}`, { method: "DELETE" }),
@@ -74,7 +74,7 @@ it.each([1, 2])(
   },
 );
 
-it("shows no secret, and what a client sends as text", { timeout: 60_000 }, async () => {
+it("shows no secret, and escapes what a client sends", { timeout: 60_000 }, async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({ target: backend.url });
   const host = { host: `<script>alert("host")</script>` };
@@ -93,7 +93,7 @@ it("shows no secret, and what a client sends as text", { timeout: 60_000 }, asyn
   expect(await pageOf(gate)).not.toMatch(/<script|<img/i);
 });
 
-it("is for the peers of admin.allow, for no other web page, and runs no script", async () => {
+it("refuses other web pages and host names, and forbids scripts", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({ target: backend.url });
   const admin = { port: gate.adminPort };
@@ -121,7 +121,7 @@ it("is for the peers of admin.allow, for no other web page, and runs no script",
   });
 });
 
-it("is for nobody outside of admin.allow", async () => {
+it("refuses peers that are not in admin.allow", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,
@@ -130,7 +130,7 @@ it("is for nobody outside of admin.allow", async () => {
   expect((await ask({ port: gate.adminPort }, "/-/")).status).toBe(403);
 });
 
-it("shows the last reload with its values, and a broken one with its problems", async () => {
+it("shows the changes of the last reload, or its problems if it failed", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({ target: backend.url });
   expect((await statusOf(gate)).reload).toBeUndefined();
@@ -155,7 +155,7 @@ it("shows the last reload with its values, and a broken one with its problems", 
   expect(await pageOf(gate)).toContain("stays in force");
 });
 
-it("says which targets accept connections", async () => {
+it("shows which targets accept connections", async () => {
   await using backend = await startEchoBackend();
   const dead = `http://127.0.0.1:${await closedPort()}`;
   await using gate = await startSallyport({

@@ -5,7 +5,7 @@ import { startEchoBackend } from "../support/echo-backend.ts";
 import { ALICE, startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 
-test("a weak hash that lets a user in is counted and told once, and every store has its results", async () => {
+test("a login with a weak hash is counted and logged once, and every store has its metrics", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,
@@ -29,23 +29,23 @@ test("a weak hash that lets a user in is counted and told once, and every store 
   expect((await askLogin(gate, { username: "nobody", password: "x" })).status).toBe(503);
 
   const page = await scrape(gate);
-  const asked = (store: string, result: string) =>
+  const requests = (store: string, result: string) =>
     page.value(`sallyport_user_store_requests_total{store="${store}",result="${result}"}`);
   expect(page.value('sallyport_logins_with_outdated_hash_total{store="htpasswd"}')).toBe(2);
   expect(page.value('sallyport_users_with_outdated_hash{store="htpasswd"}')).toBe(1);
-  // Alice has logged in at the start, by a cheap hash of the test's.
+  // Alice logged in during startup, with a cheap hash for tests.
   expect(page.value('sallyport_users_with_outdated_hash{store="file"}')).toBe(1);
-  expect([asked("htpasswd", "found"), asked("htpasswd", "wrong")]).toEqual([3, 1]);
-  expect([asked("file", "found"), asked("file", "unknown")]).toEqual([1, 5]);
-  expect(asked("http", "unavailable")).toBe(1);
+  expect([requests("htpasswd", "found"), requests("htpasswd", "wrong")]).toEqual([3, 1]);
+  expect([requests("file", "found"), requests("file", "unknown")]).toEqual([1, 5]);
+  expect(requests("http", "unavailable")).toBe(1);
   expect(page.value('sallyport_user_store_request_duration_seconds_count{store="htpasswd"}')).toBe(
     5,
   );
   expect(page.value('sallyport_user_store_connections{store="http"}')).toBeGreaterThanOrEqual(0);
   expect(page.value('sallyport_user_store_connections{store="file"}')).toBeUndefined();
 
-  const told = gate.log().filter(({ msg }) => String(msg).includes("should be replaced"));
-  expect(told.map(({ store, user, reason }) => [store, user, reason])).toEqual([
+  const warnings = gate.log().filter(({ msg }) => String(msg).includes("should be replaced"));
+  expect(warnings.map(({ store, user, reason }) => [store, user, reason])).toEqual([
     ["file", ALICE.username, expect.any(String)],
     ["htpasswd", "bob", "bcrypt of cost 5, less than 10"],
   ]);

@@ -1,4 +1,4 @@
-/** WebSockets of browsers, whose scripts cannot set `Authorization`. */
+/** WebSockets from browsers, where scripts cannot set `Authorization`. */
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -32,7 +32,7 @@ interface Opened {
   readonly headers?: Record<string, string>;
 }
 
-/** As a browser opens it: it fails if it has offered protocols and none is answered. */
+/** Opens it the way a browser does, which fails if it offered protocols and the server selected none. */
 async function open({ protocols = [], path = "/ws", headers = {} }: Opened): Promise<WebSocket> {
   const url = `wss://localhost:${gate.port}${path}`;
   const socket = new WebSocket(url, [...protocols], { ca: gate.ca, headers });
@@ -43,12 +43,17 @@ async function open({ protocols = [], path = "/ws", headers = {} }: Opened): Pro
 const kubernetes = (token: string): string =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString("base64url")}`;
 
-describe("a WebSocket is opened by a token", () => {
+describe("a WebSocket is opened with a token", () => {
   it.each([
-    ["in bearer, which is answered", (t: string) => ["bearer", t], "bearer", undefined],
-    ["in bearer before others", (t: string) => ["bearer", t, "v1", "v2"], "v1", "v1, v2"],
-    ["in bearer behind others", (t: string) => ["v1", "bearer", t], "v1", "v1"],
-    ["as Kubernetes does", (t: string) => [kubernetes(t), "v1"], "v1", "v1"],
+    ["after bearer, which is selected", (t: string) => ["bearer", t], "bearer", undefined],
+    [
+      "after bearer, before other protocols",
+      (t: string) => ["bearer", t, "v1", "v2"],
+      "v1",
+      "v1, v2",
+    ],
+    ["after bearer, behind other protocols", (t: string) => ["v1", "bearer", t], "v1", "v1"],
+    ["in the Kubernetes format", (t: string) => [kubernetes(t), "v1"], "v1", "v1"],
   ])("%s", async (_name, protocols, answered, passed) => {
     const socket = await open({ protocols: protocols(gate.token) });
     expect(socket.protocol).toBe(answered);
@@ -61,13 +66,13 @@ describe("a WebSocket is opened by a token", () => {
     socket.terminate();
   });
 
-  it("in a query field, which the backend does not see", async () => {
+  it("in a query parameter, which the backend does not get", async () => {
     const socket = await open({ path: `/ws?a=1&t=${gate.token}` });
     expect(backend.upgrades.at(-1)?.url).toBe("/ws?a=1");
     socket.terminate();
   });
 
-  it("in a cookie, from this origin and those that cors trusts with credentials", async () => {
+  it("in a cookie, from the same origin and the origins that cors allows with credentials", async () => {
     const cookie = `session=${gate.token}`;
     const here = `https://localhost:${gate.port}`;
     for (const origin of [here, "https://app.example.com"]) {
@@ -83,7 +88,7 @@ describe("a WebSocket is opened by a token", () => {
   });
 });
 
-it("what is open by a cookie, a query or a protocol stays open over a reload, and ends when the place goes", async () => {
+it("WebSockets opened with a cookie, query or protocol survive a reload, and close when tokenFrom drops it", async () => {
   const cookie = { cookie: `session=${gate.token}`, origin: `https://localhost:${gate.port}` };
   const sockets = [
     await open({ headers: cookie }),

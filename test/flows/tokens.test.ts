@@ -59,19 +59,19 @@ describe("without a token", () => {
     ["nothing", {}],
     ["an empty header", { authorization: "" }],
     ["another scheme", { authorization: "Basic YWxpY2U6eA==" }],
-    ["a token in the query alone", {}],
-    ["a cookie alone", { cookie: "token=x" }],
-  ])("gets 401 without an error word: %s", async (name, headers) => {
+    ["only a token in the query", {}],
+    ["only a cookie", { cookie: "token=x" }],
+  ])("gets 401 without an error code: %s", async (name, headers) => {
     const path = name.includes("query") ? `/orders?access_token=${gate.token}` : "/orders";
     expectRefused(await ask(gate, path, { headers }), MISSING);
   });
 });
 
-describe("a token that is not good", () => {
+describe("an invalid token", () => {
   const CASES: readonly (readonly [name: string, reason: string, token: () => unknown])[] = [
     ["malformed", "malformed", () => "abc"],
     ["empty", "malformed", () => ""],
-    ["with a blank in it", "malformed", () => `${gate.token} x`],
+    ["with a space in it", "malformed", () => `${gate.token} x`],
     ["padded", "malformed", () => `${gate.token}=`],
     ["too long", "too_large", () => `${gate.token}${"A".repeat(9000)}`],
     ["expired", "expired", () => signToken(own, claims({ exp: now() - 1 }))],
@@ -79,7 +79,7 @@ describe("a token that is not good", () => {
     ["without exp", "no_expiry", () => signToken(own, claims({ exp: undefined }))],
     ["of another issuer", "issuer", () => signToken(own, claims({ iss: "other" }))],
     ["for another audience", "audience", () => signToken(own, claims({ aud: "other" }))],
-    ["signed by somebody else", "signature", () => signToken(stranger, claims())],
+    ["signed with another key", "signature", () => signToken(stranger, claims())],
     ["with an unknown key", "unknown_key", () => signToken(unknown, claims())],
     ["without signature", "malformed", () => gate.token.replace(/[^.]*$/, "")],
   ];
@@ -92,7 +92,7 @@ describe("a token that is not good", () => {
     expect(line).toMatchObject({ status: 401, auth: "denied", reason });
   });
 
-  it("gets the same bytes but ids, whatever is wrong with it", async () => {
+  it("gets identical responses except for the id, whatever is wrong with it", async () => {
     const bodies = await Promise.all(
       CASES.map(async ([, , token]) => {
         const headers = { authorization: `Bearer ${String(await token())}` };
@@ -102,7 +102,7 @@ describe("a token that is not good", () => {
     expect(new Set(bodies).size).toBe(1);
   });
 
-  it("is one of two, even when both are good", async () => {
+  it("includes two Authorization fields, even if both are valid", async () => {
     const authorization = `Authorization: Bearer ${gate.token}`;
     const lines = ["GET /orders HTTP/1.1", "Host: a", authorization, authorization];
     const { last } = await exchange(gate, request(lines));
@@ -117,32 +117,32 @@ describe("a token that is not good", () => {
   });
 });
 
-describe("a good token", () => {
-  it.each(["Bearer", "bearer", "BEARER", "bEaReR"])("is read after %s", async (scheme) => {
+describe("a valid token", () => {
+  it.each(["Bearer", "bearer", "BEARER", "bEaReR"])("is accepted after %s", async (scheme) => {
     const headers = { authorization: `${scheme} ${gate.token}` };
     expect((await ask(gate, "/x", { headers })).status).toBe(200);
   });
 
-  it("may come from another holder of the key", async () => {
+  it("may be issued by another holder of the key", async () => {
     const token = await signToken(own, claims());
     const answer = await ask(gate, "/x", { token });
     expect(answer.status).toBe(200);
     expect(echoedBy(answer).header("x-auth-subject")).toBe("mallory");
   });
 
-  it("ends at exp, to the second, remembered or not", async () => {
+  it("expires exactly at exp, cached or not", async () => {
     const exp = now() + 2;
     const token = await signToken(own, claims({ exp }));
     let accepted = 0;
     await until(async () => {
-      const asked = Date.now();
+      const sentAt = Date.now();
       const { status } = await ask(gate, "/x", { token });
       if (status === 401) {
         expect(Date.now()).toBeGreaterThanOrEqual(exp * 1000);
         return true;
       }
       expect(status).toBe(200);
-      expect(asked).toBeLessThan(exp * 1000);
+      expect(sentAt).toBeLessThan(exp * 1000);
       accepted += 1;
       return false;
     });
@@ -172,11 +172,11 @@ describe("a good token", () => {
 });
 
 describe("with tokens.errorDescription", () => {
-  it("says in the challenge what was wrong with a token, and nothing of a request without one", async () => {
+  it("the challenge says what is wrong with a token, but nothing about a missing one", async () => {
     const config = { tokens: { errorDescription: true } };
-    await using telling = await startSallyport({ target: backend.url, config });
+    await using verbose = await startSallyport({ target: backend.url, config });
     const challenge = async (token?: string): Promise<unknown> =>
-      (await ask(telling, "/x", token === undefined ? {} : { token })).headers["www-authenticate"];
+      (await ask(verbose, "/x", token === undefined ? {} : { token })).headers["www-authenticate"];
     const described = (what: string): string => `${INVALID}, error_description="${what}"`;
     expect(await challenge()).toBe(MISSING);
     expect(await challenge("x.y.z")).toBe(described("The token is malformed"));
@@ -190,7 +190,7 @@ describe("with tokens.errorDescription", () => {
       described("The key that signed the token is not known"),
     );
     expectRefused(
-      await ask(telling, "/x", { token: await signToken(own, claims({ iss: "nobody" })) }),
+      await ask(verbose, "/x", { token: await signToken(own, claims({ iss: "nobody" })) }),
       described("The issuer is not accepted"),
     );
   });

@@ -37,7 +37,7 @@ const ROUTES = [
   { name: "everything", path: "/", upstream: "app" },
 ];
 
-/** What the backend got of a request with these headers. */
+/** Sends a request with these headers. @returns what the backend received. */
 async function echoed(gate: Sallyport, headers: Record<string, string>): Promise<Echoed> {
   return echoedBy(await ask(gate, "/public/x", { headers }));
 }
@@ -46,7 +46,7 @@ async function traceIdOf(gate: Sallyport, fields: Record<string, unknown>): Prom
   return String((await logLine(gate, fields))["trace_id"]);
 }
 
-describe("where tracing is on", () => {
+describe("with tracing on", () => {
   let collector: Collector;
   let gate: Sallyport;
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describe("where tracing is on", () => {
     await collector[Symbol.asyncDispose]();
   });
 
-  it("a client's trace goes on by two spans, and the backend's parent is ours", async () => {
+  it("a client's trace gets two more spans, and the backend gets our span as its parent", async () => {
     const got = await echoed(gate, { traceparent: SAMPLED, tracestate: "a=1,b=2" });
     const [server, client] = await spansOf(collector, TRACE, 2);
     expect(server).toMatchObject({ parentSpanId: PARENT, service: "orders-gate" });
@@ -75,7 +75,7 @@ describe("where tracing is on", () => {
     expect(collector.deliveries.at(-1)?.["x-api-key"]).toBe("geheim");
   });
 
-  it("a trace begins here where there is none", async () => {
+  it("a request without a trace starts one", async () => {
     const got = await echoed(gate, { "x-request-id": "none-before" });
     const traceId = await traceIdOf(gate, { request_id: "none-before" });
     const [server, client] = await spansOf(collector, traceId, 2);
@@ -89,22 +89,25 @@ describe("where tracing is on", () => {
     ["of zeros", [`traceparent: 00-${"0".repeat(32)}-${PARENT}-01`]],
     ["in upper case", [`traceparent: ${SAMPLED.toUpperCase()}`]],
     ["too long for its version", [`traceparent: ${SAMPLED}-more`]],
-    ["of the version that is none", [`traceparent: ff${SAMPLED.slice(2)}`]],
-    ["there twice", [`traceparent: ${SAMPLED}`, `traceparent: ${SAMPLED}`]],
-  ])("one that is %s is not believed, and its state goes no further", async (name, headers) => {
-    const id = `not-believed-${name.replaceAll(" ", "-")}`;
-    const all = ["Host: localhost", `X-Request-Id: ${id}`, "tracestate: a=1", ...headers];
-    const { last } = await exchange(gate, request(["GET /public/x HTTP/1.1", ...all]));
-    expect(last.status).toBe(200);
-    const traceId = await traceIdOf(gate, { request_id: id });
-    expect(traceId).toMatch(/^[0-9a-f]{32}$/);
-    expect(traceId).not.toBe(TRACE);
-    expect(last.body).not.toContain("tracestate");
-    expect(last.body).not.toContain(TRACE);
-    expect(last.body).toContain(`00-${traceId}-`);
-  });
+    ["of the invalid version ff", [`traceparent: ff${SAMPLED.slice(2)}`]],
+    ["sent twice", [`traceparent: ${SAMPLED}`, `traceparent: ${SAMPLED}`]],
+  ])(
+    "a traceparent that is %s is ignored, and its tracestate is dropped",
+    async (name, headers) => {
+      const id = `ignored-${name.replaceAll(" ", "-")}`;
+      const all = ["Host: localhost", `X-Request-Id: ${id}`, "tracestate: a=1", ...headers];
+      const { last } = await exchange(gate, request(["GET /public/x HTTP/1.1", ...all]));
+      expect(last.status).toBe(200);
+      const traceId = await traceIdOf(gate, { request_id: id });
+      expect(traceId).toMatch(/^[0-9a-f]{32}$/);
+      expect(traceId).not.toBe(TRACE);
+      expect(last.body).not.toContain("tracestate");
+      expect(last.body).not.toContain(TRACE);
+      expect(last.body).toContain(`00-${traceId}-`);
+    },
+  );
 
-  it("one that is not sampled goes on, unsampled, and makes no span", async () => {
+  it("an unsampled trace continues unsampled, without a span", async () => {
     const quiet = "11111111111111111111111111111111";
     const got = await echoed(gate, { traceparent: `00-${quiet}-${PARENT}-00` });
     expect(got.header("traceparent")).toMatch(new RegExp(`^00-${quiet}-[0-9a-f]{16}-00$`));
@@ -118,7 +121,7 @@ describe("where tracing is on", () => {
     ["a refusal", "/secret?token=not-in-a-span", { status: 401, reason: "missing" }, 0],
     ["no backend", "/gone/x", { status: 502, reason: "connect_refused" }, 2],
     ["an ambiguous request", "/public/%2e%2e/x", { status: 400, reason: "bad_request" }, 0],
-  ])("%s ends its span, and tells why", async (name, path, expected, errors) => {
+  ])("%s ends its span with the reason", async (name, path, expected, errors) => {
     const id = name.replaceAll(" ", "-");
     const traceId = id.length.toString(16).padStart(32, "a");
     const traceparent = `00-${traceId}-${PARENT}-01`;
@@ -133,7 +136,7 @@ describe("where tracing is on", () => {
     expect(JSON.stringify([server, client])).not.toContain("not-in-a-span");
   });
 
-  it("a client that leaves, and a backend that breaks off, end theirs", async () => {
+  it("a client that disconnects and a backend that aborts end their spans", async () => {
     const broken = "22222222222222222222222222222222";
     const left = "33333333333333333333333333333333";
     const headersFor = (id: string) => ({ traceparent: `00-${id}-${PARENT}-01` });
@@ -145,7 +148,7 @@ describe("where tracing is on", () => {
     expect(server?.attributes["http.response.status_code"]).toBe(499);
   });
 
-  it("is shown by exemplars to those who ask for OpenMetrics, and to nobody else", async () => {
+  it("a trace is shown in exemplars only when OpenMetrics is requested", async () => {
     await ask(gate, "/public/x", { headers: { "x-request-id": "shown" } });
     const traceId = await traceIdOf(gate, { request_id: "shown" });
     const page = { port: gate.adminPort };
@@ -167,7 +170,7 @@ describe("where tracing is on", () => {
     expect(open.body.endsWith("\n# EOF\n")).toBe(true);
   });
 
-  it("never holds a query, a header or who was asking", async () => {
+  it("a span never contains a query, a header or the caller's identity", async () => {
     await ask(gate, "/orders?secret=query", {
       token: gate.token,
       headers: { cookie: "a=biscuit" },
@@ -182,7 +185,7 @@ describe("where tracing is on", () => {
   });
 });
 
-/** Sends a request that is never answered, and breaks the connection when the backend has it. */
+/** Sends a request that is never answered, and closes the connection once the backend has it. */
 async function fetchAndLeave(gate: Sallyport, headers: Record<string, string>): Promise<void> {
   const before = backend.requests.length;
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
@@ -212,8 +215,8 @@ describe("WebSockets", () => {
   });
 });
 
-describe("where tracing is off", () => {
-  it("the headers go on as they came, and nothing is sent", async () => {
+describe("with tracing off", () => {
+  it("the headers pass unchanged, and nothing is exported", async () => {
     await using collector = await startCollector();
     await using gate = await start(collector, { OTEL_SDK_DISABLED: "true" });
     const got = await echoed(gate, { traceparent: "anything", tracestate: "a=1" });
@@ -230,7 +233,7 @@ describe("where tracing is off", () => {
     { OTEL_EXPORTER_OTLP_ENDPOINT: "" },
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_SDK_DISABLED: "TRUE" },
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_TRACES_EXPORTER: "none" },
-  ])("as it is with %j", async (env) => {
+  ])("is off with %j", async (env) => {
     expect(await openTracing({ env, version: "1.0.0", log: silent })).toBeUndefined();
   });
 });

@@ -22,7 +22,7 @@ const unknownKey = signingPair("nowhere");
 const now = (): number => Math.floor(Date.now() / 1000);
 let serial = 0;
 
-/** Every call gives another token, so that none is remembered. */
+/** Signs a different token on every call, so that none is cached. */
 function tokenOf(pair: SigningPair, iss: string, more: Record<string, unknown> = {}) {
   serial += 1;
   const times = { iat: now(), exp: now() + 600 };
@@ -65,11 +65,11 @@ async function statusOf(token: string): Promise<number> {
   return (await ask(gate, "/x", { token })).status;
 }
 
-describe("a token of an issuer that is trusted", () => {
+describe("a token of a trusted issuer", () => {
   it.each([
-    ["by a file", fileKey, BY_FILE],
-    ["by an address", addressKey, BY_ADDRESS],
-  ])("is accepted, and the backend learns whose it is: %s", async (_name, pair, issuer) => {
+    ["with keys from a file", fileKey, BY_FILE],
+    ["with keys from a URL", addressKey, BY_ADDRESS],
+  ])("is accepted, and the backend gets its identity: %s", async (_name, pair, issuer) => {
     const answer = await ask(gate, "/x", { token: await tokenOf(pair, issuer) });
     expect(answer.status).toBe(200);
     const echoed = echoedBy(answer);
@@ -81,36 +81,36 @@ describe("a token of an issuer that is trusted", () => {
   it.each([
     ["another audience", addressKey, BY_ADDRESS, { aud: "sallyport" }],
     ["another issuer's key", fileKey, BY_ADDRESS, {}],
-    ["our name", addressKey, "sallyport", { aud: "sallyport" }],
-    ["a time that is over", addressKey, BY_ADDRESS, { exp: now() - 1 }],
+    ["our issuer name", addressKey, "sallyport", { aud: "sallyport" }],
+    ["an exp in the past", addressKey, BY_ADDRESS, { exp: now() - 1 }],
   ])("is refused with %s", async (_name, pair, issuer, more) => {
     expect(await statusOf(await tokenOf(pair, issuer, more))).toBe(401);
   });
 
-  it("may be late by the clock skew", async () => {
+  it("may be expired by less than the clock skew", async () => {
     expect(await statusOf(await tokenOf(fileKey, BY_FILE, { exp: now() - 5 }))).toBe(200);
   });
 });
 
 describe("the source of the keys", () => {
-  it("is not asked for every unknown key", async () => {
+  it("is not requested for every unknown key", async () => {
     const tokens = await Promise.all(
       Array.from({ length: 50 }, () => tokenOf(unknownKey, BY_ADDRESS)),
     );
     const statuses = await Promise.all(tokens.map(statusOf));
     expect(new Set(statuses)).toEqual(new Set([401]));
-    // Once at the start; unless that was 30 seconds ago, nothing more.
+    // Once at startup, and again only if that was 30 seconds ago.
     expect(provider.asked()).toBeLessThanOrEqual(2);
   });
 
-  it("that never gave any leaves the question open: 503", async () => {
+  it("that has never provided keys leads to 503", async () => {
     const answer = await ask(gate, "/x", { token: await tokenOf(addressKey, BROKEN) });
     expect(answer.status).toBe(503);
     expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
     expect(fieldsOf(answer)["success"]).toBe(false);
   });
 
-  it("may go away: the last good keys serve on", async () => {
+  it("may become unavailable: the last keys stay in use", async () => {
     await provider.close();
     expect(await statusOf(await tokenOf(addressKey, BY_ADDRESS))).toBe(200);
     expect(await statusOf(await tokenOf(unknownKey, BY_ADDRESS))).toBe(401);

@@ -1,4 +1,4 @@
-/** `server.underscoreHeaders` follows a reload, and `explain` says what it does to a request. */
+/** `server.underscoreHeaders` follows a reload, and `explain` reports what it does to a request. */
 import { expect, it } from "vitest";
 import type { Explanation } from "../../src/core/explanation.ts";
 import { ask } from "../support/ask.ts";
@@ -8,7 +8,7 @@ import { startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
 it.each([1, 2])(
-  "with %i worker(s): a reload changes it, and explain tells",
+  "with %i worker(s): a reload changes it, and explain reports its effect",
   { timeout: 60_000 },
   async (workers) => {
     await using backend = await startEchoBackend();

@@ -45,7 +45,7 @@ const untilLoad = (upstream: string, inFlight: number, waiting: number): Promise
     );
   });
 
-it("lets requests wait, first come, first served; more get 503", async () => {
+it("queues requests in order of arrival; excess requests get 503", async () => {
   const first = ask(gate, "/queued/hold/1");
   await untilLoad("queued", 1, 0);
   const second = ask(gate, "/queued/hold/2", { method: "POST", body: "x".repeat(600) });
@@ -74,7 +74,7 @@ it("lets requests wait, first come, first served; more get 503", async () => {
   await untilLoad("queued", 0, 0);
 });
 
-it("forgets a client that leaves, and asks the backend nothing in its name", async () => {
+it("drops the request of a client that disconnects, and never forwards it", async () => {
   const first = ask(gate, "/queued/hold/a");
   await until(() => backend.held().length === 1);
   const leaving = await openSocket(gate);
@@ -94,7 +94,7 @@ it("forgets a client that leaves, and asks the backend nothing in its name", asy
   await untilLoad("queued", 0, 0);
 });
 
-it("lets nobody wait for longer than its time", async () => {
+it("refuses requests that wait longer than the timeout", async () => {
   const first = ask(gate, "/impatient/hold/1");
   await until(() => backend.held().length === 1);
   const late = await ask(gate, "/impatient/hold/2");
@@ -108,7 +108,7 @@ it("lets nobody wait for longer than its time", async () => {
   await untilLoad("impatient", 0, 0);
 });
 
-it("may be none", async () => {
+it("may be off", async () => {
   const first = ask(gate, "/no-queue/hold/1");
   await until(() => backend.held().length === 1);
   expect((await ask(gate, "/no-queue/hold/2")).status).toBe(503);
@@ -116,7 +116,7 @@ it("may be none", async () => {
   expect((await first).status).toBe(200);
 });
 
-it("gives a place, here or in the queue, to the client that has fewer, and takes a /64 for one", async () => {
+it("gives connections and queue places to the client with fewer, and treats a /64 as one client", async () => {
   const from = (client: string, path: string): Promise<Answer> =>
     ask(gate, `/shared/hold/${path}`, { headers: { "x-forwarded-for": client } });
   const greedy = [1, 2, 3, 4].map((host) => [`2001:db8::${host}`, `a${host}`] as const);
@@ -146,7 +146,7 @@ it("gives a place, here or in the queue, to the client that has fewer, and takes
   await untilLoad("shared", 0, 0);
 });
 
-it("holds upgrades, too, until a connection is free for the handshake", async () => {
+it("queues upgrades, too, until a connection is free for the handshake", async () => {
   const first = ask(gate, "/queued/hold/x");
   await until(() => backend.held().length === 1);
   const upgrade = exchange(
@@ -160,7 +160,7 @@ it("holds upgrades, too, until a connection is free for the handshake", async ()
   await untilLoad("queued", 1, 1);
   backend.release("/queued/hold/x");
   expect((await first).status).toBe(200);
-  // A backend that knows nothing of WebSockets answers as always, and its word is passed on.
+  // A backend without WebSocket support answers normally, and its response passes.
   expect((await upgrade).last).toMatchObject({ status: 200, body: "ok" });
   await untilLoad("queued", 0, 0);
 });

@@ -9,16 +9,16 @@ import { startSallyport, type ConfigParts, type Sallyport } from "../support/sal
 const PATHS = ["/api/v1/version", "/api/version"];
 
 let backend: RawBackend;
-/** What the backend says about itself. */
-let said = '{"build":"4.5.6"}';
+/** The body of the backend's response. */
+let responseBody = '{"build":"4.5.6"}';
 beforeAll(async () => {
   backend = await startRawBackend(() => ({
-    write: `HTTP/1.1 200 OK\r\nContent-Length: ${said.length}\r\n\r\n${said}`,
+    write: `HTTP/1.1 200 OK\r\nContent-Length: ${responseBody.length}\r\n\r\n${responseBody}`,
   }));
 });
 afterAll(() => backend.close());
 
-/** A running Sallyport with this `version` section. */
+/** Starts Sallyport with this `version` section. */
 function start(version: ConfigParts | undefined, files: Record<string, string> = {}) {
   return startSallyport({
     target: backend.url,
@@ -33,7 +33,7 @@ function version(gate: Sallyport, path = "/api/v1/version") {
 }
 
 describe("the version", () => {
-  it("is told at both paths to callers with a token, in a response and in its head", async () => {
+  it("is served on both paths, for GET and HEAD, only with a token", async () => {
     await using gate = await start({ text: "2.3.1" });
     backend.forget();
     for (const path of PATHS) {
@@ -69,17 +69,17 @@ describe("the version", () => {
     expect(backend.seen()).toEqual([]);
   });
 
-  it("may stand in the environment", async () => {
+  it("may come from the environment", async () => {
     await using gate = await start({ env: "ORDERS_VERSION" });
     expect(fieldsOf(await version(gate))["version"]).toBe("3.0.1");
   });
 
-  it("is Sallyport's own when nothing else is said", async () => {
+  it("is Sallyport's own by default", async () => {
     await using gate = await start(undefined);
     expect(fieldsOf(await version(gate))["version"]).toMatch(/^\d+\.\d+\.\d+$/);
   });
 
-  it("may stand in a file, which may change; 503 while the file is no version or is gone", async () => {
+  it("may come from a file that changes; 503 while the file holds no valid version", async () => {
     await using gate = await start({ file: "VERSION" }, { VERSION: "1.2.3\n" });
     const file = join(gate.directory, "VERSION");
     expect(fieldsOf(await version(gate))["version"]).toBe("1.2.3");
@@ -100,15 +100,15 @@ describe("the version", () => {
     expect(fieldsOf(await version(gate))["version"]).toBe("1.2.4");
   });
 
-  it("may be asked from the backend; 503 until it gives a well-formed one", async () => {
+  it("may come from the backend; 503 until that returns a valid one", async () => {
     await using gate = await start({ upstream: "app", path: "/about", field: "build" });
     for (const broken of ['{"build":"4.5"}', '{"build":4}', '{"other":"4.5.6"}', "no JSON", "[]"]) {
-      said = broken;
+      responseBody = broken;
       const answer = await version(gate);
       expect(answer.status, broken).toBe(503);
       expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
     }
-    said = '{"build":"4.5.6"}';
+    responseBody = '{"build":"4.5.6"}';
     backend.forget();
     expect(fieldsOf(await version(gate))["version"]).toBe("4.5.6");
     expect(fieldsOf(await version(gate, PATHS[1]))["version"]).toBe("4.5.6");

@@ -1,4 +1,4 @@
-/** WebSockets to backends of HTTP/2: they go by HTTP/1.1, which such a backend may not speak. */
+/** WebSockets to HTTP/2 backends go over HTTP/1.1, which such a backend may not support. */
 import { expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";
@@ -17,7 +17,7 @@ const inFrontOf = (targets: readonly string[]) =>
     config: { upstreams: { app: { protocol: "h2c", targets, ejection: { failures: 1 } } } },
   });
 
-it("a backend that speaks HTTP/2 alone takes none, and serves other requests as before", async () => {
+it("a backend with only HTTP/2 accepts none, and still serves other requests", async () => {
   await using one = await startHttp2Backend();
   await using two = await startHttp2Backend();
   await using gate = await inFrontOf([one.url, two.url]);
@@ -33,7 +33,7 @@ it("a backend that speaks HTTP/2 alone takes none, and serves other requests as 
   expect(one.requests.length).toBe(two.requests.length);
 });
 
-it("a backend that closes such a connection is not left out either", async () => {
+it("a backend that closes such a connection is not ejected either", async () => {
   await using one = await startRawBackend(() => ({ write: "", then: "reset" }));
   await using two = await startRawBackend(() => ({ write: "", then: "reset" }));
   await using gate = await inFrontOf([one.url, two.url]);
@@ -47,7 +47,7 @@ it("a backend that closes such a connection is not left out either", async () =>
   expect(gate.log().filter(({ msg }) => msg === "a target is left out")).toEqual([]);
 });
 
-it("a backend that speaks both takes them", async () => {
+it("a backend with both protocols accepts them", async () => {
   await using backend = await startWebSocketBackend();
   await using gate = await inFrontOf([backend.url]);
   using socket = await openWebSocket(gate, "/public/chat");

@@ -1,4 +1,4 @@
-/** WebSockets over HTTP/2 (RFC 8441): all that holds for them over HTTP/1.1. */
+/** WebSockets over HTTP/2 (RFC 8441) behave the same as over HTTP/1.1. */
 import { randomBytes } from "node:crypto";
 import { constants } from "node:http2";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -45,7 +45,7 @@ async function openNow(through: Sallyport, route: string): Promise<number> {
 }
 
 describe("a WebSocket over HTTP/2", () => {
-  it("carries messages both ways, on the path and with the identity that were decided", async () => {
+  it("carries messages in both directions, with the rewritten path and the identity", async () => {
     using socket = await openOverHttp2(client, "/chat/room%20one?x=1", bearer);
     socket.send("hello");
     expect(await socket.message()).toBe("hello");
@@ -61,7 +61,7 @@ describe("a WebSocket over HTTP/2", () => {
     expect(names?.filter((name) => name === "sec-websocket-key")).toHaveLength(1);
   });
 
-  it("shares its connection with others and with requests", async () => {
+  it("shares its connection with other WebSockets and requests", async () => {
     const sockets = await Promise.all(
       Array.from({ length: 20 }, (_, n) => openOverHttp2(client, `/chat/${n}`, bearer)),
     );
@@ -76,7 +76,7 @@ describe("a WebSocket over HTTP/2", () => {
     expect(client.session.closed).toBe(false);
   });
 
-  it("is told in the log when it ends, with the code that the client gave", async () => {
+  it("is logged when it ends, and the client's close code is forwarded", async () => {
     using socket = await openOverHttp2(client, "/chat/logged", bearer);
     socket.send("four");
     await socket.message();
@@ -89,7 +89,7 @@ describe("a WebSocket over HTTP/2", () => {
     });
   });
 
-  it("ends when the client resets its stream, and the connection lives on", async () => {
+  it("ends when the client resets its stream, and the connection stays open", async () => {
     const before = backend.open();
     const { stream, status } = await connectTunnel(client, "/chat", bearer);
     expect(status).toBe(200);
@@ -107,7 +107,7 @@ describe("a WebSocket over HTTP/2", () => {
     await until(() => backend.open() === before);
   });
 
-  it("ends when the backend is gone", async () => {
+  it("ends when the backend closes its connection", async () => {
     using socket = await openOverHttp2(client, "/public/dropped");
     backend.dropAll();
     expect(await socket.closed).toBe(1006);
@@ -119,35 +119,35 @@ describe("an extended CONNECT that is not allowed", () => {
     ["without a token", "/chat", () => ({}), 401],
     ["with a bad token", "/chat", () => ({ authorization: "Bearer bad" }), 401],
     ["without the group", "/boss", () => bearer, 403],
-    ["to nowhere", "/nowhere", () => bearer, 404],
-    ["to an endpoint of ours", "/api/v1/version", () => bearer, 400],
-    ["with a body's length", "/chat", () => ({ ...bearer, "content-length": "7" }), 400],
+    ["to a path without a route", "/nowhere", () => bearer, 404],
+    ["to a built-in endpoint", "/api/v1/version", () => bearer, 400],
+    ["with a Content-Length", "/chat", () => ({ ...bearer, "content-length": "7" }), 400],
     ["for another protocol", "/chat", () => ({ ...bearer, ":protocol": "connect-udp" }), 501],
     ["with another Host", "/chat", () => ({ ...bearer, host: "admin.example" }), 400],
     ["with dot segments", "/public/../chat", () => bearer, 400],
-  ])("gets an ordinary answer: %s", async (_name, path, fields, status) => {
+  ])("gets an ordinary response: %s", async (_name, path, fields, status) => {
     const seen = backend.upgrades.length;
     const answer = await connectTunnel(client, path, fields());
     expect(answer.status).toBe(status);
     expect(JSON.parse(await answer.body())).toMatchObject({ success: false });
     expect(backend.upgrades.length).toBe(seen);
-    // The stream is over although the client has not ended it.
+    // The stream is closed although the client has not ended it.
     await until(() => answer.stream.closed);
     expect((await client.ask({ ":path": "/nowhere" })).status).toBe(401);
   });
 
   it.each([
-    ["of another site", { "sec-fetch-site": "cross-site", origin: "https://evil.example" }, 403],
-    ["of nobody knows whom", {}, 403],
-    ["of the same origin", { "sec-fetch-site": "same-origin" }, 200],
-  ])("with a cookie and a page %s", async (_name, fields, status) => {
+    ["from another site", { "sec-fetch-site": "cross-site", origin: "https://evil.example" }, 403],
+    ["from an unknown origin", {}, 403],
+    ["from the same origin", { "sec-fetch-site": "same-origin" }, 200],
+  ])("with a cookie, %s", async (_name, fields, status) => {
     const cookie = `session=${gate.token}`;
     const { stream, ...answer } = await connectTunnel(client, "/page", { cookie, ...fields });
     expect(answer.status).toBe(status);
     stream.close();
   });
 
-  it("takes the token from the protocols, and answers one that is not the token", async () => {
+  it("takes the token from the subprotocols, and never selects the token", async () => {
     const offer = { "sec-websocket-protocol": `bearer, ${gate.token}, v1` };
     const { stream, status, headers } = await connectTunnel(client, "/script", offer);
     expect([status, headers["sec-websocket-protocol"]]).toEqual([200, "v1"]);
@@ -157,14 +157,14 @@ describe("an extended CONNECT that is not allowed", () => {
   });
 });
 
-describe("a backend that does not want it", () => {
-  it("is heard: its answer passes as it is", async () => {
+describe("a backend that refuses it", () => {
+  it("has its response passed unchanged", async () => {
     const answer = await connectTunnel(client, "/public/refuse");
     expect([answer.status, await answer.body()]).toEqual([403, "no"]);
     await until(() => answer.stream.closed);
   });
 
-  it("by being down is 502, by saying nothing 504, and a silent WebSocket ends", async () => {
+  it("gets 502 if it is down and 504 if it hangs, and an idle WebSocket is closed", async () => {
     await using silent = await startRawBackend(() => "hang");
     const upstreams = {
       app: { targets: [`http://127.0.0.1:${await closedPort()}`] },
@@ -184,8 +184,8 @@ describe("a backend that does not want it", () => {
   });
 });
 
-describe("the end of what allowed it", () => {
-  it("closes with 1008: the token, the route; a reload that changes neither does not", async () => {
+describe("the end of its authorization", () => {
+  it("closes it with 1008 when the token or the route ends; other reloads do not", async () => {
     await using through = await startSallyport({
       target: backend.url,
       config: { server, routes, tokens: { revocation: { logout: true } } },

@@ -51,14 +51,14 @@ async function openNow(through: Sallyport, route: string): Promise<number> {
 }
 
 describe("a handshake with one of several targets", () => {
-  it("that cannot be reached, or that breaks it off, goes to another one", async () => {
+  it("that is down or aborts it goes to another target", async () => {
     await using dying = await startRawBackend(() => ({ write: "", then: "reset" }));
     const targets = [`http://127.0.0.1:${await closedPort()}`, dying.url, backend.url];
     const config = { routes, upstreams: { app: { targets, balance: "first" } } };
     const several = await startSallyport({ target: backend.url, config });
     try {
       const token = { authorization: `Bearer ${several.token}` };
-      // One attempt more than the first one: each of the two costs one.
+      // One retry is allowed, and each of the two failing targets costs an attempt.
       await expect(openWebSocket(several, "/chat", token)).rejects.toThrow(UpgradeRefused);
       using socket = await openWebSocket(several, "/chat", token);
       expect(socket).toBeDefined();
@@ -75,9 +75,9 @@ describe("an upgrade that is not allowed", () => {
     ["without a token", "/chat", () => [], 401],
     ["with a bad token", "/chat", () => ["Authorization: Bearer bad"], 401],
     ["without the group", "/boss", () => [`Authorization: Bearer ${gate.token}`], 403],
-    ["to nowhere", "/nowhere", () => [`Authorization: Bearer ${gate.token}`], 404],
-    ["to nowhere without a token", "/nowhere", () => [], 401],
-  ])("gets an ordinary answer: %s", async (_name, path, headers, status) => {
+    ["to a path without a route", "/nowhere", () => [`Authorization: Bearer ${gate.token}`], 404],
+    ["to a path without a route and without a token", "/nowhere", () => [], 401],
+  ])("gets an ordinary response: %s", async (_name, path, headers, status) => {
     const seen = backend.upgrades.length;
     const answer = await exchange(gate, upgrade(path, headers()), { responses: Infinity });
     expectRefusal(answer, status);
@@ -92,14 +92,14 @@ describe("an upgrade that is not allowed", () => {
     expectRefusal(await exchange(gate, bytes, { responses: Infinity }), 400);
   });
 
-  it("gets 400 at an endpoint of our own", async () => {
+  it("gets 400 at a built-in endpoint", async () => {
     const answer = await exchange(gate, upgrade("/api/v1/version"), { responses: Infinity });
     expectRefusal(answer, 400);
   });
 });
 
 describe("an open WebSocket", () => {
-  it("carries text both ways, on the path and with the identity that were decided", async () => {
+  it("carries text in both directions, with the rewritten path and the identity", async () => {
     using socket = await openWebSocket(gate, "/chat/room%20one?x=1", bearer);
     socket.send("hello");
     expect(await socket.message()).toBe("hello");
@@ -113,7 +113,7 @@ describe("an open WebSocket", () => {
     expect(valuesOf(headers, "x-forwarded-for")).toEqual(["127.0.0.1"]);
   });
 
-  it("carries binary messages, one byte or many megabytes", async () => {
+  it("carries binary messages of any size", async () => {
     const url = `wss://127.0.0.1:${gate.port}/chat`;
     const socket = new WebSocket(url, { ca: gate.ca, headers: bearer });
     await once(socket, "open");
@@ -127,7 +127,7 @@ describe("an open WebSocket", () => {
     socket.terminate();
   });
 
-  it("is counted while it is open, and told in the log when it ends", async () => {
+  it("is counted while it is open, and logged when it ends", async () => {
     await until(async () => (await openNow(gate, "chat")) === 0);
     using first = await openWebSocket(gate, "/chat/counted", bearer);
     using second = await openWebSocket(gate, "/chat/counted", bearer);
@@ -144,7 +144,7 @@ describe("an open WebSocket", () => {
     });
   });
 
-  it("counts what comes together with the 101, too", async () => {
+  it("counts bytes that arrive together with the 101", async () => {
     const write =
       "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
       "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x81\x02hi";
@@ -155,14 +155,14 @@ describe("an open WebSocket", () => {
     expect(await logLine(through, { status: 101 })).toMatchObject({ bytes_out: 4 });
   });
 
-  it("closes on the backend's side with the code that the client gave", async () => {
+  it("forwards the client's close code to the backend", async () => {
     using socket = await openWebSocket(gate, "/public/leaving");
     socket.close(4001);
     expect(await socket.closed).toBe(4001);
     await until(() => backend.closeCodes.includes(4001));
   });
 
-  it("ends when the client is gone", async () => {
+  it("ends when the client closes its connection", async () => {
     const before = backend.open();
     const socket = await openWebSocket(gate, "/public/gone");
     await until(() => backend.open() === before + 1);
@@ -170,15 +170,15 @@ describe("an open WebSocket", () => {
     await until(() => backend.open() === before);
   });
 
-  it("ends when the backend is gone", async () => {
+  it("ends when the backend closes its connection", async () => {
     using socket = await openWebSocket(gate, "/public/dropped");
     backend.dropAll();
     expect(await socket.closed).toBe(1006);
   });
 });
 
-describe("a backend that does not want the upgrade", () => {
-  it("is heard: its answer passes as it is", async () => {
+describe("a backend that refuses the upgrade", () => {
+  it("has its response passed unchanged", async () => {
     const refused: unknown = await openWebSocket(gate, "/public/refuse").catch((error) => error);
     expect(refused).toBeInstanceOf(UpgradeRefused);
     const { last } = await exchange(gate, upgrade("/public/refuse"), { responses: Infinity });
@@ -187,7 +187,7 @@ describe("a backend that does not want the upgrade", () => {
     expect(last.header("proxy-status")).toBeUndefined();
   });
 
-  it("by being down gets 502", async () => {
+  it("gets 502 when it is down", async () => {
     const target = `http://127.0.0.1:${await closedPort()}`;
     await using through = await startSallyport({ target });
     const answer = await exchange(through, upgrade("/public/x"), { responses: Infinity });
@@ -195,7 +195,7 @@ describe("a backend that does not want the upgrade", () => {
     expect(answer.last.header("proxy-status")).toBe("sallyport; error=connection_refused");
   });
 
-  it("by saying nothing gets 504, and a silent WebSocket ends", async () => {
+  it("gets 504 when it hangs, and an idle WebSocket is closed", async () => {
     await using silent = await startRawBackend(() => "hang");
     const upstreams = {
       app: { targets: [silent.url], websocket: { handshake: "200ms" } },
