@@ -4,6 +4,7 @@ import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { DryRunRequest, ExplainedVerdict, Explanation } from "../../core/explanation.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import { newTrace } from "../../core/request/token-verifier.ts";
 import { Permit } from "../../core/request/permit.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { explainRequirements } from "../../policy/requirements.ts";
@@ -44,7 +45,8 @@ export async function explain(
   try {
     const read = await readRequest(configuration, dryRun);
     const switching = read.upgrade ? read.message : undefined;
-    const decision = await decide(read.request, { gate, switching, counted: false });
+    const context = { gate, switching, counted: false, trace: newTrace() };
+    const decision = await decide(read.request, context);
     return explained(options, dryRun, read, decision);
   } catch (error) {
     if (!(error instanceof GateError)) throw error;

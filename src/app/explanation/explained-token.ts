@@ -3,62 +3,80 @@ import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
 import { Identity } from "../../core/request/identity.ts";
 import {
+  keysUnusable,
+  newTrace,
   TOKEN_STEPS,
+  type TokenStep,
   type TokenVerdict,
   type TokenVerifier,
+  type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import { placeWords } from "../../core/request/token-place.ts";
 import { tokenOf } from "../../server/request/request-token.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
-import { failDetail, passDetail, textOf, type TokenContext } from "./token-words.ts";
+import {
+  failDetail,
+  passDetail,
+  textOf,
+  type TokenContext,
+  type TokenSettings,
+} from "./token-words.ts";
 
 /** Explains the decision about the token of a request; undefined if none was verified. */
 export function explainToken(
-  { request, route, identity, tokenRefusal: tokenFault }: Decision,
-  context: TokenContext,
+  { request, route, identity, tokenRefusal, trace = newTrace() }: Decision,
+  settings: TokenSettings,
 ): ExplainedToken | undefined {
-  const verdict = identity ?? tokenFault;
+  const verdict = identity ?? tokenRefusal;
   if (verdict === undefined) return undefined;
   const found = tokenOf(request, route);
-  if (!("token" in found)) return explainVerdict("", verdict, context);
-  const explained = explainVerdict(found.token, verdict, context);
+  if (!("token" in found)) return explainVerdict(verdict, { ...settings, token: "", trace });
+  const explained = explainVerdict(verdict, { ...settings, token: found.token, trace });
   return route?.tokenFrom === undefined
     ? explained
     : { ...explained, place: placeWords(found.place) };
 }
 
-/** Verifies a token in the same way as for a request. */
-export async function verifyToken(token: string, tokens: TokenVerifier): Promise<TokenVerdict> {
+/** Verifies a token in the same way as for a request. @param trace records the steps. */
+export async function verifyToken(
+  token: string,
+  tokens: TokenVerifier,
+  trace?: VerificationTrace,
+): Promise<TokenVerdict> {
   try {
-    return await tokens.verify(token);
+    return await tokens.verify(token, undefined, { tokenCache: undefined, trace });
   } catch (error) {
     if (!(error instanceof GateError) || error.code !== "keys_unusable") throw error;
-    return { step: "key", reason: error.code };
+    return keysUnusable(trace);
   }
 }
 
-/** Explains the verdict of the verifier as the steps that led to it. */
-export function explainVerdict(
-  token: string,
-  verdict: TokenVerdict,
-  context: TokenContext,
-): ExplainedToken {
-  const { claims = {} } = readableParts(token);
+/** Explains the verdict on a token by the steps that led to it. */
+export function explainVerdict(verdict: TokenVerdict, context: TokenContext): ExplainedToken {
+  const { claims = {} } = readableParts(context.token);
   const accepted = verdict instanceof Identity;
-  const reached = accepted ? TOKEN_STEPS.length : TOKEN_STEPS.indexOf(verdict.step);
-  const by = accepted ? verdict.issuer : undefined;
-  const steps = TOKEN_STEPS.map((step, index): ExplainedStep => {
-    if (index > reached) return { step, result: "not reached", detail: "" };
-    return accepted || index < reached
-      ? { step, result: "ok", detail: passDetail(step, token, context, by) }
-      : { step, result: "failed", detail: failDetail(verdict, token, context) };
-  });
   const { subject, groups, issuer } = accepted
     ? verdict
     : { subject: claims["sub"], groups: [], issuer: claims["iss"] };
   return {
-    ...{ accepted, reason: accepted ? undefined : verdict.reason, steps },
+    ...{ accepted, reason: accepted ? undefined : verdict.reason },
+    steps: stepsTo(verdict, context),
     ...{ subject: textOf(subject), groups, issuer: textOf(issuer) },
     timeLeftMs: accepted ? verdict.acceptedUntil - context.clock.now() : undefined,
   };
+}
+
+/** Returns the steps in the order in which they were taken, then those that were not reached. */
+function stepsTo(verdict: TokenVerdict, context: TokenContext): ExplainedStep[] {
+  const failed = verdict instanceof Identity ? undefined : verdict;
+  const passed = context.trace.passed.filter((step) => step !== failed?.step);
+  const unreached = TOKEN_STEPS.filter((step) => step !== failed?.step && !passed.includes(step));
+  const row = (step: TokenStep, result: ExplainedStep["result"], detail: string) => ({
+    ...{ step, result, detail },
+  });
+  return [
+    ...passed.map((step) => row(step, "ok", passDetail(step, context))),
+    ...(failed === undefined ? [] : [row(failed.step, "failed", failDetail(failed, context))]),
+    ...unreached.map((step) => row(step, "not reached", "")),
+  ];
 }

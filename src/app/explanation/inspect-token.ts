@@ -1,4 +1,5 @@
 import type { ExplainedToken } from "../../core/explanation.ts";
+import { newTrace } from "../../core/request/token-verifier.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
 import { type ExplainerAloneOptions, type ExplainerOptions, withOwnGate } from "./dry-run.ts";
 import { explainVerdict, verifyToken } from "./explained-token.ts";
@@ -32,8 +33,9 @@ export function inspectToken(
   token: string,
 ): Promise<InspectedToken> {
   return withOwnGate(options, async ({ tokens }) => {
-    const verdict = await verifyToken(token, tokens);
-    const { accepted, reason, steps } = explainVerdict(token, verdict, options);
+    const trace = newTrace();
+    const verdict = await verifyToken(token, tokens, trace);
+    const { accepted, reason, steps } = explainVerdict(verdict, { ...options, token, trace });
     return {
       ...decodeToken(token, options.clock),
       ...{ accepted, reason, steps: steps.filter(({ step }) => step !== "bearer") },

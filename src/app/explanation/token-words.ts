@@ -1,6 +1,10 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { isKeyed } from "../gate/keyed-issuers.ts";
-import type { TokenRefusal, TokenStep } from "../../core/request/token-verifier.ts";
+import type {
+  TokenRefusal,
+  TokenStep,
+  VerificationTrace,
+} from "../../core/request/token-verifier.ts";
 import type { RevocationKindName } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/text/duration.ts";
@@ -8,28 +12,30 @@ import { printable } from "../../lib/text/printable.ts";
 import { maskText } from "../../observe/log/redaction.ts";
 import { claimFaults } from "../../tokens/verify/claims.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
-import { askedAbout, askedDetail, askedFault } from "./asked-token-words.ts";
+import { remoteFailDetail, remotePassDetail } from "./remote-token-words.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
 
 /** Texts for each step of verifying a token. The verifier decides; this file only describes its decision. */
 
 /** The settings and keys with which tokens are verified. */
-export interface TokenContext {
+export interface TokenSettings {
   readonly configuration: Configuration;
   readonly keys: SigningKeys;
   readonly clock: Clock;
 }
 
-export function passDetail(
-  step: TokenStep,
-  token: string,
-  context: TokenContext,
-  by?: string,
-): string {
+/** One verification of a token. */
+export interface TokenContext extends TokenSettings {
+  readonly token: string;
+  readonly trace: VerificationTrace;
+}
+
+/** Returns the result of a step that the token passed, as text. */
+export function passDetail(step: TokenStep, context: TokenContext): string {
+  const { token, trace } = context;
+  const remote = trace.remote ? remotePassDetail(step, token, trace) : undefined;
+  if (remote !== undefined) return remote;
   const { header = {}, claims = {} } = readableParts(token);
-  const asked = askedAbout(token, claims["iss"], context.configuration.tokens);
-  const told = asked.length === 0 ? undefined : askedDetail(step, token, asked, by);
-  if (told !== undefined) return told;
   switch (step) {
     case "bearer":
       return "one token";
@@ -52,12 +58,12 @@ export function passDetail(
   }
 }
 
-export function failDetail(refusal: TokenRefusal, token: string, context: TokenContext): string {
-  const { configuration } = context;
+/** Returns why a token failed a step, as text. */
+export function failDetail(refusal: TokenRefusal, context: TokenContext): string {
+  const { configuration, token, trace } = context;
+  const remote = trace.remote ? remoteFailDetail(refusal, trace) : undefined;
+  if (remote !== undefined) return remote;
   const { header = {}, claims = {} } = readableParts(token);
-  const asked = askedAbout(token, claims["iss"], configuration.tokens);
-  const told = asked.length === 0 ? undefined : askedFault(refusal, asked);
-  if (told !== undefined) return told;
   switch (refusal.step) {
     case "bearer":
       if (refusal.detail !== undefined) return refusal.detail;

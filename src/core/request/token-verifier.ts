@@ -77,6 +77,32 @@ export interface TokenRefusal {
   readonly revoked?: { readonly caller: Identity; readonly by: RevocationKindName };
 }
 
+/** What a verification does, recorded for `explain`. */
+export interface VerificationTrace {
+  /** The steps that the token has passed, in the order in which they were taken. */
+  readonly passed: TokenStep[];
+  /** The servers that were queried about the token, in order; none if their earlier answer is cached. */
+  readonly queried: QueriedServer[];
+  /** Whether the token is verified by other servers instead of a key. */
+  remote: boolean;
+}
+
+export interface QueriedServer {
+  readonly issuer: string;
+  readonly kind: "introspection" | "tokenReview";
+  readonly result: "accepted" | "refused" | "unavailable";
+}
+
+/** Creates the record of a verification that has not begun. */
+export function newTrace(): VerificationTrace {
+  return { passed: [], queried: [], remote: false };
+}
+
+/** Returns the refusal of a token that cannot be verified at the moment. */
+export function keysUnusable(trace: VerificationTrace | undefined): TokenRefusal {
+  return { step: trace?.remote === true ? "signature" : "key", reason: "keys_unusable" };
+}
+
 /** The verified caller, or the refusal. */
 export type TokenVerdict = Identity | TokenRefusal;
 
@@ -86,6 +112,8 @@ export interface VerificationNotes {
   readonly client?: string;
   /** The result of the cache lookup; left unchanged if there was none. */
   tokenCache: "hit" | "miss" | undefined;
+  /** Undefined unless the verification is to be explained. */
+  readonly trace?: VerificationTrace | undefined;
 }
 
 /** Verifies bearer tokens. A refusal is a normal result. Throws `GateError("keys_unusable")` if it cannot decide. */

@@ -10,14 +10,26 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { ConcurrencyVerdict } from "../../core/route/concurrency.ts";
 import type { RateVerdict } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
-import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
+import {
+  keysUnusable,
+  type TokenRefusal,
+  type TokenVerdict,
+  type VerificationTrace,
+} from "../../core/request/token-verifier.ts";
 import { andThen } from "../../lib/async/and-then.ts";
 import { denialOf, undecidedOf } from "./denial.ts";
 import { ownEndpoint } from "../endpoints/own-endpoint.ts";
 import { refusalDescription } from "./refusal-description.ts";
+import { otherProtocol } from "./other-protocol.ts";
 import { refuseOtherReadings } from "./path-readings.ts";
 import { bearerToken, tokenIn } from "./request-token.ts";
-import { takeByAddress, takeBySubject, takeInFlight } from "./route-limits.ts";
+import {
+  rateLimited,
+  takeByAddress,
+  takeBySubject,
+  takeInFlight,
+  tooLarge,
+} from "./route-limits.ts";
 import { isSameOrigin, needsSameOrigin } from "./same-origin.ts";
 
 /** The gate that decides, and its input besides the request. */
@@ -29,6 +41,8 @@ export interface DecisionContext {
   readonly counted: boolean;
   /** The caller that an earlier decision has accepted: their token may have expired since. */
   readonly accepted?: Identity | undefined;
+  /** Records how the token is verified. */
+  readonly trace?: VerificationTrace | undefined;
 }
 
 /**
@@ -63,6 +77,7 @@ const UNDECIDED = new GateError("internal");
 class Deciding implements Decision {
   readonly request: GateRequest;
   readonly client: string;
+  readonly trace: VerificationTrace | undefined;
   readonly #context: DecisionContext;
   endpoint: Endpoint | undefined;
   routed = false;
@@ -80,6 +95,7 @@ class Deciding implements Decision {
   constructor(request: GateRequest, context: DecisionContext) {
     this.request = request;
     this.client = request.network;
+    this.trace = context.trace;
     this.#context = context;
   }
 
@@ -109,7 +125,10 @@ class Deciding implements Decision {
     const auth = (endpoint ?? this.route)?.auth;
     if (auth === "none") return undefined;
     const token = this.#token();
-    if (typeof token === "string") return gate.tokens.verify(token, request.connection, this);
+    if (typeof token === "string") {
+      this.trace?.passed.push("bearer");
+      return gate.tokens.verify(token, request.connection, this);
+    }
     return auth === "optional" && token.reason === "missing" ? undefined : token;
   }
 
@@ -148,7 +167,7 @@ class Deciding implements Decision {
   /** Refuses the request, unless its route is in monitor mode and the refusal is about the caller. */
   refuse(error: unknown): Decision {
     if (!(error instanceof GateError)) throw error;
-    if (error.code === "keys_unusable") this.tokenRefusal = { step: "key", reason: error.code };
+    if (error.code === "keys_unusable") this.tokenRefusal = keysUnusable(this.trace);
     const { route } = this;
     const denial = denialOf(error);
     const watched = denial ?? undecidedOf(error);
@@ -182,7 +201,7 @@ class Deciding implements Decision {
     if (this.#context.counted) this.rate ??= takeBySubject(permit.route, this.identity);
     this.action =
       this.#tooManyRequests() ??
-      this.#unknownProtocol() ??
+      otherProtocol(this.request, this.#context.switching) ??
       tooLarge(permit) ??
       this.#tooManyInFlight(permit) ??
       permit;
@@ -193,7 +212,7 @@ class Deciding implements Decision {
   /** The refusal for an exceeded rate limit. Routes in monitor mode have none. */
   #tooManyRequests(): GateError | undefined {
     if (this.rate?.allowed !== false || this.route?.mode === "monitor") return undefined;
-    return new GateError("rate_limited", { retryAfter: secondsOf(this.rate) });
+    return rateLimited(this.rate);
   }
 
   /** Counts the request among those in flight. Must come last, because a request that is refused is never released. */
@@ -210,38 +229,9 @@ class Deciding implements Decision {
     return this.inFlight?.allowed === false ? "concurrency_limited" : undefined;
   }
 
-  #unknownProtocol(): GateError | undefined {
-    const { switching } = this.#context;
-    if (switching === undefined || opensWebSocket(this.request, switching)) return undefined;
-    return new GateError("upgrade_unsupported");
-  }
-
   #decided(result: AuthResult, reason: AuthReason): this {
     this.auth = result;
     this.reason = reason;
     return this;
   }
-}
-
-/** The refusal for a body whose `Content-Length` exceeds the limit of the route. */
-function tooLarge({ request, route }: Permit): GateError | undefined {
-  if (request.bodyLength <= route.bodyBytes) return undefined;
-  return new GateError("body_too_large", { reason: "body_too_large" });
-}
-
-/**
- * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
- * one key. Of two keys, the backend could answer one while its answer is checked against the other.
- */
-function opensWebSocket(request: GateRequest, incoming: IncomingRequest): boolean {
-  const wanted = incoming.headers.upgrade?.toLowerCase();
-  const keys = incoming.headersDistinct["sec-websocket-key"];
-  const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
-  // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
-  return wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
-}
-
-/** The seconds for `Retry-After`. */
-function secondsOf({ waitMs }: RateVerdict): number {
-  return Math.ceil(waitMs / 1000);
 }

@@ -1,5 +1,7 @@
+import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
+import type { Permit } from "../../core/request/permit.ts";
 import type { ConcurrencyLimit, ConcurrencyVerdict } from "../../core/route/concurrency.ts";
 import type { RateVerdict } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
@@ -20,6 +22,11 @@ export function takeBySubject(
 ): RateVerdict | undefined {
   if (rateLimit?.by !== "subject" || identity === undefined) return undefined;
   return rateLimit.take(callerKey(identity));
+}
+
+/** Returns the refusal for an exceeded rate limit. */
+export function rateLimited({ waitMs }: RateVerdict): GateError {
+  return new GateError("rate_limited", { retryAfter: Math.ceil(waitMs / 1000) });
 }
 
 /** Counts a request among those in flight until its `release`, if the route limits them. */
@@ -53,6 +60,12 @@ class InFlight implements ConcurrencyVerdict {
     if (this.#counted) this.#limit.release(this.#key);
     this.#counted = false;
   }
+}
+
+/** Returns the refusal of a body whose `Content-Length` exceeds the limit of the route. */
+export function tooLarge({ request, route }: Permit): GateError | undefined {
+  if (request.bodyLength <= route.bodyBytes) return undefined;
+  return new GateError("body_too_large", { reason: "body_too_large" });
 }
 
 function callerKey({ issuer, subject }: Identity): string {

@@ -4,7 +4,9 @@ import type { IdentityClaims } from "../../core/request/identity.ts";
 import type {
   Expectations,
   NeededClaims,
+  QueriedServer,
   TokenRefusal,
+  VerificationNotes,
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
@@ -26,6 +28,7 @@ export interface RemoteVerificationOptions {
 
 interface Asked extends Expectations {
   readonly name: string;
+  readonly kind: QueriedServer["kind"];
   /** Whether to ask this server only about tokens that are not JWTs. */
   readonly opaqueOnly: boolean;
   readonly check: RemoteTokenCheck;
@@ -39,8 +42,8 @@ interface Asked extends Expectations {
 export interface AboutToken {
   readonly digest: string;
   readonly opaque: boolean;
-  /** The network of the client that sent the token; all tokens without a client share one name. */
-  readonly client: string;
+  /** The client that sent the token; all tokens without a client share one name. */
+  readonly notes: VerificationNotes | undefined;
 }
 
 /** A caller that another server has vouched for. */
@@ -92,9 +95,12 @@ export class RemoteVerification {
    */
   async verify(
     token: string,
-    { digest, opaque, client }: AboutToken,
+    { digest, opaque, notes }: AboutToken,
   ): Promise<Vouched | TokenRefusal> {
+    const { client = "", trace } = notes ?? {};
+    if (trace !== undefined) trace.remote = true;
     if (!B64TOKEN.test(token)) return NOT_B64;
+    trace?.passed.push("form", "issuer", "key");
     if (this.#refused.has(digest)) return INACTIVE;
     let refusal = INACTIVE;
     let unavailable = false;
@@ -103,12 +109,16 @@ export class RemoteVerification {
       if (asked.opaqueOnly && !opaque) continue;
       forMs = Math.min(forMs, asked.cache);
       const found = await this.#askOne(asked, token, client);
+      trace?.queried.push({ issuer: asked.name, kind: asked.kind, result: resultOf(found) });
       if (found === "unavailable") unavailable = true;
-      else if ("claims" in found) return found;
-      else if (found.reason !== "inactive") refusal = found;
+      else if ("claims" in found) {
+        trace?.passed.push("signature", "claims");
+        return found;
+      } else if (found !== INACTIVE) refusal = found;
     }
     if (unavailable) throw new GateError("keys_unusable", { retryAfter: 1 });
     if (forMs > 0) this.#refused.add(digest, client, forMs);
+    if (refusal.step === "claims") trace?.passed.push("signature");
     return refusal;
   }
 
@@ -144,6 +154,11 @@ export class RemoteVerification {
   }
 }
 
+function resultOf(found: Vouched | TokenRefusal | "unavailable"): QueriedServer["result"] {
+  if (found === "unavailable") return found;
+  return "claims" in found ? "accepted" : "refused";
+}
+
 function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   const { issuer, audience, clockSkewMs, claims, introspection, tokenReview } = each;
   const expected = {
@@ -155,14 +170,25 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
     const { timeout, cache } = introspection;
     const check = new Introspection(introspection);
     const observer = observe("introspection", issuer);
-    return { ...expected, opaqueOnly: true, check, timeout, cache, observer };
+    return {
+      ...expected,
+      kind: "introspection",
+      opaqueOnly: true,
+      check,
+      timeout,
+      cache,
+      observer,
+    };
   }
   if (tokenReview === undefined) return undefined;
   const { timeout, cache } = tokenReview;
   const check = new TokenReview(tokenReview);
   const observer = observe("tokenReview", issuer);
   // The API server has already checked the audiences.
-  return { ...expected, audiences: "any", opaqueOnly: false, check, timeout, cache, observer };
+  return {
+    ...{ ...expected, audiences: "any", opaqueOnly: false, kind: "tokenReview" },
+    ...{ check, timeout, cache, observer },
+  };
 }
 
 /** Opens the verification by other servers; undefined if none is configured. */
