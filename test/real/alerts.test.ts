@@ -1,4 +1,4 @@
-/** What `promtool` says of the rules, of their tests, and of every query of the dashboard. */
+/** `promtool` accepts the rules, their tests, and every query of the dashboard. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -13,20 +13,20 @@ const noPromtool = missing("promtool");
 describe.skipIf(noPromtool !== undefined)(`promtool ${noPromtool ?? ""}`, () => {
   const promtool = (...args: string[]) => runProgram("promtool", args, "", TIMEOUT_MS);
 
-  it("can read the rules", async () => {
+  it("accepts the rules", async () => {
     const { code, out } = await promtool("check", "rules", join(RULES, "sallyport.rules.yaml"));
     const count = ruleGroups().flatMap(({ rules }) => rules).length;
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${count} rules`) });
   });
 
-  it("sees every alert fire where it should, and nowhere else", async () => {
+  it("every alert fires when it should, and only then", async () => {
     const { code, out, err } = await promtool(
       ...["test", "rules", join(RULES, "sallyport.rules.test.yaml")],
     );
     expect({ code, said: code === 0 ? "" : out + err }).toEqual({ code: 0, said: "" });
   });
 
-  it("sees a test fail when its alert no longer fires", async () => {
+  it("a rule test fails when its alert no longer fires", async () => {
     await using directory = await temporaryDirectory();
     const ALERT = "SallyportReloadFailed";
     const expr = alertsIn(ruleGroups()).find(({ alert }) => alert === ALERT)?.expr ?? "";
@@ -41,7 +41,7 @@ describe.skipIf(noPromtool !== undefined)(`promtool ${noPromtool ?? ""}`, () => 
     expect({ code, told: (out + err).includes(ALERT) }).toEqual({ code: 1, told: true });
   });
 
-  it("can read every query of the dashboard", async () => {
+  it("accepts every query of the dashboard", async () => {
     await using directory = await temporaryDirectory();
     const queries = dashboardQueries();
     const rules = queries.map((expr, index) => ({ record: `query:${index}`, expr }));
@@ -55,7 +55,7 @@ describe.skipIf(noPromtool !== undefined)(`promtool ${noPromtool ?? ""}`, () => 
   });
 });
 
-/** The queries as Grafana sends them. */
+/** Returns the queries with Grafana's variables filled in. */
 function dashboardQueries(): string[] {
   const text = readFileSync(join(ROOT, "deploy/grafana/sallyport.json"), "utf8");
   const { panels } = JSON.parse(text) as { panels: { targets?: { expr: string }[] }[] };

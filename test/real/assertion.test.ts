@@ -1,4 +1,4 @@
-/** The examples of docs/assertion.md verify what a running Sallyport signs, and refuse everything else. */
+/** The examples of docs/assertion.md accept assertions of a running Sallyport, and refuse everything else. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -39,7 +39,7 @@ function example(language: string): string {
   return code.replace("http://127.0.0.1:9464/", `http://127.0.0.1:${gate.adminPort}/`);
 }
 
-/** What is no assertion: another signature, a token of a user, none. */
+/** Returns invalid assertions: a wrong signature, a user's token, no signature, garbage. */
 function refused(): string[] {
   const [head = "", claims = "", signature = ""] = assertion.split(".");
   const other = signature.startsWith("A") ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
@@ -84,7 +84,7 @@ for shown in sys.argv[1:]:
         print(json.dumps("refused"))
 `,
     );
-    // That of the distribution, which has the library.
+    // The distribution's Python, which has the library.
     expect(await verdicts("/usr/bin/python3", [script])).toEqual(EXPECTED);
   });
 });

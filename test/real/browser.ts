@@ -1,4 +1,4 @@
-/** Debian's Chromium without a window, through its DevTools protocol. */
+/** Headless Chromium from Debian, controlled with the DevTools protocol. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { WebSocket } from "ws";
@@ -12,18 +12,18 @@ export interface Appearance {
 
 export interface Shot {
   readonly png: Buffer;
-  /** From 0, black, to 255, white: the mean over all pixels. */
+  /** The mean of all pixels, from 0 (black) to 255 (white). */
   readonly brightness: number;
 }
 
 export interface Browser extends AsyncDisposable {
-  /** Opens an address as if a person had typed it; resolves when it is loaded. */
+  /** Opens a URL as if a person had typed it. Resolves when the page is loaded. */
   open(url: string, appearance: Appearance): Promise<void>;
-  /** The value of an expression in the page. */
+  /** Evaluates an expression in the page. */
   evaluate(expression: string): Promise<unknown>;
-  /** A picture of the whole page, also of what is below the window. Leaves the page. */
+  /** Takes a screenshot of the entire page, including the part below the window. Leaves the page. */
   screenshot(): Promise<Shot>;
-  /** What the page could not do, such as load a style that its policy forbids. */
+  /** Errors in the browser's log, such as a style that the page's policy forbids. */
   readonly complaints: readonly string[];
 }
 
@@ -47,14 +47,14 @@ const BRIGHTNESS = `async (data) => {
   return sum / (pixels.length / 4) / 3;
 }`;
 
-/** @param more flags of Chromium. */
+/** Starts the browser. @param more flags for Chromium. */
 export async function startBrowser(...more: string[]): Promise<Browser> {
   const profile = await temporaryDirectory();
   const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", ...more];
   const child = spawn(
     CHROMIUM,
     [...flags, `--user-data-dir=${profile.path}`, "--remote-debugging-port=0", "about:blank"],
-    // The leader of a process group: its renderers and helpers, which write into the profile too, end with it.
+    // It leads a process group, so that its renderers and helpers, which also write to the profile, end with it.
     { stdio: ["ignore", "ignore", "pipe"], detached: true },
   );
   const exited = new Promise((resolve) => child.once("exit", resolve));
@@ -134,7 +134,7 @@ async function controlled(url: string): Promise<Omit<Browser, typeof Symbol.asyn
       const { data } = (await send("Page.captureScreenshot", {
         ...{ format: "png", captureBeyondViewport: true },
       })) as { readonly data: string };
-      // A blank page may read what it is given; the page that was shown may not.
+      // A blank page may read the image; the policy of the page itself forbids it.
       await open("about:blank");
       const brightness = await evaluate(`(${BRIGHTNESS})("data:image/png;base64,${data}")`);
       return { png: Buffer.from(data, "base64"), brightness: Number(brightness) };

@@ -1,6 +1,6 @@
 /**
- * A single-page application of another origin in Debian's Chromium: its script logs in and calls a route, and tells its own
- * server what it could read. curl cannot test this: it is the browser that refuses.
+ * A single-page application from another origin in Debian's Chromium: its script logs in, calls a route, and reports to
+ * its own server what it could read. curl cannot test this, because it is the browser that blocks the requests.
  */
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
@@ -14,7 +14,7 @@ import { until } from "../support/until.ts";
 
 const reason = missing("chromium");
 
-/** Runs in the page. What a script cannot read is a TypeError. */
+/** Runs in the page. A blocked response is a TypeError. */
 const SCRIPT = `
 const tell = (result) => fetch("/result", { method: "POST", body: JSON.stringify(result) });
 const attempt = async (path, options) => {
@@ -54,7 +54,7 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  /** What the script could read with this section `cors`, made for the origin of its page. */
+  /** Returns what the script could read with this `cors` section. @param cors gets the origin of the page. */
   async function readWith(cors: (origin: string) => object): Promise<Found> {
     let found: Found | undefined;
     let page = "";
@@ -89,7 +89,7 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
     return found;
   }
 
-  it("an application of a named origin logs in, is refused, and calls a route", async () => {
+  it("an application from an allowed origin reads logins, refusals and responses of routes", async () => {
     const found = await readWith((origin) => ({ origins: [origin] }));
     expect(found["wrong"]).toMatchObject({ status: 401, success: false });
     expect(found["right"]).toMatchObject({ status: 200, success: true });
@@ -101,7 +101,7 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
     expect(found["otherHeader"]).toEqual({ error: "TypeError" });
   });
 
-  it("credentials pass where they are allowed", async () => {
+  it("credentials pass when they are allowed", async () => {
     const found = await readWith((origin) => ({
       ...{ origins: [origin], credentials: true },
       headers: ["Authorization", "Content-Type", "X-Other"],
@@ -110,13 +110,13 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
     expect(found["otherHeader"]).toMatchObject({ status: 200 });
   });
 
-  it("every origin may with *, but not with credentials", async () => {
+  it("every origin is allowed with *, but without credentials", async () => {
     const found = await readWith(() => ({ origins: ["*"] }));
     expect(found["put"]).toMatchObject({ status: 200, method: "PUT" });
     expect(found["withCookies"]).toEqual({ error: "TypeError" });
   });
 
-  it("another origin reads nothing, and its login is not even sent", async () => {
+  it("another origin can read nothing, not even a login", async () => {
     const found = await readWith(() => ({ origins: ["https://app.example.com"] }));
     for (const result of Object.values(found)) expect(result).toEqual({ error: "TypeError" });
   });

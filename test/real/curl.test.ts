@@ -38,7 +38,7 @@ describe.skipIf(reason !== undefined)(`with curl ${reason ?? ""}`, () => {
   const here = (): string[] => ["--resolve", `localhost:${gate.port}:127.0.0.1`];
   const curl = (...args: string[]) => runProgram("curl", [...common(), ...here(), ...args]);
 
-  it("logs in, asks the version and reaches the backend", async () => {
+  it("logs in, gets the version and reaches the backend", async () => {
     const login = await curl(
       ...["--header", "Content-Type: application/json", "--data", JSON.stringify(ALICE)],
       url("/api/authenticate"),
@@ -54,14 +54,14 @@ describe.skipIf(reason !== undefined)(`with curl ${reason ?? ""}`, () => {
     expect(refused.out).toBe("401");
   });
 
-  it("uploads a large file the way it does: with Expect: 100-continue", async () => {
+  it("uploads a large file with Expect: 100-continue", async () => {
     const file = await directory.write("large.bin", Buffer.alloc(5 * 1024 * 1024, "x"));
     const headers = ["--header", "Expect: 100-continue", "--expect100-timeout", "20"];
     const upload = await curl(...bearer(gate.token), ...headers, "--upload-file", file, url("/up"));
     expect(echoedBy({ body: upload.out })).toMatchObject({ method: "PUT", bodyLength: 5_242_880 });
   });
 
-  it("sees Server-Sent Events as they are sent", async () => {
+  it("receives Server-Sent Events as they are sent", async () => {
     const args = [...common(), ...here(), ...bearer(gate.token), "--no-buffer", url("/sse")];
     await using watching = startProgram("curl", args);
     await until(() => backend.listeners() === 1);
@@ -75,7 +75,7 @@ describe.skipIf(reason !== undefined)(`with curl ${reason ?? ""}`, () => {
     expect(watching.output()).toBe("data: one\n\ndata: two\n\ndata: three\n\n");
   });
 
-  it("that stops watching ends the backend's stream", async () => {
+  it("ends the backend's stream when it disconnects", async () => {
     const args = [...common(), ...here(), ...bearer(gate.token), "--no-buffer", url("/sse")];
     const watching = startProgram("curl", args);
     await until(() => backend.listeners() === 1);
@@ -90,11 +90,11 @@ describe.skipIf(reason !== undefined)(`with curl ${reason ?? ""}`, () => {
   ];
 
   it("switches to a WebSocket with a token", async () => {
-    // What it got curl writes at once in its trace alone.
+    // curl prints response fields immediately only in its trace.
     const args = [...common(), ...here(), ...bearer(gate.token), "--verbose", ...upgrade];
     await using switched = startProgram("curl", [...args, url("/sockets")]);
     await until(() => switched.output().includes("HTTP/1.1 101 "));
-    // RFC 6455 §1.3 gives the answer to its sample key.
+    // The sample key and its response are from RFC 6455 §1.3.
     await until(() =>
       /sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=/i.test(switched.output()),
     );

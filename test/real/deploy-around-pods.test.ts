@@ -1,5 +1,6 @@
 /**
- * What stands around the pods: budget, spread, number, account, monitoring and the way to them, in the sample and in the chart.
+ * Resources around the pods in the sample and the chart: disruption budget, spread, replicas, account, monitoring,
+ * Ingress.
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -19,7 +20,7 @@ const UPSTREAMS = { app: { targets: ["http://orders.shop.svc:8080"] } };
 const noKustomize = whyNoKustomize();
 const noChart = whyNoChart();
 
-/** The budget and the constraints are for the pods of the Deployment. */
+/** Expects that the budget and the spread constraints select the pods of the Deployment. */
 function expectBudgetAndSpread(made: readonly Manifest[]): void {
   const { metadata, spec } = only(made, "Deployment").spec.template;
   const { labels } = metadata ?? {};
@@ -41,7 +42,7 @@ test.skipIf(noKustomize !== undefined)(
     expectBudgetAndSpread(made);
     const { metadata, spec } = only(made, "Deployment");
     expect(only(made, "HorizontalPodAutoscaler").spec.scaleTargetRef.name).toBe(metadata.name);
-    // The autoscaler decides: a number would undo that with every apply.
+    // The autoscaler decides; a number here would undo that with every apply.
     expect(spec.replicas).toBeUndefined();
   },
 );
@@ -60,11 +61,11 @@ describe.skipIf(noChart !== undefined)(titled("the chart", noChart), () => {
     return readManifests(await charts.render(join(DEPLOY, "helm/sallyport"), values));
   }
 
-  test("has budget, spread and account by default", async () => {
+  test("has a budget, spread constraints and an account by default", async () => {
     expectBudgetAndSpread(await rendered({ config: { upstreams: UPSTREAMS } }));
   });
 
-  test("makes room for what a cluster needs around it", async () => {
+  test("has values for everything that a cluster needs around it", async () => {
     const made = await rendered({
       config: { upstreams: UPSTREAMS },
       replicas: 3,
@@ -83,7 +84,7 @@ describe.skipIf(noChart !== undefined)(titled("the chart", noChart), () => {
     const { replicas, template, strategy } = deployment.spec;
     expect(deployment.metadata.annotations).toEqual({ "example.com/owner": "shop" });
     expect(strategy).toEqual({ rollingUpdate: { maxUnavailable: 0 } });
-    // The autoscaler decides: a number here would undo that with every upgrade.
+    // The autoscaler decides; a number here would undo that with every upgrade.
     expect(replicas).toBeUndefined();
     expect(template.spec).toMatchObject({
       serviceAccountName: "other",
@@ -124,7 +125,7 @@ describe.skipIf(noChart !== undefined)(titled("the chart", noChart), () => {
     ]);
   });
 
-  test("says what an Ingress lacks", async () => {
+  test("refuses an Ingress without a host", async () => {
     const values = { config: { upstreams: UPSTREAMS }, ingress: { enabled: true } };
     await expect(rendered(values)).rejects.toThrow("ingress.host is empty");
   });

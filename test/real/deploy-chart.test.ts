@@ -1,4 +1,4 @@
-/** The chart renders to sound manifests, in both modes, by helm or by what helm is made of. */
+/** The chart renders valid manifests in both modes, with helm or with the libraries that helm uses. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -34,7 +34,7 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
     return readManifests(await charts.render(chart, values));
   }
 
-  test("has a Deployment of its own in standalone mode", async () => {
+  test("has its own Deployment in standalone mode", async () => {
     const made = await rendered({ config: { upstreams: UPSTREAMS } });
     expect(made.map(({ kind }) => kind).toSorted()).toEqual([
       "ConfigMap",
@@ -76,7 +76,7 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
     expect(services.map(({ spec: { ports } }) => ports[0]?.targetPort)).toEqual([8443, 9464]);
   });
 
-  test("lets the test's pod ask what it asks", async () => {
+  test("lets the test pod reach the readiness endpoint", async () => {
     const made = await rendered({ config: { upstreams: UPSTREAMS } });
     const test = only(made, "Pod");
     expect(test.metadata.annotations?.["helm.sh/hook"]).toBe("test");
@@ -91,7 +91,7 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
     expect(admitted).toContainEqual({ podSelector: { matchLabels: test.metadata.labels } });
   });
 
-  test("takes all that the values offer", async () => {
+  test("applies all values", async () => {
     const made = await rendered({
       fullnameOverride: "gate",
       image: { repository: "sallyport", tag: "0.1.1", pullSecrets: [{ name: "registry" }] },
@@ -142,11 +142,11 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
     expect(annotations[0]).not.toEqual(annotations[1]);
   });
 
-  test("says what is missing where nothing stands behind it", async () => {
+  test("refuses to render without upstreams", async () => {
     await expect(rendered({})).rejects.toThrow("config.upstreams is empty");
   });
 
-  test("puts the sidecar into the chart of the README", async () => {
+  test("adds the sidecar to the chart of the README", async () => {
     const chart = await chartWithSidecar(join(directory.path, "orders"));
     const made = await rendered({}, chart);
     expect(made.map(({ kind }) => kind).toSorted()).toEqual([
@@ -167,13 +167,13 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
     );
   });
 
-  test("refuses to be a sidecar in standalone mode", async () => {
+  test("refuses to be used as a sidecar in standalone mode", async () => {
     const chart = await chartWithSidecar(join(directory.path, "mistaken"));
     const values = { sallyport: { mode: "standalone", config: { upstreams: UPSTREAMS } } };
     await expect(rendered(values, chart)).rejects.toThrow("the mode of sallyport is not sidecar");
   });
 
-  test("makes the same of a sidecar as the plain manifests", async () => {
+  test("renders the same sidecar as the plain manifests", async () => {
     const made = await rendered({}, await chartWithSidecar(join(directory.path, "same")));
     const files = ["deployment", "config-map"];
     const texts = files.map((name) =>

@@ -1,4 +1,4 @@
-/** The component adds the sidecar to workloads that know nothing of it, as the README of deploy/kubernetes tells people. */
+/** The component adds the sidecar to unmodified workloads, as the README of deploy/kubernetes describes. */
 import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -27,14 +27,14 @@ const kubernetes = join(DEPLOY, "kubernetes");
 const missing = whyNoKustomize();
 
 describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
-  test("alone adds the sidecar to the sample, by the README's kustomization", async () => {
+  test("adds the sidecar to the sample with the README's kustomization", async () => {
     const built = await builtBeside({
       "kustomization.yaml": documentedFile(README, "kustomization.yaml"),
     });
     const deployment = only(built, "Deployment", "orders");
     const pod = deployment.spec.template.spec;
     expectSidecar(built, pod);
-    // The rest of the Deployment is what it was.
+    // The rest of the Deployment is unchanged.
     const before = only(await sample(), "Deployment").spec.template.spec.containers;
     expect(pod.containers).toEqual([{ ...before[0], lifecycle: sleeping(10) }]);
     expect(deployment.spec.selector).toEqual({ matchLabels: { app: "orders" } });
@@ -50,7 +50,7 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
     ]);
   });
 
-  test("and the sample's own change make what is written out in plain/", async () => {
+  test("together with the sample's own changes results in the manifests in plain/", async () => {
     const built = readManifests(await kustomized(join(kubernetes, "sample-with-sidecar")));
     const files = ["deployment", "service", "config-map", "network-policy"];
     const texts = files.map((name) => readFile(join(kubernetes, `plain/${name}.yaml`), "utf8"));
@@ -71,7 +71,7 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
     expect(only(built, "NetworkPolicy")).toEqual(only(plain, "NetworkPolicy"));
   });
 
-  test("leaves room for other configurations, images and numbers, as the README shows", async () => {
+  test("allows other configurations, images and settings, as the README shows", async () => {
     const built = await builtBeside({
       "kustomization.yaml": documentedFile(README, "patched/kustomization.yaml"),
       "sallyport-config.yaml": documentedFile(README, "patched/sallyport-config.yaml"),
@@ -86,7 +86,7 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
   });
 
   test.each(["StatefulSet", "DaemonSet", "Job"] as const)(
-    "adds it to a %s that asks for it, beside what its pod has, and to no other",
+    "adds it only to a %s with the label, next to what its pod already has",
     async (kind) => {
       const built = await builtBeside({
         "kustomization.yaml": documentedFile(README, "kustomization.yaml").replace(
@@ -111,7 +111,7 @@ describe.skipIf(missing !== undefined)(titled("the component", missing), () => {
     },
   );
 
-  test("leaves other Services as they are, and the further ports of one that asks for it", async () => {
+  test("leaves other Services unchanged, and the other ports of a labelled Service", async () => {
     const service = (name: string, labels: string): string => `
 apiVersion: v1
 kind: Service
@@ -150,8 +150,8 @@ spec:
   });
 });
 
-describe.skipIf(missing !== undefined)(titled("the example of Secrets", missing), () => {
-  test("is what its commands make", async () => {
+describe.skipIf(missing !== undefined)(titled("the example Secrets", missing), () => {
+  test("match the result of their commands", async () => {
     await using directory = await temporaryDirectory();
     await mkdir(join(directory.path, "keys"));
     for (const [name, content] of Object.entries(await secretFiles())) {
@@ -180,7 +180,7 @@ interface Made {
   readonly data: object;
 }
 
-/** kubectl leaves the type of a generic Secret out, and the cluster puts Opaque in. */
+/** Describes a Secret. kubectl omits the type of a generic Secret, which the cluster sets to Opaque. */
 function shapeOf(name: string, type: string | undefined, content: object | undefined): unknown {
   return { name, type: type ?? "Opaque", keys: Object.keys(content ?? {}).toSorted() };
 }
@@ -203,7 +203,7 @@ async function sample(): Promise<Manifest[]> {
   return readManifests(await readFile(join(kubernetes, "sample/deployment.yaml"), "utf8"));
 }
 
-/** A directory with the sample's files and a copy of the components, and these files over them. */
+/** Builds a directory with the sample, a copy of the components, and these files on top. */
 async function builtBeside(files: Readonly<Record<string, string>>): Promise<Manifest[]> {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
@@ -221,7 +221,7 @@ async function builtBeside(files: Readonly<Record<string, string>>): Promise<Man
   return readManifests(await kustomized(directory.path));
 }
 
-/** A workload with an init container and a volume of its own. */
+/** Returns the manifest of a workload with its own init container and volume. */
 function workload(kind: string, name: string, labels: string): string {
   const container = (name: string): string => `
         - name: ${name}

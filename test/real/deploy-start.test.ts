@@ -1,8 +1,8 @@
 /**
- * Whichever way the pod is made (written out, by the component, by the chart in both modes), it runs: the image is laid
- * out, the volumes are filled as a kubelet does it, and each container starts with the arguments, environment, files and
- * user of its manifest, in directories that nobody may write to. What is otherwise: ports are the system's choice, and
- * absolute paths are below a directory.
+ * The pod runs however it is deployed (plain manifests, component, chart in both modes). The image is unpacked, the
+ * volumes are filled the way a kubelet does, and each container starts with the arguments, environment, files and user
+ * of its manifest, in read-only directories. Two things differ: the system assigns the ports, and absolute paths are
+ * below a directory.
  */
 import { execFile } from "node:child_process";
 import { createPublicKey } from "node:crypto";
@@ -39,14 +39,14 @@ const kubernetes = join(DEPLOY, "kubernetes");
 const chart = join(DEPLOY, "helm/sallyport");
 const run = promisify(execFile);
 
-/** Only root may start something as another user. */
+/** Only root may start a process as another user. */
 const notRoot = process.getuid?.() === 0 ? undefined : "this is not root";
 
 interface Way {
   readonly name: string;
-  /** Why it cannot be tried here. */
+  /** Why it cannot be tested here. */
   readonly missing: string | undefined;
-  /** @param scratch a directory of its own. */
+  /** @param scratch an empty directory. */
   manifests(scratch: string): Promise<string>;
 }
 
@@ -99,17 +99,17 @@ describe.skipIf(notRoot !== undefined)(titled("the pod", notRoot), () => {
   });
   afterAll(() => directory?.close());
 
-  /** Starts a container of the pod; whatever happens, it ends with the test. */
+  /** Starts a container of the pod, which always ends with the test. */
   function start(place: PodRoot, name: string, over: Readonly<Record<string, string>>) {
     const started = startContainer(place, stage, containerOf(place.pod, name), over);
     onTestFinished(() => started.signal("SIGKILL"));
     return started;
   }
 
-  /** The image with the volumes of a pod, in a directory of its own. */
+  /** Creates a directory with the image and the volumes of a pod. */
   async function laidOut(name: string, manifests: readonly Manifest[]): Promise<PodRoot> {
     const root = join(directory.path, name.replaceAll(/\W+/g, "-"));
-    // Links: a copy of Node takes a tenth of a gigabyte.
+    // With links, since a copy of Node takes 100 MB.
     await run("cp", ["--recursive", "--link", image, root]);
     const { spec: pod } = only(manifests, "Deployment").spec.template;
     const place = { root, pod, manifests: [...manifests, ...secrets] };
@@ -121,7 +121,7 @@ describe.skipIf(notRoot !== undefined)(titled("the pod", notRoot), () => {
 
   describe.each(WAYS)("$name", ({ name, missing, manifests }) => {
     it.skipIf(missing !== undefined)(
-      titled("starts, is ready, logs in, forwards and ends", missing),
+      titled("starts, gets ready, accepts a login, forwards and stops", missing),
       async () => {
         const scratch = await temporaryDirectory();
         onTestFinished(() => scratch.close());
@@ -155,7 +155,7 @@ describe.skipIf(notRoot !== undefined)(titled("the pod", notRoot), () => {
         const headers = { "content-type": "application/json" };
         const login = await ask({ method: "POST", path: "/api/authenticate", headers }, ALICE);
         expect(login).toMatchObject({ status: 200, body: { success: true } });
-        // Signed with the key of the Secret: tokens outlive the pod.
+        // Signed with the key from the Secret, so that tokens outlive the pod.
         const token = String(login.body["token"]);
         const { payload } = await jwtVerify(token, keyAmong(secrets));
         expect(payload.sub).toBe(ALICE.username);
@@ -166,8 +166,8 @@ describe.skipIf(notRoot !== undefined)(titled("the pod", notRoot), () => {
         });
         expect(sallyport.log.filter(({ level }) => level !== "info")).toEqual([]);
 
-        // In the order of a kubelet: the hook, in the same container, while the application goes on; then the application
-        // is ended, and the sidecar last.
+        // In the order of a kubelet: first the hook in the same container, while the application keeps running, then
+        // the application stops, and finally the sidecar.
         const hook = startContainer(place, stage, preStop(containerOf(place.pod, "sallyport")), {
           SALLYPORT_ADMIN__LISTEN: `127.0.0.1:${adminPort}`,
         });
@@ -186,7 +186,7 @@ describe.skipIf(notRoot !== undefined)(titled("the pod", notRoot), () => {
   });
 });
 
-/** The same container with the command of its hook. */
+/** Returns the container with the command of its preStop hook. */
 function preStop(container: Container): Container {
   const { lifecycle } = container;
   if (lifecycle === undefined || !("exec" in lifecycle.preStop))
@@ -194,7 +194,7 @@ function preStop(container: Container): Container {
   return { ...container, command: lifecycle.preStop.exec.command, args: [] };
 }
 
-/** The pods of `helm test`, which ask the Service; here they ask the port itself. */
+/** Returns the pods of `helm test`. They normally query the Service; here they query the port directly. */
 function testPods(made: readonly Manifest[], adminPort: number): PodSpec[] {
   return made.flatMap((each) => {
     if (each.kind !== "Pod") return [];

@@ -1,4 +1,4 @@
-/** What the doctor says of real user stores, and of each thing that may be wrong with one: one line, and what to do. */
+/** What the doctor reports about real user stores: one line and a hint for each possible fault. */
 import { createServer } from "node:https";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { SETTINGS, slapdMissing, startSlapd, type SlapdServer } from "./slapd-se
 
 const ALICE = { name: "alice", password: "apple", groups: ["sales"] };
 
-interface Told {
+interface Report {
   readonly code: number;
   readonly findings: readonly {
     readonly result: string;
@@ -25,8 +25,8 @@ interface Told {
   }[];
 }
 
-/** What the doctor says of a store, or of the configuration if it is not even read. */
-async function doctor(store: object, flags: readonly string[] = []): Promise<Told> {
+/** Runs the doctor. @returns its findings about the store, or about the configuration if that is unusable. */
+async function doctor(store: object, flags: readonly string[] = []): Promise<Report> {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   const { ca } = await testCertificates();
@@ -43,38 +43,41 @@ async function doctor(store: object, flags: readonly string[] = []): Promise<Tol
   ]);
   expect(out + err).not.toMatch(/hunter22|of-the-test/);
   const { groups } = JSON.parse(out) as {
-    readonly groups: readonly { readonly name: string; readonly findings: Told["findings"] }[];
+    readonly groups: readonly { readonly name: string; readonly findings: Report["findings"] }[];
   };
-  // Nothing else is looked at where the configuration cannot be used.
+  // Nothing else is checked when the configuration is unusable.
   const wanted = code === 78 ? "configuration" : "user stores";
   return { code, findings: groups.find(({ name }) => name === wanted)?.findings ?? [] };
 }
 
-/** Something wrong: what changes in the settings, and one finding. */
+/** A fault: a change to the settings, and the one finding that it leads to. */
 interface Fault {
   readonly change: object;
   readonly says: RegExp;
   readonly hint: RegExp;
-  /** `bad` when left out. */
+  /** `bad` by default. */
   readonly result?: "warning";
 }
 
-async function expectTold(sound: object, faults: Readonly<Record<string, Fault>>): Promise<void> {
+async function expectReported(
+  sound: object,
+  faults: Readonly<Record<string, Fault>>,
+): Promise<void> {
   for (const [name, { change, says, hint, result = "bad" }] of Object.entries(faults)) {
     const { findings } = await doctor({ ...sound, ...change });
-    const [told, another] = findings.filter((each) => each.result !== "good");
-    expect({ name, told, another }).toEqual({
+    const [problem, another] = findings.filter((each) => each.result !== "good");
+    expect({ name, problem, another }).toEqual({
       ...{ name, another: undefined },
-      told: {
+      problem: {
         ...{ result, message: expect.stringMatching(says) as string },
         hint: expect.stringMatching(hint) as string,
       },
     });
-    expect(told?.message).not.toContain("\n");
+    expect(problem?.message).not.toContain("\n");
   }
 }
 
-/** It hangs; then it is slow. */
+/** Expects a finding while the server hangs, and one while it is slow. */
 async function expectTime(
   server: Pick<PostgresServer, "port" | "signal">,
   storeAt: (port: number) => object,
@@ -96,7 +99,7 @@ async function expectTime(
   expect(slow.findings[0]?.hint).toContain("503");
 }
 
-describe.skipIf(slapdMissing !== undefined)(`of OpenLDAP ${slapdMissing ?? ""}`, () => {
+describe.skipIf(slapdMissing !== undefined)(`with OpenLDAP ${slapdMissing ?? ""}`, () => {
   let server: SlapdServer;
   beforeAll(async () => {
     server = await startSlapd();
@@ -106,13 +109,13 @@ describe.skipIf(slapdMissing !== undefined)(`of OpenLDAP ${slapdMissing ?? ""}`,
 
   const sound = () => ({ kind: "ldap", url: server.secureUrl, caFile: "ca.crt", ...SETTINGS });
 
-  test("what is right, and what is wrong", { timeout: 60_000 }, async () => {
+  test("reports a working store, and each fault", { timeout: 60_000 }, async () => {
     const { findings } = await doctor(sound());
     expect(findings).toEqual([
       { result: "good", message: expect.stringMatching(/^ldap: answers in \d+ ms$/) as string },
     ]);
     const { bind, search, groups } = SETTINGS;
-    await expectTold(sound(), {
+    await expectReported(sound(), {
       "a wrong password": {
         change: { bind: { ...bind, password: "hunter22" } },
         ...{ says: /refuses the credentials of `bind`$/, hint: /bind\.password/ },
@@ -137,7 +140,7 @@ describe.skipIf(slapdMissing !== undefined)(`of OpenLDAP ${slapdMissing ?? ""}`,
         change: { search: { ...search, base: "ou=elsewhere,dc=example,dc=com" } },
         ...{ says: /there is no ou=elsewhere,dc=example,dc=com/, hint: /search\.base/ },
       },
-      "an attribute that is not there": {
+      "a missing attribute": {
         change: { search: { ...search, filter: "(sAMAccountName={username})" } },
         ...{
           says: /no entry below search\.base has the attribute sAMAccountName/,
@@ -149,34 +152,34 @@ describe.skipIf(slapdMissing !== undefined)(`of OpenLDAP ${slapdMissing ?? ""}`,
         change: { groups: { ...groups, base: "ou=elsewhere,dc=example,dc=com" } },
         ...{ says: /there is no ou=elsewhere/, hint: /groups\.base/, result: "warning" },
       },
-      "an attribute of groups that is not there": {
+      "a missing group attribute": {
         change: { groups: { ...groups, filter: "(uniqueMember={dn})" } },
         ...{ says: /groups\.base has the attribute uniqueMember/, hint: /./, result: "warning" },
       },
-      "a server that is not there": {
+      "an unreachable server": {
         change: { url: `ldaps://127.0.0.1:${await closedPort()}` },
         ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
       },
-      "a host that nobody knows": {
+      "an unknown host": {
         change: { url: "ldaps://directory.invalid" },
         ...{ says: /ENOTFOUND|EAI_AGAIN/, hint: /DNS/ },
       },
     });
   });
 
-  test("hanging, and slow", { timeout: 60_000 }, async () => {
+  test("reports a server that hangs, and one that is slow", { timeout: 60_000 }, async () => {
     await expectTime(server, (port) => ({
       ...{ ...sound(), url: `ldap://127.0.0.1:${port}`, startTls: false, timeout: "1s" },
     }));
   });
 });
 
-describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing ?? ""}`, () => {
+describe.skipIf(postgresMissing !== undefined)(`with PostgreSQL ${postgresMissing ?? ""}`, () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();
     await server.hold([ALICE]);
-    // As it answers when its disk is full. It is called when the query is planned: doctor asks for no row.
+    // Fails the way a full disk does. It runs when the query is planned, since the doctor fetches no rows.
     await server.query(
       "CREATE FUNCTION full_disk(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$",
     );
@@ -185,13 +188,13 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
 
   const sound = () => ({ kind: "postgres", url: server.url, query: QUERY, caFile: "ca.crt" });
 
-  test("what is right, and what is wrong", { timeout: 60_000 }, async () => {
+  test("reports a working store, and each fault", { timeout: 60_000 }, async () => {
     const { findings } = await doctor(sound());
     expect(findings).toEqual([
       { result: "good", message: expect.stringMatching(/^postgres: answers in \d+ ms$/) as string },
     ]);
     const query = (text: string) => ({ query: text });
-    await expectTold(sound(), {
+    await expectReported(sound(), {
       "a wrong password": {
         change: { url: server.url.replace("of-the-test", "hunter22") },
         ...{ says: /28P01/, hint: /password in `url`/ },
@@ -200,7 +203,7 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
         change: { url: server.url.replace("sallyport:", "nobody:") },
         ...{ says: /28P01|28000/, hint: /user/ },
       },
-      "a database that is not there": {
+      "a missing database": {
         change: { url: server.url.replace(/postgres$/, "shop") },
         ...{ says: /3D000/, hint: /no such database/ },
       },
@@ -208,11 +211,11 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
         change: { caFile: undefined },
         ...{ says: /SELF_SIGNED|VERIFY|ISSUER/, hint: /caFile/ },
       },
-      "a table that is not there": {
+      "a missing table": {
         change: query("SELECT hash AS password_hash FROM people WHERE name = $1"),
         ...{ says: /42P01/, hint: /table/ },
       },
-      "a column that is not there": {
+      "a missing column": {
         change: query("SELECT secret AS password_hash FROM users WHERE name = $1"),
         ...{ says: /42703/, hint: /column/ },
       },
@@ -232,14 +235,14 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
         change: query("SELECT full_disk('') AS password_hash FROM users WHERE name = $1"),
         ...{ says: /53100/, hint: /disk space/ },
       },
-      "a server that is not there": {
+      "an unreachable server": {
         change: { url: `postgres://u:hunter22@127.0.0.1:${await closedPort()}/d` },
         ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
       },
     });
   });
 
-  test("hanging, and slow", { timeout: 60_000 }, async () => {
+  test("reports a server that hangs, and one that is slow", { timeout: 60_000 }, async () => {
     await expectTime(server, (port) => ({
       ...{ ...sound(), url: server.url.replace(String(server.port), String(port)) },
       timeout: "3s",
@@ -247,7 +250,7 @@ describe.skipIf(postgresMissing !== undefined)(`of PostgreSQL ${postgresMissing 
   });
 });
 
-test("of SQLite", async () => {
+test("reports the faults of SQLite", async () => {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   const path = join(directory.path, "users.db");
@@ -278,7 +281,7 @@ test("of SQLite", async () => {
   } as const;
   for (const [name, [change, says]] of Object.entries(faults)) {
     const { code, findings } = await doctor({ ...sound, ...change });
-    // A file that is not there is told of with its place in the configuration, too.
+    // A missing file is also reported with its position in the configuration.
     const ill = findings.filter(({ result }) => result === "bad").slice(-1);
     expect({ name, code, ill }).toEqual({
       ...{ name, code: 78 },
@@ -287,7 +290,7 @@ test("of SQLite", async () => {
   }
 });
 
-test("of a login over HTTP", { timeout: 30_000 }, async () => {
+test("reports the faults of a login over HTTP", { timeout: 30_000 }, async () => {
   const login = await startLoginServer();
   onTestFinished(() => login[Symbol.asyncDispose]());
   const sound = { kind: "http", url: `${login.url}/json`, status: { unknown: [404] } };
@@ -303,7 +306,7 @@ test("of a login over HTTP", { timeout: 30_000 }, async () => {
   ]);
   const answering = async (status: number, hint: RegExp): Promise<void> => {
     login.instead = (_request, response) => response.writeHead(status, { location: "/" }).end();
-    await expectTold(
+    await expectReported(
       { ...sound, status: {} },
       {
         [`status ${status}`]: { change: {}, says: new RegExp(`status ${status}`), hint },
@@ -320,12 +323,12 @@ test("of a login over HTTP", { timeout: 30_000 }, async () => {
   expect(findings).toMatchObject([
     { result: "bad", message: expect.stringContaining("in time") as string },
   ]);
-  await expectTold(sound, {
+  await expectReported(sound, {
     "an unknown authority": {
       change: { url: secureUrl },
       ...{ says: /SELF_SIGNED|VERIFY|ISSUER/, hint: /caFile/ },
     },
-    "a server that is not there": {
+    "an unreachable server": {
       change: { url: `http://127.0.0.1:${await closedPort()}/` },
       ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
     },

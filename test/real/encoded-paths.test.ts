@@ -1,6 +1,6 @@
 /**
- * Paths that clients of RabbitMQ's management, GitLab and npm really send, made by the clients' own rules, against a backend that records
- * them: the servers themselves take minutes to start. What counts is that each byte of the path arrives as it was sent.
+ * Paths that clients of the RabbitMQ management API, GitLab and npm send, built by their own rules, against a backend
+ * that records them, since the real servers take minutes to start. Every byte of the path must arrive as sent.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fieldsOf } from "../support/ask.ts";
@@ -53,18 +53,18 @@ describe("behind paths: encoded", () => {
     expect(answer["url"]).toBe(path);
   });
 
-  it("npm: a scoped package is asked for as npm does it", async () => {
+  it("npm: a request for a scoped package arrives", async () => {
     const registry = `https://localhost:${gate.port}/`;
     const npmrc = await directory.write(
       "npmrc",
       `registry=${registry}\ncafile=${directory.path}/ca.pem\n//localhost:${gate.port}/:_authToken=${gate.token}\nfetch-retries=0\nnoproxy=localhost\ncache=${directory.path}/cache\n`,
     );
-    // Without the settings that `npm run` hands to what it starts: they win over a file.
+    // Without the settings that `npm run` passes to its children, which override a file.
     const env = ["-i", `PATH=${process.env["PATH"]}`, `HOME=${directory.path}`];
     const view = ["npm", "view", "@scope/name@1.0.0", "--userconfig", npmrc];
     await runProgram("env", [...env, ...view], "", 60_000);
     const asked = backend.requests.map(({ url }) => url).filter((url) => url.includes("scope"));
-    // npm writes %2f; the digits of an encoded byte become upper case (RFC 3986 §6.2.2.1).
+    // npm writes %2f; percent-encodings are normalized to upper case (RFC 3986 §6.2.2.1).
     expect(asked).toContain("/@scope%2Fname");
   });
 

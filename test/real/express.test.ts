@@ -1,4 +1,6 @@
-/** Express 5 behind Sallyport, with the setting that docs/backends.md names: addresses, redirects, cookies, bodies and streams. */
+/**
+ * Express 5 behind Sallyport, with the settings of docs/backends.md: addresses, redirects, cookies, bodies and streams.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import {
   type ClientRequest,
@@ -15,7 +17,7 @@ import { ask, fieldsOf, type Question } from "../support/ask.ts";
 import { listening } from "../support/listening.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 
-/** What the application takes the request for. */
+/** Returns how the application sees the request. */
 const seenBy = (request: Request) => ({
   ip: request.ip,
   ips: request.ips,
@@ -30,7 +32,7 @@ const seenBy = (request: Request) => ({
   authorization: request.get("Authorization"),
 });
 
-/** The application as somebody would write it; `finish` ends the stream that `/stream` began. */
+/** Creates a typical application. `finish` ends the stream of `/stream`. */
 function application() {
   const app = express();
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
@@ -72,7 +74,7 @@ function application() {
   app.get("/broken", () => {
     throw new Error("the application is broken");
   });
-  // Express knows it by its four parameters.
+  // Express recognizes an error handler by its four parameters.
   const onError: ErrorRequestHandler = (error: { status?: number }, _request, response, next) => {
     if (response.headersSent) return next(error);
     response.status(error.status ?? 500).send("an error of the application");
@@ -104,7 +106,7 @@ const get = (path: string, { headers, ...question }: Question = {}) =>
   ask(gate, path, { token: gate.token, headers: { host: HOST, ...headers }, ...question });
 
 describe("Express", () => {
-  it("knows who asks, from where and for what, whatever the client claims", async () => {
+  it("sees the real user, client address and URL, whatever the client claims", async () => {
     const forged = { "x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "http" };
     const headers = { ...forged, "x-forwarded-host": "evil.test", "x-auth-subject": "root" };
     const common = { ip: "127.0.0.1", protocol: "https", secure: true, subject: "alice" };
@@ -120,7 +122,7 @@ describe("Express", () => {
     });
   });
 
-  it("knows the client behind a proxy that is trusted, too", async () => {
+  it("sees the client's address behind a trusted proxy", async () => {
     const headers = { host: HOST, "x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "https" };
     const answer = await ask(inner, "/seen", { token: inner.token, headers });
     expect(fieldsOf(answer)).toMatchObject({
@@ -142,7 +144,7 @@ describe("Express", () => {
     expect([answer.status, answer.headers.location]).toEqual([status, location]);
   });
 
-  it("sets cookies below the prefix, each in a field of its own", async () => {
+  it("sets cookies below the prefix, each in a separate field", async () => {
     const { headers } = await get("/shop/cookies");
     expect(headers["set-cookie"]).toEqual([
       "session=a%20b; Path=/shop; HttpOnly; Secure; SameSite=Lax",
@@ -152,7 +154,7 @@ describe("Express", () => {
     expect((await get("/cookies")).headers["set-cookie"]?.[0]).toContain("; Path=/; ");
   });
 
-  it("parses bodies, compressed and chunked ones, too, and answers as it likes", async () => {
+  it("parses JSON, compressed, form and text bodies", async () => {
     const json = { "content-type": "application/json" };
     const body = JSON.stringify({ a: ["ü", 1] });
     const made = await get("/shop/json", { method: "POST", headers: json, body });
@@ -169,7 +171,7 @@ describe("Express", () => {
     );
   });
 
-  it("its own refusals are passed on as they are", async () => {
+  it("its error responses pass unchanged", async () => {
     const headers = { "content-type": "application/json" };
     for (const [path, status, question] of [
       ["/json", 413, { method: "POST", headers, body: JSON.stringify("a".repeat(20_000)) }],
@@ -184,11 +186,11 @@ describe("Express", () => {
   });
 
   it.each([true, false])(
-    "takes 20 MiB on a route without a limit; length told: %s",
-    async (told) => {
+    "accepts 20 MiB on a route without a limit; with Content-Length: %s",
+    async (hasLength) => {
       const body = randomBytes(20 * 1024 * 1024);
       const sha256 = createHash("sha256").update(body).digest("hex");
-      const length = told ? { "content-length": body.length } : {};
+      const length = hasLength ? { "content-length": body.length } : {};
       const answer = await send("PUT", "/shop/files/a%20b.bin", length, (sent) => sent.end(body));
       expect(JSON.parse(await text(answer))).toEqual({ name: "a b.bin", sha256 });
     },
@@ -213,7 +215,7 @@ describe("Express", () => {
     expect((await get("/cached", { method: "OPTIONS" })).headers.allow).toBe("GET, HEAD");
   });
 
-  it("streams: what it writes arrives before it writes more", async () => {
+  it("streams: each write arrives before the next one", async () => {
     const answer = await send("GET", "/shop/stream", {}, (sent) => sent.end());
     const parts: string[] = [];
     for await (const part of answer) {
@@ -224,7 +226,7 @@ describe("Express", () => {
   });
 });
 
-/** Sends what `ask` does not: a body of any framing, to have the answer in parts. */
+/** Sends a request with any framing. Unlike `ask`, it resolves with the response as a stream. */
 function send(
   method: string,
   path: string,

@@ -1,4 +1,4 @@
-/** A disk that is full: a file system of our own, of a few pages, with nothing left in it. */
+/** A full disk: a separate file system of a few pages with no space left. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -22,10 +22,10 @@ describe.skipIf(possible === undefined)("on a full disk", () => {
     onTestFinished(() => disk[Symbol.asyncDispose]());
     return disk;
   };
-  const said = (gate: { log(): readonly object[] }, message: string): boolean =>
+  const hasLogged = (gate: { log(): readonly object[] }, message: string): boolean =>
     JSON.stringify(gate.log()).includes(message);
 
-  test("revocations hold, are told as not kept, and are written when there is room", async () => {
+  test("revocations take effect, are reported as not persisted, and are written once there is space", async () => {
     const disk = await startDisk();
     await using backend = await startEchoBackend();
     const journal = join(disk.path, "revoked.journal");
@@ -37,11 +37,11 @@ describe.skipIf(possible === undefined)("on a full disk", () => {
       ask({ port: gate.adminPort }, `/-/revoke?jti=${jti}`, { method: "POST" });
     expect((await revoke("first")).status).toBe(200);
     disk.fill();
-    // A line fits into the page that the first began.
+    // One more line still fits in the first page.
     const many = Array.from({ length: 200 }, (_, at) => `${"x".repeat(60)}-${at}`);
     for (const jti of many) expect((await revoke(jti)).status).toBe(200);
-    await until(() => said(gate, "revocations cannot be written"));
-    expect(said(gate, '"reason":"ENOSPC"')).toBe(true);
+    await until(() => hasLogged(gate, "revocations cannot be written"));
+    expect(hasLogged(gate, '"reason":"ENOSPC"')).toBe(true);
     expect((await scrape(gate)).value("sallyport_revocation_journal_writable")).toBe(0);
     const { token } = gate;
     expect((await ask(gate, "/api/logout", { token, method: "POST" })).status).toBe(200);
@@ -56,7 +56,7 @@ describe.skipIf(possible === undefined)("on a full disk", () => {
     expect((await scrape(gate)).value("sallyport_revocation_journal_writable")).toBe(1);
   });
 
-  test("keys of a trusted issuer are used, and their copy is told as not written", async () => {
+  test("keys of a trusted issuer are used, and a failure to write their copy is logged", async () => {
     const disk = await startDisk();
     disk.fill();
     await using backend = await startEchoBackend();
@@ -70,14 +70,16 @@ describe.skipIf(possible === undefined)("on a full disk", () => {
         tokens: { trusted: [{ issuer, audience: "orders", algorithms: ["ES256"], jwks }] },
       },
     });
-    await until(() => said(gate, "the copy of the keys of a trusted issuer cannot be written"));
-    expect(said(gate, '"reason":"ENOSPC"')).toBe(true);
+    await until(() =>
+      hasLogged(gate, "the copy of the keys of a trusted issuer cannot be written"),
+    );
+    expect(hasLogged(gate, '"reason":"ENOSPC"')).toBe(true);
     const exp = Math.floor(Date.now() / 1000) + 600;
     const claims = { iss: issuer, aud: "orders", sub: "zoe", jti: "1", exp };
     expect((await ask(gate, "/x", { token: await signToken(pair, claims) })).status).toBe(200);
   });
 
-  test("users of SQLite log in, as nothing is written", async () => {
+  test("users in SQLite can log in, since a login writes nothing", async () => {
     const disk = await startDisk();
     await using backend = await startEchoBackend();
     const path = join(disk.path, "users.db");

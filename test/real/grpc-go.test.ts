@@ -1,4 +1,4 @@
-/** gRPC of Go on both ends: google.golang.org/grpc, as the Go module proxy has it. Its sources are in go-grpc/. */
+/** Go's gRPC on both ends: google.golang.org/grpc from the Go module proxy. The program is in go-grpc/. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -13,7 +13,7 @@ const SOURCES = join(import.meta.dirname, "go-grpc");
 const stack = new AsyncDisposableStack();
 let directory: TemporaryDirectory;
 let program = "";
-/** Why nothing can be tested. */
+/** Why nothing can be tested, if so. */
 let reason: string | undefined;
 
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
 }, GO_BUILD_MS);
 afterAll(() => stack.disposeAsync());
 
-it("all kinds of calls, ends by either side, and a thousand streams over one connection", async ({
+it("passes all kinds of calls, cancellations by either side, and a thousand streams on one connection", async ({
   skip,
 }) => {
   if (reason !== undefined) return skip(reason);
@@ -39,7 +39,7 @@ it("all kinds of calls, ends by either side, and a thousand streams over one con
           app: {
             protocol: "h2c",
             connections: 2_000,
-            // The other target of two: checks are for several.
+            // The same backend twice, since health checks require several targets.
             targets: [`http://127.0.0.1:${port}`, `http://localhost:${port}`],
             balance: "first",
             health: { kind: "grpc", service: "test.Go", interval: "200ms", healthy: 1 },

@@ -1,4 +1,6 @@
-/** The conformance of HTTP/2 in front, by h2spec. What fails is named in docs/reference/http.md with its reason. */
+/**
+ * HTTP/2 conformance of the main listener, tested with h2spec. docs/reference/http.md lists failing cases with reasons.
+ */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -7,16 +9,18 @@ import { missing, runProgram } from "../support/program.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
-/** Section and number of each case that fails. A further failure is a fault, and one that passes has to leave the documents. */
+/**
+ * Section and number of each failing case. Any other failure is a fault; a case that now passes must leave the docs.
+ */
 const FAILING = [
   ...["5.1: 8", "5.1: 9", "5.1: 11", "5.1: 12", "5.1.1: 2"],
   ...["5.3.1: 2", "6.3: 1", "6.7: 2", "6.9.1: 3"],
 ];
-/** The same port speaks HTTP/1.1. */
+/** Fails because the same port also speaks HTTP/1.1. */
 const FAILING_IN_THE_CLEAR = ["3.5: 2"];
 const LIMIT_MS = 120_000;
 
-/** The failed cases of a report in the format of JUnit, each as section and number. */
+/** Returns the failed cases of a JUnit report, each as section and number. */
 function failuresOf(report: string): string[] {
   const failed: string[] = [];
   for (const [, section = "", cases = ""] of report.matchAll(
@@ -38,7 +42,7 @@ describe.skipIf(noTool !== undefined)(`h2spec ${noTool ?? ""}`, () => {
     ["over TLS", {}, ["-t", "-k"], FAILING],
     ["in the clear", { tls: "off" }, [], [...FAILING_IN_THE_CLEAR, ...FAILING]],
   ])(
-    "%s: what fails is what is named",
+    "%s: only the documented cases fail",
     async (_name, server, flags, failing) => {
       await using backend = await startEchoBackend();
       const config = { server: { http2: true, ...server } };

@@ -1,14 +1,16 @@
-/** The HTTP libraries of other languages against Sallyport: log in, call, upload, stream, be refused, over HTTP/1.1 and HTTP/2. */
+/**
+ * HTTP libraries of other languages log in, send requests, upload, stream and get refusals, over HTTP/1.1 and HTTP/2.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
 import { missing, runProgram } from "../support/program.ts";
 import { ALICE, startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
-/** The one that Debian's packages are for; another may come first in PATH. */
+/** The Python that has Debian's packages; PATH may list another one first. */
 const DEBIANS_PYTHON = "/usr/bin/python3";
 
-/** Each prints a line: the protocol, the statuses of five requests, and the length of what it downloaded. */
+/** Each client prints a line: the protocol, the statuses of five requests, and the length of its download. */
 const REQUESTS = `
 login = client.post(base + "/api/authenticate", json={"username": "alice", "password": sys.argv[3]})
 token = login.json()["token"]
@@ -96,7 +98,7 @@ describe("HTTP libraries", () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  /** What the backend got of the two uploads. */
+  /** Returns the body lengths of the two uploads at the backend. */
   const uploads = () =>
     backend.requests
       .filter(({ url }) => url === "/up" || url === "/chunked")

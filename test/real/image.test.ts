@@ -1,4 +1,4 @@
-/** The archive that `npm run image` makes: what is in it, that it runs, and the workflow that would publish it. */
+/** The archive of `npm run image`: its content, that it runs, and the workflow that publishes it. */
 import { execFile, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
@@ -12,7 +12,7 @@ import { temporaryDirectory, type TemporaryDirectory } from "../support/temporar
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
-/** ELF's numbers for x86-64 and AArch64. */
+/** The ELF machine numbers of x86-64 and AArch64. */
 const MACHINES = { amd64: 62, arm64: 183 } as const;
 const CHROOT = "/usr/sbin/chroot";
 const GO = "go";
@@ -54,7 +54,7 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
   const digestOf = (data: Buffer): string =>
     `sha256:${createHash("sha256").update(data).digest("hex")}`;
 
-  /** Reads a blob; fails if it is not what its descriptor says. */
+  /** Reads a blob and checks it against its descriptor. */
   async function blob({ digest, size }: Descriptor): Promise<Buffer> {
     const data = await readFile(join(layout, "blobs/sha256", digest.replace("sha256:", "")));
     expect([digestOf(data), data.length]).toEqual([digest, size]);
@@ -96,7 +96,7 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
 
   afterAll(() => directory?.close());
 
-  it("has both platforms, each with the words of the Dockerfile", async () => {
+  it("has both platforms, each with the settings of the Dockerfile", async () => {
     expect(index.manifests.map(({ platform }) => platform?.architecture)).toEqual([
       "amd64",
       "arm64",
@@ -121,7 +121,7 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
   });
 
   it.each(["amd64", "arm64"] as const)(
-    "%s has the Node and the C library of that processor",
+    "%s has Node and the C library for that architecture",
     async (architecture) => {
       const root = await unpacked(architecture);
       const node = await readFile(join(root, "nodejs/bin/node"));
@@ -151,22 +151,19 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
 
   const here = process.arch === "x64" ? "amd64" : "arm64";
 
-  it.skipIf(process.getuid?.() !== 0)(
-    "runs, with nothing but what is in it, as its user",
-    async () => {
-      const root = await unpacked(here);
-      const { entrypoint } = await finalStage();
-      const inside = ["--userspec=65532:65532", root, ...entrypoint];
-      const { stdout } = await run(CHROOT, [...inside, "version"], { env: {} });
-      expect(stdout).toBe(`${version}\n`);
-      // Everything that is loaded only when it is needed is there, too.
-      const { stdout: shown } = await run(CHROOT, [...inside, "schema"], { env: {} });
-      expect(JSON.parse(shown)).toHaveProperty("properties");
-    },
-  );
+  it.skipIf(process.getuid?.() !== 0)("runs as its user, with only its own files", async () => {
+    const root = await unpacked(here);
+    const { entrypoint } = await finalStage();
+    const inside = ["--userspec=65532:65532", root, ...entrypoint];
+    const { stdout } = await run(CHROOT, [...inside, "version"], { env: {} });
+    expect(stdout).toBe(`${version}\n`);
+    // Modules that are loaded on demand are included, too.
+    const { stdout: shown } = await run(CHROOT, [...inside, "schema"], { env: {} });
+    expect(JSON.parse(shown)).toHaveProperty("properties");
+  });
 
   it.skipIf(missing("qemu-aarch64-static") !== undefined)(
-    "runs on arm64, as far as an emulated processor can tell",
+    "runs on arm64 in emulation",
     async () => {
       const root = await unpacked("arm64");
       const [node = "", ...flags] = (await finalStage()).entrypoint;
@@ -174,7 +171,7 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
       const inside = ["-L", root, join(root, node), ...flags, main];
       const { stdout } = await run("qemu-aarch64-static", [...inside, "version"], { env: {} });
       expect(stdout).toBe(`${version}\n`);
-      // Threads, the C++ of Node's cryptography, and files.
+      // Uses threads, Node's native cryptography, and files.
       const deployment = join(directory.path, "emulated");
       const init = ["init", "--yes", "--backend", "http://127.0.0.1:1", "--directory", deployment];
       await run("qemu-aarch64-static", [...inside, ...init], { env: {} });
@@ -184,7 +181,7 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
     },
   );
 
-  it("comes with a bill of materials and with what it was made of", async () => {
+  it("comes with a bill of materials and provenance", async () => {
     const read = async (kind: string): Promise<Record<string, unknown>> =>
       JSON.parse(
         await readFile(join(directory.path, `sallyport-${version}.${kind}.json`), "utf8"),
@@ -211,7 +208,7 @@ describe.skipIf(reason !== undefined)("npm run image", { timeout: 300_000 }, () 
     expect(resolvedDependencies.map(({ name }) => name)).toContain("package-lock.json");
   });
 
-  it("takes a base only with the digest that it has", async () => {
+  it("refuses a base image with another digest", async () => {
     const base = join(directory.path, "rootfs.tar");
     await run("tar", ["-cf", base, "-C", join(ROOT, "docs/pictures"), "."]);
     const wrong = `amd64=${base}@sha256:${"0".repeat(64)}`;

@@ -1,6 +1,6 @@
 /**
- * Somebody who has never seen Sallyport, with the machine's own Node: from a clean clone to a protected backend of one's own
- * by commands alone, without editing a file; and a sidecar by one line.
+ * A newcomer with only the machine's Node: from a clean clone to a protected backend with commands alone, without
+ * editing a file; and a sidecar with one line.
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,10 +14,10 @@ import { startEchoBackend } from "../support/echo-backend.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** It takes 19 s on two idle cores, 15 of them for `npm ci`; CI's are neither idle nor always as fast. */
+/** It takes 19 s on two idle cores, 15 of them for `npm ci`. CI is neither idle nor always as fast. */
 const LIMIT_MS = 120_000;
 
-/** Without what this checkout's npm put in front: the Node of the machine. */
+/** PATH without the directories that npm prepended, so that the machine's Node is used. */
 const env = {
   ...process.env,
   PATH: (process.env["PATH"] ?? "")
@@ -26,7 +26,7 @@ const env = {
     .join(":"),
 };
 
-/** Runs lines as they would be typed. */
+/** Runs shell commands as if typed. */
 async function typed(cwd: string, lines: string): Promise<string> {
   const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", lines], {
     ...{ cwd, env, maxBuffer: 16 * 1024 ** 2 },
@@ -34,7 +34,7 @@ async function typed(cwd: string, lines: string): Promise<string> {
   return stdout;
 }
 
-it("protects a backend by four commands", { timeout: 2 * LIMIT_MS }, async () => {
+it("protects a backend with four commands", { timeout: 2 * LIMIT_MS }, async () => {
   await using backend = await startEchoBackend();
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
@@ -46,7 +46,7 @@ it("protects a backend by four commands", { timeout: 2 * LIMIT_MS }, async () =>
   const said = await typed(clone, init);
   const [password = ""] = /(?<=PASSWORD=)\S+/.exec(said) ?? [];
   expect(password).not.toBe("");
-  // Without terminal and free ports a person would type what `init` printed.
+  // A person would run the command that `init` printed; this one uses free ports.
   const serve = [
     "serve",
     "--config",
@@ -89,7 +89,7 @@ ask -o /dev/null -w '\\n%{http_code}' ${at}/orders`,
 });
 
 it.skipIf(whyNoKustomize() !== undefined)(
-  "adds the sidecar to a Deployment by one line",
+  "adds the sidecar to a Deployment with one line",
   async () => {
     await using directory = await temporaryDirectory();
     await cp(join(ROOT, "deploy/kubernetes"), directory.path, { recursive: true });

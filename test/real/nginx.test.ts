@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 const reason = missing("nginx");
 const document = randomBytes(3 * 1024 * 1024);
 
-/** nginx as somebody would run it behind the sidecar: static files, an API that says what it got, errors of its own. */
+/** A typical nginx behind the sidecar: static files, an API that echoes the request, and its own errors. */
 function configurationOf(directory: string, port: number): string {
   return `
 daemon off;
@@ -54,7 +54,7 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
 
   beforeAll(async () => {
     directory = stack.use(await temporaryDirectory());
-    // Started by root, nginx serves as another user.
+    // When started by root, nginx runs as another user.
     await chmod(directory.path, 0o755);
     await mkdir(join(directory.path, "www"));
     await mkdir(join(directory.path, "uploads"));
@@ -75,7 +75,7 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
   });
   afterAll(() => stack.disposeAsync());
 
-  it("asks for a token first, and tells nginx who it is", async () => {
+  it("requires a token, and passes the identity to nginx", async () => {
     const refused = await ask(gate, "/whoami");
     expect(refused.status).toBe(401);
     expect(fieldsOf(refused)["success"]).toBe(false);
@@ -90,7 +90,7 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
     expect(answer.headers.server).toMatch(/^nginx/);
   });
 
-  it("serves files whole, in ranges, by their entity tag, compressed and as heads", async () => {
+  it("serves complete files, ranges, conditional requests, compression and HEAD", async () => {
     const whole = await ask(gate, "/public/document.bin");
     expect(whole.status).toBe(200);
     expect(whole.headers["content-length"]).toBe(String(document.length));
@@ -112,7 +112,7 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
     expect(head.headers["content-length"]).toBe(String(document.length));
   });
 
-  it("takes uploads, by length and in chunks", async () => {
+  it("accepts uploads, with a length and in chunks", async () => {
     const token = gate.token;
     const put = await ask(gate, "/upload/sized.bin", { method: "PUT", token, body: document });
     expect(put.status).toBe(201);
@@ -126,7 +126,7 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
     expect(hash(stored)).toBe(hash(document));
   });
 
-  it("leaves nginx's own answers as they are", async () => {
+  it("passes nginx's own responses unchanged", async () => {
     const { token } = gate;
     const refused = await ask(gate, "/admin", { token });
     expect([refused.status, refused.body]).toEqual([401, "nginx wants something else"]);
@@ -139,9 +139,9 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
     expect(method.status).toBe(405);
   });
 
-  it("uses its connections again, and outlives those that nginx closes", async () => {
+  it("reuses connections, and survives when nginx closes them", async () => {
     const statuses: number[] = [];
-    // nginx ends a connection after keepalive_requests, 1000 of them.
+    // nginx closes a connection after keepalive_requests, 1000 by default.
     for (let i = 0; i < 1100; i += 1) {
       statuses.push((await ask(gate, "/public/hello.txt", { method: "HEAD" })).status);
     }

@@ -1,4 +1,4 @@
-/** A registry of npm, verdaccio, behind Sallyport, with npm as its client: it writes the names of scopes with `%2f`. */
+/** An npm registry (verdaccio) behind Sallyport, with npm as its client, which encodes scoped names with `%2f`. */
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -9,16 +9,16 @@ import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
-/** With all that it needs 58 MB, so it is no development dependency. */
+/** Not a development dependency, since it takes 58 MB with its dependencies. */
 const VERDACCIO = "verdaccio@6.8.0";
-/** It asks for a tag of this one, which not every mirror of the registry has. */
+/** verdaccio requests this one by tag, which not every mirror of the registry has. */
 const OVERRIDES = { "node-fetch": "2.7.0" };
 const INSTALL_MS = 110_000;
 const NPM_MS = 60_000;
 
 const stack = new AsyncDisposableStack();
 let directory: TemporaryDirectory;
-/** Why nothing can be tested. */
+/** Why nothing can be tested, if so. */
 let reason = missing("npm");
 
 beforeAll(async () => {
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
-/** Starts verdaccio, which everybody may read and write who reaches it. @returns its address. */
+/** Starts verdaccio without access control. @returns its URL. */
 async function startRegistry(prefix: string, storage: string): Promise<string> {
   const port = await freePort();
   const all = { access: "$all", publish: "$all", unpublish: "$all" };
@@ -84,7 +84,7 @@ describe.each(["/", "/npm/"])("verdaccio below %s", (prefix) => {
   });
 
   async function npm(args: readonly string[], who = "alice"): Promise<Finished> {
-    // Without the settings that `npm run` hands to what it starts: they win over a file.
+    // Without the settings that `npm run` passes to its children, which override a file.
     const env = ["-i", `PATH=${process.env["PATH"]}`, `HOME=${directory.path}`];
     return runProgram("env", [...env, "npm", ...args, "--userconfig", at(who)], "", NPM_MS);
   }
@@ -94,9 +94,7 @@ describe.each(["/", "/npm/"])("verdaccio below %s", (prefix) => {
     return npm(["publish", at("package"), ...flags], who);
   }
 
-  it("publishes, shows, tags and installs a package of a scope, and takes it back", async ({
-    skip,
-  }) => {
+  it("publishes, shows, tags, installs and unpublishes a scoped package", async ({ skip }) => {
     if (reason !== undefined) return skip(reason);
     const refused = await publish("1.0.0", "nobody");
     expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("E401")]);

@@ -1,4 +1,4 @@
-/** A real identity provider: discovery, rotation of its keys under load, an outage with a restart, introspection. */
+/** A real identity provider: discovery, key rotation under load, an outage with a restart, introspection. */
 import { generateKeyPairSync, type webcrypto } from "node:crypto";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -30,7 +30,7 @@ function newKey(kid: string): Key {
   return { ...privateKey.export({ format: "jwk" }), kid, alg: "ES256", use: "sig" };
 }
 
-/** The provider with these keys; the first one signs. */
+/** Creates a provider with these keys; the first one signs. */
 function providerWith(issuer: string, keys: readonly Key[]): RequestListener {
   const configuration: Configuration = {
     jwks: { keys: keys.map((key) => ({ ...key, kty: "EC" })) },
@@ -119,7 +119,7 @@ async function tokenFor(resource: string): Promise<string> {
 }
 
 describe("oidc-provider", () => {
-  test("its JWTs are accepted by discovery, while its keys rotate under load without one 401", async () => {
+  test("its JWTs are accepted with discovery, and its keys rotate under load without a 401", async () => {
     await using gate = await start();
     const statuses: number[] = [];
     const over = new AbortController();
@@ -130,7 +130,7 @@ describe("oidc-provider", () => {
       }
     });
     const signers: string[] = [];
-    // Each signs at once, as nobody should do it: nobody has seen its public half before.
+    // Each key signs at once, although no client has seen its public key: a provider should not do this.
     for (const next of [keys[1], keys[2]]) {
       await sleep(8_000);
       handler = providerWith(issuer, [next, keys[0]]);
@@ -147,7 +147,7 @@ describe("oidc-provider", () => {
     expect(echoed.header("x-auth-issuer")).toBe(issuer);
   }, 60_000);
 
-  test("its opaque tokens are introspected, and end when it revokes them", async () => {
+  test("its opaque tokens are introspected, and refused once revoked", async () => {
     await using gate = await start();
     const token = await tokenFor(OPAQUE);
     expect(token).not.toContain(".");
@@ -160,26 +160,26 @@ describe("oidc-provider", () => {
     await until(async () => (await ask(gate, "/x", { token })).status === 401);
   }, 30_000);
 
-  test("while it is down, its tokens are accepted, also after a restart; opaque ones get 503", async () => {
+  test("while it is down, its JWTs are accepted, even after a restart; opaque tokens get 503", async () => {
     const working = handler;
     const tokens = await Promise.all(Array.from({ length: 40 }, () => tokenFor(ORDERS)));
     const opaque = await tokenFor(OPAQUE);
-    const asked = async (gate: Sallyport, these: readonly string[]): Promise<Set<number>> =>
+    const statusesOf = async (gate: Sallyport, these: readonly string[]): Promise<Set<number>> =>
       new Set(
         await Promise.all(these.map(async (token) => (await ask(gate, "/x", { token })).status)),
       );
     {
       await using gate = await start();
-      expect(await asked(gate, tokens.slice(0, 5))).toEqual(new Set([200]));
+      expect(await statusesOf(gate, tokens.slice(0, 5))).toEqual(new Set([200]));
       await until(() => readFile(join(directory.path, "keys.json")).then(Boolean, () => false));
       handler = (request) => request.socket.destroy();
       server.closeAllConnections();
-      expect(await asked(gate, tokens.slice(5, 20))).toEqual(new Set([200]));
+      expect(await statusesOf(gate, tokens.slice(5, 20))).toEqual(new Set([200]));
     }
     await using gate = await start();
-    expect(await asked(gate, tokens)).toEqual(new Set([200]));
-    expect(await asked(gate, [opaque])).toEqual(new Set([503]));
+    expect(await statusesOf(gate, tokens)).toEqual(new Set([200]));
+    expect(await statusesOf(gate, [opaque])).toEqual(new Set([503]));
     handler = working;
-    expect(await asked(gate, [opaque])).toEqual(new Set([200]));
+    expect(await statusesOf(gate, [opaque])).toEqual(new Set([200]));
   }, 60_000);
 });

@@ -1,4 +1,4 @@
-/** The package that `npm pack` makes, installed in an empty directory. */
+/** The package from `npm pack`, installed in an empty directory. */
 import { execFile } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** Tells what clients of a package would stumble over. */
+/** Checks a package for common problems. */
 const PUBLINT = "publint@0.3.25";
 
 let packed: TemporaryDirectory;
@@ -23,14 +23,14 @@ beforeAll(async () => {
 
 afterAll(() => packed?.close());
 
-/** Runs a program with the Node of this test first in PATH. */
+/** Runs a program with this test's Node first in PATH. @returns its output. */
 async function output(cwd: string, program: string, ...args: readonly string[]): Promise<string> {
   const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}` };
   const { stdout } = await promisify(execFile)(program, args, { cwd, env });
   return stdout;
 }
 
-it("runs the commands from an empty directory", { timeout: 120_000 }, async () => {
+it("runs its commands from an empty directory", { timeout: 120_000 }, async () => {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   await output(directory.path, "npm", "init", "--yes");
@@ -44,14 +44,14 @@ it("runs the commands from an empty directory", { timeout: 120_000 }, async () =
 });
 
 it(
-  "is one package as it is published, and installs without a registry",
+  "is published without dependencies, and installs without a registry",
   { timeout: 120_000 },
   async () => {
     const directory = await temporaryDirectory();
     onTestFinished(() => directory.close());
     await output(directory.path, "tar", "-xzf", archive);
     const content = join(directory.path, "package");
-    // As `.github/workflows/release.yaml` does.
+    // The way `.github/workflows/release.yaml` does.
     await output(content, "npm", "pkg", "delete", "private", "dependencies");
     await output(content, "npm", "pack", "--silent", "--ignore-scripts");
     const [name = ""] = (await readdir(content)).filter((file) => file.endsWith(".tgz"));
@@ -66,7 +66,7 @@ it(
   },
 );
 
-it("publint finds nothing to say", { timeout: 120_000 }, async () => {
+it("publint finds no problems", { timeout: 120_000 }, async () => {
   const words = await output(packed.path, "npm", "exec", "--yes", PUBLINT, "--", "run", archive);
   expect(words).toContain("All good!");
 });

@@ -10,7 +10,7 @@ import { freePort } from "../support/dead-ends.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { asUser, type StoreServer, storeServer } from "./store-server.ts";
 
-/** Debian puts its programs where no PATH leads. */
+/** Debian installs the programs outside PATH. */
 const [BIN] = globSync("/usr/lib/postgresql/*/bin").toSorted().toReversed();
 
 export const postgresMissing = BIN === undefined ? "not installed: postgresql" : undefined;
@@ -21,7 +21,7 @@ export interface PostgresServer extends StoreServer {
   query(text: string): Promise<void>;
 }
 
-/** PostgreSQL with TLS, and a table of users that `sallyport` may read. */
+/** Starts PostgreSQL with TLS and a table of users that `sallyport` may read. */
 export async function startPostgres(): Promise<PostgresServer> {
   const directory = await temporaryDirectory();
   const owner = asUser("postgres");

@@ -22,7 +22,7 @@ afterAll(() => stack.disposeAsync());
 
 const noPromtool = missing("promtool");
 describe.skipIf(noPromtool !== undefined)(`promtool check metrics ${noPromtool ?? ""}`, () => {
-  it("has nothing to say", async () => {
+  it("finds no problems", async () => {
     const { text } = await scrape(gate);
     expect(text).toContain("sallyport_http_requests_total{");
     const checked = await runProgram("promtool", ["check", "metrics"], text);
@@ -32,7 +32,7 @@ describe.skipIf(noPromtool !== undefined)(`promtool check metrics ${noPromtool ?
 
 const noPrometheus = missing("prometheus");
 describe.skipIf(noPrometheus !== undefined)(`Prometheus ${noPrometheus ?? ""}`, () => {
-  it("scrapes, and answers a query with what was counted", async () => {
+  it("scrapes the metrics, and returns the counts in queries", async () => {
     await using directory = await temporaryDirectory();
     const config = await directory.write(
       "prometheus.yml",
@@ -73,7 +73,7 @@ describe.skipIf(noPrometheus !== undefined)(`Prometheus ${noPrometheus ?? ""}`, 
   });
 });
 
-/** The first sample of an instant query's answer. */
+/** Returns the first sample of an instant query. */
 function valueIn(answer: unknown): string | undefined {
   const { data } = answer as { data: { result: { value: [number, string] }[] } };
   return data.result[0]?.value[1];

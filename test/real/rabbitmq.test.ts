@@ -1,4 +1,4 @@
-/** RabbitMQ's own management API behind Sallyport: names with slashes are one segment of its paths, `%2F`. */
+/** The RabbitMQ management API behind Sallyport. A name with slashes is one path segment, with `%2F`. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { freePort } from "../support/dead-ends.ts";
@@ -8,7 +8,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 const reason = missing("rabbitmqctl", "epmd");
-/** Debian's script behind the one that changes the user. */
+/** Debian's script, without the wrapper that changes the user. */
 const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const GUEST = `Basic ${Buffer.from("guest:guest").toString("base64")}`;
 
@@ -20,7 +20,7 @@ describe.skipIf(reason !== undefined)(`RabbitMQ ${reason ?? ""}`, () => {
     const { path } = directory;
     const ports = [await freePort(), await freePort(), await freePort(), await freePort()];
     const [amqp, management = 0, distribution, names] = ports.map(Number);
-    // The register of names, which the server would start as a daemon.
+    // The Erlang port mapper, which the server would otherwise start as a daemon.
     stack.use(startProgram("epmd", ["-address", "127.0.0.1", "-port", String(names)]));
     const plugins = await directory.write("plugins", "[rabbitmq_management].\n");
     const settings = await directory.write(
@@ -72,7 +72,7 @@ describe.skipIf(reason !== undefined)(`RabbitMQ ${reason ?? ""}`, () => {
       ...(content === undefined ? {} : { body: JSON.stringify(content) }),
     });
 
-  it("makes, fills, reads and deletes a queue whose name has a slash, on the virtual host /", async () => {
+  it("creates, fills, reads and deletes a queue with a slash in its name, on the virtual host /", async () => {
     expect((await ask(gate, "/api/queues/%2F")).status).toBe(401);
     const queue = `/api/queues/%2F/${encodeURIComponent("orders/new#1")}`;
     expect((await api("PUT", queue, { durable: true })).status).toBe(201);
@@ -91,7 +91,7 @@ describe.skipIf(reason !== undefined)(`RabbitMQ ${reason ?? ""}`, () => {
     expect((await api("GET", queue)).status).toBe(404);
   });
 
-  it("has virtual hosts, users and permissions by names of any kind", async () => {
+  it("manages virtual hosts, users and permissions with special characters in their names", async () => {
     const vhost = encodeURIComponent("shop/eu");
     expect((await api("PUT", `/api/vhosts/${vhost}`)).status).toBe(201);
     const user = encodeURIComponent("a@b+c d");
@@ -104,7 +104,7 @@ describe.skipIf(reason !== undefined)(`RabbitMQ ${reason ?? ""}`, () => {
     expect(JSON.parse(body)).toMatchObject({ vhost: "shop/eu", user: "a@b+c d" });
   });
 
-  it("serves its page", async () => {
+  it("serves its web page", async () => {
     const { status, body } = await api("GET", "/");
     expect(status).toBe(200);
     expect(body).toContain("RabbitMQ Management");

@@ -4,29 +4,29 @@ import { installed } from "../support/program.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { type StoreServer, storeServer } from "./store-server.ts";
 
-/** Redis, and Valkey where it is installed. */
+/** The installed ones of Redis and Valkey. */
 export const REDIS_PROGRAMS = ["redis-server", "valkey-server"].filter(
   (name) => installed(name) !== undefined,
 );
 
 export interface RedisNode extends StoreServer {
-  /** What redis-cli would do. */
+  /** Sends a command, like redis-cli. */
   command(...words: readonly string[]): Promise<unknown>;
 }
 
 export interface RedisNodeOptions {
   readonly program: string;
-  /** Taken on a port of the system's choice if left out. */
+  /** A free port by default. */
   readonly port?: number;
-  /** Given what it needs to know: its port and its directory. */
+  /** Returns the arguments for its port and directory. */
   readonly args: (port: number, directory: string) => readonly string[];
-  /** Written into its directory before it starts. */
+  /** Files to write to its directory before it starts. */
   readonly files?: Readonly<Record<string, string>>;
-  /** How tests get in. */
+  /** How tests connect and log in. */
   readonly client?: Pick<RedisOptions, "username" | "password" | "host" | "tls">;
 }
 
-/** A server that keeps nothing, unless its arguments say so. */
+/** Starts a server, which persists nothing unless its arguments say so. */
 export async function startRedisNode(options: RedisNodeOptions): Promise<RedisNode> {
   const { program, port = await freePort(), args, files = {}, client: login } = options;
   const directory = await temporaryDirectory();
@@ -62,7 +62,7 @@ export async function startRedisNode(options: RedisNodeOptions): Promise<RedisNo
   };
 }
 
-/** The usual arguments: nothing is written to files. */
+/** Returns the usual arguments, without persistence. */
 export function inMemory(port: number, directory: string): string[] {
   return [
     ...["--port", String(port), "--bind", "127.0.0.1", "--dir", directory],

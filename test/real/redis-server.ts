@@ -8,13 +8,13 @@ const PASSWORD = "of-the-test";
 
 export interface RedisServer extends RedisNode {
   readonly url: string;
-  /** The URL of a way to it that takes longer. */
+  /** The URL of a relay that delays responses. */
   readonly slowUrl: string;
-  /** How much longer an answer takes on that way, in milliseconds. */
+  /** The delay of that relay, in milliseconds. */
   delayMs: number;
 }
 
-/** Redis or Valkey without files. */
+/** Starts Redis or Valkey without persistence. */
 export async function startRedis(program = REDIS_PROGRAMS[0] ?? ""): Promise<RedisServer> {
   const node = await startRedisNode({
     program,

@@ -2,16 +2,16 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { listeningPort } from "../support/listening-port.ts";
 
-/** A way to a server that takes longer. */
+/** A relay that delays the responses of a server. */
 export interface DelayedRelay extends AsyncDisposable {
   readonly port: number;
-  /** How much longer an answer takes, in milliseconds. */
+  /** The delay of each response, in milliseconds. */
   delayMs: number;
-  /** Ends all that is open. */
+  /** Closes all connections. */
   cut(): void;
 }
 
-/** Passes bytes on, those of the server later. */
+/** Starts a relay to a port of 127.0.0.1. */
 export async function startRelay(target: number): Promise<DelayedRelay> {
   const sockets = new Set<Socket>();
   const relay = {

@@ -20,18 +20,20 @@ export interface Replicas extends AsyncDisposable {
   readonly gates: Sallyport[];
   /** nginx in front of all of them. */
   readonly front: { readonly port: number };
-  /** The directory of the keys that sign. */
+  /** The directory of the signing keys. */
   readonly keys: string;
-  /** Stops one as Kubernetes does, and starts it again. */
+  /** Stops a replica the way Kubernetes does, and starts it again. */
   restart(place: number): Promise<void>;
 }
 
-/** Three replicas without TLS, with the same keys and users, behind nginx. A client says its address in X-Client. */
+/**
+ * Starts three replicas without TLS and with the same keys and users behind nginx. X-Client sets a client's address.
+ */
 export async function startReplicas(config: ConfigParts, workers = 1): Promise<Replicas> {
   await using stack = new AsyncDisposableStack();
   const backend = stack.use(await startEchoBackend());
   const directory = stack.use(await temporaryDirectory());
-  // Started by root, nginx serves as another user.
+  // When started by root, nginx runs as another user.
   await chmod(directory.path, 0o755);
   const keys = join(directory.path, "keys");
   await keysCommand("generate", "-d", keys);
@@ -112,7 +114,7 @@ http {
 `;
 }
 
-/** A login from an address. */
+/** Logs in from a client address. */
 export async function logInAt(
   { port }: { readonly port: number },
   username: string,
@@ -128,7 +130,9 @@ export async function logInAt(
   };
 }
 
-/** Asks through nginx with a valid token for as long as `work` takes. */
+/**
+ * Sends requests with a valid token through nginx as long as `work` takes. @returns the statuses and the slowest time.
+ */
 export async function underLoad(
   { port }: { readonly port: number },
   token: string,

@@ -17,7 +17,7 @@ const ATTEMPTS = 5;
 const BURST = 30;
 const AT_ONCE = 3;
 
-/** Each with one kind of server, where both are installed. */
+/** One kind of server each, if both are installed. */
 const SUBJECTS = [
   { program: REDIS_PROGRAMS.at(0), workers: 1 },
   { program: REDIS_PROGRAMS.at(-1), workers: 2 },
@@ -87,7 +87,7 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     return performance.now() - began;
   }
 
-  test("count failed logins together, and a replica that starts later knows them", async () => {
+  test("share the counts of failed logins, also with a replica that starts later", async () => {
     const name = nextName();
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const gate = gates()[attempt % 3] as Sallyport;
@@ -102,7 +102,7 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     expect((await logInAt(gates()[0], name)).status).toBe(429);
   });
 
-  test("a burst at all of them gets no more guesses than each alone would allow", async () => {
+  test("a burst at all replicas gets at most as many guesses as each of them allows alone", async () => {
     const name = nextName();
     const guesses = Array.from({ length: 60 }, () => logInAt(replicas.front, name, "wrong"));
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
@@ -112,7 +112,7 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     for (const gate of gates()) expect((await logInAt(gate, name)).status).toBe(429);
   });
 
-  test("a token that is logged out at one is refused by all within a second, and after a restart", async () => {
+  test("a token that is logged out at one replica is refused by all within a second, even after a restart", async () => {
     expect(await revocationMs()).toBeLessThan(1_000);
     const { token: ended } = await logInAt(gates()[1], ALICE.username);
     await logOut(gates()[1], ended);
@@ -120,7 +120,7 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     expect(await statusAt(gates()[2], ended)).toBe(401);
   });
 
-  test("the requests of one caller are counted together", async () => {
+  test("share the rate limit of a caller", async () => {
     const { token: caller } = await logInAt(replicas.front, nextName());
     const statuses: number[] = [];
     while (statuses.length < 3 * BURST) {
@@ -129,16 +129,16 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     }
     const allowed = statuses.filter((status) => status === 200).length;
     expect(allowed).toBeGreaterThanOrEqual(BURST);
-    // At 100 a second, each of the two others lets ten pass before it hears of the rest; a busy machine takes longer.
+    // At 100 per second, each of the two others passes ten before it learns of the rest; more on a busy machine.
     expect(allowed).toBeLessThanOrEqual(2 * BURST);
     await pause(500);
-    // Each worker that has had none of these requests for a while learns of the others with its first.
+    // A worker without any of these requests for a while learns of the others with its first.
     for (const gate of gates()) {
       await until(async () => (await statusAt(gate, caller, "/limited")) === 429);
     }
   });
 
-  test("the requests that one caller has in flight are counted together", async () => {
+  test("share the concurrency limit of a caller", async () => {
     const { token: caller } = await logInAt(replicas.front, nextName());
     const { token: another } = await logInAt(replicas.front, nextName());
     const [first, ...others] = gates();
@@ -183,7 +183,7 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
   };
 
   test.each(Object.entries(FAULTS))(
-    "while the state server is %s, no request with a token is lost or waits",
+    "while the state server is %s, no request with a token fails or waits",
     { timeout: 60_000 },
     async (_, { harm, heal, down }) => {
       const [first, second, third] = gates();
@@ -207,20 +207,20 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
         await pause(300);
         await heal();
         await until(() => allUp(1), 20_000);
-        // What was revoked meanwhile is in force everywhere, and what is revoked now is in a second.
+        // Revocations during the outage take effect everywhere, and new ones take effect within a second.
         await until(async () => (await statusAt(third, ended)) === 401);
         expect(await revocationMs()).toBeLessThan(1_000);
       });
       expect(Object.keys(statuses)).toEqual(["200"]);
-      // 50 ms in the configuration; the rest is the machine's.
+      // 50 ms is the configured timeout; the rest is up to the machine.
       expect(logouts[0]).toBeLessThan(1_000);
       expect(slowestMs).toBeLessThan(2_000);
-      // Once for each outage, and once in ten seconds.
+      // Once per outage, and at most once in ten seconds.
       expect(warnings().length - before).toBeLessThanOrEqual(down ? 1 : 0);
     },
   );
 
-  test("doctor says how the server is, and why it cannot be used", async () => {
+  test("doctor reports the state of the server, and why it cannot be used", async () => {
     const file = join(gates()[0].directory, "config.yaml");
     const sound = await command(["doctor", "--config", file]);
     expect(sound.out).toMatch(/redis: (?:Redis|Valkey) \d[\d.]* answers in \d+ ms/);
@@ -236,16 +236,16 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     expect(ill.code).toBe(1);
   });
 
-  test("an outage is told once, and its end", () => {
-    const told = (text: string) =>
+  test("the start and the end of an outage are logged once each", () => {
+    const countOf = (text: string) =>
       gates()[1]
         .log()
         .filter(({ msg }) => String(msg).includes(text)).length;
-    expect(told("state server cannot be used")).toBeGreaterThan(0);
-    expect(told("state server can be used again")).toBe(told("state server cannot be used"));
+    expect(countOf("state server cannot be used")).toBeGreaterThan(0);
+    expect(countOf("state server can be used again")).toBe(countOf("state server cannot be used"));
   });
 
-  test("an emptied server is filled again, so that a replica that starts later knows what is revoked", async () => {
+  test("an emptied server is filled again, so that a replica that starts later knows the revocations", async () => {
     const { token: ended } = await logInAt(gates()[0], ALICE.username);
     await logOut(gates()[0], ended);
     await redis.command("FLUSHALL");
@@ -255,7 +255,7 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     expect(await statusAt(gates()[1], ended)).toBe(401);
   });
 
-  test("rotation of keys and a rolling restart under load lose nothing", async () => {
+  test("key rotation and a rolling restart under load lose no request", async () => {
     const { statuses } = await underLoad(replicas.front, token, async () => {
       await keysCommand("rotate", "-d", replicas.keys, "--lifetime", "5h");
       for (const place of [0, 1, 2]) await replicas.restart(place);
@@ -266,14 +266,14 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
     expect(await revocationMs()).toBeLessThan(1_000);
   });
 
-  test("nothing that the server holds tells a name, an address or a token", async () => {
+  test("nothing on the server reveals a name, an address or a token", async () => {
     await logInAt(gates()[0], nextName(), "wrong", "203.0.113.9");
     await pause(300);
     const held = [];
     for (const key of (await redis.command("KEYS", "*")) as string[]) {
       const type = await redis.command("TYPE", key);
       held.push(key, type === "stream" ? await redis.command("XRANGE", key, "-", "+") : "");
-      // Everything ends by itself, but the marks of an emptied server.
+      // Everything expires, except the markers for an emptied server.
       if (!/mark$|filled$/.test(key)) expect(await redis.command("PTTL", key)).toBeGreaterThan(0);
     }
     expect(held.length).toBeGreaterThan(4);

@@ -1,4 +1,6 @@
-/** A directory whose machine has run out of something: whom it cannot check gets 503, and nobody gets what the next store says. */
+/**
+ * A directory server that runs out of a resource: users it cannot check get 503, never the result of the next store.
+ */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -48,7 +50,7 @@ async function startGate(port: number): Promise<Sallyport> {
 }
 
 let addresses = 0;
-/** From another address each time: no throttle joins in. */
+/** Logs in from a new address each time, so that the throttle does not interfere. */
 const logIn = (gate: Sallyport, name: string, password: string) =>
   logInAt(gate, name, password, `198.51.100.${(addresses += 1)}`);
 
@@ -61,7 +63,7 @@ async function expectNoSecrets(gate: Sallyport): Promise<void> {
 
 describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, () => {
   test.skipIf(missing("prlimit") !== undefined)(
-    "out of descriptors: 503 until it has some",
+    "out of file descriptors: logins get 503 until some are free",
     { timeout: 60_000 },
     async () => {
       await using server = await startSlapd();
@@ -71,7 +73,7 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
       expect((await logIn(gate, "bob", "banana")).status).toBe(200);
       const limit = (most: number): void =>
         void execFileSync("prlimit", [`--pid=${server.pid()}`, `--nofile=${most}:`]);
-      // Others hold what it has.
+      // Other connections take the ones that it has.
       const others = Array.from({ length: 5 }, () => connect(server.port, "127.0.0.1"));
       onTestFinished(() => others.forEach((each) => each.destroy()));
       await Promise.all(others.map((each) => once(each, "connect")));
@@ -100,8 +102,10 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
     disk.possible = probe !== undefined;
   });
 
-  // It reads what it has, and tells so; what it cannot write is its own list of failures.
-  test("on a full disk: the right answers, also where a policy would write", async ({ skip }) => {
+  // The server can still read; it only fails to write its list of failed logins.
+  test("on a full disk: logins get the right result, even when a password policy would write", async ({
+    skip,
+  }) => {
     if (!disk.possible) skip();
     await using full = await smallDisk(2 * 1024 ** 2);
     if (full === undefined) throw new Error("no disk");
@@ -118,7 +122,7 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
     expect((await logIn(gate, "nobody", "x")).status).toBe(401);
     expect((await logIn(gate, "carol", "wrong")).status).toBe(401);
     expect((await logIn(gate, "carol", "cherry")).status).toBe(200);
-    // Started again, it may not even come up.
+    // After a restart, it may not even come up.
     await server.kill();
     expect((await logIn(gate, "bob", "banana")).status).toBe(503);
     full.free();
@@ -128,7 +132,7 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
   });
 });
 
-/** Until it fails. */
+/** Adds entries until the server fails. */
 function addWithoutEnd(server: SlapdServer): Promise<never> {
   return server.admin(async (client) => {
     for (let entry = 0; ; entry += 1) {

@@ -16,7 +16,7 @@ const PASSWORD = "of-the-test";
 
 export interface SlapdServer extends StoreServer {
   readonly url: string;
-  /** With TLS from the start. */
+  /** With TLS from the start (ldaps). */
   readonly secureUrl: string;
   hold(users: readonly ContractUser[]): Promise<void>;
   admin<Result>(work: (client: Client) => Promise<Result>): Promise<Result>;
@@ -29,9 +29,9 @@ export const SETTINGS = {
 };
 
 /**
- * OpenLDAP with TLS and a password policy: three wrong passwords lock a user who is `strict`.
+ * Starts OpenLDAP with TLS and a password policy: three wrong passwords lock users for whom `strict` was called.
  *
- * @param data the directory of its data; left out, one of its own.
+ * @param data the directory for its data; a temporary one by default.
  */
 export async function startSlapd(data?: string): Promise<SlapdServer> {
   const directory = await temporaryDirectory();
@@ -108,7 +108,7 @@ ppolicy_use_lockout
 `;
 }
 
-/** The names of entries hold what a filter has to escape. */
+/** Replaces all users. The names of entries contain characters that a filter must escape. */
 async function replaceUsers(client: Client, users: readonly ContractUser[]): Promise<void> {
   for (const ou of ["people", "groups"]) {
     const { searchEntries } = await client.search(`ou=${ou},${BASE}`, { scope: "one" });
@@ -128,7 +128,7 @@ async function replaceUsers(client: Client, users: readonly ContractUser[]): Pro
   }
 }
 
-/** Has the policy hold for a user. */
+/** Applies the password policy to a user. */
 export function strict(server: SlapdServer, name: string): Promise<void> {
   return server.admin(async (client) => {
     const { Attribute, Change } = await import("ldapts");

@@ -19,7 +19,7 @@ afterAll(async () => {
   await backend.close();
 });
 
-/** Whoever holds all slots by not reading keeps out nobody but itself: clients of other addresses are answered. */
+/** A client that holds all slots by not reading blocks only itself, so requests from another address are answered. */
 const elsewhere = new Agent({ keepAlive: false, localAddress: "127.0.0.9" });
 const SECONDS = 8;
 const CONNECTIONS = 800;
@@ -29,11 +29,11 @@ describe.skipIf(noTool !== undefined)(`slowhttptest ${noTool ?? ""}`, () => {
   it.each([
     ["slow heads", ["-H", "-i", "1"], "/public/x"],
     ["slow bodies", ["-B", "-i", "1", "-s", "8192"], "/public/x"],
-    // Too large to be taken whole before the backend is asked: each holds a place there.
+    // Too large to buffer before the request is forwarded, so each occupies a connection to the backend.
     ["slow bodies that are streamed", ["-B", "-i", "1", "-s", "65536"], "/public/x"],
     ["slow reading", ["-X", "-n", "1", "-z", "32", "-k", "3"], "/public/big?bytes=1000000"],
   ])(
-    "%s: /readyz and valid requests are answered all the time",
+    "%s: /readyz and valid requests are answered throughout",
     async (_name, mode, path) => {
       const { port, token } = gate;
       await using attack = startProgram("slowhttptest", [

@@ -5,7 +5,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const SIZE = 256 * 1024;
 
-/** Only root may, and not in every container. */
+/** Mounts a small tmpfs. @returns whether that is possible: only for root, and not in every container. */
 function mounted(directory: string, bytes: number): boolean {
   try {
     const options = ["-t", "tmpfs", "-o", `size=${bytes},mode=755`, "tmpfs", directory];
@@ -18,12 +18,12 @@ function mounted(directory: string, bytes: number): boolean {
 
 export interface SmallDisk extends AsyncDisposable {
   readonly path: string;
-  /** Leaves no room. */
+  /** Uses up all space. */
   fill(): void;
   free(): void;
 }
 
-/** A file system of a few pages; undefined where none can be made. */
+/** Creates a file system of a few pages. @returns undefined if that is not possible here. */
 export async function smallDisk(bytes = SIZE): Promise<SmallDisk | undefined> {
   const directory = await temporaryDirectory();
   const { path } = directory;

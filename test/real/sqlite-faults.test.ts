@@ -1,4 +1,4 @@
-/** What may happen to a SQLite file while Sallyport reads it: each fault is 503 and nobody else's answer, and over by itself. */
+/** Faults of a SQLite file in use: each leads to 503, never to the result of another store, and needs no restart. */
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -28,10 +28,10 @@ const ROWS = 300;
 const QUERY = "SELECT password_hash FROM users WHERE name = $1";
 const BOB = { name: "bob", password: "banana" };
 const BOBS_HASH = cheapHash(BOB.password);
-/** Whom only the last store knows. */
+/** Known only to the last store. */
 const DAVE = { name: "dave", password: "damson" };
 
-/** Makes a database with bob among many others; it takes its name at once, as a whole. */
+/** Creates a database with bob among many others, and renames it into place. */
 function write(path: string, hash = BOBS_HASH, journal = "DELETE"): void {
   const beside = `${path}.new`;
   rmSync(beside, { force: true });
@@ -46,14 +46,14 @@ function write(path: string, hash = BOBS_HASH, journal = "DELETE"): void {
   renameSync(beside, path);
 }
 
-/** Does something to a database in a process of its own, which holds it until it is ended. */
+/** Opens a database and executes statements. The caller closes it. */
 function opened(path: string, ...statements: readonly string[]): DatabaseSync {
   const database = new DatabaseSync(path);
   for (const each of statements) database.exec(each);
   return database;
 }
 
-/** Begins a fault, and gives what ends it. */
+/** Causes a fault. @returns a function that repairs it. */
 type Fault = (path: string) => () => void;
 
 const overwritten =
@@ -111,7 +111,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
 };
 
-/** One that reads the database behind a file, and before another file that knows bob as well. */
+/** Starts Sallyport with three stores: a file, the database, and another file that also has bob. */
 async function startGate(path: string, flags = imageFlags()): Promise<Sallyport> {
   const backend = await startEchoBackend();
   onTestFinished(() => backend.close());
@@ -149,11 +149,11 @@ async function startDirectory(): Promise<string> {
 }
 
 let addresses = 0;
-/** From another address each time: no throttle joins in. */
+/** Logs in from a new address each time, so that the throttle does not interfere. */
 const logIn = (gate: Sallyport, name: string, password: string) =>
   logInAt(gate, name, password, `198.51.100.${(addresses = (addresses + 1) % 250)}`);
 
-/** What a login gets that needs the database, or what stands behind it. */
+/** Expects 503 for logins that need the database or the store after it. */
 async function expectUnavailable(gate: Sallyport): Promise<void> {
   const refused = [
     await logIn(gate, BOB.name, BOB.password),
@@ -163,7 +163,7 @@ async function expectUnavailable(gate: Sallyport): Promise<void> {
   ];
   expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 503));
   expect(refused.every(({ retryAfter }) => Number(retryAfter) >= 1)).toBe(true);
-  // Who is in the store before, and who has a token, does not notice.
+  // Users of the first store, and requests with a token, are not affected.
   expect((await logIn(gate, ALICE.username, ALICE.password)).status).toBe(200);
   expect((await ask({ port: gate.port }, "/x", { token: gate.token })).status).toBe(200);
   const errors = () => gate.log().filter((line) => line["level"] === "error");
@@ -193,9 +193,9 @@ describe("a SQLite file, between two other stores", () => {
     await until(() => gate.log().some((line) => line["msg"] === "a user store is available again"));
   });
 
-  test.skipIf(missing("setpriv") !== undefined)("that may not be read", async () => {
+  test.skipIf(missing("setpriv") !== undefined)("without read permission", async () => {
     const path = await startDirectory();
-    // Root may read everything, unless it gives that up.
+    // Root may read everything, unless it drops that capability.
     const flags = process.getuid?.() === 0 ? [...imageFlags(), mortal()] : imageFlags();
     const gate = await startGate(path, flags);
     await expectAvailable(gate);
@@ -205,24 +205,28 @@ describe("a SQLite file, between two other stores", () => {
     await expectAvailable(gate);
   });
 
-  test("cut anywhere, gives the truth or 503, and never 401", { timeout: 60_000 }, async () => {
-    const path = await startDirectory();
-    const gate = await startGate(path);
-    const { length } = readFileSync(path);
-    const statuses = new Set<number>();
-    for (let size = 0; size < length; size += 5_000) {
+  test(
+    "truncated anywhere, gives the right result or 503, but never 401",
+    { timeout: 60_000 },
+    async () => {
+      const path = await startDirectory();
+      const gate = await startGate(path);
+      const { length } = readFileSync(path);
+      const statuses = new Set<number>();
+      for (let size = 0; size < length; size += 5_000) {
+        write(path);
+        truncateSync(path, size);
+        const { status } = await logIn(gate, BOB.name, BOB.password);
+        expect([size, status]).not.toEqual([size, 401]);
+        statuses.add(status);
+      }
+      expect([...statuses]).toContain(503);
       write(path);
-      truncateSync(path, size);
-      const { status } = await logIn(gate, BOB.name, BOB.password);
-      expect([size, status]).not.toEqual([size, 401]);
-      statuses.add(status);
-    }
-    expect([...statuses]).toContain(503);
-    write(path);
-    await expectAvailable(gate);
-  });
+      await expectAvailable(gate);
+    },
+  );
 
-  test("a file that takes its name is the one that is read, from the next login on", async () => {
+  test("replaced by another file, is used from the next login on", async () => {
     const path = await startDirectory();
     const gate = await startGate(path);
     await expectAvailable(gate);
@@ -231,7 +235,7 @@ describe("a SQLite file, between two other stores", () => {
     expect((await logIn(gate, BOB.name, BOB.password)).status).toBe(401);
   });
 
-  test("in WAL mode logins read what is committed, while others write and before it is moved", async () => {
+  test("in WAL mode, logins read committed data during writes and before a checkpoint", async () => {
     const path = await startDirectory();
     write(path, BOBS_HASH, "WAL");
     const gate = await startGate(path);
@@ -250,7 +254,7 @@ const possible = await smallDisk();
 await possible?.[Symbol.asyncDispose]();
 
 test.skipIf(possible === undefined)(
-  "in WAL mode on a full disk, logins get 503 until there is room",
+  "in WAL mode on a full disk, logins get 503 until there is space",
   async () => {
     const disk = await smallDisk();
     if (disk === undefined) throw new Error("no disk");
@@ -259,7 +263,7 @@ test.skipIf(possible === undefined)(
     write(path, BOBS_HASH, "WAL");
     const gate = await startGate(path);
     await expectAvailable(gate);
-    // What readers and writers share is there while the file is open; the next one makes it again.
+    // The shared files exist while the database is open; the next connection creates them again.
     for (const shared of ["-shm", "-wal"]) rmSync(path + shared, { force: true });
     disk.fill();
     await expectUnavailable(gate);
@@ -268,7 +272,7 @@ test.skipIf(possible === undefined)(
   },
 );
 
-/** Has Node begin once more, as a root that may not read what it has no right to. */
+/** Returns a flag with which Node restarts itself as root without the capability to read any file. */
 function mortal(): string {
   const setpriv = execFileSync("/bin/sh", ["-c", "command -v setpriv"], {
     encoding: "utf8",

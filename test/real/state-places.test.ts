@@ -17,25 +17,25 @@ import { inMemory, REDIS_PROGRAMS, type RedisNode, startRedisNode } from "./redi
 import { logInAt } from "./replicas.ts";
 
 const PASSWORD = "of-the-test";
-/** As docs/scale.md has it. */
+/** The ACL rules of docs/scale.md. */
 const RIGHTS = "~{sallyport:}* +@read +@write +@scripting +@connection +time +info";
 
 interface Place {
   /** `shared` without `kind`. */
   readonly shared: object;
-  /** Has another server take over; undefined where there is only one. */
+  /** Fails over to another server; undefined if there is only one. */
   readonly failOver?: () => Promise<void>;
-  /** Cuts that other server off from what comes now. */
+  /** Stops replication to that other server. */
   readonly isolate?: () => Promise<void>;
-  /** What the other server holds of revocations. */
+  /** The revocations on the other server. */
   readonly revoked?: () => Promise<unknown>;
-  /** What the doctor says of the same with a fault in it. */
+  /** What the doctor says about faulty settings. */
   readonly ill: readonly { readonly change: object; readonly says: string }[];
 }
 
 type Start = (program: string, stack: AsyncDisposableStack) => Promise<Place>;
 
-/** TLS alone, and a user who may do what is documented, and nothing else. */
+/** Only TLS, and a user with exactly the documented permissions. */
 const startWithTls: Start = async (program, stack) => {
   const { ca, server } = await testCertificates();
   const secure = ["--tls-cert-file", "tls.crt", "--tls-key-file", "tls.key"];
@@ -67,7 +67,7 @@ const startWithTls: Start = async (program, stack) => {
   };
 };
 
-/** A primary, a replica of it, and two sentinels of which one does not exist. */
+/** A primary with a replica, and two sentinel addresses, one of them unreachable. */
 const startSentinel: Start = async (program, stack) => {
   const login = ["--requirepass", PASSWORD, "--masterauth", PASSWORD];
   const client = { password: PASSWORD };
@@ -133,7 +133,7 @@ const startSentinel: Start = async (program, stack) => {
   };
 };
 
-/** Three primaries, and a replica of the one that holds our keys. */
+/** Three primaries, and a replica of the one with our keys. */
 const startCluster: Start = async (program, stack) => {
   const cli = installed(program.replace("server", "cli")) ?? "redis-cli";
   const run = promisify(execFile);
@@ -229,7 +229,7 @@ describe.each(SUBJECTS)("two replicas that share through $name of $program", (su
     return pages.every((page) => page.value("sallyport_shared_state_up") === 1);
   };
 
-  /** Milliseconds from a logout at the one until the other refuses the token. */
+  /** Returns the milliseconds from a logout at one replica until the other refuses the token. */
   async function revocationMs(): Promise<number> {
     const [one, other] = gates;
     const { token } = await logInAt(one, ALICE.username);
@@ -242,7 +242,7 @@ describe.each(SUBJECTS)("two replicas that share through $name of $program", (su
     return performance.now() - began;
   }
 
-  test("a token that is logged out at one is refused by the other, also after a failover", async () => {
+  test("a token that is logged out at one is refused by the other, even after a failover", async () => {
     await until(allUp);
     expect(await revocationMs()).toBeLessThan(1_000);
     if (place.failOver === undefined) return;
@@ -268,7 +268,7 @@ describe.each(SUBJECTS)("two replicas that share through $name of $program", (su
     await until(async () => JSON.stringify(await revoked()).includes(String(jti)));
   }, 120_000);
 
-  test("the doctor says how it is, and what is wrong with it", async () => {
+  test("the doctor reports its state, and its faults", async () => {
     const { directory } = gates[0];
     const doctor = async (change: object): Promise<string> => {
       const shared = { kind: "redis", ...place.shared, ...change };
@@ -284,8 +284,8 @@ describe.each(SUBJECTS)("two replicas that share through $name of $program", (su
       /redis: (?:Redis|Valkey) \d[\d.]*(?: at \S+)? answers in \d+ ms/,
     );
     for (const { change, says } of place.ill) {
-      const told = await doctor(change);
-      expect(told.slice(told.indexOf("state server"))).toContain(says);
+      const report = await doctor(change);
+      expect(report.slice(report.indexOf("state server"))).toContain(says);
     }
   }, 60_000);
 });

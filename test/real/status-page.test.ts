@@ -1,4 +1,4 @@
-/** The status page in a browser: light, dark and narrow, without script, with hostile requests on it. */
+/** The status page in a browser: light, dark and narrow, without scripts, and with hostile requests on it. */
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -32,7 +32,7 @@ afterAll(async () => {
   await Promise.all([browser?.[Symbol.asyncDispose](), backend?.[Symbol.asyncDispose]()]);
 });
 
-/** Takes a picture; STATUS_PICTURES names a directory where people can look at it. */
+/** Takes a screenshot. If STATUS_PICTURES names a directory, it is saved there. */
 async function shown(name: string, appearance: Appearance): Promise<Shot & { size: number[] }> {
   await browser.open(`http://127.0.0.1:${gate.adminPort}/-/`, appearance);
   const { png, brightness } = await browser.screenshot();
@@ -45,7 +45,7 @@ async function shown(name: string, appearance: Appearance): Promise<Shot & { siz
 }
 
 it.skipIf(reason !== undefined)(
-  "is light or dark as its reader likes, in the same layout",
+  "is light or dark as the reader prefers, with the same layout",
   async () => {
     const light = await shown("light", { ...WIDE, scheme: "light" });
     const dark = await shown("dark", { ...WIDE, scheme: "dark" });
@@ -54,12 +54,12 @@ it.skipIf(reason !== undefined)(
     expect(dark.size).toEqual(light.size);
     expect(light.brightness).toBeGreaterThan(215);
     expect(dark.brightness).toBeLessThan(70);
-    // A page of one colour takes a few KB.
+    // A screenshot in a single colour takes a few KB.
     for (const { png } of [light, dark]) expect(png.length).toBeGreaterThan(25_000);
   },
 );
 
-it.skipIf(reason !== undefined)("fits into 360 px, whatever stands on it", async () => {
+it.skipIf(reason !== undefined)("fits into 360 px with any content", async () => {
   await browser.open(`http://127.0.0.1:${gate.adminPort}/-/`, {
     ...{ width: 360, height: 800, scheme: "light" },
   });
@@ -77,30 +77,25 @@ it.skipIf(reason !== undefined)("fits into 360 px, whatever stands on it", async
   expect(narrow.brightness).toBeGreaterThan(200);
 });
 
-it.skipIf(reason !== undefined)(
-  "shows what happened, and lets no request take part in it",
-  async () => {
-    await browser.open(`http://127.0.0.1:${gate.adminPort}/-/`, { ...WIDE, scheme: "light" });
-    const text = String(await browser.evaluate("document.body.innerText"));
-    for (const word of ["missing", "bad_credentials", "everything", "/orders/4", "Up for"]) {
-      expect(text).toContain(word);
-    }
-    expect(text).toContain(`<script>document.title="owned"</script>`);
-    expect(await browser.evaluate("document.title")).toMatch(/: Sallyport$/);
-    expect(
-      await browser.evaluate(`document.querySelectorAll("script, img, iframe, form").length`),
-    ).toBe(0);
-    expect(await browser.evaluate(`document.querySelectorAll("svg rect").length`)).toBeGreaterThan(
-      2,
-    );
-    // Its own style is the one that its policy allows.
-    const font = `getComputedStyle(document.querySelector("h1")).fontSize`;
-    expect(await browser.evaluate(font)).toBe("22px");
-    expect(browser.complaints).toEqual([]);
-  },
-);
+it.skipIf(reason !== undefined)("shows requests, but never as markup", async () => {
+  await browser.open(`http://127.0.0.1:${gate.adminPort}/-/`, { ...WIDE, scheme: "light" });
+  const text = String(await browser.evaluate("document.body.innerText"));
+  for (const word of ["missing", "bad_credentials", "everything", "/orders/4", "Up for"]) {
+    expect(text).toContain(word);
+  }
+  expect(text).toContain(`<script>document.title="owned"</script>`);
+  expect(await browser.evaluate("document.title")).toMatch(/: Sallyport$/);
+  expect(
+    await browser.evaluate(`document.querySelectorAll("script, img, iframe, form").length`),
+  ).toBe(0);
+  expect(await browser.evaluate(`document.querySelectorAll("svg rect").length`)).toBeGreaterThan(2);
+  // Its policy allows its own style.
+  const font = `getComputedStyle(document.querySelector("h1")).fontSize`;
+  expect(await browser.evaluate(font)).toBe("22px");
+  expect(browser.complaints).toEqual([]);
+});
 
-it.skipIf(reason !== undefined)("opens an explanation without a script", async () => {
+it.skipIf(reason !== undefined)("expands an explanation without a script", async () => {
   await browser.open(`http://127.0.0.1:${gate.adminPort}/-/`, { ...WIDE, scheme: "dark" });
   const opened = await browser.evaluate(`(() => {
     const details = [...document.querySelectorAll(".refusal")].find((each) => each.innerText.includes("/orders/4"));
@@ -113,7 +108,7 @@ it.skipIf(reason !== undefined)("opens an explanation without a script", async (
 });
 
 it.skipIf(reason !== undefined)(
-  "has a picture in the README that a browser shows in both schemes",
+  "has a picture in the README that works in both colour schemes",
   async () => {
     const picture = pathToFileURL(
       resolve(import.meta.dirname, "../../docs/pictures/status-page.svg"),

@@ -3,16 +3,16 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { until } from "../support/until.ts";
 
-/** A server with data of its own, on a port of the system's choice, that can be killed, hung and started again. */
+/** A server with data, on a free port, that can be killed, suspended and started again. */
 export interface StoreServer extends AsyncDisposable {
   readonly port: number;
-  /** Undefined while it does not run. */
+  /** Undefined while it is not running. */
   pid(): number | undefined;
-  /** Starts it if it does not run, and waits until it answers. */
+  /** Starts it unless it is running, and waits until it answers. */
   start(): Promise<void>;
-  /** SIGKILL for it and its children. */
+  /** Sends SIGKILL to it and its children. */
   kill(): Promise<void>;
-  /** SIGSTOP or SIGCONT, likewise. */
+  /** Sends a signal to it and its children. */
   signal(name: "SIGSTOP" | "SIGCONT"): void;
 }
 
@@ -20,13 +20,13 @@ export interface StoreProgram {
   readonly port: number;
   readonly command: string;
   readonly args: readonly string[];
-  /** Who runs it, where root must not. */
+  /** The user to run it as, for programs that refuse root. */
   readonly user?: string;
-  /** Resolves with whether it answers. */
+  /** Whether it answers. */
   answers(): Promise<boolean>;
 }
 
-/** The options that make a child another user's, for a test that is run by root. */
+/** Returns spawn options that run a child as another user, if the test runs as root. */
 export function asUser(user: string | undefined): { readonly uid?: number; readonly gid?: number } {
   if (user === undefined || process.getuid?.() !== 0) return {};
   const id = (flag: string): number =>
@@ -45,12 +45,12 @@ export function storeServer({ port, command, args, user, answers }: StoreProgram
   let output = "";
   const signal = (name: NodeJS.Signals): void => {
     if (child?.pid === undefined) return;
-    // PostgreSQL's children have process groups of their own.
+    // PostgreSQL's children have separate process groups.
     for (const pid of [child.pid, ...childrenOf(child.pid)]) {
       try {
         process.kill(pid, name);
       } catch {
-        // It has ended just now.
+        // It has already ended.
       }
     }
   };

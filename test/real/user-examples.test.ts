@@ -18,7 +18,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { postgresMissing, startPostgres } from "./postgres-server.ts";
 import { slapdMissing, startSlapd } from "./slapd-server.ts";
 
-/** What an example names elsewhere, and where it is here. */
+/** What an example refers to, and its replacement here. */
 interface Setting {
   readonly replaced?: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ const startSqlite: Start = async (stack) => {
   return { replaced: { "users.db": path } };
 };
 
-/** A login that exists. */
+/** Starts an existing login server. */
 const startLogin: Start = async (stack) => {
   const { server: certificate } = await testCertificates();
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -92,7 +92,7 @@ const EXAMPLES: Readonly<Record<string, { readonly missing?: string | undefined;
     http: { start: startLogin },
   };
 
-/** The examples of docs/users.md with one store, by its kind. */
+/** Returns the examples of docs/users.md with a single store, by its kind. */
 function examples(): ReadonlyMap<string, string> {
   const { blocks } = readDocument("docs/users.md");
   const found = new Map<string, string>();
@@ -110,7 +110,7 @@ describe("the examples of docs/users.md", () => {
   afterAll(() => stack.disposeAsync());
 
   test.each(Object.entries(EXAMPLES))(
-    "%s: somebody logs in and gets through",
+    "%s: alice logs in and reaches the backend",
     async (kind, example) => {
       if (example.missing !== undefined) return;
       const { replaced = {}, files = {} } = await example.start(stack);
@@ -126,7 +126,7 @@ describe("the examples of docs/users.md", () => {
       const authority = stack.adopt(await temporaryDirectory(), (each) => each.close());
       const { ca } = await testCertificates();
       const file = await authority.write("ca.crt", ca);
-      // As the authorities of a company stand in a container.
+      // The way a company's authorities are set in a container.
       const env = { NODE_EXTRA_CA_CERTS: file };
       await using gate = await startSallyport({
         target: backend.url,
@@ -143,7 +143,7 @@ describe("the examples of docs/users.md", () => {
     120_000,
   );
 
-  test("each store that has an example of its own is started here", () => {
+  test("each store with an example is tested here", () => {
     expect([...examples().keys()].toSorted()).toEqual(Object.keys(EXAMPLES).toSorted());
   });
 });

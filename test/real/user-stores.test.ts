@@ -34,7 +34,7 @@ async function opened(settings: StoreSettings) {
   return { store, log, verify };
 }
 
-/** Killed, started again, hung: each is 503 in time, and over by itself. */
+/** Expects prompt failures while the server is killed or hangs, and recovery without help. */
 async function survives(
   settings: StoreSettings,
   server: Pick<PostgresServer, "hold" | "kill" | "start" | "signal">,
@@ -80,7 +80,7 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
   });
 
   test(
-    "an outage of any sort is 503 in time, and over by itself",
+    "fails in time during any outage, and recovers without help",
     { timeout: 60_000 },
     async () => {
       await survives(await settings(), server);
@@ -96,7 +96,7 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
     expect(JSON.stringify(log.lines)).not.toContain("of-the-test");
   });
 
-  test("wrong credentials and a wrong query are told, without a secret", async () => {
+  test("wrong credentials and wrong queries are reported without secrets", async () => {
     await server.hold([ALICE]);
     const sound = await settings();
     const refused = await opened({ ...sound, url: server.url.replace("of-the-test", "hunter22") });
@@ -134,7 +134,7 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
     ...{ kind: "ldap" as const, ...SETTINGS, ...LIMITS, ...(await sorts[sort]()) },
   });
 
-  describe.each(["ldaps://", "StartTLS"] as const)("as a user store by %s", (sort) => {
+  describe.each(["ldaps://", "StartTLS"] as const)("as a user store with %s", (sort) => {
     userStoreContract({
       async source() {
         return { settings: await settings(sort), hold: server.hold, fail: server.kill };
@@ -145,7 +145,7 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
   });
 
   test.each(["ldaps://", "StartTLS", "ldap://"] as const)(
-    "by %s an outage of any sort is 503 in time, and over by itself",
+    "with %s it fails in time during any outage, and recovers without help",
     { timeout: 60_000 },
     async (sort) => {
       await survives(await settings(sort), server);
@@ -153,7 +153,7 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
   );
 
   test.each(["ldaps://", "StartTLS"] as const)(
-    "by %s its certificate is verified",
+    "with %s its certificate is verified",
     async (sort) => {
       await server.hold([ALICE]);
       const { caFile: _, ...trustful } = { caFile: "", ...(await settings(sort)) };
@@ -164,7 +164,7 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
     },
   );
 
-  test("wrong credentials of our own are a fault, not the user's", async () => {
+  test("wrong bind credentials are a fault of the store, not of the user", async () => {
     await server.hold([ALICE]);
     const bind = { ...SETTINGS.bind, password: "hunter22" };
     const { store, verify, log } = await opened({ ...(await settings("ldaps://")), bind });
@@ -173,14 +173,14 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
     expect(JSON.stringify(log.lines)).not.toContain("hunter22");
   });
 
-  test("what a password policy says is in the log", async () => {
+  test("logs the reason of a password policy", async () => {
     await server.hold([ALICE]);
     await strict(server, "alice");
     const { verify, log } = await opened(await settings("StartTLS"));
     for (let attempt = 0; attempt < 3; attempt += 1) await verify("alice", "wrong");
     expect(await verify()).toEqual({ result: "wrong" });
-    const told = log.lines.find(({ level }) => level === "info");
-    expect(JSON.stringify(told)).toContain("account_locked");
+    const policyLine = log.lines.find(({ level }) => level === "info");
+    expect(JSON.stringify(policyLine)).toContain("account_locked");
     expect(JSON.stringify(log.lines)).not.toMatch(/apple|wrong/);
   });
 });

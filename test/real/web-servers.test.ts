@@ -1,4 +1,4 @@
-/** Sallyport in front of the servers that people have: identity, redirects, cookies, ranges, conditional requests, errors. */
+/** Sallyport in front of common servers: identity, redirects, cookies, ranges, conditional requests, errors. */
 import { chmod } from "node:fs/promises";
 import { createServer } from "node:http";
 import { basename } from "node:path";
@@ -17,7 +17,7 @@ describe.each(Object.entries(WEB_SERVERS))("in front of %s", (name, server) => {
   beforeAll(async () => {
     if (reason !== undefined) return;
     const directory = stack.use(await temporaryDirectory());
-    // Started by root, some serve as another user.
+    // When started by root, some run as another user.
     await chmod(directory.path, 0o755);
     const target = await startWebServer(stack, server, directory);
     const rewrite = { stripPrefix: "/shop" };
@@ -38,7 +38,7 @@ describe.each(Object.entries(WEB_SERVERS))("in front of %s", (name, server) => {
     ask(gate, path, { token: gate.token, headers: { host: "shop.test", ...headers } });
 
   it.skipIf(reason !== undefined)(
-    `it tells who is calling, and keeps the token ${reason ?? ""}`,
+    `passes the identity, but not the token ${reason ?? ""}`,
     async () => {
       expect((await ask(gate, "/shop/whoami")).status).toBe(401);
       const forged = { "x-auth-subject": "root", x_auth_subject: "root" };
@@ -49,22 +49,17 @@ describe.each(Object.entries(WEB_SERVERS))("in front of %s", (name, server) => {
     },
   );
 
-  it.skipIf(reason !== undefined)(
-    "its redirects and cookies come back under the prefix",
-    async () => {
-      for (const prefix of ["/shop", "/target"]) {
-        const { status, headers } = await get(`${prefix}/old`);
-        expect(status).toBe(302);
-        const location = new URL(headers.location ?? "", "https://shop.test");
-        expect([location.host, location.pathname]).toEqual(["shop.test", `${prefix}/new`]);
-        expect(headers["set-cookie"]?.join()).toMatch(
-          new RegExp(`^seen=1; Path=${prefix}/?$`, "i"),
-        );
-      }
-    },
-  );
+  it.skipIf(reason !== undefined)("maps redirects and cookies back to the prefix", async () => {
+    for (const prefix of ["/shop", "/target"]) {
+      const { status, headers } = await get(`${prefix}/old`);
+      expect(status).toBe(302);
+      const location = new URL(headers.location ?? "", "https://shop.test");
+      expect([location.host, location.pathname]).toEqual(["shop.test", `${prefix}/new`]);
+      expect(headers["set-cookie"]?.join()).toMatch(new RegExp(`^seen=1; Path=${prefix}/?$`, "i"));
+    }
+  });
 
-  it.skipIf(reason !== undefined)("parts of a file, and a file that has not changed", async () => {
+  it.skipIf(reason !== undefined)("serves ranges and conditional requests", async () => {
     const whole = await get("/shop/file.txt");
     expect([whole.status, whole.body.length]).toEqual([200, 10_240]);
     const part = await get("/shop/file.txt", { range: "bytes=5-9" });
@@ -76,14 +71,16 @@ describe.each(Object.entries(WEB_SERVERS))("in front of %s", (name, server) => {
     expect([head.status, head.headers["content-length"]]).toEqual([200, "10240"]);
   });
 
-  it.skipIf(reason !== undefined)("its own errors are its own", async () => {
+  it.skipIf(reason !== undefined)("passes its errors unchanged", async () => {
     const { status, headers, body } = await get("/shop/nowhere");
     expect([status, headers["proxy-status"]]).toEqual([404, undefined]);
     expect(body).not.toContain('"success"');
   });
 });
 
-/** What Spring and other servlet containers do: absolute redirects with their own port, and the session in a matrix parameter. */
+/**
+ * Behaves like Spring and other servlet containers: absolute redirects with their own port, and a session in the path.
+ */
 describe("in front of a servlet container", () => {
   const stack = new AsyncDisposableStack();
   let gate: Sallyport;
@@ -109,7 +106,7 @@ describe("in front of a servlet container", () => {
   afterAll(() => stack.disposeAsync());
 
   it.each(["own.test", "shop.test", "shop.test:8443"])(
-    "its absolute redirects are followed as %s, with the session in the path",
+    "its absolute redirects work for the host %s, with the session in the path",
     async (host) => {
       const get = (path: string) => ask(gate, path, { token: gate.token, headers: { host } });
       const { status, headers } = await get("/shop/login");

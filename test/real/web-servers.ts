@@ -1,4 +1,4 @@
-/** Servers that people have, as backends: each serves `/shop/` with a redirect, a cookie, a file and what it got. */
+/** Common servers as backends: each serves a redirect, a cookie, a file and an echo of the request. */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ask } from "../support/ask.ts";
@@ -8,13 +8,16 @@ import type { TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 interface WebServer {
-  /** What must be installed. */
+  /** The program that must be installed. */
   readonly program: string;
-  /** Writes what it needs. @returns the arguments that start it. */
+  /** Writes its files. @returns its arguments. */
   prepare(directory: TemporaryDirectory, port: number): Promise<readonly string[]>;
 }
 
-/** They answer `/whoami` with `METHOD SUBJECT [AUTHORIZATION]`, `/old` by an absolute redirect to `/new`, `/file.txt` with ten KiB. */
+/**
+ * They answer `/whoami` with `METHOD SUBJECT [AUTHORIZATION]`, `/old` with a redirect to `/new`, `/file.txt` with 10
+ * KiB.
+ */
 export const WEB_SERVERS: Readonly<Record<string, WebServer>> = {
   nginx: {
     program: "nginx",
@@ -94,7 +97,7 @@ http://:${port} {
     },
   },
   Flask: {
-    // The one that Debian's packages are for; another may come first in PATH.
+    // The Python that has Debian's packages; PATH may list another one first.
     program: "/usr/bin/python3",
     async prepare(directory, port) {
       return [
@@ -121,7 +124,7 @@ app.run(host="127.0.0.1", port=${port})
   },
 };
 
-/** Starts one on a port of its own. @returns its address. */
+/** Starts a server on a free port. @returns its URL. */
 export async function startWebServer(
   stack: AsyncDisposableStack,
   { program, prepare }: WebServer,

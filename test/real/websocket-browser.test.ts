@@ -1,4 +1,4 @@
-/** WebSockets of Debian's Chromium, which opens them over the HTTP/2 connection that it has (RFC 8441). */
+/** WebSockets from Debian's Chromium, which opens them on its existing HTTP/2 connection (RFC 8441). */
 import { describe, expect, it } from "vitest";
 import { logLine } from "../support/log-line.ts";
 import { missing } from "../support/program.ts";
@@ -9,7 +9,7 @@ import { startBrowser } from "./browser.ts";
 const reason = missing("chromium");
 const WINDOW = { width: 800, height: 600, scheme: "light" } as const;
 
-/** In the page: sends a message, and waits for it to come back and for the closing handshake. */
+/** Runs in the page: sends a message, and waits for its echo and the closing handshake. */
 const script = (url: string, protocols: readonly string[]): string => `new Promise((resolve) => {
   const socket = new WebSocket(${JSON.stringify(url)}, ${JSON.stringify(protocols)});
   let message;
@@ -23,7 +23,7 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
     ["over HTTP/2", true, 200],
     ["over HTTP/1.1", false, 101],
   ])(
-    "%s, with the token among the protocols",
+    "%s, with the token in the subprotocols",
     async (_name, http2, status) => {
       await using backend = await startWebSocketBackend();
       const routes = [

@@ -1,7 +1,7 @@
 /**
- * A second real identity provider, zitadel's of the Go module proxy: users log in with their password in its form, robots
- * with the client credentials grant. Discovery, rotation of its keys under load, introspection, an outage and restarts of
- * both. Its sources are in go-oidc/.
+ * A second real identity provider, zitadel's, from the Go module proxy: users log in with a password form, robots with
+ * the client credentials grant. Covers discovery, key rotation under load, introspection, an outage, and restarts of
+ * both sides. The program is in go-oidc/.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -25,7 +25,7 @@ let directory: TemporaryDirectory;
 let backend: EchoBackend;
 let provider: RunningProgram | undefined;
 let issuer = "";
-/** Why nothing can be tested. */
+/** Why nothing can be tested, if so. */
 let reason: string | undefined;
 
 beforeAll(async () => {
@@ -42,7 +42,7 @@ afterAll(async () => {
   await Promise.all([backend.close(), directory.close()]);
 });
 
-/** The last name signs, at once, though nobody has seen its public half. */
+/** Adds a key. The last file name signs at once, although no client has seen its public key yet. */
 async function addKey(name: string): Promise<void> {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const text = privateKey.export({ format: "pem", type: "pkcs8" });
@@ -100,7 +100,7 @@ async function granted(form: Record<string, string>, client: string): Promise<st
 const robotToken = (client: "robot" | "opaque"): Promise<string> =>
   granted({ grant_type: "client_credentials", scope: "openid" }, `${client}:${SECRET}`);
 
-/** Where an answer sends a browser. */
+/** Returns the target of a redirect. */
 async function sentTo(url: string, form?: Record<string, string>): Promise<URL> {
   const question = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) };
   const answer = await fetch(url, { redirect: "manual", ...question });
@@ -109,7 +109,7 @@ async function sentTo(url: string, form?: Record<string, string>): Promise<URL> 
   return new URL(location, url);
 }
 
-/** As a person gets one: by the login form, with a password, and the code that comes back. */
+/** Gets a token the way a person does: with the login form, a password, and the authorization code. */
 async function userToken(): Promise<string> {
   const client = { client_id: "web", redirect_uri: CALLBACK };
   const question = { ...client, response_type: "code", scope: "openid email", state: "s" };
@@ -127,7 +127,7 @@ async function userToken(): Promise<string> {
 }
 
 describe("zitadel's provider", () => {
-  it("has its users and robots accepted, whose keys discovery finds", async ({ skip }) => {
+  it("has tokens of its users and robots accepted, with keys from discovery", async ({ skip }) => {
     if (reason !== undefined) return skip(reason);
     await using gate = await start();
     for (const [token, subject] of [
@@ -142,7 +142,7 @@ describe("zitadel's provider", () => {
     }
   }, 30_000);
 
-  it("rotates its keys under load without one 401", async ({ skip }) => {
+  it("rotates its keys under load without a 401", async ({ skip }) => {
     if (reason !== undefined) return skip(reason);
     await using gate = await start();
     const statuses: number[] = [];
@@ -154,7 +154,7 @@ describe("zitadel's provider", () => {
       }
     });
     for (const next of ["2", "3"]) {
-      // More than an unknown kid has to wait for the next fetch.
+      // Longer than the minimum interval between fetches for an unknown kid.
       await sleep(8_000);
       await addKey(next);
     }
@@ -165,7 +165,7 @@ describe("zitadel's provider", () => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   }, 60_000);
 
-  it("answers about opaque tokens", async ({ skip }) => {
+  it("introspects opaque tokens", async ({ skip }) => {
     if (reason !== undefined) return skip(reason);
     await using gate = await start();
     const token = await robotToken("opaque");
@@ -176,31 +176,31 @@ describe("zitadel's provider", () => {
     expect((await ask(gate, "/x", { token: `${token.slice(0, -4)}AAAA` })).status).toBe(401);
   }, 30_000);
 
-  it("is down: its tokens are accepted, also after a restart; opaque ones get 503", async ({
+  it("while down, has its JWTs accepted, even after a restart; opaque tokens get 503", async ({
     skip,
   }) => {
     if (reason !== undefined) return skip(reason);
     const address = new URL(issuer).host;
     const tokens = await Promise.all(Array.from({ length: 40 }, () => robotToken("robot")));
     const opaque = await robotToken("opaque");
-    const asked = async (gate: Sallyport, these: readonly string[]): Promise<Set<number>> =>
+    const statusesOf = async (gate: Sallyport, these: readonly string[]): Promise<Set<number>> =>
       new Set(
         await Promise.all(these.map(async (token) => (await ask(gate, "/x", { token })).status)),
       );
     {
       await using gate = await start();
-      expect(await asked(gate, tokens.slice(0, 5))).toEqual(new Set([200]));
+      expect(await statusesOf(gate, tokens.slice(0, 5))).toEqual(new Set([200]));
       await until(() => readFile(join(directory.path, "keys.json")).then(Boolean, () => false));
       await stopProvider();
-      expect(await asked(gate, tokens.slice(5, 20))).toEqual(new Set([200]));
+      expect(await statusesOf(gate, tokens.slice(5, 20))).toEqual(new Set([200]));
     }
     await using gate = await start();
-    expect(await asked(gate, tokens)).toEqual(new Set([200]));
-    expect(await asked(gate, [opaque])).toEqual(new Set([503]));
+    expect(await statusesOf(gate, tokens)).toEqual(new Set([200]));
+    expect(await statusesOf(gate, [opaque])).toEqual(new Set([503]));
     await startProvider(address);
-    // It has forgotten its tokens, and says so.
-    await until(async () => (await asked(gate, [opaque])).has(401), 20_000);
+    // It has lost its tokens, so introspection rejects them.
+    await until(async () => (await statusesOf(gate, [opaque])).has(401), 20_000);
     const again = await robotToken("opaque");
-    expect(await asked(gate, [again, await robotToken("robot")])).toEqual(new Set([200]));
+    expect(await statusesOf(gate, [again, await robotToken("robot")])).toEqual(new Set([200]));
   }, 90_000);
 });

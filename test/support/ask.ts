@@ -6,11 +6,11 @@ import type { Peer } from "./raw-client.ts";
 export interface Question {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent with its length. */
+  /** Sent with a Content-Length. */
   readonly body?: string | Buffer;
   /** A bearer token to send. */
   readonly token?: string;
-  /** Without one the connection is of its own and closed after the answer. */
+  /** Without one, a new connection is opened, and closed after the response. */
   readonly agent?: Agent;
 }
 
@@ -21,7 +21,9 @@ export interface Answer {
   readonly trailers: NodeJS.Dict<string>;
 }
 
-/** Asks the way an ordinary client does. Rejects when the connection breaks before the answer is whole. */
+/**
+ * Sends a request the way an ordinary client does. Rejects if the connection breaks before the response is complete.
+ */
 export async function ask(peer: Peer, path: string, question: Question = {}): Promise<Answer> {
   const { method = "GET", headers = {}, body, token, agent } = question;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -58,7 +60,7 @@ export async function ask(peer: Peer, path: string, question: Question = {}): Pr
   return promise;
 }
 
-/** The body of an answer that must be a JSON object. */
+/** Parses the body of a response. Throws if it is not a JSON object. */
 export function fieldsOf({ body }: Pick<Answer, "body">): Record<string, unknown> {
   const value: unknown = JSON.parse(body);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -67,7 +69,9 @@ export function fieldsOf({ body }: Pick<Answer, "body">): Record<string, unknown
   return { ...value };
 }
 
-/** Logs in, whatever comes of it. A body that is not text goes as it is. */
+/**
+ * Sends a login request and returns its response, success or not. Objects are sent as JSON, anything else unchanged.
+ */
 export function askLogin(
   peer: Peer,
   body: string | Buffer | Readonly<Record<string, unknown>>,

@@ -1,6 +1,6 @@
 /**
- * Loaded into Sallyport's process, it puts two faults back: a 103 with many link parameters that are wrong at their end keeps
- * the event loop busy for exponential time, and many `Connection` fields cost time.
+ * Loaded into Sallyport's process, this reintroduces two faults: a 103 whose many link parameters end in a syntax error
+ * blocks the event loop for exponential time, and a request with many `Connection` fields takes long.
  */
 import { Server, ServerResponse } from "node:http";
 
@@ -32,7 +32,9 @@ function manyConnections(request: unknown): boolean {
   return rawHeaders.filter((name) => name === "Connection").length > MANY;
 }
 
-/** Asking for the time is itself mostly the system's. */
+/**
+ * Spins for this much CPU time, in milliseconds. System time counts, since reading the clock is mostly a system call.
+ */
 function spend(ms: number): void {
   const until = spentMs() + ms;
   while (spentMs() < until);

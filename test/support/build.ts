@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 const REPOSITORY = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
-/** `npm run build`, into another directory than dist/. Rejects when it fails. */
+/** Runs `npm run build` with this output directory instead of dist/. Rejects if it fails. */
 export async function buildInto(directory: string): Promise<void> {
   await run("npm", ["run", "build", "--", "--dir", directory], { cwd: REPOSITORY });
 }

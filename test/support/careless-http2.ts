@@ -13,7 +13,7 @@ import {
 
 const PREFACE_BYTES = 24;
 
-/** A request as a careless reader collects it: whatever comes is added. */
+/** A request as a careless reader collects it: every frame is appended. */
 interface Collected {
   block: Buffer;
   body: string;
@@ -24,7 +24,7 @@ export interface CarelessRequest {
   readonly method: string;
   readonly path: string;
   readonly authority: string;
-  /** Trailers, too. */
+  /** Includes trailers. */
   readonly fields: readonly Field[];
   readonly body: string;
 }
@@ -38,8 +38,8 @@ export type AnswerStream = (
 ) => void;
 
 /**
- * Reads HTTP/2 as somebody does who knows the frames and none of the rules: every frame counts for its stream, the last of two fields
- * wins, and what ends a stream, a reset included, makes a request.
+ * Reads HTTP/2 like an implementation that knows the frames but none of the rules: every frame counts for its stream,
+ * the last of two fields wins, and anything that ends a stream, even a reset, completes a request.
  */
 export function readCarelessly(
   socket: Socket,
@@ -65,7 +65,7 @@ export function readCarelessly(
       collected.block = Buffer.concat([collected.block, each.payload]);
     }
     const ends = each.type !== FRAME.reset && (each.flags & END_STREAM) !== 0;
-    // Whoever asks for a tunnel does not end its stream.
+    // A client that requests a tunnel does not end its stream.
     const waits = collected.block.includes("CONNECT") || collected.block.includes("TRACE");
     if (ends || waits || each.type === FRAME.reset) {
       streams.delete(each.stream);
@@ -90,7 +90,7 @@ function requestOf(stream: number, { block, body }: Collected): CarelessRequest 
   };
 }
 
-/** Literals without indexing (RFC 7541 §6.2.2) and without Huffman coding, which is all that the self-test writes. */
+/** Decodes literals without indexing (RFC 7541 §6.2.2) or Huffman coding, the only form that the self-test writes. */
 export function literalsIn(block: Buffer): Field[] {
   const fields: Field[] = [];
   let at = 0;
@@ -112,7 +112,7 @@ export function literalsIn(block: Buffer): Field[] {
   return fields;
 }
 
-/** Writes requests as HTTP/1.1 to a backend, without framing for what no field announces, and relays every field of the answer. */
+/** Forwards a request as HTTP/1.1, with no framing beyond the fields it came with, and relays every response field. */
 export function translateCarelessly(
   backend: IpcNetConnectOpts | TcpNetConnectOpts,
   { stream, method, path, authority, fields, body }: CarelessRequest,
@@ -135,12 +135,12 @@ export function translateCarelessly(
     answered = true;
     const [head = "", text = ""] = chunk.toString("latin1").split("\r\n\r\n");
     const [line = "", ...rest] = head.split("\r\n");
-    const told = rest.map((each): Field => {
+    const received = rest.map((each): Field => {
       const colon = each.indexOf(":");
       return [each.slice(0, colon).toLowerCase(), each.slice(colon + 1).trim()];
     });
     const hops = /^(?:connection|keep-alive|transfer-encoding|content-length)$/;
-    const relayed = told.filter(([name]) => !hops.test(name));
+    const relayed = received.filter(([name]) => !hops.test(name));
     answer(stream, Number(line.split(" ")[1]), relayed, text);
     toBackend.end();
   });

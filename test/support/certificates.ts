@@ -7,11 +7,11 @@ interface KeyPair {
 }
 
 export interface TestCertificates {
-  /** Certificate of the authority that signed the others, PEM. */
+  /** Certificate of the authority that issued the others, PEM. */
   readonly ca: string;
   /** For 127.0.0.1, ::1 and localhost. */
   readonly server: KeyPair;
-  /** For other.example.com alone. */
+  /** Only for other.example.com. */
   readonly other: KeyPair;
   /** For client authentication, CN "sallyport-test-client". */
   readonly client: KeyPair;
@@ -19,12 +19,12 @@ export interface TestCertificates {
 
 type Extensions = NonNullable<NonNullable<Parameters<typeof generate>[1]>["extensions"]>;
 
-/** The environment variable by which `made-once.ts` names the file with the certificates of this run. */
+/** The environment variable in which `made-once.ts` passes the file with the certificates of this run. */
 export const CERTIFICATES = "VITEST_CERTIFICATES";
 
 let made: Promise<TestCertificates> | undefined;
 
-/** The certificates of this run, or else new ones on the first call. */
+/** Returns the certificates of this run. Without any, the first call creates them. */
 export function testCertificates(): Promise<TestCertificates> {
   made ??= readOrMake();
   return made;
@@ -35,9 +35,9 @@ async function readOrMake(): Promise<TestCertificates> {
   return file === undefined ? makeCertificates() : JSON.parse(readFileSync(file, "utf8"));
 }
 
-/** An authority with one server and one client certificate. */
+/** Creates an authority with two server certificates and one client certificate. */
 export async function makeCertificates(): Promise<TestCertificates> {
-  // Loaded by few: it takes longer than the certificates.
+  // Loaded only here, because loading it takes longer than creating the certificates.
   const { generate } = await import("selfsigned");
   const authority = await generate([{ name: "commonName", value: "Sallyport Test CA" }], {
     keyType: "ec",

@@ -12,12 +12,14 @@ export interface Child {
   /** Resolves with the exit code, or the name of the signal that ended it. */
   readonly exit: Promise<number | NodeJS.Signals>;
   exited(): boolean;
-  /** The first line that `pick` makes something of; throws when the child ends, or is ended since `timeoutMs` have passed. */
+  /**
+   * Waits for the first line for which `pick` returns a value. Rejects if the child ends; kills it after `timeoutMs`.
+   */
   line<T>(pick: (line: string) => T | undefined, timeoutMs?: number): Promise<T>;
-  /** Reads no more of standard output until the child has ended, so that the pipe fills up. */
+  /** Stops reading standard output until the child has ended, so that the pipe fills up. */
   pause(): void;
   signal(name: NodeJS.Signals): void;
-  /** Ends it for certain. */
+  /** Kills it with SIGKILL. */
   kill(): Promise<void>;
 }
 
@@ -27,7 +29,7 @@ process.on("exit", () => {
 });
 
 /**
- * Runs a script with this Node and flags for it; its environment is ours with `env` put over it, undefined removing a name.
+ * Runs a script with this Node and these flags. `env` is merged over our environment; undefined removes a variable.
  */
 export function startChild(
   script: string,
@@ -81,7 +83,7 @@ export function startChild(
         reject(new Error(`${why}\n${lines.join("\n")}\n${errors}`));
       watchers.add(watch);
       const timer = setTimeout(() => {
-        // Whoever waited has nothing yet by which to end it.
+        // The caller has no handle yet to end the child.
         child.kill("SIGKILL");
         fail("the line that was waited for did not come");
       }, timeoutMs);

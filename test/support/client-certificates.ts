@@ -1,6 +1,6 @@
 import { generate } from "selfsigned";
 
-/** A certificate that a client may show, with its key, PEM. */
+/** A client certificate with its key, PEM. */
 interface ClientCertificate {
   readonly key: string;
   readonly cert: string;
@@ -13,27 +13,27 @@ interface Attribute {
 
 interface Making {
   readonly subject?: readonly Attribute[];
-  /** What it may be used for; clients by default. */
+  /** The extended key usage; client authentication by default. */
   readonly usage?: "clientAuth" | "serverAuth";
-  /** Days from now at which it begins and ends. */
+  /** The validity, in days from now. */
   readonly days?: readonly [from: number, to: number];
 }
 
 export interface ClientAuthority {
   /** PEM. */
   readonly cert: string;
-  /** A certificate of this authority; ALICE's unless something else is said. */
+  /** Issues a certificate; for ALICE_SUBJECT by default. */
   certificate(making?: Making): Promise<ClientCertificate>;
 }
 
-/** `O=Example,OU=sales,CN=alice`, from the general to the specific. */
+/** `O=Example,OU=sales,CN=alice`, from the most general attribute to the most specific. */
 export const ALICE_SUBJECT: readonly Attribute[] = [
   { shortName: "O", value: "Example" },
   { shortName: "OU", value: "sales" },
   { shortName: "CN", value: "alice" },
 ];
 
-/** An authority that makes certificates for clients. */
+/** Creates an authority that issues client certificates. */
 export async function clientAuthority(name = "Sallyport clients"): Promise<ClientAuthority> {
   const authority = await generate([{ name: "commonName", value: name }], {
     keyType: "ec",
@@ -68,7 +68,10 @@ export async function clientAuthority(name = "Sallyport clients"): Promise<Clien
   };
 }
 
-/** The library writes the subject as a line of text and reads that: what would end the value is escaped (RFC 4514 §2.4). */
+/**
+ * Escapes characters that would end a value (RFC 4514 §2.4), since the library joins the subject to a string and parses
+ * it.
+ */
 function escaped(value: string): string {
   return value
     .replaceAll(/[,+"<>;=#]/g, String.raw`\$&`)

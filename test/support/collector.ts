@@ -4,13 +4,13 @@ import { createGunzip } from "node:zlib";
 import { listening } from "./listening.ts";
 import { until } from "./until.ts";
 
-/** A span as it arrived, in the words of OTLP's JSON. */
+/** A received span, with the names of OTLP/JSON. */
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** 2 for a server's, 3 for a client's. */
+  /** 2 for a server span, 3 for a client span. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, unknown>>;
   /** 2 for an error. */
@@ -50,7 +50,7 @@ interface WrittenSpan {
   readonly traceState?: string;
 }
 
-/** Takes spans over OTLP/HTTP in JSON. @param answer what it does instead of taking them. */
+/** Starts a collector for OTLP/HTTP with JSON. @param answer called instead of accepting the spans. */
 export async function startCollector(
   answer?: (response: ServerResponse) => void,
 ): Promise<Collector> {
@@ -94,9 +94,9 @@ function valuesOf(attributes: readonly Attribute[]): Record<string, unknown> {
 }
 
 /**
- * The spans of one trace when all have arrived: that of the request, and that of its call to the backend.
+ * Waits until all spans of a trace have arrived. @returns the span of the request and that of its call to the backend.
  *
- * @param count how many there should be, and no more.
+ * @param count the expected number of spans; more are an error.
  */
 export async function spansOf(
   { spans }: Collector,

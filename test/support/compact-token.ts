@@ -1,9 +1,9 @@
 import { createHmac, type KeyObject, sign } from "node:crypto";
 
-/** Makes a signature over the first two parts of a token. */
+/** Signs the first two parts of a token. */
 export type Signer = (input: string) => Buffer;
 
-/** A compact JWS of exactly these texts or bytes; anything else is written as JSON. */
+/** Builds a compact JWS. Strings and buffers are used exactly as given; anything else is written as JSON. */
 export function compact(header: unknown, payload: unknown, signer: Signer): string {
   const input = `${part(header)}.${part(payload)}`;
   return `${input}.${signer(input).toString("base64url")}`;
@@ -14,7 +14,7 @@ function part(value: unknown): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-/** ES256, as RFC 7518 §3.4 has it: r and s one behind the other. */
+/** ES256 with r and s concatenated (RFC 7518 §3.4). */
 export function byKey(key: KeyObject): Signer {
   return (input) => sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" });
 }

@@ -3,26 +3,26 @@ import { connect as connectTls } from "node:tls";
 import type { Peer } from "./raw-client.ts";
 
 export interface CrowdOptions {
-  /** The address of this machine's loopback that they come from. */
+  /** The loopback address that they connect from. */
   readonly from?: string;
-  /** Speak TLS where the peer does; else they never begin the handshake. */
+  /** Whether to use TLS if the peer does; otherwise the handshake never begins. */
   readonly tls?: boolean;
-  /** What each does when it is connected. */
+  /** Called for each connection once it is established. */
   readonly each?: (socket: Socket, index: number) => void;
 }
 
-/** Many connections at once, held open as long as the peer lets them. */
+/** Many concurrent connections, held open as long as the peer allows it. */
 export interface Crowd extends Disposable {
   readonly sockets: readonly Socket[];
-  /** How many stand that have been connected. */
+  /** The number of established connections. */
   open(): number;
-  /** How many are gone. */
+  /** The number of closed connections. */
   closed(): number;
-  /** What each has received, as latin1. */
+  /** The bytes that each has received, as latin1. */
   received(): readonly string[];
 }
 
-/** Opens so many connections to a peer; those that fail are closed ones. */
+/** Opens `count` connections to a peer. Failed ones count as closed. */
 export function startCrowd(peer: Peer, count: number, options: CrowdOptions = {}): Crowd {
   const { from = "127.0.0.1", tls = true, each } = options;
   const where = { host: "127.0.0.1", port: peer.port, localAddress: from };
@@ -60,7 +60,7 @@ export function startCrowd(peer: Peer, count: number, options: CrowdOptions = {}
   };
 }
 
-/** Writes a text again and again, so many milliseconds apart, until the socket is gone. */
+/** Writes a text every `everyMs` milliseconds until the socket is closed. */
 export function dribble(socket: Socket, text: string, everyMs: number): void {
   const timer = setInterval(() => socket.write(text), everyMs);
   socket.once("close", () => clearInterval(timer));

@@ -3,8 +3,8 @@ import { connect, createServer, type Socket } from "node:net";
 import { listeningPort } from "./listening-port.ts";
 
 /**
- * A port of 127.0.0.1 on which nobody listens, nor will as long as this process lives: it is the near end of a connection
- * that stays, so the system gives it to nobody else.
+ * Returns a port of 127.0.0.1 where nothing listens as long as this process lives: it is the local port of an open
+ * connection, so the system does not assign it again.
  */
 export async function closedPort(): Promise<number> {
   const server = createServer((socket) => void socket.unref()).unref();
@@ -15,7 +15,7 @@ export async function closedPort(): Promise<number> {
   return socket.localPort ?? 0;
 }
 
-/** A port of 127.0.0.1 for a program that cannot choose one: the system gave it just now, and it was given back. */
+/** Returns a port of 127.0.0.1 that was free a moment ago, for a program that cannot choose one itself. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -29,7 +29,7 @@ export interface SilentServer extends AsyncDisposable {
   readonly port: number;
 }
 
-/** Takes connections, reads nothing and says nothing. */
+/** Starts a server that accepts connections, but reads and writes nothing. */
 export async function startSilentServer(): Promise<SilentServer> {
   const sockets = new Set<Socket>();
   const server = createServer({ pauseOnConnect: true }, (socket) => {

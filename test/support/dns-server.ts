@@ -1,17 +1,17 @@
-/** A DNS server of a test's own, on the loopback. */
+/** A DNS server for one test, on the loopback. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { decode, encode, type StringAnswer } from "dns-packet";
 
-/** What it says of a name: addresses of both families, or that it cannot answer, or nothing at all. */
+/** The answer for each name: addresses of both families, a server failure, or no answer at all. */
 type Zone = Record<string, readonly string[] | "SERVFAIL" | "silent">;
 
 interface DnsServer extends AsyncDisposable {
   /** For `resolve.servers`. */
   readonly address: string;
-  /** May be changed. */
+  /** May be changed at any time. */
   readonly zone: Zone;
-  /** The questions so far. */
+  /** The number of questions so far. */
   readonly questions: number;
 }
 

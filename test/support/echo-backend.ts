@@ -9,17 +9,17 @@ import { setTimeout as delay } from "node:timers/promises";
 import { testCertificates } from "./certificates.ts";
 import { listeningPort } from "./listening-port.ts";
 
-/** What the backend got; the same as JSON is its answer, unless the path asks for something else. */
+/** A request that the backend received. It is echoed as JSON, unless the path is special. */
 interface EchoedRequest {
   readonly method: string;
-  /** Exactly as it stood in the request line. */
+  /** Exactly as in the request line. */
   readonly url: string;
-  /** Name and value alternating, as they arrived. */
+  /** Alternating names and values, as received. */
   readonly rawHeaders: readonly string[];
   readonly rawTrailers: readonly string[];
   readonly bodyLength: number;
   readonly bodySha256: string;
-  /** Counted from 1: which connection it came on. */
+  /** The number of its connection, from 1. */
   readonly connection: number;
 }
 
@@ -28,10 +28,10 @@ export interface EchoBackend extends AsyncDisposable {
   readonly url: string;
   /** Finished requests, in order. */
   readonly requests: readonly EchoedRequest[];
-  /** Requests whose connection ended before they were answered. */
+  /** The number of requests whose connection closed before they were answered. */
   readonly abandoned: () => number;
   readonly connectionCount: () => number;
-  /** Sends one event to everybody who listens on `/sse`; ends the streams when `undefined`. */
+  /** Sends one event to all listeners on `/sse`; `undefined` ends the streams. */
   emitEvent(text: string | undefined): void;
   readonly listeners: () => number;
   close(): Promise<void>;
@@ -44,7 +44,7 @@ export interface EchoOptions {
 }
 
 /**
- * Tells what it got. Special paths (the last segments count, so that they work below every prefix): `/sse`, `/slow?ms=N`,
+ * Echoes each request. Special paths (matched by their end, so that they work under any prefix): `/sse`, `/slow?ms=N`,
  * `/big?bytes=N`, `/status/NNN`, `/trailers`, `/early-hints`, `/hang`, `/die-mid-body`, `/redirect`, `/cookies`.
  */
 export async function startEchoBackend(options: EchoOptions = {}): Promise<EchoBackend> {

@@ -1,19 +1,19 @@
 import { fieldsOf, type Answer } from "./ask.ts";
 import { valuesOf } from "./http-reader.ts";
 
-/** What the echo backend says that it got. */
+/** The request that the echo backend received, read from its response. */
 export interface Echoed {
   readonly method: string;
-  /** Exactly as it stood in the request line. */
+  /** Exactly as in the request line. */
   readonly url: string;
   readonly bodyLength: number;
   readonly bodySha256: string;
   readonly trailers: readonly (readonly [string, string])[];
-  /** The one value of a header, undefined when it is absent; several are joined with ` | `. */
+  /** Returns the value of a header, or undefined if it is absent. Multiple values are joined with ` | `. */
   header(name: string): string | undefined;
 }
 
-/** Reads the echo backend's answer; throws when it is none. */
+/** Parses a response of the echo backend. Throws if it is anything else. */
 export function echoedBy(answer: Pick<Answer, "body">): Echoed {
   const fields = fieldsOf(answer);
   const headers = pairsOf(fields["rawHeaders"]);

@@ -1,12 +1,12 @@
 import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** Where a proxy has its files. */
+/** The directory with the files of a proxy. */
 interface Place {
   readonly directory: string;
 }
 
-/** The configuration of a test, as it is written. */
+/** The configuration of a test, as written to the file. */
 export interface WrittenConfiguration {
   routes: Record<string, unknown>[];
   upstreams: Record<string, Record<string, unknown>>;
@@ -14,14 +14,14 @@ export interface WrittenConfiguration {
   [key: string]: unknown;
 }
 
-/** Writes a file as editors do: another one in its place. */
+/** Writes a file the way editors do: it replaces the old file with a new one. */
 export async function replaceFile({ directory }: Place, name: string, text: string): Promise<void> {
   const path = join(directory, name);
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);
 }
 
-/** Changes config.yaml. */
+/** Edits config.yaml with `change`. */
 export async function editConfiguration(
   place: Place,
   change: (config: WrittenConfiguration) => void,
@@ -34,13 +34,13 @@ export async function editConfiguration(
 
 let versions = 0;
 
-/** The link is there already. */
+/** For a link that already exists. */
 const leftAlone = (): void => undefined;
 
 /**
- * Makes or changes a directory as the kubelet does: what is in it are links into `..data`, a link that is swapped.
+ * Creates or updates a directory the way the kubelet does: its entries are links into `..data`, a link that is swapped.
  *
- * @param files by name, or by path as in a projected volume: `tls/tls.crt`.
+ * @param files contents by name, or by path as in a projected volume: `tls/tls.crt`.
  */
 export async function mountFiles(
   directory: string,

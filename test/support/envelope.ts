@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { RawResponse } from "./raw-client.ts";
 
-/** Expects the answer that Sallyport makes itself when it refuses: the envelope and headers of the contract. */
+/** Expects a refusal by Sallyport, with the envelope and headers of the contract. */
 export function expectEnvelope(response: RawResponse, status: number): void {
   expect(response.status).toBe(status);
   expect(response.header("content-type")).toBe("application/json");
@@ -14,7 +14,7 @@ export function expectEnvelope(response: RawResponse, status: number): void {
   expect(body).toHaveProperty("id", expect.toSatisfy(Number.isSafeInteger));
 }
 
-/** The same, on a connection that must not be used further: it is closed after this one answer. */
+/** Expects a refusal as the only response, after which the connection is closed. */
 export function expectRefusal(
   exchanged: { readonly responses: readonly RawResponse[]; readonly ended: string },
   status: number,

@@ -16,7 +16,7 @@ export interface RecordedExchange extends AnswerHandler {
   control: RequestControl | undefined;
 }
 
-/** A handler that remembers what it was told. @param onPart called with each part of the body. */
+/** Creates a handler that records an exchange. @param onPart called after each part of the body. */
 export function recorder(
   onPart: (exchange: RecordedExchange) => void = () => undefined,
 ): RecordedExchange {

@@ -2,12 +2,12 @@ import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Reporter, TestCase, TestModule } from "vitest/node";
 
-/** Enough for what a soak says of each thing that went wrong. */
+/** Enough for the report of a failed soak. */
 const MOST_LINES = 60;
 
 /**
- * Tells at the end of a run which tests passed only when they were tried again. Each is a fault to be found, in the test or
- * in Sallyport. They are also appended to the file that the environment variable FLAKY_TESTS names, for who runs several.
+ * Reports at the end of a run which tests passed only on a retry. Each is a fault to find, in the test or in Sallyport.
+ * They are also appended to the file in the environment variable FLAKY_TESTS, for checks that consist of several runs.
  */
 export default class Flaky implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
@@ -22,7 +22,7 @@ export default class Flaky implements Reporter {
   }
 }
 
-/** A test with what was wrong when it failed. */
+/** Formats a test with the message of its failure. */
 function lineOf(test: TestCase): string {
   const file = relative(process.cwd(), test.module.moduleId);
   const [error] = test.result().errors ?? [];

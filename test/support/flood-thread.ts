@@ -1,4 +1,4 @@
-/** The thread of a flood: see flood.ts. */
+/** The thread of a flood; see flood.ts. */
 import { connect as connectTcp, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
@@ -7,11 +7,11 @@ import type { FloodPlan } from "./flood.ts";
 
 const { port, ca, from, connections, forMs, text, answers }: FloodPlan = workerData;
 const bytes = Buffer.from(text, "latin1");
-/** From the first connection on, which may take long on a busy machine. */
+/** Counted from the first connection, which may take long on a busy machine. */
 let end = Infinity;
-/** A connection that the other side holds open for so long after the flood is closed by us. */
+/** A connection that the peer still holds open this long after the flood is closed. */
 const PATIENCE_MS = 12_000;
-/** Until a connection is opened again: what handshakes cost is another attack. */
+/** The wait before a connection is opened again, since a flood of handshakes is another attack. */
 const PAUSE_MS = 25;
 const statuses = new Set<number>();
 
@@ -26,7 +26,7 @@ async function keepConnecting(): Promise<void> {
   }
 }
 
-/** Resolves when the connection is closed. */
+/** Floods one connection. Resolves when it is closed. */
 async function floodOne(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const where = { host: "127.0.0.1", port, localAddress: from };
@@ -47,7 +47,7 @@ async function floodOne(): Promise<void> {
       statuses.add(Number(status));
       awaited -= 1;
     }
-    // As much as may be the beginning of another one.
+    // As much as may be the start of another status line.
     unread = unread.slice(-12);
     if (answers !== undefined && awaited <= 0) more();
   });

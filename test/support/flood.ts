@@ -3,24 +3,25 @@ import { Worker } from "node:worker_threads";
 import type { Peer } from "./raw-client.ts";
 
 export interface FloodOptions {
-  /** The address of this machine's loopback that it comes from. */
+  /** The loopback address that it comes from. */
   readonly from: string;
   readonly connections: number;
-  /** Milliseconds; connections that are closed before are opened again. */
+  /** Milliseconds. Connections that are closed earlier are opened again. */
   readonly forMs: number;
-  /** So many answers are waited for before the same is sent again; as fast as it is taken when undefined. */
+  /** The number of responses to wait for before sending again. Undefined: sends as fast as the peer reads. */
   readonly answers?: number | undefined;
 }
 
 export interface FloodPlan extends Peer, FloodOptions {
-  /** What each connection sends again and again, as latin1. */
+  /** Sent repeatedly on each connection, as latin1. */
   readonly text: string;
 }
 
 /**
- * Sends the same again and again, from a thread of its own, so that whoever measures meanwhile does not wait for himself.
+ * Sends the same text repeatedly, from a separate thread, so that a test can measure meanwhile without waiting for
+ * itself.
  *
- * @returns the status codes that came back, when the last connection is closed.
+ * @returns the status codes received, once the last connection is closed.
  */
 export async function flood(
   { port, ca }: Peer,

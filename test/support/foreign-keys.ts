@@ -4,11 +4,11 @@ import { createServer } from "node:http";
 import { SignJWT } from "jose";
 import { listeningPort } from "./listening-port.ts";
 
-/** A key pair for ES256, with its name. */
+/** An ES256 key pair with its key ID. */
 export interface SigningPair {
   readonly kid: string;
   readonly privateKey: KeyObject;
-  /** The public half as JWK. */
+  /** The public key as JWK. */
   readonly jwk: object;
 }
 
@@ -18,7 +18,7 @@ export function signingPair(kid: string): SigningPair {
   return { kid, privateKey, jwk };
 }
 
-/** A token of a valid form with these claims; those that are undefined are left out. Times in seconds. */
+/** Signs a well-formed token with these claims, without those that are undefined. Times are in seconds. */
 export function signToken(
   { kid, privateKey }: Pick<SigningPair, "kid" | "privateKey">,
   claims: Readonly<Record<string, unknown>>,
@@ -35,7 +35,7 @@ export interface KeySetServer extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** An identity provider's key set. `keys` undefined: it is broken and answers 500. */
+/** Serves the key set of an identity provider. If `keys` returns undefined, it answers 500. */
 export async function startKeySetServer(
   keys: () => readonly object[] | undefined,
 ): Promise<KeySetServer> {

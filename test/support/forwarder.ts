@@ -1,4 +1,4 @@
-/** A forwarder to one backend, without the rest of Sallyport, for what only its own interface shows. */
+/** A forwarder to one backend, without the rest of Sallyport, for behaviour that only its interface shows. */
 import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
 import { type ClientReading, UNMETERED } from "../../src/core/request/client-reading.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -8,8 +8,8 @@ import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 
 /**
  * @param target the URL of the backend
- * @param reading hears of the clients; left out for nobody
- * @returns the upstream, named `app`, which has one connection and must be closed, and the forwarder to it
+ * @param reading notified about the clients; by default nothing is
+ * @returns the upstream `app`, which has one connection and must be closed, and the forwarder to it
  */
 export function forwarderTo(target: string, reading: Partial<ClientReading> = {}) {
   const upstream = new Upstream(

@@ -1,10 +1,10 @@
 import type { Peer } from "./raw-client.ts";
 
-/** Something that stands in front of a backend: Sallyport, or the proxy that it must not be like. */
+/** A proxy in front of a backend: Sallyport, or the naive one that it must not be like. */
 export interface Gate extends Peer, AsyncDisposable {
   /** A bearer token that it accepts. */
   readonly token: string;
-  /** Whether it ended by itself. */
+  /** Whether its process has ended. */
   exited(): boolean;
   close(): Promise<void>;
 }

@@ -4,14 +4,14 @@ import { installed, missing, runProgram } from "./program.ts";
 
 const FETCH_MS = 90_000;
 const BUILD_MS = 180_000;
-/** How long `buildGo` takes at most, with something to spare, in milliseconds. */
+/** The most time that `buildGo` takes, with some margin, in milliseconds. */
 export const GO_BUILD_MS = FETCH_MS + BUILD_MS + 10_000;
 
 /**
  * Builds the Go program of a folder with `main.go`, `go.mod` and `go.sum` as `program` in another directory.
  *
- * @returns why it cannot be built here: there is no Go, or its modules cannot be fetched. Undefined if it was built.
- * @throws Error with what the compiler says.
+ * @returns undefined if it was built, or why it cannot be built here: no Go, or its modules cannot be fetched.
+ * @throws Error with the output of the compiler.
  */
 export async function buildGo(sources: string, directory: string): Promise<string | undefined> {
   const reason = missing("go");

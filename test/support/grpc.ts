@@ -1,7 +1,7 @@
 import * as grpc from "@grpc/grpc-js";
 import { testCertificates } from "./certificates.ts";
 
-/** A service of the four kinds of calls, whose messages are plain bytes. */
+/** A service with the four kinds of gRPC calls, whose messages are plain bytes. */
 
 const bytes = {
   requestSerialize: (value: Buffer) => value,
@@ -36,13 +36,13 @@ export interface GrpcBackend extends AsyncDisposable {
   readonly url: string;
   /** The metadata of each call. */
   readonly calls: readonly grpc.Metadata[];
-  /** What it says when it is asked by grpc.health.v1: 1 is SERVING. */
+  /** The answer to grpc.health.v1 (1 is SERVING), and the requests so far. */
   readonly health: { status: number; readonly asked: string[] };
-  /** Calls that their clients have cancelled. */
+  /** The number of calls cancelled by their clients. */
   readonly cancelled: () => number;
 }
 
-/** Behaves as the first message says: `fail`, `hang`, `die`; anything else is echoed. */
+/** Starts a backend that obeys the messages `fail`, `hang` and `die`, and echoes anything else. */
 export async function startGrpcBackend({ tls = false } = {}): Promise<GrpcBackend> {
   const { server: pair } = await testCertificates();
   const { key, cert } = { key: Buffer.from(pair.key), cert: Buffer.from(pair.cert) };
@@ -127,7 +127,7 @@ interface Asked {
   readonly deadline?: number;
 }
 
-/** A client through Sallyport. */
+/** Creates a client that connects to Sallyport. */
 export function grpcClient({ port, ca }: { readonly port: number; readonly ca: string }) {
   const credentials = grpc.credentials.createSsl(Buffer.from(ca));
   const client = new grpc.Client(`127.0.0.1:${port}`, credentials, {
@@ -143,7 +143,7 @@ export function grpcClient({ port, ca }: { readonly port: number; readonly ca: s
     deadline === undefined ? {} : { deadline: Date.now() + deadline };
   const { requestSerialize: from, responseDeserialize: to } = bytes;
   return {
-    /** Resolves with the answer, or with the error. */
+    /** Resolves with the response, or with the error. */
     unary: (message: string, asked: Asked = {}) =>
       new Promise<{ text?: string; error?: grpc.ServiceError; trailers?: grpc.Metadata }>(
         (resolve) => {
@@ -181,7 +181,7 @@ export function grpcClient({ port, ca }: { readonly port: number; readonly ca: s
         for (const message of messages) stream.write(message);
         stream.end();
       }),
-    /** Sends messages of a byte. @param everyMs the time between two. */
+    /** Sends messages of one byte. @param everyMs the time between two. */
     uploadSlowly: (count: number, everyMs: number, asked: Asked = {}) =>
       new Promise<string>((resolve, reject) => {
         let sent = 0;
@@ -227,7 +227,7 @@ export function grpcClient({ port, ca }: { readonly port: number; readonly ca: s
   };
 }
 
-/** The status that a call ends with. */
+/** Resolves with the final status of a call. */
 export function endOf(
   call: grpc.ClientDuplexStream<Buffer, Buffer> | grpc.ClientReadableStream<Buffer>,
 ): Promise<grpc.StatusObject> {

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** The heap in use when all garbage is gone, in bytes. */
+/** Collects garbage. @returns the heap in use afterwards, in bytes. */
 export function heapInUse(): number {
   setFlagsFromString("--expose-gc");
   const collect: unknown = runInNewContext("gc");

@@ -1,13 +1,13 @@
 import { startPlainBackend, type PlainBackend } from "./plain-backend.ts";
 
 export interface HoldingBackend extends PlainBackend {
-  /** The paths of the requests that wait for their answer, in the order in which they came. */
+  /** The paths of the requests that wait for a response, in order of arrival. */
   held(): string[];
-  /** Answers a request that is held; throws when it is not. */
+  /** Answers a held request. Throws if there is none. */
   release(path: string): void;
 }
 
-/** Holds every request whose path has `/hold/` in it until it is told to answer; answers others at once. Bodies are read. */
+/** Holds requests with `/hold/` in their path until they are released, and answers others at once. Reads all bodies. */
 export async function startHoldingBackend(): Promise<HoldingBackend> {
   const held = new Map<string, () => void>();
   const backend = await startPlainBackend((request, response) => {

@@ -14,10 +14,13 @@ export type HostileAnswer =
   | Buffer
   | ((socket: Socket, ownPort: number, command: string) => void);
 
-/** A server of the Redis protocol that answers everything, from the login on, with `answer`. It ends with the test. */
+/**
+ * A server that speaks the Redis protocol and answers every command, even the login, with `answer`. Closed after the
+ * test.
+ */
 export interface HostileServer {
   readonly port: number;
-  /** The commands so far. */
+  /** The commands received so far. */
   readonly heard: readonly string[];
   /** The number of connections so far. */
   readonly connections: () => number;
@@ -26,7 +29,7 @@ export interface HostileServer {
 /**
  * Starts a hostile server.
  *
- * @param polite whether it accepts the commands that begin a connection.
+ * @param polite whether it accepts the commands at the start of a connection.
  */
 export async function startHostileStateServer(
   answer: HostileAnswer,
@@ -55,7 +58,7 @@ export async function startHostileStateServer(
   return { port: listeningPort(server), heard, connections: () => sockets.size };
 }
 
-/** Sends `start`, and then `piece` again and again, as fast as the client reads. */
+/** Sends `start`, then `piece` repeatedly, as fast as the client reads. */
 export const flood =
   (start: string, piece: string) =>
   (socket: Socket): void => {
@@ -69,11 +72,11 @@ export const flood =
   };
 
 /**
- * Uses a hostile server as shared state, and expects that the replica logs exactly one warning, learns nothing, and never
- * waits.
+ * Uses a hostile server as shared state, and expects that the replica logs exactly one warning, accepts no data, and
+ * never blocks.
  *
  * @param place how the replica reaches the server.
- * @param warned waited for after the warning, before the replica stops.
+ * @param warned awaited after the warning, before the replica stops.
  * @returns the number of connections before the replica stopped.
  */
 export async function expectHarmlessState(

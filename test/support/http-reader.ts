@@ -1,8 +1,8 @@
-/** One HTTP/1.1 message as a reader sees it that takes the framing rules of RFC 9112 §6 to the letter. */
+/** One HTTP/1.1 message, as read by a strict implementation of the framing rules of RFC 9112 §6. */
 export interface HttpMessage {
   /** `GET / HTTP/1.1` or `HTTP/1.1 200 OK`. */
   readonly startLine: string;
-  /** As they arrived, nothing joined. */
+  /** As received, with nothing joined. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Buffer;
   readonly trailers: readonly (readonly [name: string, value: string])[];
@@ -10,9 +10,9 @@ export interface HttpMessage {
 
 export interface Reading {
   readonly messages: readonly HttpMessage[];
-  /** Bytes that are no whole message yet. */
+  /** Bytes of an incomplete message. */
   readonly rest: Buffer;
-  /** Why reading stopped, when the bytes are no HTTP. */
+  /** Why reading stopped, if the bytes are not valid HTTP. */
   readonly broken: string | undefined;
 }
 
@@ -24,9 +24,9 @@ interface Part<T> {
 type Fields = readonly (readonly [string, string])[];
 
 /**
- * Reads the messages in `bytes`, one after the other.
- * @param ended whether no more will come: a response without a length ends there.
- * @param bodyless the responses belong to HEAD requests.
+ * Reads all messages in `bytes`.
+ * @param ended whether the connection is closed, which ends a response without a length.
+ * @param bodyless whether the responses belong to HEAD requests.
  */
 export function readMessages(
   kind: "request" | "response",
@@ -51,7 +51,7 @@ export function readMessages(
   }
 }
 
-/** All values of a header or trailer, in order. */
+/** Returns all values of a header or trailer, in order. */
 export function valuesOf(fields: Fields, name: string): string[] {
   return fields.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value);
 }

@@ -12,17 +12,17 @@ import { text } from "node:stream/consumers";
 import { testCertificates } from "./certificates.ts";
 import { listeningPort } from "./listening-port.ts";
 
-/** A request as a backend of HTTP/2 got it. */
+/** A request that an HTTP/2 backend received. */
 export interface Http2Request {
-  /** Pseudo-header fields included. */
+  /** Includes pseudo-header fields. */
   readonly headers: IncomingHttpHeaders;
-  /** Counted from 0. */
+  /** The number of its connection, from 0. */
   readonly connection: number;
   readonly stream: ServerHttp2Stream;
   readonly path: string;
-  /** Resolves with the body, or rejects if it does not arrive whole. */
+  /** Resolves with the body. Rejects if it is cut off. */
   body(): Promise<string>;
-  /** Behind the body, once that is read. */
+  /** The trailers, once the body has been read. */
   trailers(): IncomingHttpHeaders;
 }
 
@@ -35,11 +35,11 @@ export interface Http2Backend extends AsyncDisposable {
 }
 
 interface Http2BackendOptions extends ServerOptions {
-  /** What it speaks over TLS; left out, there is no TLS. */
+  /** The protocols that it offers over TLS. Without this there is no TLS. */
   readonly tls?: readonly ("h2" | "http/1.1")[];
 }
 
-/** A backend that speaks HTTP/2. @param script answers a request; left out: 200 with its method and path. */
+/** Starts an HTTP/2 backend. @param script answers a request; by default with 200, its method and path. */
 export async function startHttp2Backend(
   script: (request: Http2Request) => unknown = ({ stream, headers }) => {
     stream.respond({ ":status": 200 });

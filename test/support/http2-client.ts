@@ -25,7 +25,7 @@ export interface Http2Client extends AsyncDisposable {
   ask(headers: OutgoingHttpHeaders, body?: string | Buffer): Promise<Http2Answer>;
 }
 
-/** Connects over TLS if the peer has a certificate, otherwise in the clear by prior knowledge. */
+/** Connects over TLS if the peer has a certificate, otherwise with prior knowledge in the clear. */
 export async function connectHttp2({ port, ca }: Peer): Promise<Http2Client> {
   const session = connect(`${ca === undefined ? "http" : "https"}://localhost:${port}`, {
     ...(ca === undefined ? {} : { ca }),

@@ -20,7 +20,7 @@ export const GET: readonly (readonly [string, string])[] = [
   [":path", "/public/x"],
 ];
 
-/** A connection that speaks frames, in the clear by prior knowledge. */
+/** A connection that reads and writes frames, with prior knowledge in the clear. */
 export class FrameClient implements AsyncDisposable {
   readonly socket: Socket;
   readonly frames: Frame[] = [];
@@ -33,7 +33,7 @@ export class FrameClient implements AsyncDisposable {
     socket.on("error", () => undefined).on("close", () => (this.closed = true));
   }
 
-  /** Connects, and sends the preface with empty settings. */
+  /** Connects and sends the preface with empty settings. */
   static async connect({ port }: { readonly port: number }): Promise<FrameClient> {
     const socket = connect(port, "127.0.0.1");
     await once(socket, "connect");

@@ -4,16 +4,16 @@ import { buffer } from "node:stream/consumers";
 import type { Http2Client } from "./http2-client.ts";
 import { webSocketOn, type WebSocketClient } from "./websocket.ts";
 
-/** An extended CONNECT (RFC 8441), and its answer. */
+/** An extended CONNECT (RFC 8441) and its response. */
 export interface Tunnel {
   readonly stream: ClientHttp2Stream;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The rest of an answer that opens nothing. */
+  /** The body of a response that opens no tunnel. */
   body(): Promise<string>;
 }
 
-/** Asks for a tunnel, once the server has said that it has them. @param early what does not wait for the answer. */
+/** Requests a tunnel once the server has announced support. @param early bytes to send before the response. */
 export async function connectTunnel(
   client: Http2Client,
   path: string,

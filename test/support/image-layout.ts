@@ -7,7 +7,7 @@ import { buildInto } from "./build.ts";
 const REPOSITORY = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
 
-/** The final stage of the Dockerfile, as far as it decides what runs. */
+/** The parts of the Dockerfile's final stage that decide what runs. */
 export interface FinalStage {
   readonly instructions: readonly string[];
   readonly entrypoint: readonly string[];
@@ -15,7 +15,7 @@ export interface FinalStage {
   readonly user: string;
 }
 
-/** Reads what stands after the last `FROM`. Only the exec form (a JSON list) of commands is understood. */
+/** Parses the instructions after the last `FROM`. Commands must be in exec form (a JSON list). */
 export async function finalStage(): Promise<FinalStage> {
   const text = await readFile(join(REPOSITORY, "Dockerfile"), "utf8");
   const lines = text
@@ -37,8 +37,8 @@ export async function finalStage(): Promise<FinalStage> {
 }
 
 /**
- * Lays out below `root` exactly what the final stage copies, from a build made as the Dockerfile makes it, and puts this
- * Node where the base image has its own. Everything is readable by all and writable by nobody.
+ * Copies to `root` exactly what the final stage copies, from the same build as the Dockerfile's, and puts this Node
+ * where the base image has its own. Everything is readable by all users and writable by none.
  * @param scratch an empty directory for the build.
  */
 export async function layOutImage(stage: FinalStage, root: string, scratch: string): Promise<void> {
@@ -56,7 +56,7 @@ export async function layOutImage(stage: FinalStage, root: string, scratch: stri
       const [target = "", ...sources] = words.filter((word) => !word.startsWith("--")).toReversed();
       const into = join(root, resolve(workingDirectory, target));
       for (const source of sources) {
-        // In a stage everything lies below its WORKDIR, /src.
+        // In a build stage everything is below its WORKDIR, /src.
         const path = join(stages[from], source.replace(/^\/src\//, ""));
         await cp(path, target.endsWith("/") ? join(into, basename(source)) : into, {
           recursive: true,

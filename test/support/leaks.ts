@@ -1,6 +1,6 @@
 /**
- * Secrets that must not stand in anything that Sallyport writes. The test names those that it gave away; what looks like a
- * private key, a password's hash or a signed token is one, whoever's it is.
+ * Finds secrets, which must not appear in anything that Sallyport writes. A test names the secrets that it used;
+ * anything that looks like a private key, a password hash or a signed token counts, too.
  */
 const SHAPES: Readonly<Record<string, RegExp>> = {
   "a private key": /-----BEGIN [A-Z ]*PRIVATE KEY-----/,
@@ -8,7 +8,7 @@ const SHAPES: Readonly<Record<string, RegExp>> = {
   "a token": /eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{16,}/,
 };
 
-/** @returns what was found, each by its name and with what stands around it; never empty-handed about an empty secret. */
+/** Returns each leak with its name and surrounding text. Throws if a secret is too short to search for. */
 export function leaksIn(text: string, secrets: Readonly<Record<string, string>> = {}): string[] {
   const named = Object.entries(secrets).flatMap(([name, secret]) =>
     spellings(secret).map((spelled) => [name, text.indexOf(spelled)] as const),
@@ -19,7 +19,7 @@ export function leaksIn(text: string, secrets: Readonly<Record<string, string>> 
     .map(([name, at]) => `${name}: …${text.slice(Math.max(0, at - 80), at + 80)}…`);
 }
 
-/** As it is, and as it would look after the usual encodings. */
+/** Returns the secret as it is and in the usual encodings. */
 function spellings(secret: string): string[] {
   if (secret.length < 8) throw new Error("too short a secret to be told from chance");
   const base64 = Buffer.from(secret).toString("base64").replaceAll("=", "");

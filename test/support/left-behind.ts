@@ -1,16 +1,16 @@
 /**
- * Fails the run when a process is left behind that a test started, and ends it. vitest runs it once: before the first test,
- * and when the last is over.
+ * Fails the run if a process that a test started is still running at the end, and kills it. vitest runs this once:
+ * before the first test and after the last.
  *
- * Processes of this run are told from all others by a name in their environment, which children inherit; only Linux
- * shows it, so that elsewhere nothing is looked for.
+ * Processes of this run are recognized by a variable in their environment, which children inherit. Only Linux exposes
+ * it, so other systems are not checked.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 const MARK = "VITEST_RUN_MARK";
-/** How long a process that was told to end may take. */
+/** How long a process may take to end after its signal. */
 const GRACE_MS = 5_000;
 
 interface Left {
@@ -22,7 +22,7 @@ export default function setup(): () => Promise<void> {
   return markProcesses(GRACE_MS);
 }
 
-/** @param graceMs how long a process that was told to end may take. */
+/** Marks the processes of this run. @param graceMs how long a process may take to end after its signal. */
 export function markProcesses(graceMs: number): () => Promise<void> {
   const run = (process.env[MARK] ??= randomUUID());
   return async () => {
@@ -35,20 +35,20 @@ export function markProcesses(graceMs: number): () => Promise<void> {
     for (const { pid } of left) end(pid);
     if (left.length === 0) return;
     const commands = left.map(({ pid, command }) => `${pid} ${command}`);
-    const told = `Tests left processes behind, which are ended now:\n${commands.join("\n")}`;
-    // A test that timed out and passed when it was tried again has left its first ones. It is named as flaky.
-    if (someWereFlaky()) console.error(told);
-    else throw new Error(told);
+    const message = `Tests left processes behind, which are ended now:\n${commands.join("\n")}`;
+    // A test that timed out and passed on a retry left the processes of its first try. It is reported as flaky.
+    if (someWereFlaky()) console.error(message);
+    else throw new Error(message);
   };
 }
 
-/** Whether flaky.ts has named tests in this run, or in an earlier one of the same check. */
+/** Whether flaky.ts has reported tests in this run, or in an earlier run of the same check. */
 function someWereFlaky(): boolean {
   const file = process.env["FLAKY_TESTS"];
   return file !== undefined && existsSync(file) && readFileSync(file, "utf8") !== "";
 }
 
-/** Processes of the run but this one and its own children: vitest's workers, and what transforms files for it. */
+/** Returns the processes of the run, except this one and its direct children: vitest's workers and transformers. */
 function leftBehind(run: string): Left[] {
   return processes().flatMap((pid): Left[] => {
     try {
@@ -58,7 +58,7 @@ function leftBehind(run: string): Left[] {
       const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
       return command === "" ? [] : [{ pid, command }];
     } catch {
-      return []; // it has ended, or is somebody else's
+      return []; // it has ended, or belongs to another user
     }
   });
 }
@@ -79,6 +79,6 @@ function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }

@@ -1,6 +1,6 @@
 import type { Server } from "node:net";
 
-/** The port that the system chose for a server listening on TCP. */
+/** Returns the TCP port that the system assigned to a server. */
 export function listeningPort(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === "string") {

@@ -10,7 +10,7 @@ export interface Listening extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Has a server listen on a port that the system chooses, until it is disposed of; of HTTP, with all its connections. */
+/** Listens on a port assigned by the system until disposed. Disposing of an HTTP server closes all its connections. */
 export async function listening(server: Server): Promise<Listening> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,7 +1,7 @@
 import type { LogLine, Sallyport } from "./sallyport.ts";
 import { until } from "./until.ts";
 
-/** Waits for a line of the log that has these fields; lines are written a moment after what they tell. */
+/** Waits for a log line with these fields, since lines are written a moment after the event. */
 export async function logLine(
   gate: Pick<Sallyport, "log">,
   fields: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-/** Routes with paths beyond the strict form, and what becomes of a request to them. */
+/** Routes with `paths` other than the strict default, and a function that sends requests to them. */
 import { useSallyport } from "./pair.ts";
 import { exchange, request } from "./raw-client.ts";
 
@@ -10,13 +10,15 @@ export const ROUTES = [
   { name: "all", path: "/", upstream: "app" },
 ];
 
-/** What was answered, and what the backend got, if anything. */
+/** The status of the response, and the target that the backend received, if any. */
 interface Sent {
   readonly status: number;
   readonly got: string | undefined;
 }
 
-/** Sallyport with these routes, for all tests of the `describe` it is called in. */
+/**
+ * Starts Sallyport with these routes for all tests of the enclosing `describe`. @returns a function that sends a GET.
+ */
 export function useLoosePaths(): (path: string) => Promise<Sent> {
   const standing = useSallyport(undefined, { config: { routes: ROUTES } });
   return async (path) => {

@@ -1,6 +1,6 @@
 /**
- * What all test files of a run share, made once before the first: the bundle of Sallyport, what V8 has compiled of it, and
- * the certificates. vitest runs it. Where it has not run, in `soak` for example, everybody makes their own.
+ * Creates what all test files of a run share, once before the first: the bundle of Sallyport, its compiled code from
+ * V8, and the certificates. vitest runs it. Where it has not run, such as in `soak`, each process creates its own.
  */
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { startSallyport } from "./sallyport.ts";
 
 export default async function makeOnce(): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), "sallyport-run-"));
-  // Some tests start it as somebody else.
+  // Some tests start it as another user.
   await chmod(directory, 0o755);
   await Promise.all([
     build(join(directory, "dist")),
@@ -29,8 +29,8 @@ async function build(directory: string): Promise<void> {
 }
 
 /**
- * Has V8 compile the bundle once for all starts, which makes each a tenth cheaper. Node writes what was compiled when a
- * process ends by itself; most of those that tests start are killed.
+ * Lets V8 compile the bundle once for all starts, which makes each a tenth cheaper. Node writes the compiled code when
+ * a process exits normally, but most processes that tests start are killed.
  */
 async function compileInto(directory: string): Promise<void> {
   process.env[COMPILED] = directory;

@@ -2,25 +2,25 @@ import type { HttpMessage } from "./http-reader.ts";
 import type { RawBackend } from "./raw-backend.ts";
 import { type Exchange, exchange, type ExchangeOptions, type Peer } from "./raw-client.ts";
 
-/** What became of one attack: what the client got, and every request that the backend ran for it. */
+/** The result of one attack: what the client received, and every request that the backend executed for it. */
 export interface Aftermath {
-  /** Status codes of all answers, 1xx among them, in order. */
+  /** Status codes of all responses, including 1xx, in order. */
   readonly statuses: readonly number[];
   readonly ended: Exchange["ended"];
   readonly exchange: Exchange;
-  /** Requests whose target bears the mark: those that were meant, and those that were smuggled. */
+  /** Requests with the mark in their target: the intended ones and the smuggled ones. */
   readonly ran: () => readonly HttpMessage[];
 }
 
-/** `GET /path` of each of these requests. */
+/** Returns `GET /path` for each request. */
 export function targetsOf(requests: readonly HttpMessage[]): string[] {
   return requests.map(({ startLine }) => startLine.replace(/ HTTP\/1\.[01]$/, ""));
 }
 
 /**
- * Sends bytes whose targets all end in a mark of their own, so that many attacks can run at the same time.
+ * Sends bytes in which every target ends in a unique mark, so that many attacks can run concurrently.
  *
- * @param mark letters and digits that no other attack has, not followed by a digit in the bytes.
+ * @param mark letters and digits unique to this attack, not followed by a digit in the bytes.
  */
 export async function attackMarked(
   peer: Peer,
@@ -39,7 +39,7 @@ export async function attackMarked(
   };
 }
 
-/** Does the same to all items, so many at a time; results in the order of the items. */
+/** Applies `act` to all items, `atATime` of them concurrently. @returns the results in the order of the items. */
 export async function allOf<T, R>(
   items: readonly T[],
   act: (item: T, index: number) => Promise<R>,

@@ -1,7 +1,7 @@
 /**
- * Loaded before Sallyport by `NODE_OPTIONS=--import` of a test's child process: what a fault inside a thread looks like from
- * outside. The thread that gets a request with the field `x-misbehave` stands still, or ends. A thread of the name that the
- * environment variable STANDING_THREAD has stands still from its start.
+ * Loaded before Sallyport with `NODE_OPTIONS=--import` in a child process of a test: simulates faults inside a thread.
+ * The thread that receives a request with the field `x-misbehave` hangs or exits. The thread named in the environment
+ * variable STANDING_THREAD hangs from its start.
  */
 import { subscribe } from "node:diagnostics_channel";
 import { openSync, writeSync } from "node:fs";
@@ -10,15 +10,15 @@ import { syncBuiltinESMExports } from "node:module";
 import workerThreads, { type WorkerOptions } from "node:worker_threads";
 
 function misbehave(how: string): void {
-  // To standard error itself, which misbehaving.ts reads: that of a thread goes through the main thread.
+  // Directly to the file descriptor, which misbehaving.ts reads: a thread's own stderr goes through the main thread.
   if (how !== "") writeSync(2, `misbehaves: ${how}\n`);
-  // Where a thread can be ended from outside, as in a loop or a regular expression, but without their processor time.
+  // In a place where a thread can be terminated, as in a loop or a regular expression, but without using CPU time.
   if (how === "hang") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-  // Where it cannot: in a system call that nobody answers. The rest is the path of a named pipe that nobody writes.
+  // In a place where it cannot: a system call that never returns. The rest is the path of a named pipe without a writer.
   else if (how.startsWith("open ")) openSync(how.slice("open ".length), "r");
-  // A file on storage that does not answer.
+  // A file on storage that does not respond.
   else if (how.startsWith("read ")) void open(how.slice("read ".length), "r");
-  // As when its memory is used up: without a word.
+  // The way it ends when its memory is exhausted: without a message.
   else if (how === "end") process.exit(1);
 }
 
@@ -27,7 +27,7 @@ subscribe("http.server.request.start", (message) => {
   misbehave(request.headers["x-misbehave"] ?? "");
 });
 
-/** What such a thread runs instead of its file: most of them have nothing preloaded that could be told to. */
+/** What such a thread runs instead of its file, since most threads load no preloaded module. */
 const STILL = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
 
 const still = process.env["STANDING_THREAD"];

@@ -4,30 +4,30 @@ import type { Peer } from "./raw-client.ts";
 import type { Sallyport } from "./sallyport.ts";
 import { until } from "./until.ts";
 
-/** For `startSallyport`: its threads misbehave when they are told to. See misbehave.ts. */
+/** Environment for `startSallyport` in which its threads misbehave on request. See misbehave.ts. */
 export const MISBEHAVING = {
   NODE_OPTIONS: `--import ${fileURLToPath(new URL("./misbehave.ts", import.meta.url))}`,
 };
 
 /**
- * Has the thread that the system chooses stand still (`hang`, `open PIPE`), occupy the thread pool (`read PIPE`) or end (`end`).
- * Resolves when a thread has the request, or when it is lost; nobody answers it.
+ * Makes an arbitrary thread hang (`hang`, `open PIPE`), occupy the thread pool (`read PIPE`) or exit (`end`). Resolves
+ * when a thread has the request, or when the request fails; it is never answered.
  */
 export function misbehave(gate: Sallyport, how: string): Promise<void> {
-  return tell(gate, gate, how);
+  return sendTo(gate, gate, how);
 }
 
-/** The same for the main thread. */
+/** Makes the main thread misbehave. */
 export function misbehaveInMain(gate: Sallyport, how: string): Promise<void> {
-  return tell(gate, { port: gate.adminPort }, how);
+  return sendTo(gate, { port: gate.adminPort }, how);
 }
 
-/** How many threads have been told so far. */
+/** Returns how many threads have been made to misbehave so far. */
 export function misbehaving(gate: Sallyport): number {
   return gate.stderr().match(/^misbehaves: /gm)?.length ?? 0;
 }
 
-async function tell(gate: Sallyport, peer: Peer, how: string): Promise<void> {
+async function sendTo(gate: Sallyport, peer: Peer, how: string): Promise<void> {
   const before = misbehaving(gate);
   const headers = { "x-misbehave": how };
   const lost = ask(peer, "/public/x", { headers }).catch(() => undefined);

@@ -4,7 +4,9 @@ import { testCertificates } from "./certificates.ts";
 import { listening } from "./listening.ts";
 import type { Peer } from "./raw-client.ts";
 
-/** Speaks HTTP/2 in front and HTTP/1.1 behind, and pipes bodies as they come: Node adds no framing to those of GET or DELETE. */
+/**
+ * Translates HTTP/2 to HTTP/1.1 and pipes bodies unchanged, although Node adds no framing to those of GET or DELETE.
+ */
 export async function startNaiveHttp2(target: string): Promise<Peer & AsyncDisposable> {
   const { server: pair, ca } = await testCertificates();
   const agent = new Agent({ keepAlive: true });

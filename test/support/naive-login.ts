@@ -1,7 +1,7 @@
 /**
- * A login the way it is often written, with what the attacks in test/security/login-* live on: it tells unknown, disabled
- * and wrong apart in words and in time, takes any JSON, has no bound on the hashing, believes `X-Forwarded-For`, and locks
- * a name after five failures, from wherever they came.
+ * A login with common mistakes, which the attacks in test/security/login-* exploit: it distinguishes unknown, disabled
+ * and wrong by message and timing, accepts any JSON, does not limit hashing, trusts `X-Forwarded-For`, and locks a
+ * username after five failures from any address.
  */
 import { scrypt } from "node:crypto";
 import { createServer } from "node:http";

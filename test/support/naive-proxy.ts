@@ -1,6 +1,6 @@
 /**
- * A proxy with a token check, written the way the README of http-proxy-3 shows it: what the attacks in test/security are
- * seen to succeed against. A child process of its own, since some of them end it. Prints its port.
+ * A proxy with a token check, written the way the README of http-proxy-3 shows it. The attacks in test/security succeed
+ * against it. It runs in a child process, since some attacks crash it, and prints its port.
  *
  * Arguments: the target, and a JSON object of `NaiveOptions`.
  */
@@ -8,13 +8,13 @@ import { Agent, createServer, type IncomingMessage } from "node:http";
 import { createProxyServer, type ServerOptions } from "http-proxy-3";
 import { listeningPort } from "./listening-port.ts";
 
-/** Options of `createProxyServer`, or `agent: false`, and what else people write around it. */
+/** Options of `createProxyServer`, or `agent: false`, and common additions. */
 interface NaiveOptions extends ServerOptions {
-  /** Looks at requests only: upgrades come in by an event of their own. */
+  /** Checks only requests, although upgrades arrive through a separate event. */
   readonly forgetsUpgrades?: boolean;
-  /** Sends a request again when its connection broke, whatever it was. */
+  /** Resends any request whose connection broke. */
   readonly sendsAgain?: boolean;
-  /** Prints each request in a line of JSON, put together by hand. */
+  /** Logs each request as a line of hand-written JSON. */
   readonly logs?: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Verifiers of tokens, each with the fault of a kind of advisory: what the attacks in test/security/token-* are seen to
- * succeed against. Each throws, or gives the payload that it believes.
+ * Token verifiers, each with a fault known from security advisories. The attacks in test/security/token-* succeed
+ * against them. Each returns the payload that it accepts, or throws.
  */
 import {
   createHmac,
@@ -15,7 +15,7 @@ import { join } from "node:path";
 type Payload = Readonly<Record<string, unknown>>;
 export type NaiveVerifier = (token: string) => Promise<Payload>;
 
-/** Whether a naive verifier believes a token. */
+/** Whether a naive verifier accepts a token. */
 export function believes(verifier: NaiveVerifier, token: string): Promise<boolean> {
   return verifier(token).then(
     () => true,
@@ -23,7 +23,7 @@ export function believes(verifier: NaiveVerifier, token: string): Promise<boolea
   );
 }
 
-/** Reads the payload and looks at the clock, the way JavaScript compares. It never asks who signed. */
+/** Decodes the payload and checks the times with JavaScript's loose comparison. Never verifies the signature. */
 export const decoding: NaiveVerifier = async (token) => {
   const { payload } = read(token);
   const now = Date.now() / 1000;
@@ -31,7 +31,7 @@ export const decoding: NaiveVerifier = async (token) => {
   return payload;
 };
 
-/** Lets the token choose the algorithm, and uses what it holds as key for all of them: CVE-2015-9235. */
+/** Lets the token choose the algorithm, and uses the same key for all of them: CVE-2015-9235. */
 export function trustingTheAlgorithm(held: string | Buffer): NaiveVerifier {
   return async (token) => {
     const { header, payload, input, signature } = read(token);
@@ -41,7 +41,7 @@ export function trustingTheAlgorithm(held: string | Buffer): NaiveVerifier {
   };
 }
 
-/** Verifies with the key that the token brings along, or says where to fetch: CVE-2018-0114. */
+/** Verifies with the key that the token contains or links to: CVE-2018-0114. */
 export const trustingTheHeader: NaiveVerifier = async (token) => {
   const { header, payload, input, signature } = read(token);
   const { jwk, jku, x5u, x5c } = header;
@@ -56,7 +56,7 @@ export const trustingTheHeader: NaiveVerifier = async (token) => {
   return provided(isSigned(key, input, signature), payload);
 };
 
-/** Looks `kid` up as the name of a file, in a query that it is pasted into, or in an object, for an HMAC secret. */
+/** Looks up an HMAC secret by `kid`: as a file name, pasted into a query, or as a key of an object. */
 export function lookingUpKid(how: "file" | "query" | "object", directory = ""): NaiveVerifier {
   const secrets: Readonly<Record<string, unknown>> = {};
   return async (token) => {
@@ -71,7 +71,7 @@ export function lookingUpKid(how: "file" | "query" | "object", directory = ""): 
   };
 }
 
-/** Has the right key, and is lenient in everything else: any spelling of base64, any encoding, any header. */
+/** Has the right key but is lenient in everything else: base64 variants, signature encodings, header parameters. */
 export function lenient(keys: Readonly<Record<string, KeyObject>>): NaiveVerifier {
   return async (token) => {
     const { header, payload, input, signature } = read(token);
@@ -80,7 +80,7 @@ export function lenient(keys: Readonly<Record<string, KeyObject>>): NaiveVerifie
   };
 }
 
-/** Remembers what was verified by header and payload, and never looks at it again: not at `exp`, not at the keys. */
+/** Caches verified tokens by header and payload, and never checks them again, not even `exp` or the keys. */
 export function remembering(verifier: NaiveVerifier): NaiveVerifier {
   const seen = new Map<string, Payload>();
   return async (token) => {
@@ -115,7 +115,7 @@ function isHmac(alg: string, secret: string | Buffer, input: string, signature: 
   return expected.equals(signature);
 }
 
-/** In either encoding: 64 bytes of P1363, else DER. */
+/** Accepts both encodings: P1363 for 64 bytes, otherwise DER. */
 function isSigned(key: KeyObject, input: string, signature: Buffer): boolean {
   const dsaEncoding = signature.length === 64 ? "ieee-p1363" : "der";
   return verifySignature("sha256", Buffer.from(input), { key, dsaEncoding }, signature);

@@ -3,16 +3,16 @@ import { startChild } from "./child.ts";
 import type { Gate } from "./gate.ts";
 
 export interface NaiveProxy extends Gate {
-  /** Resolves when the child ended by itself: it crashed. */
+  /** Resolves when the child ends by itself, which means that it crashed. */
   readonly exit: Promise<number | NodeJS.Signals>;
-  /** What it has printed so far, by line: its port, and what it logs. */
+  /** The lines printed so far: its port and its log. */
   readonly lines: readonly string[];
   stderr(): string;
 }
 
 const SCRIPT = fileURLToPath(new URL("naive-proxy.ts", import.meta.url));
 
-/** Starts `naive-proxy.ts` in front of a target. Its one token is "good", and what begins with /public needs none. */
+/** Starts `naive-proxy.ts` in front of a target. Its only token is "good"; paths that start with /public need none. */
 export async function startNaiveProxy(
   target: string,
   options: Record<string, unknown> = {},

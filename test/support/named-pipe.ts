@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
-/** Makes a pipe that nobody writes into: whoever opens it for reading waits. Gives its path. */
+/** Creates a named pipe without a writer, so that opening it for reading blocks. @returns its path. */
 export async function namedPipe(path: string): Promise<string> {
   await promisify(execFile)("mkfifo", [path]);
   return path;

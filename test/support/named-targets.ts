@@ -6,7 +6,7 @@ import { ask } from "./ask.ts";
 import { startDnsServer } from "./dns-server.ts";
 import { type Sallyport, startSallyport } from "./sallyport.ts";
 
-/** What tests of targets by name start; all of it is closed after each test of the file that calls this. */
+/** Starts the parts of tests with targets given by name. Everything is closed after each test of the calling file. */
 export function useNamedTargets() {
   let stack = new AsyncDisposableStack();
   afterEach(async () => {
@@ -25,7 +25,7 @@ export function useNamedTargets() {
   return {
     listen,
 
-    /** Backends on several addresses and one port. */
+    /** Starts backends on several addresses with the same port. */
     async backends(...addresses: string[]) {
       const servers = new Map<string, HttpServer>();
       let port = 0;
@@ -60,7 +60,7 @@ export function useNamedTargets() {
   };
 }
 
-/** A backend on an address of the loopback, which answers with its address and the `Host` that it got. */
+/** Creates a backend that answers with its loopback address and the `Host` it received. */
 const answering = (address: string): HttpServer =>
   createServer((request, response) => {
     request.resume();
@@ -69,7 +69,7 @@ const answering = (address: string): HttpServer =>
     else answer();
   });
 
-/** The addresses that answered so many requests, each once. */
+/** Sends requests. @returns the distinct addresses that answered, or the status codes of failures, sorted. */
 export async function reached(gate: Sallyport, requests = 8): Promise<string[]> {
   const found = new Set<string>();
   for (let i = 0; i < requests; i += 1) {

@@ -1,13 +1,13 @@
-/** The thread of the neighbours: see neighbours.ts. */
+/** The thread of the neighbours; see neighbours.ts. */
 import { connect, type Socket } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Neighbourhood } from "./neighbours.ts";
 
 const plan: Neighbourhood & { readonly addresses: readonly string[] } = workerData;
 const bytes = Buffer.from(plan.text, "latin1");
-/** Until a connection is opened again, so that this thread does not take the machine for itself. */
+/** The wait before a connection is opened again, so that this thread does not occupy the entire machine. */
 const PAUSE_MS = 100;
-/** Those of the first round that neither stand nor have failed. */
+/** Sockets of the first round that have neither connected nor failed. */
 const untried = new Set<Socket>();
 
 for (const address of plan.addresses) {

@@ -12,7 +12,7 @@ interface Standing<G, B> {
   readonly backend: B;
 }
 
-/** Sallyport in front of a raw backend, for all tests of the `describe` it is called in. */
+/** Starts Sallyport in front of a raw backend for all tests of the enclosing `describe`. */
 export function useSallyport(
   script?: RawScript,
   options: Omit<SallyportOptions, "target"> = {},
@@ -25,7 +25,7 @@ export function useSallyport(
   return standing;
 }
 
-/** http-proxy-3 as it comes in front of a raw backend, for all tests of the `describe` it is called in. */
+/** Starts an unmodified http-proxy-3 in front of a raw backend for all tests of the enclosing `describe`. */
 export function useNaiveProxy(
   script?: RawScript,
   options: Record<string, unknown> = {},
@@ -38,7 +38,7 @@ export function useNaiveProxy(
   return standing;
 }
 
-/** A backend and what stands in front of it, started before all tests and closed after them. */
+/** Starts a backend and the gate in front of it before all tests, and closes them after the last. */
 export function use<G extends AsyncDisposable, B extends Target>(
   startBackend: () => Promise<B>,
   startGate: (target: string) => Promise<G>,

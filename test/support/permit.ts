@@ -12,7 +12,7 @@ import { mintPermit, type Permit } from "../../src/core/request/permit.ts";
 import { clientNetwork } from "../../src/lib/http/client-network.ts";
 import type { Route } from "../../src/core/route/route.ts";
 
-/** The three proofs and a route, for tests of what is built on them; what is not said is harmless. */
+/** The three proofs and a route, for tests of code that needs them. The defaults are harmless. */
 
 export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest {
   return mintGateRequest({
@@ -64,7 +64,7 @@ export function routeWith(parts: Partial<Route> = {}): Route {
   };
 }
 
-/** A permit for alice on an ordinary route. */
+/** Creates a permit for alice on an ordinary route. */
 export function permitFor(
   request: Partial<GateRequestParts> = {},
   route: Partial<Route> = {},

@@ -5,7 +5,7 @@ export interface PlainBackend extends AsyncDisposable {
   readonly url: string;
 }
 
-/** A backend that does with a request what the test says. */
+/** Starts a backend with this request listener. */
 export function startPlainBackend(listener: RequestListener): Promise<PlainBackend> {
   return listening(createServer(listener));
 }

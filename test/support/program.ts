@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** Where Debian puts servers; not everybody has it in PATH. */
+/** PATH plus the directories where Debian installs servers, which PATH may lack. */
 const PLACES = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/bin"];
 
-/** The path of an installed program, undefined when there is none of this name. */
+/** Returns the path of an installed program, or undefined if it is not installed. */
 export function installed(name: string): string | undefined {
   return PLACES.map((place) => join(place, name)).find((file) => {
     try {
@@ -18,7 +18,7 @@ export function installed(name: string): string | undefined {
   });
 }
 
-/** Why tests that need these programs cannot run here; undefined when they can. */
+/** Returns why tests that need these programs cannot run here, or undefined if they can. */
 export function missing(...names: string[]): string | undefined {
   const absent = names.filter((name) => installed(name) === undefined);
   return absent.length === 0 ? undefined : `not installed: ${absent.join(", ")}`;
@@ -30,7 +30,7 @@ export interface Finished {
   readonly err: string;
 }
 
-/** Runs a program to its end, with something on its standard input. */
+/** Runs a program to its end with this standard input. The code is -1 if it was killed or could not start. */
 export function runProgram(
   name: string,
   args: readonly string[],
@@ -58,7 +58,7 @@ export interface RunningProgram extends AsyncDisposable {
   readonly exited: () => boolean;
 }
 
-/** Starts a program that runs until it is disposed of: SIGTERM to its own process, SIGKILL after three seconds. */
+/** Starts a program that runs until it is disposed of, with SIGTERM, and SIGKILL three seconds later. */
 export function startProgram(name: string, args: readonly string[]): RunningProgram {
   const child = spawn(installed(name) ?? name, args, { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import type { Sallyport } from "./sallyport.ts";
 import { until } from "./until.ts";
 
-/** What the process of a proxy holds, by /proc (proc(5)). */
+/** The resources of a proxy's process, from /proc (proc(5)). */
 export interface ProxyResources {
   descriptors(): Promise<number>;
   residentBytes(): Promise<number>;
@@ -25,14 +25,14 @@ export async function resourcesOf(gate: Pick<Sallyport, "directory">): Promise<P
   throw new Error("the proxy does not run");
 }
 
-/** A few more than at first are connections to the backend that are kept, and a look of ours at the metrics. */
-const KEPT = 8;
+/** Allowed on top: a few idle connections to the backend, and our own request for the metrics. */
+const TOLERANCE = 8;
 
-/** Waits until the descriptors are back at what they were; throws when they do not come back in time. */
+/** Waits until the number of descriptors is back near `base`. Throws after `timeoutMs`. */
 export async function untilDescriptorsAreBack(
   resources: ProxyResources,
   base: number,
   timeoutMs = 8_000,
 ): Promise<void> {
-  await until(async () => (await resources.descriptors()) <= base + KEPT, timeoutMs);
+  await until(async () => (await resources.descriptors()) <= base + TOLERANCE, timeoutMs);
 }

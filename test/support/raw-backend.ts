@@ -6,16 +6,16 @@ import { readMessages, type HttpMessage } from "./http-reader.ts";
 interface RawConnection {
   /** The exact bytes that arrived. */
   readonly received: () => Buffer;
-  /** What a strict HTTP/1.1 reader takes these bytes for. */
+  /** The requests that a strict HTTP/1.1 reader finds in these bytes. */
   readonly requests: readonly HttpMessage[];
-  /** How many these were, the forgotten ones too. */
+  /** The number of requests so far, including forgotten ones. */
   readonly served: number;
   readonly socket: Socket;
 }
 
 /**
- * What the backend does for one request: nothing (`hang`), these exact bytes and then perhaps a close or a reset, or these
- * bytes one by one, so many milliseconds apart.
+ * What the backend does for one request: nothing (`hang`), write these exact bytes and then perhaps close or reset, or
+ * write them byte by byte, `everyMs` milliseconds apart.
  */
 type RawAnswer =
   | "hang"
@@ -27,18 +27,20 @@ export type RawScript = (request: HttpMessage, connection: RawConnection) => Raw
 export interface RawBackend extends AsyncDisposable {
   readonly url: string;
   readonly connections: readonly RawConnection[];
-  /** Requests of all connections, as a strict reader sees them: left-over bytes count as requests. */
+  /** The requests of all connections, as a strict reader sees them: leftover bytes count as requests. */
   requests(): HttpMessage[];
-  /** `GET /path` of each of them. */
+  /** `GET /path` for each of them. */
   seen(): string[];
-  /** Forgets what was seen so far, keeps the connections. */
+  /** Forgets all requests so far, but keeps the connections open. */
   forget(): void;
   close(): Promise<void>;
 }
 
 const OK: RawAnswer = { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" };
 
-/** A backend that executes everything that reads like a request, left-over bytes too. Answers 200 unless scripted. */
+/**
+ * Starts a backend that executes anything that reads like a request, even leftover bytes. Answers 200 unless scripted.
+ */
 export async function startRawBackend(script: RawScript = () => OK): Promise<RawBackend> {
   const connections: Recorder[] = [];
   const server = createServer((socket) => {

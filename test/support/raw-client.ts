@@ -2,7 +2,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { readMessages, valuesOf, type HttpMessage } from "./http-reader.ts";
 
-/** Where to connect to on 127.0.0.1: TLS when a certificate authority is given, else plain TCP. */
+/** Where to connect on 127.0.0.1: with TLS if a certificate authority is given, otherwise plain TCP. */
 export interface Peer {
   readonly port: number;
   readonly ca?: string | undefined;
@@ -13,34 +13,34 @@ export interface RawResponse {
   readonly headers: HttpMessage["headers"];
   readonly body: string;
   readonly trailers: HttpMessage["trailers"];
-  /** The one value of a header, undefined when it is absent; several are joined with ` | `. */
+  /** Returns the value of a header, or undefined if it is absent. Multiple values are joined with ` | `. */
   header(name: string): string | undefined;
 }
 
 export interface Exchange {
-  /** Everything that came back, as latin1. */
+  /** Everything received, as latin1. */
   readonly raw: string;
-  /** Whole responses, 1xx among them. */
+  /** Complete responses, including 1xx. */
   readonly responses: readonly RawResponse[];
-  /** The last whole response, status 0 and empty when there was none. */
+  /** The last complete response; an empty one with status 0 if there was none. */
   readonly last: RawResponse;
-  /** How it ended: the number of responses was reached, the peer closed, or the time was up. */
+  /** How it ended: all responses arrived, the peer closed, or the timeout passed. */
   readonly ended: "complete" | "closed" | "timeout";
 }
 
 export interface ExchangeOptions {
-  /** Final (not 1xx) responses to wait for; Infinity waits for the close. 1 by default. */
+  /** The number of final (not 1xx) responses to wait for; Infinity waits for the close. 1 by default. */
   readonly responses?: number;
   readonly timeoutMs?: number;
-  /** Ends our sending side after the bytes. */
+  /** Closes the sending side after the bytes. */
   readonly halfClose?: boolean;
-  /** The responses have no body, whatever their head says: they belong to HEAD. */
+  /** The responses are to HEAD requests, so they have no body whatever their fields say. */
   readonly head?: boolean;
-  /** Called with what came so far, for a client that answers in turns (`Expect: 100-continue`). */
+  /** Called with everything received so far, for exchanges in several steps (`Expect: 100-continue`). */
   readonly onBytes?: (raw: string, write: (bytes: string | Buffer) => void) => void;
 }
 
-/** Writes exactly these bytes (strings as latin1) on a connection of its own and reads what comes back. */
+/** Writes exactly these bytes (strings as latin1) on a new connection and reads the responses. */
 export async function exchange(
   peer: Peer,
   bytes: string | Buffer,
@@ -76,7 +76,7 @@ export async function exchange(
   return { raw: received.toString("latin1"), responses, last, ended };
 }
 
-/** An open connection; errors on it end in "close", never in an exception. */
+/** Opens a connection. Errors on it lead to "close", never to an exception. */
 export async function openSocket(peer: Peer): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const where = { host: "127.0.0.1", port: peer.port };
@@ -89,12 +89,12 @@ export async function openSocket(peer: Peer): Promise<Socket> {
   return socket;
 }
 
-/** Bytes of a request: the lines joined with CRLF, an empty line, and the body. */
+/** Builds a request: the lines joined with CRLF, an empty line, and the body. */
 export function request(lines: readonly string[], body = ""): string {
   return `${lines.join("\r\n")}\r\n\r\n${body}`;
 }
 
-/** A body as one chunk, with its end. */
+/** Encodes a body as a single chunk, followed by the last chunk and the trailers. */
 export function chunked(body: string, trailers: readonly string[] = []): string {
   const size = Buffer.byteLength(body, "latin1").toString(16);
   return `${size}\r\n${body}\r\n0\r\n${trailers.map((line) => `${line}\r\n`).join("")}\r\n`;

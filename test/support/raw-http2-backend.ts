@@ -24,7 +24,7 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** The bytes of a frame. */
+/** Encodes a frame. */
 export function frame(
   type: number,
   flags: number,
@@ -39,7 +39,7 @@ export function frame(
   return Buffer.concat([head, payload]);
 }
 
-/** A header block of literals, none of them indexed (RFC 7541 §6.2.2). Names and values are shorter than 127 bytes. */
+/** Encodes a header block of literals without indexing (RFC 7541 §6.2.2). Names and values must be under 127 bytes. */
 export function fieldBlock(fields: readonly (readonly [string, string])[]): Buffer {
   const literal = (text: string): Buffer =>
     Buffer.concat([Buffer.from([text.length]), Buffer.from(text, "latin1")]);
@@ -48,7 +48,7 @@ export function fieldBlock(fields: readonly (readonly [string, string])[]): Buff
   );
 }
 
-/** A HEADERS frame with a whole block. */
+/** Encodes a HEADERS frame with a complete header block. */
 export function head(
   stream: number,
   fields: readonly (readonly [string, string])[],
@@ -57,7 +57,7 @@ export function head(
   return frame(HEADERS, END_HEADERS | flags, stream, fieldBlock(fields));
 }
 
-/** A whole small answer. */
+/** Encodes a complete small response. */
 export function answer(stream: number, text = "ok"): Buffer {
   return Buffer.concat([
     head(stream, [[":status", "200"]]),
@@ -79,7 +79,7 @@ function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** A SETTINGS frame. @param settings pairs of identifier and value. */
+/** Encodes a SETTINGS frame. @param pairs of identifier and value. */
 export function settings(...pairs: readonly (readonly [id: number, value: number])[]): Buffer {
   const entries = pairs.map(([id, value]) => {
     const bytes = Buffer.alloc(6);
@@ -98,9 +98,10 @@ export interface RawHttp2Backend extends AsyncDisposable {
 }
 
 /**
- * A backend that speaks frames. It sends SETTINGS and acknowledges ours; everything else the script does.
+ * Starts a backend that works with frames. It sends SETTINGS and acknowledges the peer's; the script does everything
+ * else.
  *
- * @param script called with each further frame. @param first the SETTINGS frame to begin with.
+ * @param script called with each frame. @param first the SETTINGS frame to start with.
  */
 export async function startRawHttp2Backend(
   script: (frame: Frame, socket: Socket, connection: number) => void,

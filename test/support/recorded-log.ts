@@ -6,7 +6,7 @@ interface RecordedLine {
   readonly fields: Record<string, unknown> | undefined;
 }
 
-/** A log that keeps what it is told. */
+/** Creates a log that records its lines. */
 export function recordedLog(): Log & { readonly lines: readonly RecordedLine[] } {
   const lines: RecordedLine[] = [];
   const at =

@@ -9,7 +9,7 @@ export interface Asked {
   readonly body: string;
 }
 
-/** What it answers: a status, a body, or nothing at all. */
+/** The response: a status and a body, none at all, or a reset connection. */
 export type RemoteReply = { readonly status?: number; readonly body?: unknown } | "hang" | "reset";
 
 export interface RemoteServer extends AsyncDisposable {
@@ -18,7 +18,7 @@ export interface RemoteServer extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A server that is asked about requests: an API server, an identity provider, a policy agent. */
+/** Starts a server that Sallyport queries about requests: an API server, an identity provider, a policy agent. */
 export async function startRemoteServer(
   answer: (asked: Asked) => RemoteReply,
 ): Promise<RemoteServer> {

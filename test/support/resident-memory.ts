@@ -4,14 +4,14 @@ import type { Sallyport } from "./sallyport.ts";
 const MIB = 1024 * 1024;
 
 /**
- * What Node's type stripping, a compiler in WebAssembly, holds of a process that runs from source: measured as 178 MiB at
- * rest from src/ and 132 MiB from dist/. What is shipped has none of it.
+ * The memory of Node's type stripping, a WebAssembly compiler, in a process that runs from source: measured as 178 MiB
+ * idle from src/ and 132 MiB from dist/. The released build does not need it.
  */
 const TYPE_STRIPPING = 46 * MIB;
 
 /**
- * The most memory that the proxy has had resident so far, in bytes: `VmHWM` of /proc/<pid>/status (proc(5)), the peak of
- * `VmRSS`, which no sampling can miss. Without what type stripping takes.
+ * Returns the peak resident memory of the proxy in bytes, without that of type stripping: `VmHWM` of /proc/<pid>/status
+ * (proc(5)), the peak of `VmRSS`, which does not depend on sampling.
  */
 export async function peakResidentBytes(gate: Pick<Sallyport, "directory">): Promise<number> {
   for (const pid of await readdir("/proc")) {

@@ -15,22 +15,22 @@ export type LogLine = Readonly<Record<string, unknown>>;
 
 export interface Sallyport extends Gate {
   readonly pid: number;
-  /** Of no use without TLS (`server.tls: off`). */
+  /** Unused without TLS (`server.tls: off`). */
   readonly ca: string;
   readonly adminPort: number;
   /** The directory that holds config.yaml, users.yaml and the certificate. */
   readonly directory: string;
-  /** A token of alice's. */
+  /** A token for alice. */
   readonly token: string;
-  /** Log lines so far, those that are JSON. */
+  /** The log lines so far that are JSON. */
   log(): LogLine[];
-  /** All lines on standard output so far. */
+  /** All lines of standard output so far. */
   lines(): readonly string[];
-  /** Reads no more of the log until the process has ended. */
+  /** Stops reading the log until the process has ended. */
   pauseLog(): void;
   stderr(): string;
   login(username: string, password: string): Promise<string>;
-  /** SIGTERM; resolves with the exit code (or the name of the signal that ended it). */
+  /** Sends SIGTERM. Resolves with the exit code, or the name of the signal that ended it. */
   stop(): Promise<number | NodeJS.Signals>;
   signal(name: NodeJS.Signals): void;
   readonly exit: Promise<number | NodeJS.Signals>;
@@ -41,25 +41,25 @@ export type ConfigParts = { readonly [key: string]: unknown };
 export interface SallyportOptions {
   /** Target of the upstream `app`. */
   readonly target: string;
-  /** Laid over the default configuration: objects are merged, everything else replaces. */
+  /** Merged over the default configuration: objects are merged, everything else is replaced. */
   readonly config?: ConfigParts;
   readonly env?: Record<string, string>;
-  /** Of Node's, instead of the image's. */
+  /** Flags for Node, instead of the image's. */
   readonly flags?: readonly string[];
-  /** Further files beside config.yaml. */
+  /** Further files next to config.yaml. */
   readonly files?: Readonly<Record<string, string>>;
-  /** What alice shows to log in when the start is over, where a certificate is required. */
+  /** The certificate with which alice logs in after startup, if one is required. */
   readonly clientCertificate?: { readonly key: string; readonly cert: string };
-  /** Logs alice in over TLS without looking at the certificate, where it is one that a test has made unfit. */
+  /** Logs alice in without verifying the server certificate, for tests that make it invalid. */
   readonly insecure?: boolean;
 }
 
 export const ALICE = { username: "alice", password: "correct horse battery staple" };
 
 /**
- * Starts the product as the image does: `serve --config config.yaml` in a child process, from what `entry()` names, with
- * the image's flags. Without other `config` it has the user alice of the group sales, everything below /public/ without a
- * token, and everything else with one.
+ * Starts Sallyport the way the image does: `serve --config config.yaml` in a child process, from `entry()`, with the
+ * image's flags. By default it has the user alice in the group sales, everything below /public/ without a token, and
+ * everything else with one.
  */
 export async function startSallyport(options: SallyportOptions): Promise<Sallyport> {
   const { ca, server } = await testCertificates();
@@ -99,7 +99,7 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
     const close = async (): Promise<void> => {
       await child.kill();
       await directory.close();
-      // Whatever a test is about: nothing that it had Sallyport write may hold a secret.
+      // Checked in every test: nothing that Sallyport wrote may contain a secret.
       const leaks = leaksIn([...child.lines, child.stderr()].join("\n"), {
         "alice's password": ALICE.password,
       });
@@ -134,7 +134,7 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
   }
 }
 
-/** A PHC string that costs little to verify. */
+/** Hashes a password as a PHC string that is cheap to verify. */
 export function cheapHash(password: string): string {
   const nonce = randomBytes(16);
   const cost = { memory: 8192, passes: 1, parallelism: 1 };

@@ -1,7 +1,7 @@
 /**
- * Gives fast-check one seed for each test process, so that a test that is tried again meets the same draws: a fault that one
- * of them finds fails all tries, and is not called flaky. Each run has another seed. fast-check prints it with what failed;
- * FAST_CHECK_SEED repeats it. vitest runs this before each test file.
+ * Gives fast-check one seed per test process, so that a retried test gets the same values: a fault that one of them
+ * finds fails all tries, and is not reported as flaky. Each run has a different seed. fast-check prints it with the
+ * failure; FAST_CHECK_SEED sets it. vitest runs this before each test file.
  */
 import { randomInt } from "node:crypto";
 import fc from "fast-check";

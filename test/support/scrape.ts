@@ -1,16 +1,16 @@
 import { ask } from "./ask.ts";
 
 export interface Scrape {
-  /** Name and labels of every series, in the order of the page. */
+  /** Name and labels of every series, in page order. */
   readonly series: readonly string[];
-  /** The value of a series, written as on the page: `sallyport_draining`, `name{a="b",c="d"}`; undefined when absent. */
+  /** Returns the value of a series, written as on the page (`name{a="b",c="d"}`), or undefined if it is absent. */
   value(series: string): number | undefined;
-  /** The sum over all series of a name whose labels hold these pieces (`code="200"`). */
+  /** Returns the sum of all series of a name whose labels contain these pieces (`code="200"`). */
   sum(name: string, ...pieces: string[]): number;
   readonly text: string;
 }
 
-/** What the admin listener shows to Prometheus. */
+/** Fetches and parses the metrics from the admin listener. */
 export async function scrape({ adminPort }: { readonly adminPort: number }): Promise<Scrape> {
   const { body } = await ask({ port: adminPort }, "/metrics");
   const values = new Map<string, number>();

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll } from "vitest";
 import { type Sallyport, startSallyport, type SallyportOptions } from "./sallyport.ts";
 
-/** What a test needs of the Sallyport that all tests of its file share. */
+/** What a test adds to the Sallyport that all tests of its file share. */
 interface Part {
-  /** Of the upstream that has the name of the part. */
+  /** The upstream with the name of the part. */
   readonly upstream: object;
   /** Further upstreams. */
   readonly upstreams?: object;
-  /** Laid over its route: all below `/NAME/`, to its upstream. */
+  /** Merged over its route, which sends everything below `/NAME/` to its upstream. */
   readonly route?: object;
 }
 
 /**
- * One Sallyport for all tests of the file or the `describe` that this is called in: a start costs more than most of them.
- * Each test adds what it needs, an upstream and a route below a path of its own, before the start.
+ * Starts one Sallyport for all tests of the enclosing file or `describe`, because a start takes longer than most tests.
+ * Before the start, each test adds what it needs: an upstream, and a route with its own path.
  */
 export function useSharedSallyport(options: Omit<SallyportOptions, "target"> = {}) {
   const stack = new AsyncDisposableStack();
@@ -40,7 +40,9 @@ export function useSharedSallyport(options: Omit<SallyportOptions, "target"> = {
   });
   afterAll(() => stack.disposeAsync());
 
-  /** To be called before the start. @returns what `make` has made, its name, and the paths of its route; inside a test. */
+  /**
+   * Adds a part; call it before the start. @returns a getter for the part, its name and its paths, for use in a test.
+   */
   return function part<Made extends object>(
     make: (stack: AsyncDisposableStack, name: string) => Promise<Made & Part>,
   ) {

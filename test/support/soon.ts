@@ -1,15 +1,15 @@
 import { until } from "./until.ts";
 
-/** What is promised for a change, in milliseconds. */
+/** The documented limit for a change to take effect, in milliseconds. */
 const SOON_MS = 2_000;
 const ROUNDS = 5;
 
 /**
- * Whether a change is in force within two seconds. What else runs on the machine can spoil a round but not improve one, so
- * one good round of five is enough. A round begins when the one before was in force; where only the timer of five seconds
- * finds the change, every round takes those five.
+ * Returns whether a change takes effect within two seconds. Other load on the machine can spoil a round but not improve
+ * it, so one good round of five is enough. A round starts once the previous change is in effect. If only the
+ * five-second timer detects the change, every round takes five seconds.
  *
- * @param undo takes back what a spoiled round changed, and resolves when that is in force.
+ * @param undo reverts the change of a spoiled round, and resolves when that is in effect.
  */
 export async function isSoonInForce(
   change: () => Promise<unknown>,

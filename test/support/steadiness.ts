@@ -4,27 +4,27 @@ import { Agent } from "node:https";
 import { ask } from "./ask.ts";
 import type { Peer } from "./raw-client.ts";
 
-/** What a calm machine takes is counted as so many milliseconds at least: below that it is the scheduler's doing. */
+/** The least time counted for the calm period, in milliseconds. Below that, the scheduler dominates. */
 const FLOOR_MS = 15;
-/** What is promised: valid requests take up to three times as long while an attack lasts. */
+/** The documented limit: during an attack, valid requests take up to three times as long. */
 const PROMISED = 3;
 const ROUNDS = 6;
 const REQUESTS = 60;
 const AT_ONCE = 2;
-/** How often somebody who does not wait for answers would ask, in milliseconds. */
+/** The request interval of a client that does not wait for responses, in milliseconds. */
 const EVERY_MS = 10;
 
-/** Resolves when the attack is over; valid requests go on until then. */
+/** Resolves when the attack is over. Valid requests continue until then. */
 type Attack = () => Promise<unknown>;
 
-/** Who answers, in a process with one thread that serves. */
+/** A server process with one serving thread. */
 type Answering = Peer & { readonly pid: number };
 
 /**
- * How many times longer valid requests take during an attack than just before it, at the 99th percentile. Each must be
- * answered 200. Where each process has a processor of its own, that is: what both had to wait for one does not count. What
- * else runs on the machine can still spoil a round, but not improve one, so the best of six counts, and the first that keeps
- * what is promised is the last.
+ * Returns how many times longer valid requests take during an attack than just before it, at the 99th percentile. Each
+ * must get 200. Time that either process waited for a CPU does not count, as if each had its own. Other load on the
+ * machine can still spoil a round but not improve it, so the best of six rounds counts, and the first one within the
+ * limit is the last.
  */
 export async function slowdownUnder(
   peer: Answering,
@@ -36,18 +36,18 @@ export async function slowdownUnder(
 }
 
 export interface FeltUnder {
-  /** How many times longer, as `slowdownUnder` has it. */
+  /** How many times longer, as in `slowdownUnder`. */
   readonly slower: number;
-  /** Milliseconds that valid requests took by the clock on the wall, at the 99th percentile. */
+  /** The wall-clock time of valid requests at the 99th percentile, in milliseconds. */
   readonly p99: number;
 }
 
 /**
- * The same, with standstills counted for as long as they last: who waits for an answer does not ask meanwhile, so that a
- * second in which nobody is answered is two requests among hundreds.
+ * Measures the same, but counts standstills for as long as they last: a client that waits for a response sends no
+ * requests meanwhile, so a second without any response would be only two requests among hundreds.
  *
- * @param attack from a thread of its own, or what it costs to send counts as well.
- * @param rounds the most that are measured.
+ * @param attack must run in a separate thread, or its own cost counts as well.
+ * @param rounds the maximum to measure.
  */
 export function feltUnder(
   peer: Answering,
@@ -78,7 +78,7 @@ async function bestOf(
   return best;
 }
 
-/** By /proc: how long a thread was at work, and how long it waited for a processor, in milliseconds (sched-stats.rst). */
+/** Reads from /proc how long a thread ran, and how long it waited for a CPU, in milliseconds (sched-stats.rst). */
 function scheduled(thread: string): { work: number; waited: number } {
   const [work, waited] = readFileSync(`/proc/${thread}/schedstat`, "utf8").split(" ");
   return { work: Number(work) / 1e6, waited: Number(waited) / 1e6 };
@@ -91,14 +91,14 @@ function clocks(pid: number): { wall: number; work: number; lost: number } {
   return { wall: performance.now(), work: theirs.work, lost };
 }
 
-/** What a request took, in milliseconds. */
+/** The time of a request, in milliseconds. */
 interface Taken {
   readonly wall: number;
-  /** Without what was spent on waiting for a processor, and by who asks. */
+  /** Without the time spent waiting for a CPU, and without the client's own CPU time. */
   readonly own: number;
 }
 
-/** Asks until there are enough answers, and what else is waited for has come. */
+/** Sends requests until there are enough responses and `over` returns true. */
 async function requestsUntil(peer: Answering, path: string, over: () => boolean): Promise<Taken[]> {
   const options = { keepAlive: true, maxSockets: AT_ONCE };
   const agent = peer.ca === undefined ? new HttpAgent(options) : new Agent(options);
@@ -122,7 +122,7 @@ async function requestsUntil(peer: Answering, path: string, over: () => boolean)
   return taken;
 }
 
-/** With what those who asked during a wait would have waited. */
+/** Adds the times of the requests that would have been sent during each wait. */
 function withMissed(taken: readonly number[]): number[] {
   return taken.flatMap((ms) =>
     Array.from(

@@ -4,12 +4,12 @@ import { join } from "node:path";
 
 export interface TemporaryDirectory extends AsyncDisposable {
   readonly path: string;
-  /** Writes a file and gives its absolute path. */
+  /** Writes a file. @returns its absolute path. */
   write(name: string, content: string | Buffer): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Creates a directory; `close` removes it. A killed process may write into it for a moment longer: the removal tries again. */
+/** Creates a directory; `close` removes it, with retries, since a killed process may still write to it for a moment. */
 export async function temporaryDirectory(): Promise<TemporaryDirectory> {
   const path = await mkdtemp(join(tmpdir(), "sallyport-"));
   const close = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 10 });

@@ -2,21 +2,21 @@ import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import type { Peer } from "./raw-client.ts";
 
 export interface TlsExchange {
-  /** What came back, as latin1; empty when there was no connection. */
+  /** Everything received, as latin1; empty if there was no connection. */
   readonly raw: string;
-  /** What went wrong, undefined when it ended in order. */
+  /** The error, or undefined if the connection ended normally. */
   readonly error: string | undefined;
-  /** `TLSv1.3`; undefined when no connection came to be. */
+  /** `TLSv1.3`; undefined if there was no connection. */
   readonly protocol: string | undefined;
   readonly cipher: string | undefined;
   readonly alpn: string | false | null;
   readonly resumed: boolean;
-  /** The newest session that the server gave out to resume. */
+  /** The latest session that the server issued for resumption. */
   readonly session: Buffer | undefined;
 }
 
 export interface TlsExchangeOptions extends ConnectionOptions {
-  /** Once the connection stands. */
+  /** Called once the handshake is complete. */
   readonly onSecure?: (socket: TLSSocket) => void;
   readonly timeoutMs?: number;
 }
@@ -43,7 +43,7 @@ export async function tlsExchange(
     };
     onSecure?.(socket);
   });
-  // Before the handshake is done: with TLS 1.3 the bytes go out with its last message.
+  // Before the handshake is complete: with TLS 1.3 the bytes are sent with its last message.
   socket.write(Buffer.from(bytes, "latin1"));
   socket.on("session", (latest: Buffer) => (session = latest));
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -3,27 +3,27 @@ import { createServer, type SecureVersion, type TLSSocket } from "node:tls";
 import { type ClientAuthority, clientAuthority } from "./client-certificates.ts";
 import { listeningPort } from "./listening-port.ts";
 
-/** The name that its certificates are for. */
+/** The host name in its certificates. */
 export const TLS_NAME = "orders.example.com";
 
 export interface TlsServer extends AsyncDisposable {
   /** `https://127.0.0.1:…`. */
   readonly url: string;
-  /** Certificate of the authority that made its own, PEM. */
+  /** Certificate of the authority that issued its certificate, PEM. */
   readonly ca: string;
-  /** That one: what it makes is taken from clients, too. */
+  /** The same authority. Its client certificates are accepted. */
   readonly authority: ClientAuthority;
 }
 
 export interface TlsServerOptions {
-  /** Days from now at which its certificate begins and ends; a quarter of a year, unless something else is said. */
+  /** The validity of its certificate, in days from now; 90 days by default. */
   readonly days?: readonly [from: number, to: number];
   readonly version?: SecureVersion;
-  /** Refuses clients that show no certificate. */
+  /** Refuses clients without a certificate. */
   readonly wantsCertificate?: boolean;
 }
 
-/** Shakes hands and says nothing more. */
+/** Starts a server that completes the handshake and then sends nothing. */
 export async function startTlsServer(options: TlsServerOptions = {}): Promise<TlsServer> {
   const { days = [-1, 90], version = "TLSv1.3", wantsCertificate = false } = options;
   const authority = await clientAuthority("Sallyport servers");

@@ -11,7 +11,7 @@ import { temporaryDirectory } from "./temporary-directory.ts";
 
 const pair = signingPair("");
 
-/** The key that the gate of `useTokenGate` signs with: what a stranger has is the public half and the name. */
+/** The signing key of the gate of `useTokenGate`. An attacker knows only the public key and the key ID. */
 export const OWN = {
   privateKey: pair.privateKey,
   jwk: pair.jwk,
@@ -20,7 +20,7 @@ export const OWN = {
 
 export const seconds = (): number => Math.floor(Date.now() / 1000);
 
-/** Claims that the gate takes, for mallory; those that are undefined are left out. */
+/** Returns claims that the gate accepts, for mallory. Claims that are undefined are omitted. */
 export function claims(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const { iss, aud, sub } = { iss: "sallyport", aud: "sallyport", sub: "mallory" };
   return { iss, aud, sub, groups: [], iat: seconds() - 10, exp: seconds() + 600, ...more };
@@ -33,7 +33,7 @@ export const header = (more: Readonly<Record<string, unknown>> = {}): Record<str
   ...more,
 });
 
-/** Sallyport that signs with `OWN`, in front of a raw backend, for all tests of the `describe` it is called in. */
+/** Starts Sallyport with the signing key `OWN` in front of a raw backend, for all tests of the enclosing `describe`. */
 export function useTokenGate(options: Omit<SallyportOptions, "target"> = {}) {
   const stack = new AsyncDisposableStack();
   afterAll(() => stack.disposeAsync());
@@ -52,14 +52,14 @@ export function useTokenGate(options: Omit<SallyportOptions, "target"> = {}) {
   return standing;
 }
 
-/** What comes back for a token, byte for byte as it is given. */
+/** Sends a token exactly as given. @returns the response. */
 export async function present(gate: Gate, token: string): Promise<RawResponse> {
   const [answer] = await presentAll(gate, [token]);
   if (answer === undefined) throw new Error("no answer");
   return answer;
 }
 
-/** What comes back for each of several tokens, sent one behind the other on one connection. */
+/** Sends tokens in pipelined requests on one connection. @returns their responses. */
 export async function presentAll(
   gate: Gate,
   tokens: readonly string[],
@@ -70,7 +70,7 @@ export async function presentAll(
   return (await exchange(gate, requests.join(""), { responses: tokens.length })).responses;
 }
 
-/** Each is refused with the one answer that all bad tokens get, and nothing has reached the backend. */
+/** Expects that each token gets the identical refusal for invalid tokens, and that nothing has reached the backend. */
 export async function expectAllRefused(
   { gate, backend }: { readonly gate: Gate; readonly backend: Pick<RawBackend, "seen"> },
   tokens: readonly string[],

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import type { Peer } from "./raw-client.ts";
 
-/** Bytes that the peer has not taken from the system yet, on the connection of this client (`rx_queue`, proc(5)). */
+/** Returns how many bytes from this client the peer has not read from its socket yet (`rx_queue`, proc(5)). */
 export async function unreadBy(
   { port }: Pick<Peer, "port">,
   { localPort = 0 }: Socket,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Waits until the condition holds; throws after `timeoutMs` milliseconds. */
+/** Waits until the condition holds. Throws after `timeoutMs` milliseconds. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   timeoutMs = 10_000,

@@ -8,10 +8,10 @@ import type { Peer } from "./raw-client.ts";
 
 export interface WebSocketBackend extends AsyncDisposable {
   readonly url: string;
-  /** The upgrade requests that arrived: target and headers, name and value alternating. */
+  /** The upgrade requests received: targets, and headers with alternating names and values. */
   readonly upgrades: readonly { readonly url: string; readonly rawHeaders: readonly string[] }[];
   readonly open: () => number;
-  /** Close codes of the connections that ended. */
+  /** The close codes of ended connections. */
   readonly closeCodes: readonly number[];
   /** Drops every connection without a closing handshake. */
   dropAll(): void;
@@ -19,8 +19,8 @@ export interface WebSocketBackend extends AsyncDisposable {
 }
 
 /**
- * Sends every message back. A target that ends in `/refuse` is answered 403 instead of upgraded.
- * @param tls its certificate; without one it speaks plain HTTP.
+ * Starts a backend that echoes every message. A target that ends in `/refuse` gets 403 instead of an upgrade.
+ * @param tls its certificate; without one it uses plain HTTP.
  */
 export async function startWebSocketBackend(tls?: {
   readonly key: string;
@@ -69,14 +69,14 @@ export async function startWebSocketBackend(tls?: {
 
 export interface WebSocketClient extends Disposable {
   send(text: string): void;
-  /** The next message that was not taken yet. */
+  /** Resolves with the next message. */
   message(): Promise<string>;
-  /** The code that it was closed with; 1006 when the connection just ended. */
+  /** Resolves with the close code; 1006 if the connection ended without one. */
   readonly closed: Promise<number>;
   close(code?: number): void;
 }
 
-/** The peer answered the upgrade with an ordinary response. */
+/** Thrown when the peer answers the upgrade with an ordinary response. */
 export class UpgradeRefused extends Error {
   readonly status: number;
   readonly response: IncomingMessage;
@@ -88,7 +88,7 @@ export class UpgradeRefused extends Error {
   }
 }
 
-/** Opens a WebSocket; rejects with `UpgradeRefused` when it is answered otherwise. */
+/** Opens a WebSocket. Rejects with `UpgradeRefused` if the peer sends an ordinary response. */
 export async function openWebSocket(
   peer: Peer,
   path: string,
@@ -111,7 +111,7 @@ export async function openWebSocket(
   return client;
 }
 
-/** What tests do with a WebSocket. */
+/** Wraps a WebSocket in the interface for tests. */
 function clientOf(socket: WebSocket): WebSocketClient {
   const arrived: string[] = [];
   const waiting: ((text: string) => void)[] = [];
@@ -139,11 +139,11 @@ function clientOf(socket: WebSocket): WebSocketClient {
   };
 }
 
-/** The client's end of a WebSocket on a stream of HTTP/2 that is open: `ws` reads and writes the frames. */
+/** Creates the client end of a WebSocket on an open HTTP/2 stream. `ws` reads and writes the frames. */
 export function webSocketOn(stream: Duplex): WebSocketClient {
   const options = { autoPong: true, closeTimeout: 30_000 };
   const socket: WebSocket = Reflect.construct(WebSocket, [null, undefined, options]);
-  // Without an address `ws` takes itself for the server, which masks nothing.
+  // Without an address `ws` acts as the server, which does not mask frames.
   Object.assign(socket, { _isServer: false });
   socket.on("error", () => undefined);
   const client = clientOf(socket);

@@ -1,4 +1,4 @@
-// A client and a server of google.golang.org/grpc, whose messages are plain bytes.
+// A client and a server with google.golang.org/grpc, whose messages are plain bytes.
 package main
 
 import (
@@ -43,7 +43,7 @@ func (raw) Unmarshal(data []byte, v any) error {
 	return proto.Unmarshal(data, v.(proto.Message))
 }
 
-// Connections, and calls that their clients have cancelled.
+// The number of connections, and of calls cancelled by their clients.
 var connections, cancelled atomic.Int64
 
 type counting struct{}
@@ -67,7 +67,7 @@ func receive(stream grpc.Stream) (string, error) {
 	return string(bytes), err
 }
 
-// Echoes each message, but for a few words.
+// Echoes each message, except for a few commands.
 func serve(_ any, stream grpc.ServerStream) error {
 	fields, _ := metadata.FromIncomingContext(stream.Context())
 	stream.SetTrailer(metadata.Pairs("x-subject", fmt.Sprint(fields["x-auth-subject"])))
@@ -83,7 +83,7 @@ func serve(_ any, stream grpc.ServerStream) error {
 		}
 		count++
 		switch text {
-		case "take": // The answer comes behind the last message.
+		case "take": // Answered after the last message.
 		case "hang":
 			<-stream.Context().Done()
 			cancelled.Add(1)
@@ -184,7 +184,7 @@ func main() {
 	fmt.Println("state:", state)
 }
 
-// Unary, and streams of the client, the server, and both.
+// Client, server and bidirectional streams.
 func (c client) kinds() {
 	stream := c.open(c.Context)
 	for i := 0; i < 100; i++ {
@@ -222,7 +222,7 @@ func (c client) kinds() {
 	fmt.Println("both:", text)
 }
 
-// Cancellation by either side, and a deadline.
+// Cancellation by the client, an error of the server, and a deadline.
 func (c client) ends() {
 	ctx, cancel := context.WithCancel(c.Context)
 	stream := c.open(ctx)
@@ -244,7 +244,7 @@ func (c client) ends() {
 	fmt.Println("deadline:", status.Code(err))
 }
 
-// A thousand streams at once.
+// A thousand concurrent streams.
 func (c client) crowd() {
 	var open, done sync.WaitGroup
 	var right atomic.Int64

@@ -1,5 +1,5 @@
-// An identity provider from zitadel's library, with its example users and login form. Its keys are the files of a
-// directory, read for each use, so that a test rotates them; the last name signs.
+// An identity provider with zitadel's library, its example users and its login form. Its keys are the files of a
+// directory, read on each use, so that a test can rotate them. The last file name signs.
 //
 // Usage: program ADDRESS KEYS CALLBACK
 package main
@@ -27,7 +27,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// The audience that access tokens are for, besides the client that asks about them.
+// The audience of access tokens, in addition to the client that introspects them.
 const audience = "orders"
 
 type key struct {
@@ -129,7 +129,7 @@ func (s store) ClientCredentials(ctx context.Context, id, secret string) (op.Cli
 
 func (s store) ClientCredentialsTokenRequest(_ context.Context, id string, scopes []string) (op.TokenRequest, error) {
 	if id == "opaque" {
-		id = "id1" // the example answers about its users alone
+		id = "id1" // the example only introspects tokens of its users
 	}
 	return &oidc.JWTTokenRequest{Subject: id, Audience: []string{audience, "web"}, Scopes: scopes}, nil
 }
