@@ -44,7 +44,7 @@ export function adminError(status: number, message: string): AdminResponse {
   return { status, json: { message, success: false } };
 }
 
-/** One promise per page response, so that all its waiters can be answered together. */
+/** One promise per page response, so that everyone who waits for it is answered together. */
 const made = new WeakMap<Promise<AdminResponse>, Promise<AdminResponse>>();
 
 function withoutError(
@@ -66,7 +66,7 @@ const waiting = new WeakMap<Promise<AdminResponse>, Set<Deliver>>();
 /**
  * Waits for a response together with everyone who waits for the same promise.
  *
- * @returns a function that stops waiting at once: a promise would keep clients in memory that have left.
+ * @returns a function that stops waiting at once: a promise would hold clients in memory after they left.
  */
 export function waitForResponse(answer: Promise<AdminResponse>, deliver: Deliver): () => void {
   let all = waiting.get(answer);
@@ -75,7 +75,7 @@ export function waitForResponse(answer: Promise<AdminResponse>, deliver: Deliver
     all = waiters;
     waiting.set(answer, waiters);
     void answer.then((made) => {
-      // A cached promise gets further waiters, for whom nobody would call again.
+      // A cached promise may get further waiters, which this call would not notify.
       waiting.delete(answer);
       for (const each of waiters) each(made);
     });

@@ -36,7 +36,7 @@ const CLOSE_TIMEOUT_MS = 1000;
 
 /** The limits of one class of peers. Times are in milliseconds. */
 interface PeerLimits {
-  /** The maximum number of open connections, and of one address; one more evicts an older one. */
+  /** The maximum number of open connections, in total and per address; one more evicts an older one. */
   readonly connections: number;
   readonly perAddress: number;
   /** The maximum size of a head, in bytes. */
@@ -51,15 +51,15 @@ interface PeerLimits {
   readonly keepAlive: boolean;
 }
 
-/** Peers in `admin.allow`. They also ask about oversized requests: four times what the main listener accepts. */
+/** Peers in `admin.allow`. They may ask to explain oversized requests: four times what the main listener accepts. */
 const ALLOWED_LIMITS: PeerLimits = {
   ...{ connections: 256, perAddress: 256, headBytes: 64 * 1024, keepAlive: true },
   ...{ headMs: undefined, pageMs: undefined, readMs: 10_000 },
 };
 
 /**
- * Everybody else who reaches the port, including the kubelet and Prometheus. A page takes at most 10 s, if a backend
- * answers it.
+ * All other peers that reach the port, including the kubelet and Prometheus. A page that a backend answers takes at most
+ * 10 s.
  */
 const OTHER_LIMITS: PeerLimits = {
   ...{ connections: 256, perAddress: 16, headBytes: 8 * 1024, keepAlive: false },
@@ -72,13 +72,14 @@ const PIPELINING_LIMITS = { requests: 8, strings: 320 };
 interface AdminConnection {
   readonly slot: AdminSlot;
   readonly limits: PeerLimits;
-  /** Call it when a request was read: on a connection without reuse, further data is discarded. */
+  /** Must be called when a request was read: on a connection without reuse, further data is discarded. */
   readonly onRequestRead: () => void;
 }
 
 /**
- * The backlog of connections to accept: 64 neighbours opened 1,280 together in the soak; beyond it, Linux drops SYNs, and clients
- * wait a second. More would make the kubelet wait longer behind a flood: libuv accepts one per turn, at 180 µs of CPU time each.
+ * The backlog of connections to accept: 64 neighbours opened 1,280 together in the soak test; beyond it, Linux drops SYNs,
+ * and clients wait a second. With more, the kubelet would wait longer behind a flood: libuv accepts one connection per turn,
+ * at 180 µs of CPU time each.
  */
 const BACKLOG = 2_048;
 
@@ -128,7 +129,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   return { address, port, close: () => closed(server, connections) };
 }
 
-/** Gives each connection a slot before Node reads from it. Call it once. */
+/** Gives each connection a slot before Node reads from it. Must be called once. */
 function acceptConnections(
   server: Server,
   { allow, log }: AdminOptions,

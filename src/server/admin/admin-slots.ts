@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 
 /**
- * The phase of a connection. Earlier phases are evicted first: `idle` while nothing or half a head has arrived, or
- * the connection is closing; `reading` while the client reads its response; `answering` while a page creates one.
+ * The phase of a connection, in the order of eviction: `idle` while nothing or only part of a head has arrived, or the
+ * connection is closing; `reading` while the client reads its response; `answering` while a page creates one.
  */
 const PHASES = ["idle", "reading", "answering"] as const;
 export type Phase = (typeof PHASES)[number];
@@ -45,8 +45,8 @@ export interface AdminSlotLimits {
 }
 
 /**
- * A fixed number of slots, with always room for one more: a client that has its share evicts its own oldest
- * connection; if all slots are taken, the client with the most loses its oldest. So nobody can keep out a client with
+ * A fixed number of slots that always has room for one more: a client that has its share evicts its own oldest
+ * connection; if all slots are taken, the client with the most loses its oldest. So no one can keep out a client with
  * few connections.
  */
 export class AdminSlots {

@@ -1,6 +1,6 @@
 import type { AdminPage } from "../../core/admin-page.ts";
 
-/** The fields of `/-/config` besides the envelope. */
+/** The fields of `/-/config` in addition to the envelope. */
 interface ConfigView {
   readonly hash: string;
   /** Changed keys that take effect after a restart. */

@@ -1,6 +1,6 @@
 import type { AdminResponse, AdminPage } from "../../core/admin-page.ts";
 
-/** The progress of a drain: `drained` when nothing runs any more. */
+/** The progress of a drain: `drained` when no request is running any more. */
 export type DrainState = "serving" | "draining" | "drained";
 
 const MESSAGES: Readonly<Record<DrainState, string>> = {
@@ -11,7 +11,7 @@ const MESSAGES: Readonly<Record<DrainState, string>> = {
 
 export interface DrainControl {
   readonly state: () => DrainState;
-  /** Starts draining, unless that has started. */
+  /** Starts draining, unless it has already started. */
   readonly begin: () => void;
 }
 

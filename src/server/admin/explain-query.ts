@@ -18,7 +18,7 @@ export interface ExplainQuery {
 export class ExplainQueryError extends Error {
   constructor(message: string) {
     super(message);
-    this.name = "QuestionError";
+    this.name = "ExplainQueryError";
   }
 }
 
@@ -28,8 +28,8 @@ const SAMPLE_KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 const URL_FORM = /^(?:(https?):\/\/([^/?#]+))?([/?#].*)?$/i;
 
 /**
- * Creates the head that a client would send. Keeps the path as written: what a browser would normalize, an attacker
- * would not.
+ * Creates the head that a client would send. Leaves the path as written: a browser would normalize it, an attacker would
+ * not.
  *
  * @throws ExplainQueryError
  */

@@ -19,7 +19,7 @@ interface CachedScrape {
 /**
  * `/metrics`. Concurrent scrapes share one text.
  *
- * @param openText the same as OpenMetrics, for clients that request it; undefined if there is none.
+ * @param openText returns the same in the OpenMetrics format, for clients that request it; undefined if not supported.
  */
 export function metricsPage(
   text: () => Promise<string>,

@@ -18,7 +18,7 @@ export interface ProbeSources {
 
 /**
  * `/livez`, `/startupz` and `/readyz` for Kubernetes. `?verbose` lists the checks; `/readyz?exclude=NAME` skips one.
- * An unknown name has no effect but is reported, as by the Kubernetes API server (apiserver/pkg/server/healthz).
+ * An unknown name has no effect but is reported, the way the Kubernetes API server does (apiserver/pkg/server/healthz).
  */
 export function probePages({ started, livenessFailures, checks }: ProbeSources): AdminPage[] {
   return [

@@ -14,7 +14,7 @@ export interface ReadHead {
 }
 
 /**
- * Parses the head of a request as the listener does: with Node's parser and the listener's settings, over an
+ * Parses the head of a request the way the listener does: with Node's parser and the listener's settings, over an
  * in-memory connection.
  *
  * @param headerBytes the maximum size of the head.

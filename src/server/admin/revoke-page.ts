@@ -6,9 +6,9 @@ import {
   type RevocationKindName,
 } from "../../core/revocation.ts";
 
-/** What an operator wants to be revoked; texts as they came. */
+/** What an operator wants to revoke; the values as received. */
 export interface RevocationQuery {
-  /** The kinds that name something, and what. */
+  /** What to revoke, by kind. */
   readonly named: ReadonlyMap<RevocationKindName, readonly string[]>;
   /** The issuer of the subject's tokens; by default every issuer. */
   readonly issuer: string | undefined;
@@ -18,7 +18,7 @@ export interface RevocationQuery {
   readonly token: string | undefined;
 }
 
-/** What was made of it. Rejected with the message when it cannot be understood, or the token is not accepted. */
+/** The result: what was revoked, or why nothing was, because the query is invalid or the token is not accepted. */
 export type RevocationResult =
   | { readonly refused: string }
   | { readonly revoked: readonly Revocation[]; readonly kept: boolean };
@@ -32,8 +32,8 @@ const PARAMETERS = new Set([...NAMED.map(({ parameter }) => parameter), "issuer"
 const BEARER = /^Bearer +(\S+)$/i;
 
 /**
- * `POST /-/revoke?jti=`, `?subject=&issuer=&before=`, `?before=`, or with a token in `Authorization`: ends tokens before
- * their time.
+ * `POST /-/revoke?jti=`, `?subject=&issuer=&before=`, `?before=`, or with a token in `Authorization`: revokes tokens before
+ * they expire.
  */
 export function revokePage(
   revoke: (query: RevocationQuery) => Promise<RevocationResult>,

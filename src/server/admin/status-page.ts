@@ -12,7 +12,7 @@ export function statusPages(collect: () => Promise<Status>): AdminPage[] {
       ...page,
       path: "/-/",
       async answer(): Promise<AdminResponse> {
-        // Loaded with the first page: most processes never show one.
+        // Loaded on first use: most processes never show the page.
         const [{ renderStatus }, { CONTENT_SECURITY_POLICY }] = await Promise.all([
           import("./status/render-status.ts"),
           import("./status/style.ts"),

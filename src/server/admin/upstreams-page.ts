@@ -1,7 +1,7 @@
 import type { AdminPage } from "../../core/admin-page.ts";
 import type { TargetState } from "../../core/request/forwarder.ts";
 
-/** `GET /-/upstreams`: which target of which upstream is used, and why not. */
+/** `GET /-/upstreams`: the state of each target, and why it is left out if it is. */
 export function upstreamsPage(targets: () => Promise<readonly TargetState[]>): AdminPage {
   return {
     path: "/-/upstreams",

@@ -116,7 +116,7 @@ function parseBody(body: Buffer): unknown {
   try {
     return parseStrictJson(utf8.decode(body));
   } catch (error) {
-    // Without the cause: a JSON error quotes the text, which holds a password.
+    // The cause is left out: a JSON error quotes the text, which contains a password.
     const why = error instanceof SyntaxError ? "not_json" : "not_utf8";
     throw new GateError("login_malformed", {
       message:
@@ -140,9 +140,9 @@ function malformed(message: string): GateError {
 }
 
 /**
- * Reads a whole body.
+ * Reads a complete body.
  *
- * @param response closes if the client leaves or gets a 408. The request itself does not close once its response is out.
+ * @param response closes if the client leaves or gets a 408. The request itself does not close once its response was sent.
  * @param limit maximum size in bytes.
  * @param transfer reports the bytes buffered until the body is complete.
  * @throws GateError `login_too_large` beyond the limit, `bad_request` if the client leaves before the end.

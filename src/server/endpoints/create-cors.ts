@@ -18,7 +18,7 @@ export interface CorsOptions {
 const NONE: readonly string[] = [];
 const VARIES: readonly string[] = ["Vary", "Origin"];
 
-/** Prepares the answers to scripts of other origins. */
+/** Creates the handling of requests from scripts of other origins. */
 export function createCors(options: CorsOptions): Cors {
   const { credentials, exposeHeaders } = options;
   const allows = originMatcher(options.origins);
@@ -50,7 +50,7 @@ export function createCors(options: CorsOptions): Cors {
   };
 }
 
-/** An origin has no path, so it matches as a whole. `*` stands for one label, without a dot. */
+/** Creates a function that checks a complete origin. `*` stands for one label, without a dot. */
 function originMatcher(origins: readonly string[]): (origin: string) => boolean {
   const exact = new Set(origins.filter((origin) => !origin.includes("*")));
   const patterns = origins
@@ -68,7 +68,7 @@ function originMatcher(origins: readonly string[]): (origin: string) => boolean 
     });
 }
 
-/** The same response for all: the browser compares its request with what is allowed. */
+/** Creates the endpoint for preflights. All get the same response: the browser compares its request with it. */
 function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoint {
   const fields = [
     ...["Access-Control-Allow-Methods", methods.join(", ")],
@@ -86,7 +86,7 @@ function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoin
   };
 }
 
-/** The only field of a name; undefined if there is none, or more than one. */
+/** Returns the only field of a name; undefined if there is none, or more than one. */
 function fieldOf({ rawHeaders }: GateRequest, wanted: string): string | undefined {
   let found: string | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

@@ -2,11 +2,11 @@ import type { AdminPage } from "../../core/admin-page.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
-/** The usual path at identity providers. */
+/** The usual path of identity providers. */
 export const KEY_SET_PATH = "/.well-known/jwks.json";
 
-/** Shorter than the time for which a new key is published before it signs, so that caches have it by then. */
-const KEPT_FOR_S = 60;
+/** In seconds. Shorter than the time between publishing a key and signing with it, so that caches have it by then. */
+const MAX_AGE_S = 60;
 
 const MESSAGE = "Public keys";
 
@@ -23,7 +23,7 @@ export function keySetPage(keys: PublicKeys): AdminPage {
   };
 }
 
-/** The public keys on the main listener, for everybody. Readers ignore the members of the envelope (RFC 7517 §5). */
+/** The public keys on the main listener, for everyone. Readers ignore the members of the envelope (RFC 7517 §5). */
 export function keySetEndpoint(keys: PublicKeys): Endpoint {
   return {
     name: "jwks",
@@ -33,7 +33,7 @@ export function keySetEndpoint(keys: PublicKeys): Endpoint {
       const envelope = { id: request.id, message: MESSAGE, success: true, keys: keys() };
       const answer = envelopeAnswer(200, envelope, request.requestId);
       const headers = answer.headers.map((value) =>
-        value === "no-store" ? `public, max-age=${KEPT_FOR_S}` : value,
+        value === "no-store" ? `public, max-age=${MAX_AGE_S}` : value,
       );
       return { ...answer, headers };
     },

@@ -11,7 +11,7 @@ export interface LogoutOptions {
    * accept them.
    */
   readonly issuer: string;
-  /** Ends the token of a caller; resolves when it is accepted nowhere any more. */
+  /** Revokes the token of a caller; resolves when no thread accepts it any more. */
   readonly revoke: (caller: Identity) => Promise<void>;
 }
 

@@ -12,7 +12,7 @@ export function fixedVersion(version: string): VersionSource {
   return { current: async () => version };
 }
 
-/** Reads the file for each answer, so that an update of the API shows at once. */
+/** Reads the file for each answer, so that an update of the API is visible at once. */
 export function fileVersion(path: string): VersionSource {
   return {
     async current() {

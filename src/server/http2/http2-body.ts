@@ -5,10 +5,10 @@ import type { ClientReading } from "../../core/request/client-reading.ts";
 import { pushTo, replacePush } from "../../lib/node-internals/stream-push.ts";
 import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 
-/** DATA frames that count as one unit of event-loop time. */
+/** The number of DATA frames that count as one unit of event-loop time. */
 const FRAMES_PER_CHARGE = 64;
 
-/** Of a stream: its body. The functions that Node calls are the same for all streams, since closures for each take time. */
+/** The body of a stream. All streams share the functions that Node calls, since creating closures for each takes time. */
 const BODY: unique symbol = Symbol("body");
 
 declare module "node:http2" {
@@ -23,8 +23,8 @@ export interface Http2BodyOptions {
 }
 
 /**
- * Bounds the body of a request, and knows whether it is whole. How many bytes wait unread is bounded by the window of the
- * stream; each DATA frame becomes a chunk, so short ones are coalesced.
+ * Bounds the body of a request, and tracks whether it is complete. The window of the stream bounds the unread bytes; each
+ * DATA frame becomes a chunk, so short ones are coalesced.
  */
 export class Http2Body implements BlockTaker {
   readonly #stream: ServerHttp2Stream;
@@ -39,7 +39,7 @@ export class Http2Body implements BlockTaker {
     this.#socket = socket;
     this.#options = options;
     stream[BODY] = this;
-    // What has arrived together with the head.
+    // The body may have begun, or even ended, together with the head.
     this.#whole = stream.state.remoteClose === 1;
     const arrived: unknown = stream.readableLength > 0 ? stream.read() : null;
     if (Buffer.isBuffer(arrived)) stream.unshift(arrived);
@@ -79,7 +79,7 @@ export class Http2Body implements BlockTaker {
   }
 }
 
-/** Takes the place of `push` of a stream. */
+/** Replaces `push` of a stream. */
 function addToBody(this: ServerHttp2Stream, chunk: Buffer | null): boolean {
   return this[BODY]?.add(chunk) ?? false;
 }

@@ -22,32 +22,32 @@ export interface Http2ConnectionOptions {
   readonly realm: () => string;
 }
 
-/** The largest stream number: announces the end of the connection while requests on their way are still served. */
+/** The largest stream number: announces the end of the connection while requests in transit are still served. */
 const LAST_STREAM = 2 ** 31 - 1;
-/** Error code of a connection that ends in order (RFC 9113 §7). */
+/** Error code of a graceful end (RFC 9113 §7). */
 const NO_ERROR = 0;
 /**
- * As in nginx: the maximum ratio of frame bytes to the bytes of heads and bodies in them, and the bytes allowed
- * beyond that.
+ * The limits on frames without use, like nginx's: the maximum ratio of all bytes to those of heads and bodies, and the
+ * bytes allowed beyond that.
  */
 const FRAME_RATIO = 8;
 const FREE_BYTES = 1024 * 1024;
 /** How long a closing connection waits for the client to read everything, in milliseconds. */
 const CLOSING_MS = 1_000;
 /**
- * The bytes that a stream counts in addition to its head and body. With its exchange and its backend connection it
- * takes 23 KB.
+ * The bytes that are counted for a stream in addition to its head and body. With its exchange and its backend connection
+ * it takes 23 KB.
  */
 const STREAM_BYTES = 6 * 1024;
-/** Streams of a connection that are not counted: HTTP/1.1 would count neither. */
+/** The number of streams per connection that are not counted, since HTTP/1.1 does not count its one request either. */
 const FREE_STREAMS = 1;
 
-/** After the head, everything is read from the stream. */
+/** The `head` of an upgrade: all data after the request's head is read from the stream. */
 const NOTHING = Buffer.alloc(0);
 
 function ignore(): void {}
 
-/** One HTTP/2 connection, and the responses under way on it. */
+/** One HTTP/2 connection with its unfinished responses. */
 export class Http2Connection implements BufferHolder {
   readonly socket: Socket;
   readonly responses = new Set<Http2Response>();
@@ -56,9 +56,9 @@ export class Http2Connection implements BufferHolder {
   /** Whether the client has sent its settings, which come first. */
   #begun = false;
   #announced = false;
-  /** Since when no request is under way, in milliseconds. */
+  /** Since when no request is in progress, in milliseconds. */
   #idleSince = performance.now();
-  /** Bytes of heads and bodies of requests that are over. */
+  /** Bytes of heads and bodies of finished requests. */
   #useful = 0;
 
   constructor(socket: Socket, options: Http2ConnectionOptions) {
@@ -67,11 +67,11 @@ export class Http2Connection implements BufferHolder {
     this.#options = options;
     const session = startHttp2(socket, settings().limits);
     this.#session = session;
-    // Nothing more comes from the client: answers may still go, but a WebSocket has two directions.
+    // The client sends nothing more. Answers can still be sent, but a WebSocket needs both directions.
     socket.once("end", () => {
       for (const response of this.responses) if (response.req.isTunnel) response.abort();
     });
-    // Broken frames, or a broken connection: Node tells the client why, and closes it.
+    // Invalid frames, or a lost connection: Node reports the error to the client, and closes the connection.
     session.on("error", ignore);
     session.on("stream", (stream, _headers, _flags, raw: string[]) => this.#onStream(stream, raw));
     session.on("ping", () => reading.charge(socket));
@@ -103,17 +103,17 @@ export class Http2Connection implements BufferHolder {
     this.#session.goaway(NO_ERROR, LAST_STREAM);
   }
 
-  /** Tells the client which streams were processed. */
+  /** Reports to the client which streams were processed. */
   sayGoodbye(): void {
     if (!this.#session.destroyed) this.#session.goaway(NO_ERROR);
   }
 
-  /** Takes no more requests, and closes the connection when those under way are answered. */
+  /** Accepts no more requests, and closes the connection when the current ones are answered. */
   close(): void {
     if (!this.#session.closed) this.#session.close();
   }
 
-  /** Ends what takes longer than the time limits allow, and a connection whose frames carry hardly anything. */
+  /** Ends requests that exceed a time limit, and the connection if its frames carry almost no data. */
   look(): void {
     const now = performance.now();
     const { timeouts } = this.#options.settings();
@@ -151,7 +151,7 @@ export class Http2Connection implements BufferHolder {
     }
   }
 
-  /** Whether a client sends frames for their own sake: PING, SETTINGS, WINDOW_UPDATE, empty DATA. */
+  /** Whether the client floods the connection with frames without data: PING, SETTINGS, WINDOW_UPDATE, empty DATA. */
   #isFlood(): boolean {
     const frames = this.socket.bytesRead + this.socket.bytesWritten;
     if (frames / FRAME_RATIO <= FREE_BYTES) return false;
@@ -164,7 +164,7 @@ export class Http2Connection implements BufferHolder {
     const { reading, buffered } = this.#options;
     reading.charge(this.socket);
     buffered.touch(this.socket);
-    // The client has reset it in the same read, or it is malformed behind its head: Node still says so.
+    // Node emits an error even if the client has reset the stream in the same read, or sent invalid data after the head.
     stream.on("error", ignore);
     if (stream.closed || stream.destroyed) return;
     this.#begun = true;

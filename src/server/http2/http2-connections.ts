@@ -3,7 +3,7 @@ import { trackMultiplexed } from "../request/current-responses.ts";
 import { Http2Connection, type Http2ConnectionOptions } from "./http2-connection.ts";
 import type { Http2Settings } from "./http2-session.ts";
 
-/** How often connections are looked at: this many times during the shortest time limit, within these bounds. */
+/** How often connections are checked: this many times during the shortest time limit, within these bounds. */
 const LOOKS_PER_TIMEOUT = 10;
 const LOOK_EVERY_MS = { min: 10, max: 1_000 };
 
@@ -25,7 +25,7 @@ export class Http2Connections {
     return this.#settings.offered;
   }
 
-  /** Starts HTTP/2 on a connection that has agreed on it. */
+  /** Starts HTTP/2 on a connection whose sides have agreed on it. */
   accept(socket: Socket): void {
     if (socket.destroyed) return;
     const connection = new Http2Connection(socket, this.#options);
@@ -51,12 +51,12 @@ export class Http2Connections {
     for (const connection of this.#open) connection.announceClose();
   }
 
-  /** Closes each connection after the requests that are under way. */
+  /** Closes each connection after its current requests. */
   close(): void {
     for (const connection of this.#open) connection.close();
   }
 
-  /** Ends what takes too long, now and for as long as a connection is open. */
+  /** Ends what takes too long, now and repeatedly while a connection is open. */
   #look(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,6 +1,6 @@
 import { lowerCase } from "../../lib/text/by-name.ts";
 
-/** What ends at this connection, and does not exist in HTTP/2 (RFC 9113 §8.2.2). */
+/** Fields about one connection, which HTTP/2 does not allow (RFC 9113 §8.2.2). */
 const CONNECTION_SPECIFIC = new Set([
   ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
 ]);

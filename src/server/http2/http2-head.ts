@@ -1,25 +1,25 @@
 import type { GateError } from "../../core/request/errors.ts";
 import { ambiguous } from "../request/request-fields.ts";
 
-/** The head of a request as HTTP/1.1 would have it: its control data, and its fields without pseudo-header fields. */
+/** The head of a request in the form of HTTP/1.1: without pseudo-header fields. */
 export interface Http2Head {
   readonly method: string;
   /** The path and query; `*` for OPTIONS. */
   readonly target: string;
   /** Extended CONNECT (RFC 8441): the protocol to be opened. */
   readonly protocol: string | undefined;
-  /** Names and values, alternating: with one `host` in place of `:authority`, and one `cookie`. */
+  /** Names and values, alternating, with one `host` instead of `:authority`, and one `cookie`. */
   readonly fields: string[];
-  /** What makes the request ambiguous. */
+  /** The error if the request is ambiguous. */
   readonly refusal: GateError | undefined;
 }
 
-/** What a target may consist of (RFC 9112 §3.2). nghttp2 takes bytes above it, which Node's parser of HTTP/1.1 refuses. */
+/** The characters of a target (RFC 9112 §3.2). nghttp2 accepts bytes above them, which Node's HTTP/1.1 parser refuses. */
 const TARGET = /^[!-~]*$/;
 
 /**
- * Reads a header section. nghttp2 has checked it before (RFC 9113 §8.2, §8.3): names in lower case, known pseudo-header fields,
- * each once and in front, no connection-specific fields.
+ * Reads a header section. nghttp2 has already checked it (RFC 9113 §8.2, §8.3): names in lower case, only known
+ * pseudo-header fields, each once and before all others, no connection-specific fields.
  *
  * @param raw names and values, alternating.
  */
@@ -55,12 +55,12 @@ function targetFault(target: string): GateError | undefined {
   return TARGET.test(target) ? undefined : ambiguous("target");
 }
 
-/** Whether `:authority` and `Host` name the same (RFC 9113 §8.3.1). */
+/** Whether `:authority` and `Host` name the same host (RFC 9113 §8.3.1). */
 function sameHost(authority: string | undefined, host: string | undefined): boolean {
   return authority === host || authority?.toLowerCase() === host?.toLowerCase();
 }
 
-/** The size of a head as HTTP/1.1 would write it, in bytes. */
+/** Returns the size of a head as HTTP/1.1 would write it, in bytes. */
 export function headSize(raw: readonly string[]): number {
   // Two bytes after each name and each value.
   let bytes = 2 * raw.length;

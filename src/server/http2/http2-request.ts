@@ -5,7 +5,7 @@ import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { Http2Body, type Http2BodyOptions } from "./http2-body.ts";
 import type { Http2Head } from "./http2-head.ts";
 
-/** Of a stream: the request on it. */
+/** The request on a stream. */
 const REQUEST: unique symbol = Symbol("request");
 
 declare module "node:http2" {
@@ -14,7 +14,7 @@ declare module "node:http2" {
   }
 }
 
-/** Error code of a stream that ends in order (RFC 9113 §7). */
+/** Error code of a graceful end (RFC 9113 §7). */
 const NO_ERROR = 0;
 
 /** Never written to. */
@@ -88,13 +88,13 @@ export class Http2Request implements IncomingRequest {
 
   on(event: string, listener: (chunk: Buffer) => void): this {
     this.#stream.on(event, listener);
-    if (event === "end") this.#tellPastEnd(listener);
+    if (event === "end") this.#emitPastEnd(listener);
     return this;
   }
 
   once(event: string, listener: (chunk: Buffer) => void): this {
     this.#stream.once(event, listener);
-    if (event === "end") this.#tellPastEnd(listener);
+    if (event === "end") this.#emitPastEnd(listener);
     return this;
   }
 
@@ -103,8 +103,8 @@ export class Http2Request implements IncomingRequest {
     return this;
   }
 
-  /** Node ends a body without a byte at once, although nobody has begun to read it; Node's messages of HTTP/1.1 wait. */
-  #tellPastEnd(listener: (chunk: Buffer) => void): void {
+  /** Calls a late listener for `end`: Node ends an empty body before anyone reads it. Messages of HTTP/1.1 wait. */
+  #emitPastEnd(listener: (chunk: Buffer) => void): void {
     const stream = this.#stream;
     if (!stream.readableEnded) return;
     process.nextTick(() => {
@@ -112,7 +112,7 @@ export class Http2Request implements IncomingRequest {
     });
   }
 
-  /** Its answer is out: ends the stream without an error (RFC 9113 §8.1). */
+  /** Ends the stream without an error, since the answer was sent (RFC 9113 §8.1). */
   abandon(): void {
     if (!this.#stream.closed) this.#stream.close(NO_ERROR);
   }

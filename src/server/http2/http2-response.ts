@@ -50,11 +50,11 @@ export class Http2Response
   /** Whether the response has no body, whatever is written. */
   #bodiless = false;
   #waitsForTrailers = false;
-  #tellsDrain = false;
+  #listensForDrain = false;
   #trailers: readonly [string, string][] = NONE;
   #finished = false;
 
-  /** The bytes that had reached the client at the last look, and when that number last changed. */
+  /** The bytes that had passed at the last check, and when that number last changed. */
   #passed = 0;
   #movedAt = this.started;
 
@@ -110,7 +110,7 @@ export class Http2Response
     return this.headBytes + (this.transfer?.bytesIn ?? 0) + (this.transfer?.bytesOut ?? 0);
   }
 
-  /** How long no byte has moved in either direction, in milliseconds, as far as this was looked at. @param now monotonic. */
+  /** How long no byte has moved in either direction, in milliseconds, measured from call to call. @param now monotonic. */
   stalledFor(now: number): number {
     const passed = this.usefulBytes - this.writableLength;
     if (passed !== this.#passed) {
@@ -125,7 +125,7 @@ export class Http2Response
     if (this.transfer !== undefined) this.transfer.abortReason ??= reason;
   }
 
-  /** Resets the stream, also while the client does not read. */
+  /** Resets the stream, even if the client does not read. */
   abort(): void {
     if (!this.#stream.closed) this.#stream.close(INTERNAL_ERROR);
     this.#stream.destroy();
@@ -153,7 +153,7 @@ export class Http2Response
     if (this.#state === "prepared") this.#respond(false);
   }
 
-  /** The stream as a tunnel, behind a head that opens it. */
+  /** Returns the stream as a tunnel, whose head opens it. */
   tunnel(): Http2Tunnel {
     return new Http2Tunnel(this.#stream, (status, fields) => {
       this.writeHead(status, fields);
@@ -179,8 +179,8 @@ export class Http2Response
     this.flushHeaders();
     if (this.#bodiless || this.destroyed || this.writableEnded) return true;
     const keepsUp = this.#stream.write(chunk, taken);
-    if (!keepsUp && !this.#tellsDrain) {
-      this.#tellsDrain = true;
+    if (!keepsUp && !this.#listensForDrain) {
+      this.#listensForDrain = true;
       listenToDrain(this.#stream);
     }
     return keepsUp;
@@ -235,7 +235,7 @@ export class Http2Response
     this.#state = "over";
     this.#owner.over(this);
     this.emit("close");
-    // Nobody reads on. Not before the trailers are out: resetting the stream would drop them.
+    // The rest of the request is not read. Resetting the stream before the trailers were sent would drop them.
     if (this.interruption !== undefined && !this.req.complete) {
       setImmediate(() => this.req.abandon());
     }

@@ -23,7 +23,7 @@ export interface Http2Settings {
 interface Http2Timeouts {
   /** For the first frame of a connection. */
   readonly header: number;
-  /** For a whole request, its body included. */
+  /** For a complete request, including its body. */
   readonly request: number;
   /** For a connection without requests. */
   readonly keepAlive: number;
@@ -31,31 +31,31 @@ interface Http2Timeouts {
   readonly stall: number;
 }
 
-/** Pseudo-header fields, and a cookie in many parts (RFC 9113 §8.2.3), beyond which nghttp2 resets the stream. */
+/** Room for pseudo-header fields and a cookie in many parts (RFC 9113 §8.2.3). Beyond it, nghttp2 resets the stream. */
 const MORE_FIELDS = 64;
-/** Frames that break the rules, empty DATA included, and refused streams, beyond which the connection ends. */
-const MOST_INVALID_FRAMES = 100;
-const MOST_REJECTED_STREAMS = 100;
-/** Resets by the client that count as normal: at once, and per second. More end the connection (CVE-2023-44487). */
+/** Maximum number of invalid frames, including empty DATA, and of refused streams. Beyond it, the connection ends. */
+const MAX_INVALID_FRAMES = 100;
+const MAX_REJECTED_STREAMS = 100;
+/** Maximum resets by the client: in a burst, and per second. More end the connection (CVE-2023-44487). */
 const RESETS = { streamResetBurst: 1_000, streamResetRate: 33 };
-/** Heads of backends may be larger than what nghttp2 sends by default. */
-const MOST_RESPONSE_HEAD_BYTES = 1024 * 1024;
+/** Backends' heads may be larger than nghttp2's default limit. */
+const MAX_RESPONSE_HEAD_BYTES = 1024 * 1024;
 
 /** Starts HTTP/2 on a connection. Node and nghttp2 read and write the frames. */
 export function startHttp2(socket: Socket, limits: Http2Limits): ServerHttp2Session {
   return nodeHttp2().performServerHandshake(socket, {
     settings: settingsFor(limits),
     maxHeaderListPairs: MAX_HEADER_FIELDS + MORE_FIELDS,
-    maxSessionInvalidFrames: MOST_INVALID_FRAMES,
-    maxSessionRejectedStreams: MOST_REJECTED_STREAMS,
-    maxSendHeaderBlockLength: MOST_RESPONSE_HEAD_BYTES,
+    maxSessionInvalidFrames: MAX_INVALID_FRAMES,
+    maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
+    maxSendHeaderBlockLength: MAX_RESPONSE_HEAD_BYTES,
     // Answers pass unchanged, even if a backend repeats a field.
     strictSingleValueFields: false,
     ...RESETS,
   });
 }
 
-/** The settings that are sent to a client. */
+/** Returns the settings that are sent to a client. */
 export function settingsFor({ headerBytes, streams }: Http2Limits): {
   maxConcurrentStreams: number;
   maxHeaderListSize: number;
@@ -63,7 +63,7 @@ export function settingsFor({ headerBytes, streams }: Http2Limits): {
 } {
   return {
     maxConcurrentStreams: streams,
-    // Beyond it a stream is reset; up to it, a head that is too large gets 431. Each field counts 32 bytes more than it has.
+    // Twice the limit, so that a head above the limit gets 431 and only larger ones a reset. A field counts as 32 bytes more.
     maxHeaderListSize: 2 * headerBytes + 32 * (MAX_HEADER_FIELDS + MORE_FIELDS),
     enableConnectProtocol: true,
   };

@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { TunnelStream } from "../../core/request/forwarder.ts";
 
-/** Error code of a tunnel that is broken off (RFC 8441 §5, RFC 9113 §7). */
+/** Error code of an aborted tunnel (RFC 8441 §5, RFC 9113 §7). */
 const CANCEL = 8;
 /** The status that opens a tunnel (RFC 8441 §5). */
 const OPENED = 200;

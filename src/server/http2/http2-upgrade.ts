@@ -4,7 +4,7 @@ import type { Http2Head } from "./http2-head.ts";
 const KEY = "sec-websocket-key";
 const KEY_BYTES = 16;
 
-/** Whether the stream of a request is to become a tunnel, with or without a protocol (RFC 9113 §8.5, RFC 8441 §4). */
+/** Whether a request asks for a tunnel, with or without a protocol (RFC 9113 §8.5, RFC 8441 §4). */
 export function isTunnel({ method }: Http2Head): boolean {
   return method === "CONNECT";
 }
@@ -15,8 +15,8 @@ export function opensWebSocket({ method, protocol }: Http2Head): boolean {
 }
 
 /**
- * The same request as HTTP/1.1 has it: a GET that asks for an upgrade. Its key is ours, since HTTP/2 has none; one that a client
- * sends all the same means nothing.
+ * Returns the same request in the form of HTTP/1.1: a GET that asks for an upgrade. Its key is generated, since HTTP/2 has
+ * none; a key that the client sent anyway has no meaning.
  */
 export function asUpgrade(head: Http2Head): Http2Head {
   const fields = head.fields.filter((_, i, all) => all[i - (i % 2)] !== KEY);

@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from "node:http2";
 
-/** Told what happens on the stream of a response. */
+/** Receives the events of a response's stream. */
 interface ResponseListener {
   /** The client has taken what was written. */
   onDrain(): void;

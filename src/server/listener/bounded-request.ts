@@ -8,7 +8,7 @@ import { IncomingMessage } from "../../lib/http/node-http.ts";
 const MAX_BUFFERED_BYTES = 64 * 1024;
 /** Maximum chunks of a request body to buffer: chunks of one byte cost far more memory than their content. */
 const MAX_BUFFERED_CHUNKS = 64;
-/** Chunks of one read that count as one unit of event-loop time. */
+/** The number of chunks that count as one unit of event-loop time. */
 const CHUNKS_PER_CHARGE = 64;
 
 /** Creates a class of requests whose bodies are bounded and count towards the budget. */

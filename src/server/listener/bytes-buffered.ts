@@ -8,9 +8,9 @@ import { TrackedResponse } from "../request/tracked-response.ts";
 /** Data for a TLS client is buffered twice: as plaintext and as ciphertext. */
 const TLS_FACTOR = 2;
 /**
- * The buffer into which Node reads ciphertext, in bytes. A TLS connection keeps it once it was filled, which happens
- * to clients that send much at once. 900 TLS connections with requests behind a slow response took 80 KB each besides
- * the data, and 40 before. Counted while something that the client has sent waits.
+ * The buffer into which Node reads ciphertext, in bytes. A TLS connection retains it once it was filled, which happens if a
+ * client sends much at once: 900 TLS connections with requests queued behind a slow response took 80 KB each in addition to
+ * the data, instead of 40. Counted while data that the client has sent is waiting.
  */
 const TLS_READ_BYTES = 64 * 1024;
 /** 60 KB of buffered header fields took 186 KB of memory. */
@@ -19,7 +19,7 @@ const HEAD_COPIES = 2;
 /**
  * Returns the memory of the data buffered for a connection, in bytes.
  *
- * @param held what others hold for it, such as pipelined requests.
+ * @param held the bytes that others hold for it, such as pipelined requests.
  */
 export function bytesBufferedOn(socket: Socket, held: number): number {
   const current = responseOn(socket);

@@ -17,8 +17,8 @@ import { currentResponse } from "../request/current-responses.ts";
 
 /**
  * Creates the handler for requests that Node's parser or timeouts refuse. They get the error envelope, too: as the
- * response to the current request, or on its own if no request has begun. A response that is partly written can only
- * be aborted, unless the error follows its request: then the response is finished and the connection closed after it.
+ * response to the current request, or on its own if no request has begun. A partly written response can only be aborted,
+ * unless the error concerns data after its request: then the response is finished before the connection closes.
  */
 export function createClientErrorHandler(
   options: SocketRefusal,

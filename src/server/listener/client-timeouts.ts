@@ -5,13 +5,13 @@ import { changeOptions } from "../../lib/node-internals/server-options.ts";
 export interface ClientTimeouts {
   /** For the head of a request. */
   readonly header: number;
-  /** For the whole request, head included. */
+  /** For the complete request, including its head. */
   readonly request: number;
   /** Between two requests. */
   readonly keepAlive: number;
 }
 
-/** How long Node keeps a connection open beyond `keepAlive`, for a request that is already on its way. */
+/** How long Node keeps a connection open beyond `keepAlive`, for a request that is already in transit. */
 const KEEP_ALIVE_GRACE_MS = 1_000;
 /** Node checks for late connections periodically: this many times during the shortest timeout… */
 const CHECKS_PER_TIMEOUT = 10;

@@ -21,7 +21,7 @@ export interface ConnectionCounts {
   take(client: string | undefined, limits: ConnectionLimits): (() => void) | ExceededLimit;
 }
 
-/** Creates the counts of a process in which one thread accepts. */
+/** Creates the counts of a process in which only one thread accepts connections. */
 export function createLocalCounts(): ConnectionCounts {
   const open = new Map<string, number>();
   let all = 0;
@@ -46,10 +46,10 @@ export function createLocalCounts(): ConnectionCounts {
   };
 }
 
-/** For each client of a process with several threads; two rows take 128 KiB per thread. */
+/** The size of the table that counts connections by client if there are several threads; two rows take 128 KiB per thread. */
 export const CONNECTION_TABLE = { rows: 2, slots: 2 ** 14 };
 
-/** Returns the counts for one thread: it counts its own connections and enforces the limits on the sum. */
+/** Returns the counts for one thread, which counts its own connections and enforces the limits on the sum of all. */
 export function attachSharedCounts(shared: SharedCounts, thread: number): ConnectionCounts {
   const counts = new ThreadCounts(shared, thread);
   return {

@@ -12,11 +12,11 @@ import { ActiveEntries, type Activity } from "../../lib/async/active-entries.ts"
 import { cut } from "../request/cut-request.ts";
 import { bytesBufferedOn } from "./bytes-buffered.ts";
 
-/** How often the connections that bytes pass on or wait for are measured, in milliseconds. */
+/** How often active connections, and those with bytes waiting, are measured, in milliseconds. */
 const SWEEP_EVERY_MS = 250;
 /** A connection with at most this many bytes, the size of a head, is not measured again until bytes pass. */
 const IDLE_BYTES = 4096;
-/** Connections are shed until this fraction of the budget is in use, so that the next byte does not shed again. */
+/** Connections are shed until this fraction of the budget is in use, so that the next byte does not cause more shedding. */
 const SHED_TO = 7 / 8;
 /**
  * Beyond this fraction of the budget a thread sheds its own connections, even if a much heavier client is on another
@@ -24,20 +24,20 @@ const SHED_TO = 7 / 8;
  */
 const FALLBACK = 5 / 4;
 /**
- * A client with at least this fraction of the bytes of the heaviest client is shed by its thread, without waiting for the
- * thread of the heaviest. Otherwise only one thread at a time would shed a crowd of equal clients, more slowly than it
- * fills the others.
+ * A thread sheds its own client if that has at least this fraction of the bytes of the heaviest client, which is on another
+ * thread. Otherwise only one thread at a time would shed a crowd of equal clients, more slowly than the crowd fills the
+ * others.
  */
 const NEARLY_HEAVIEST = 3 / 4;
-/** What no client waits for takes at most this fraction of the budget. */
+/** Buffers that no client waits for, such as copies for mirrors, take at most this fraction of the budget. */
 const RESERVABLE = 1 / 8;
 
 export interface ConnectionLedgerOptions {
   /** The budget of all threads together, in bytes. */
   readonly limit: number;
-  /** The shared counters and the row of this thread; left out for a single thread. */
+  /** The shared counters and the row of this thread; omitted if there is only one thread. */
   readonly shared?: { readonly memory: SharedArrayBuffer; readonly row: number } | undefined;
-  /** Called when connections were shed: how many, of which client, with how many bytes. */
+  /** Called when connections of a client were shed, with their number and their bytes. */
   readonly shed: (connections: number, client: string, bytes: number) => void;
 }
 
@@ -61,9 +61,9 @@ interface Owner {
 }
 
 /**
- * The ledger of one thread. It keeps no running totals but measures: reported connections at once, those that bytes pass on or
- * wait for periodically, and the idle ones in rotation. So no byte can be lost from the sum, and an open connection costs
- * next to nothing.
+ * The ledger of one thread. It has no running totals but measures: reported connections at once, active ones and those with
+ * bytes waiting periodically, and idle ones in rotation. So the sum cannot drift, and an open connection costs next to
+ * nothing.
  */
 export class ConnectionLedger implements BufferedBytes {
   readonly #options: ConnectionLedgerOptions;
@@ -184,7 +184,7 @@ export class ConnectionLedger implements BufferedBytes {
   #measureAndShed(): void {
     for (const account of this.#accounts.values()) this.#count(account);
     if (this.#counters.total > this.#limit) this.#shed();
-    // The measurement holds for a while: one more byte is no reason to repeat it.
+    // The measurement stays valid for a while: one more byte is no reason to repeat it.
     this.#threshold = Math.max(this.#limit, this.#counters.total + this.#limit / 16);
   }
 

@@ -29,13 +29,13 @@ export interface ConnectionLimit {
 interface ProxyProtocol {
   /** The time for a header, in milliseconds. */
   readonly headerMs: () => number;
-  /** Called for each connection that is closed because it has no sound header. */
+  /** Called for each connection that is closed because it has no valid header. */
   readonly onRefused: () => void;
 }
 
 /**
- * Makes a server close connections beyond its limits before any work is done for them, TLS above all, which costs
- * more than everything else. Call it once, after the server has its own listeners.
+ * Makes a server close connections beyond its limits before any work is done for them, above all TLS, which costs more
+ * than everything else. Must be called once, after the server has its own listeners.
  */
 export function limitConnections(server: Server, limit: ConnectionLimit): void {
   const { counts, limits, clientOf, exempt, admit, onRefused: refused } = limit;

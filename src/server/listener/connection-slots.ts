@@ -4,13 +4,13 @@ import { responsesOn, sayGoodbye } from "../request/current-responses.ts";
 
 /** The open connections by client, oldest first. */
 export class ConnectionSlots {
-  /** Each with the function that releases its slot. */
+  /** Each connection with the function that releases its slot. */
   readonly #byClient = new Map<string, Map<Socket, () => void>>();
   /** The TLS socket over an accepted connection, if any. */
   readonly #secured = new WeakMap<Socket, Socket>();
   readonly #switched = new WeakSet<Socket>();
 
-  /** @param server its events `secureConnection` and `upgrade` say what a connection carries. */
+  /** @param server its events `secureConnection` and `upgrade` show what a connection carries. */
   constructor(server: Server) {
     server.on("secureConnection", (socket: Socket) => {
       const below = transportOf(socket);
@@ -27,8 +27,8 @@ export class ConnectionSlots {
   }
 
   /**
-   * Evicts the oldest evictable connection of the client with the most: one that is idle, or has sent only part of a
-   * head or a login, but no permitted request. Only if that client has more connections than the newcomer would.
+   * Evicts the oldest connection without a permitted request of the client with the most connections: one that is idle, or
+   * has sent only part of a head or a login. Does so only if that client has more connections than the newcomer would have.
    *
    * @returns whether a slot is free now.
    */

@@ -20,7 +20,7 @@ export function createHttpServer(options: ListenOptions, http2: () => boolean): 
   const { header } = options.timeouts;
   const http = {
     maxHeaderSize: options.limits.headerBytes,
-    // The intake refuses it with the error envelope.
+    // The intake refuses a missing one with the error envelope.
     requireHostHeader: false,
     insecureHTTPParser: false,
     noDelay: true,

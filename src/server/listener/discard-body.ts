@@ -36,7 +36,7 @@ export function discardBody(request: IncomingRequest): Promise<boolean> {
   return promise;
 }
 
-/** Ends a request whose answer is out, although more of it is to come. */
+/** Ends a request whose answer was sent before all of the request arrived. */
 function abandon(request: IncomingRequest): void {
   if (request.abandon === undefined) request.socket.destroySoon();
   else request.abandon();
@@ -45,7 +45,7 @@ function abandon(request: IncomingRequest): void {
 /** Discards the rest of a body, if any, in the background. Closes the connection, or the stream, if the rest is too large. */
 export function discardUnreadBody(request: IncomingRequest): void {
   if (request.complete || request.readableEnded || request.destroyed) return;
-  // What was to be a tunnel has no body.
+  // A refused tunnel has no body.
   if (request.hasBody === false) {
     abandon(request);
     return;

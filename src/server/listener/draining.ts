@@ -13,14 +13,14 @@ export interface DrainOptions {
 
 /** How often idle connections are closed, in milliseconds. */
 const CHECK_INTERVAL_MS = 100;
-/** How long clients may take to read that their request was aborted, in milliseconds. */
+/** How long clients may take to read the refusal of an aborted request, in milliseconds. */
 const LAST_ANSWERS_MS = 300;
 
 /**
  * Drains the listener. For `delay`, load balancers can notice that readiness fails; then no new connection is
  * accepted, WebSockets are asked to close, and running requests may finish until `timeout`.
  *
- * @returns whether everything ended by itself.
+ * @returns whether all requests finished in time.
  */
 export async function drain(options: DrainOptions): Promise<boolean> {
   const { listener, delay, timeout, closeWebSockets, log } = options;

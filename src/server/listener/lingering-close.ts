@@ -17,7 +17,7 @@ export function lingeringClose(socket: Duplex): void {
   socket.resume();
 }
 
-/** Node calls `destroySoon` after the last response; by default it closes at once. */
+/** Makes a socket close in this way after its last response, when Node calls `destroySoon`. By default it closes at once. */
 export function useLingeringClose(socket: Socket): void {
   socket.destroySoon = () => lingeringClose(socket);
 }

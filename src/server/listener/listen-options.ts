@@ -27,7 +27,7 @@ export interface ListenOptions {
     readonly connections: number;
     readonly connectionsPerAddress: number;
   };
-  /** Whether trusted proxies name the client by the PROXY protocol. */
+  /** Whether trusted proxies name the client with the PROXY protocol. */
   readonly proxyProtocol: boolean;
   /** Exempt from the limit per address, since many clients are behind them. */
   readonly trustedProxies: Networks;

@@ -24,12 +24,11 @@ export interface Listener {
   readonly address: string;
   readonly port: number;
   /**
-   * Applies new limits, timeouts and another certificate, but not another address or `limits.headerBytes`, and no
-   * change to or from plain HTTP. Throws the error of OpenSSL if the certificate is unusable, and then changes
-   * nothing.
+   * Applies new limits, timeouts and another certificate. Cannot change the address or `limits.headerBytes`, nor switch to
+   * or from plain HTTP. Throws the error of OpenSSL if the certificate is unusable, and then changes nothing.
    */
   change(changes: ListenChanges): void;
-  /** Makes responses that have not started announce that their connection closes. */
+  /** Makes responses that have not begun announce that their connection will close. */
   announceClose(): void;
   /** Stops accepting connections; resolves when the open ones have closed. */
   close(): Promise<void>;
@@ -45,7 +44,7 @@ export interface Listener {
 
 /**
  * The backlog of connections to accept; Linux caps it at `net.core.somaxconn`, 4,096 by default. Node accepts one
- * connection per turn of the event loop. With Node's default of 511, Linux drops further ones, whose clients retry
+ * connection per turn of the event loop. With Node's default of 511, Linux drops more of them, and their clients retry
  * after 1, 3 and 7 s.
  */
 const BACKLOG = 4_096;
@@ -93,7 +92,7 @@ class HttpListener implements Listener {
   #sockets: ListeningSockets | undefined;
   #firstBytes: FirstBytes | undefined;
   #connections: ReadonlySet<Socket> = new Set();
-  /** The sockets that answers are written to: under TLS, those around the connections. */
+  /** The sockets that answers are written to: for TLS, those that wrap the connections. */
   #open: ReadonlySet<Socket> = new Set();
   connectionLimits: ConnectionLimits = { total: 0, perClient: 0 };
 
@@ -111,7 +110,7 @@ class HttpListener implements Listener {
     return this.#sockets?.port ?? this.#options.port;
   }
 
-  /** Follows every connection from now on. */
+  /** Tracks every connection from now on. */
   track(): void {
     const server = this.#server;
     const { reading, trustedProxies } = this.#options;
@@ -172,7 +171,7 @@ class HttpListener implements Listener {
   *requests(): Iterable<RequestUnderWay> {
     for (const response of this.#responses()) {
       const { permit, transfer } = response;
-      // A WebSocket on a stream of HTTP/2 is one of `Forwarder.openWebSockets`.
+      // A WebSocket on an HTTP/2 stream is one of `Forwarder.openWebSockets`.
       if (permit !== undefined && transfer?.webSocket === undefined) yield { permit, response };
     }
   }
@@ -195,7 +194,7 @@ class HttpListener implements Listener {
   }
 
   closeAll(): void {
-    // Node's own `closeAllConnections` leaves out WebSockets, and connections whose TLS handshake is not over.
+    // Node's own `closeAllConnections` omits WebSockets, and connections with an unfinished TLS handshake.
     for (const socket of this.#connections) socket.destroy();
   }
 }

@@ -2,9 +2,9 @@ import { createServer, type ListenOptions, type Server } from "node:net";
 import { Server as TlsServer } from "node:tls";
 
 /**
- * libuv accepts one connection per listening socket and turn of the event loop. Several sockets that share the address
- * accept several: what a turn accepts may wait (`FairReading`), what waits to be accepted cannot be told apart. With four
- * threads on one core, 540 connections of a crowd kept a newcomer waiting for 1.1 s with 4 sockets, and 0.3 s with 16.
+ * libuv accepts one connection per listening socket and turn of the event loop, so several sockets that share the address
+ * accept more. Accepted connections can be put in a fair order (`FairReading`), those in the backlog cannot. With four
+ * threads on one core, 540 connections of a crowd made a newcomer wait 1.1 s with 4 sockets, and 0.3 s with 16.
  */
 const SOCKETS = 16;
 /** Whether the system distributes connections over all sockets of an address (SO_REUSEPORT). */

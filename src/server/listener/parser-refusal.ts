@@ -52,8 +52,8 @@ const END_OF_HEAD = "\r\n\r\n";
 const LINE_BYTES = 16 * 1024;
 
 /**
- * Returns the method and path of a refused request as far as they are certain, else empty strings. Uses only a
- * complete request line at the start of a read: anything else could be part of a header field, or of another request.
+ * Returns the method and path of a refused request if they are certain, otherwise empty strings. Uses only a complete
+ * request line at the start of a read: anything else could be part of a header field, or of another request.
  */
 export function refusedRequestLine({ rawPacket, bytesParsed }: ParserError): {
   method: string;

@@ -10,9 +10,9 @@ type RequestHandler = (request: IncomingMessage, response: TrackedResponse) => v
 
 /** The limits on what may be queued on one connection. */
 interface PipeliningLimits {
-  /** Requests waiting for earlier responses… */
+  /** Maximum number of requests that wait for earlier responses. */
   readonly requests: number;
-  /** …and the header names and values that they have together. */
+  /** Maximum number of all their header names and values. */
   readonly strings: number;
 }
 
@@ -20,9 +20,9 @@ interface PipeliningLimits {
 const DEFAULT_LIMITS: PipeliningLimits = { requests: 100, strings: 4_000 };
 /** Memory of queued requests, in bytes, beyond which reading from the client pauses. */
 const MAX_QUEUED_BYTES = 64 * 1024;
-/** Queued requests that start per turn of the event loop: a millisecond of work, responses included. */
+/** Queued requests that start per turn of the event loop: a millisecond of work, including responses. */
 const PER_TURN = 4;
-/** Memory of a parsed request and its response besides text, and of each name and value, in bytes. */
+/** Memory of a parsed request and its response without text, and of each name and value, in bytes. */
 const REQUEST_BYTES = 3_000;
 const STRING_BYTES = 24;
 
@@ -62,9 +62,9 @@ class PipelinedRequests implements BufferHolder {
 }
 
 /**
- * Starts the requests of a connection one at a time, each after the response to the one before. Node emits all
- * pipelined requests at once: their responses would be buffered for a client that may never read them, and of two
- * requests that change something the second could reach the backend first (RFC 9112 §9.3.2).
+ * Starts the requests of a connection one at a time, each after the response to the previous one. Node emits all
+ * pipelined requests at once: their responses would be buffered for a client that may never read them, and the second of
+ * two requests with side effects could reach the backend first (RFC 9112 §9.3.2).
  *
  * Two limits apply. Reading from the client pauses while its queued requests exceed their share of memory; and the
  * number of requests in one read is bounded.

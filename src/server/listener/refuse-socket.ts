@@ -21,7 +21,7 @@ interface RequestLine {
   readonly path: string;
 }
 
-/** Answers what never became a request, logs it, and closes the connection. */
+/** Answers data that never became a request, logs it, and closes the connection. */
 export function refuseSocket(
   error: GateError,
   socket: Duplex,

@@ -5,14 +5,14 @@ const END_OF_HEAD = "\r\n\r\n";
 const MAX_DISCARDED_BYTES = 64 * 1024;
 
 /**
- * Limits a connection to one request. The HTTP parser sees nothing before the head is complete, and nothing after it:
- * half a head costs no parser, and pipelined requests beyond the first are discarded. Data longer than a head may be
- * is passed on as it is: the parser knows why it is invalid. A connection that has sent more behind its head than a
- * head may be is destroyed without an answer: nobody reads it, and a flood of such connections must cost little.
+ * Limits a connection to one request. The HTTP parser gets nothing before the head is complete, and nothing after it: half
+ * a head costs no parser, and pipelined requests beyond the first are discarded. Data that exceeds the maximum size of a
+ * head is passed on unchanged: the parser reports why it is invalid. A connection that has sent more than that size after
+ * its head is destroyed without an answer: its client would not read one, and a flood of such connections must cost little.
  *
  * @param headBytes the maximum size of a head, in bytes.
- * @param accept starts HTTP on the connection, where it can read the head.
- * @returns a function that discards all further data; call it when the parser has the head.
+ * @param accept starts HTTP on the connection, from which it can read the head.
+ * @returns a function that discards all further data, to be called when the parser has the head.
  */
 export function acceptSingleRequest(
   socket: Socket,

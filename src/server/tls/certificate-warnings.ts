@@ -13,8 +13,8 @@ const SOON_DAYS = 30;
 const URGENT_DAYS = 7;
 
 /**
- * Warns about what clients will notice: a certificate that is not valid now or expires within 30 days, and a chain in
- * which a certificate is not issued by the next.
+ * Warns about problems that clients will notice: a certificate that is not valid now or expires within 30 days, and a
+ * chain in which a certificate is not issued by the next one.
  *
  * @param cert PEM text that `readCertificate` has read.
  * @param nowMs wall clock.

@@ -4,7 +4,7 @@ import { ConfigError, type ConfigProblem } from "../../core/config-problem.ts";
 import type { CertificatePair } from "./development-certificate.ts";
 import { SUITES } from "./tls-suites.ts";
 
-/** Returns the text of a file. Throws the system's error, or a `ConfigError` that needs no further explanation. */
+/** Returns the text of a file. Throws the system's error, or a self-explanatory `ConfigError`. */
 export type ReadText = (file: string) => string;
 
 /**
@@ -30,8 +30,8 @@ export function readCertificate(
 }
 
 /**
- * Reads CA certificates from a PEM file and returns its text. Node ignores text that is no certificate, and would
- * then trust nobody.
+ * Reads CA certificates from a PEM file and returns its text. Node would ignore anything that is not a certificate, and
+ * then trust no one.
  *
  * @throws ConfigError if the file cannot be read, holds no certificate, or a broken one.
  */
@@ -52,7 +52,7 @@ const CERTIFICATE =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----.*?-----END (?:X509 |TRUSTED )?CERTIFICATE-----/gs;
 
 /**
- * Returns all certificates of a PEM text, in order. Throws a `ConfigError` that names the file if there is none or a
+ * Returns all certificates of a PEM text, in order. Throws a `ConfigError` that names the file if it contains none, or a
  * broken one.
  */
 export function certificatesIn(text: string, file: string): X509Certificate[] {
@@ -130,7 +130,7 @@ function keyWeakness({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): st
 }
 
 /**
- * Whether a signature uses a digest with known collisions (RFC 6194, RFC 6151). Nobody checks a root's own signature.
+ * Whether a signature uses a digest with known collisions (RFC 6194, RFC 6151). A root's own signature is never checked.
  */
 function isForgeable(certificate: X509Certificate): boolean {
   const weak = /^(?:md|sha1|dsa|ecdsa-with-sha1)/i.test(certificate.signatureAlgorithm ?? "");

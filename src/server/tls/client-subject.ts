@@ -3,8 +3,7 @@ import { TLSSocket } from "node:tls";
 
 /**
  * Returns the subject of a client's verified certificate in the form of RFC 4514 (`CN=alice,O=Example`: most specific
- * part first, special characters escaped). Undefined without a valid certificate, or if the subject is empty and
- * names nobody.
+ * part first, special characters escaped). Undefined without a valid certificate, or if the subject is empty.
  */
 export function clientSubjectOf(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;

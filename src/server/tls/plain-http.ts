@@ -7,8 +7,8 @@ import { refuseSocket, type SocketRefusal } from "../listener/refuse-socket.ts";
 const HTTP_IN_THE_CLEAR = ["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"];
 
 /**
- * Answers plain HTTP on the TLS port in plain HTTP, as nginx (497) and Go do. Call it when Node reports the failed
- * handshake: the TCP connection below can then still be written to.
+ * Answers plain HTTP on the TLS port in plain HTTP, as nginx (497) and Go do. Must be called when Node reports the failed
+ * handshake, when the TCP connection below is still writable.
  *
  * @returns whether plain HTTP was the cause.
  */

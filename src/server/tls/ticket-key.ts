@@ -16,7 +16,7 @@ export interface TicketKey {
 const KEY_BYTES = 48;
 const BASE64 = /^[A-Za-z0-9+/]{64}$/;
 
-/** A key for this process and all of its threads. */
+/** Creates a key for this process and all its threads. */
 export function newTicketKey(): TicketKey {
   return { key: randomBytes(KEY_BYTES).toString("base64"), shared: false };
 }

@@ -38,9 +38,9 @@ export interface ServerTls {
  * running.
  */
 const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
-/** A resumed session would keep its old certificate, which may have expired: every connection presents it anew. */
+/** A resumed session would keep its client certificate, which may have expired since: every connection must present one. */
 const NO_RESUMPTION = constants.SSL_OP_NO_TICKET;
-/** Sessions are resumed only within the same context. Node would derive it from the command line, which replicas may not share. */
+/** Sessions are resumed only in the same context. Node would derive it from the command line, which may differ by replica. */
 const SESSION_CONTEXT = "sallyport";
 
 /**
@@ -83,8 +83,8 @@ export function validateContext(tls: ServerTls): void {
 }
 
 /**
- * Applies another certificate, key, minimum version or other CAs to new connections, but not whether clients are
- * asked for a certificate at all. Throws the error of OpenSSL if they are unusable, and then changes nothing.
+ * Applies a new certificate, key, minimum version or CAs to new connections. Cannot change whether clients are asked for
+ * a certificate at all. Throws the error of OpenSSL if they are unusable, and then changes nothing.
  */
 export function renewContext(server: SecureServer, tls: ServerTls): void {
   server.setSecureContext(secureContextOptions(tls));
@@ -111,9 +111,9 @@ function secureContextOptions({
 }
 
 /**
- * Refuses an invalid optional certificate. It may be absent but not wrong: a client that presents a foreign or
- * expired one expects to be authenticated, and must not continue as anonymous. (If certificates are required, Node
- * has refused already.)
+ * Refuses an invalid optional certificate. It may be missing but not invalid: a client that presents an untrusted or
+ * expired one expects to be authenticated, and must not continue anonymously. (If certificates are required, Node has
+ * already refused it.)
  */
 function refuseWrongCertificate(server: EventEmitter, socket: TLSSocket): void {
   if (socket.authorized || socket.getPeerX509Certificate() === undefined) return;

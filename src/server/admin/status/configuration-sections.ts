@@ -67,7 +67,7 @@ function valuesTable(values: Status["configuration"]["values"]): Html {
   );
 }
 
-/** Returns a value as in a file; a dash if there is none. */
+/** Returns a value as it would be written in a file; a dash without one. */
 function written(value: unknown): string {
   if (value === undefined) return "–";
   if (Array.isArray(value)) return value.map(written).join(", ") || "[]";

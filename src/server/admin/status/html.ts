@@ -1,4 +1,4 @@
-/** Text that is HTML already. Only the template below makes it. */
+/** Text that is already HTML. Only the template function below and constants of this folder create it. */
 export class Html {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Part[];
 
-/** Creates HTML; escapes everything that is put into it and is not HTML itself, also for attributes in quotes. */
+/** Creates HTML from a template. Escapes all parts that are not `Html`, also for quoted attributes. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(
     strings.map((text, index) => (index === 0 ? text : written(parts[index - 1]) + text)).join(""),
@@ -31,7 +31,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** What must not reach a page as it is: control characters, and those that change the direction of text. */
+/** Characters that are replaced: control characters, and those that change the direction of text. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 function escapeHtml(text: string): string {

@@ -8,7 +8,7 @@ import { badge } from "./table.ts";
 import { loginsSection, refusalsPlots, routesSection, upstreamsSection } from "./traffic-view.ts";
 import { amount, bytes, moment, span } from "./words.ts";
 
-/** Renders the status as one page that needs nothing else. */
+/** Renders the status as one self-contained page. */
 export function renderStatus(status: Status): string {
   const page = html`<!doctype html>
     <html lang="en">

@@ -6,7 +6,7 @@ import { moment, relative, span } from "./words.ts";
 /** The sections about keys, certificates and issuers. */
 
 const DAY_MS = 86_400_000;
-/** From then on an end is shown as a warning. */
+/** An expiry within this time is shown as a warning. */
 const SOON_MS = 14 * DAY_MS;
 
 export function keysSection({ keys, certificate, now }: Status): Html {

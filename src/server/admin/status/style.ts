@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { Html } from "./html.ts";
 
-/** The whole style of the page. It loads no script, font or picture. */
+/** All styles of the page. It loads no script, font or picture. */
 const STYLE = `
 :root {
   color-scheme: light dark;
@@ -91,7 +91,7 @@ footer { color: var(--soft); font-size: 13px; padding-bottom: 32px; }
 @media print { body { background: none; } section, .tiles li { break-inside: avoid; } }
 `;
 
-/** Whole, since the policy names its content byte for byte. */
+/** The complete element, since the policy contains the hash of its content. */
 export const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
 /** Allows this style and nothing else: no script, no form, no frame, no external resource. */

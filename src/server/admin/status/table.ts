@@ -8,7 +8,7 @@ export interface Column {
 
 export type Cell = Html | string | number | undefined;
 
-/** A table that turns into labelled blocks on narrow screens. */
+/** Creates a table that turns into labelled blocks on narrow screens. */
 export function table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): Html {
   const classOf = ({ number }: Column): string => (number === true ? "number" : "");
   return html`<table>

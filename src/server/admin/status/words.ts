@@ -5,7 +5,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** Returns a time span as people say it, with two units at most: `3d 4h`, `12m 5s`, `0s`. */
+/** Returns a time span with two units at most: `3d 4h`, `12m 5s`, `0s`. */
 export function span(milliseconds: number): string {
   const ms = Math.max(0, milliseconds);
   const days = Math.floor(ms / DAY_MS);

@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import { transportOf } from "../../../lib/node-internals/tls-transport.ts";
 
-/** Sockets whose proxy speaks for itself: it forwards nothing, so nothing that it says of others counts. */
+/** Sockets whose proxy speaks for itself: it forwards for no client, so its headers about clients do not count. */
 const speakForThemselves = new WeakSet<Socket>();
 
-/** Gives a socket the address of the client that its proxy has named; undefined if it speaks for itself. */
+/** Gives a socket the address of the client that its proxy has named. @param source undefined if it speaks for itself. */
 export function setPeer(
   socket: Socket,
   source: { readonly address: string; readonly port: number } | undefined,
@@ -19,7 +19,7 @@ export function setPeer(
   });
 }
 
-/** Gives the socket of TLS the peer of the connection below, before anybody looks at it. */
+/** Gives a TLS socket the peer of the connection below it. Must run before anything reads the peer. */
 export function inheritPeer(secured: Socket): void {
   const below = transportOf(secured);
   if (below === undefined) return;

@@ -12,35 +12,35 @@ export interface ProxyHeader {
   readonly source: { readonly address: string; readonly port: number } | undefined;
 }
 
-/** Sent in front of everything else. */
+/** How the header begins, in each version. */
 const V1_START = Buffer.from("PROXY ", "latin1");
 const V2_START = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 /** The longest line of version 1, with its end (§2.1). */
-const V1_MOST = 107;
+const V1_MAX = 107;
 const V1_LINE =
   /^PROXY (TCP[46]) ([0-9A-Fa-f:.]+) ([0-9A-Fa-f:.]+) (0|[1-9]\d{0,4}) (0|[1-9]\d{0,4})$/;
 const V2_FIXED = 16;
 /** Addresses and TLVs of version 2, which may be 64 KiB; proxies send less than a tenth of this. */
-const V2_MOST = 4096;
+const V2_MAX = 4096;
 
 /** Maximum size of a header, in bytes. */
-export const MOST_HEADER_BYTES = V2_FIXED + V2_MOST;
+export const MAX_HEADER_BYTES = V2_FIXED + V2_MAX;
 
-/** @returns undefined while the header is not complete, `invalid` if it is none. @param bytes what has arrived so far. */
+/** Parses a header. @param bytes everything that has arrived so far. @returns undefined while it is incomplete. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader | "invalid" | undefined {
   if (begins(bytes, V2_START)) return bytes.length < V2_FIXED ? undefined : parseV2(bytes);
   return begins(bytes, V1_START) ? parseV1(bytes) : "invalid";
 }
 
-/** Whether the bytes may begin like this, as far as they have arrived. */
+/** Whether the bytes that have arrived so far match this start. */
 function begins(bytes: Buffer, start: Buffer): boolean {
   const length = Math.min(bytes.length, start.length);
   return bytes.subarray(0, length).equals(start.subarray(0, length));
 }
 
 function parseV1(bytes: Buffer): ProxyHeader | "invalid" | undefined {
-  const end = bytes.subarray(0, V1_MOST).indexOf("\r\n");
-  if (end === -1) return bytes.length < V1_MOST ? undefined : "invalid";
+  const end = bytes.subarray(0, V1_MAX).indexOf("\r\n");
+  if (end === -1) return bytes.length < V1_MAX ? undefined : "invalid";
   const line = bytes.toString("latin1", 0, end);
   const length = end + 2;
   if (/^PROXY UNKNOWN(?: |$)/.test(line)) return { length, source: undefined };
@@ -55,10 +55,10 @@ function parseV2(bytes: Buffer): ProxyHeader | "invalid" | undefined {
   const command = bytes.readUInt8(12);
   const family = bytes.readUInt8(13);
   const more = bytes.readUInt16BE(14);
-  if ((command !== 0x20 && command !== 0x21) || more > V2_MOST) return "invalid";
+  if ((command !== 0x20 && command !== 0x21) || more > V2_MAX) return "invalid";
   const length = V2_FIXED + more;
   if (bytes.length < length) return undefined;
-  // LOCAL, and families without addresses that say anything here: unspecified, and Unix sockets.
+  // LOCAL, and families without a usable address: unspecified, and Unix sockets.
   if (command === 0x20 || family === 0x00 || family === 0x31) return { length, source: undefined };
   if (family === 0x11 && more >= 12) {
     const address = bytes.subarray(16, 20).join(".");

@@ -1,12 +1,12 @@
 import type { Socket } from "node:net";
 import { setPeer } from "./proxied-peer.ts";
-import { MOST_HEADER_BYTES, parseProxyHeader } from "./proxy-header.ts";
+import { MAX_HEADER_BYTES, parseProxyHeader } from "./proxy-header.ts";
 
 /**
  * Reads the header of the PROXY protocol from a new connection, gives the socket the client's address, and leaves what
  * follows to the next reader.
  *
- * @param limitMs the time for the whole header.
+ * @param limitMs the time for the complete header.
  * @param done called once, with whether the connection continues. Otherwise it is closed.
  */
 export function readProxyHeader(
@@ -32,7 +32,7 @@ export function readProxyHeader(
     if (chunk === null) return;
     arrived = arrived.length === 0 ? chunk : Buffer.concat([arrived, chunk]);
     const header = parseProxyHeader(arrived);
-    if (header === undefined && arrived.length < MOST_HEADER_BYTES) return;
+    if (header === undefined && arrived.length < MAX_HEADER_BYTES) return;
     if (header === undefined || header === "invalid") {
       finish(false);
       return;

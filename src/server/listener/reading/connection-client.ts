@@ -3,8 +3,8 @@ import { clientNetwork } from "../../../lib/http/client-network.ts";
 import { type Networks, unmapAddress } from "../../../lib/http/networks.ts";
 
 /**
- * Returns the client of a connection: the network of the peer. Behind a trusted proxy, each connection is a client of
- * its own.
+ * Returns the client of a connection: the network of the peer. Behind a trusted proxy, each connection counts as a
+ * separate client.
  */
 export function clientOf(
   { remoteAddress = "", remotePort }: Socket,

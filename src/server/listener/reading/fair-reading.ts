@@ -17,24 +17,25 @@ const TURN_MS = 20;
 /** The same for a turn that accepted connections: each turn accepts few, and more may be queued. */
 const ACCEPTING_MS = 4;
 /**
- * Connections that start in the turn that accepted them. What they send makes the next turn long, in which others wait to
- * be accepted; so more of them start in later turns, those of the lightest clients first.
+ * Connections that may start in the turn that accepted them. What they send makes the next turn long, during which no one
+ * is accepted; so the others start in later turns, those of the lightest clients first.
  */
 const STARTS_PER_TURN = 4;
-/** Connections of clients that were served which start or resume in a turn in any case. */
+/** Connections of clients that were served before, which start or resume in a turn in any case. */
 const SERVED_PER_TURN = 4;
-/** How long a client counts as served before that is noted again, in milliseconds. */
+/** How often it is recorded that a client was served, in milliseconds. */
 const NOTE_SERVED_MS = 1_000;
 /** Units that pass before the time is checked, since detecting the end of a turn costs a turn of its own. */
 const UNTIMED_UNITS = 16;
 
 /**
  * Shares the time of the event loop among clients. libuv delivers everything that its poll reports, up to 1,024
- * connections with 64 KiB each and more, before it polls again; such a turn can last for seconds, in which nobody is
- * accepted or answered. So, when a turn takes too long, the heaviest clients are no longer read, not even what this
- * poll has reported. Their connections resume in later turns, a few per turn, one per client in rotation: a client
+ * connections with 64 KiB each and more, before it polls again; such a turn can last for seconds, in which no one is
+ * accepted or answered. So, when a turn takes too long, the heaviest clients are no longer read, not even the data that
+ * this poll has reported. Their connections resume in later turns, a few per turn, one per client in rotation: a client
  * with one connection never waits behind one with a hundred. New connections of heavy clients start in the same
- * order. Clients that were served go before strangers: a crowd of many addresses is as light as they are.
+ * order. Clients that were served before take precedence over strangers, since each of a crowd of addresses is as light as
+ * they are.
  */
 export class FairReading implements ClientReading {
   readonly #time: ReadingTime;
@@ -118,7 +119,7 @@ export class FairReading implements ClientReading {
     client.reading.add(socket);
     this.#owners.set(socket, client);
     socket.once("close", () => void this.#remove(client, socket));
-    // Node reads on from a connection when the body that it brings is read on.
+    // Node resumes a connection when the body that arrives on it is read.
     socket.on("resume", () => {
       if (client.paused.has(socket)) stopReading(socket);
     });
@@ -187,8 +188,7 @@ export class FairReading implements ClientReading {
   }
 
   /**
-   * Pauses the clients whose usage is at least half of the usage-weighted mean; if the turn goes on nevertheless, newcomers
-   * as well: what a crowd has sent first may take longer than anything before.
+   * Pauses the clients whose usage is at least half of the usage-weighted mean; if the turn is still too long, also newcomers.
    */
   #turnTooLong(now: number): void {
     this.#heavy = this.#clients.heavyFrom(this.#time.age);

@@ -6,24 +6,24 @@ const HALF_LIFE_MS = 32;
 const STEPS = 8;
 const STEP_MS = HALF_LIFE_MS / STEPS;
 const LEFT_AFTER_STEP = 0.5 ** (1 / STEPS);
-/** Paused connections that resume before a new one starts: busy ones that pause in every turn would hold it up for ever. */
+/** Paused connections that resume before a new one starts: busy ones that pause in every turn would delay it forever. */
 const PAUSED_BEFORE_ACCEPTED = 8;
 
 /** One client: all connections of an address, or a single connection of a trusted proxy. */
 export class ReadingClient {
-  /** The part that it has used in other threads. */
+  /** The bucket in which its usage is shared with other threads. */
   readonly bucket: number;
   /** Open connections. */
   open = 0;
   /** Whether something was read from it. */
   known = false;
-  /** When the note that it was served becomes too old, in milliseconds. */
+  /** Until when it need not be recorded again that it was served, in milliseconds. */
   servedUntil = -Infinity;
-  /** Connections that are being read; over TLS, during their handshake the one below. */
+  /** Connections that are being read; during a TLS handshake, the connection below. */
   readonly reading = new Set<Socket>();
   /** Connections that are paused, in the order in which they resume. */
   readonly paused = new Map<Socket, () => void>();
-  /** Connections that have not started, in the same order. They cost more, so most paused ones resume first. */
+  /** Connections that have not started, in the same order. They cost more, so several paused ones resume before each. */
   readonly accepted = new Map<Socket, () => void>();
   /** Paused connections that resumed since a new one started. */
   #resumed = 0;
@@ -44,11 +44,11 @@ export class ReadingClient {
     return this.paused.size + this.accepted.size;
   }
 
-  /** Stops reading from its connections. @returns how many were being read, and wait now. */
+  /** Stops reading from its connections. @returns how many were being read and wait now. */
   pause(): number {
     const before = this.paused.size;
     for (const socket of this.reading) {
-      // Something else has paused it: no data arrives.
+      // Something else has paused it, so no data arrives.
       if (!stopReading(socket)) continue;
       this.reading.delete(socket);
       this.paused.set(socket, () => {

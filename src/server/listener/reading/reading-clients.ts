@@ -1,25 +1,25 @@
 import { ReadingClient } from "./reading-client.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 
-/** A client that has used fewer units in each thread is never heavy. */
+/** A client that has used fewer units per thread is never heavy. */
 const LIGHT_UNITS = 16;
 /** How long a heavy client without connections is remembered, in milliseconds. */
 const REMEMBERED_MS = 2_000;
-/** Served clients that together use less than this part of all are never heavy. */
+/** Clients that were served are never heavy while they use less than this part of all units together. */
 const SERVED_PART = 1 / 4;
 
-/** The usage from which clients are heavy: those that were served, and others. */
+/** The usage from which a client is heavy: for clients that were served before, and for others. */
 export interface Heaviness {
   readonly served: number;
   readonly others: number;
 }
 
-/** The clients with connections, by name, and heavy ones that had some a moment ago. */
+/** The clients with connections, by name, and heavy clients that had connections a moment ago. */
 export class ReadingClients {
   readonly #clients = new Map<string, ReadingClient>();
   readonly #shared: SharedUsage;
 
-  /** @param shared what they have used in other threads, and who was served. */
+  /** @param shared their usage in other threads, and who was served. */
   constructor(shared: SharedUsage) {
     this.#shared = shared;
   }
@@ -37,7 +37,7 @@ export class ReadingClients {
     return client;
   }
 
-  /** Forgets a client without connections. A heavy one stays for a while, so that it stays heavy if it closes them. */
+  /** Forgets a client without connections. A heavy one is remembered for a while, so that closing them does not help it. */
   forget(name: string, age: number): void {
     const gone = (): void => {
       if (this.#clients.get(name)?.open === 0) this.#clients.delete(name);
@@ -67,11 +67,11 @@ export class ReadingClients {
   }
 
   /**
-   * Returns these clients, the lightest first, those that were served before all others. Newcomers follow those that are
-   * known to be light: a crowd that was not read from yet has used nothing so far.
+   * Sorts clients: those that were served come first, and within each group the lightest. Newcomers follow those that are
+   * known to be light, since a crowd that has not been read yet has used nothing.
    *
    * @param heavy the usage from which a client is heavy.
-   * @returns also how many of them were served and are not heavy.
+   * @returns the clients, and how many of them come first because they were served and are not heavy.
    */
   lightestFirst(
     clients: Iterable<ReadingClient>,
@@ -84,7 +84,7 @@ export class ReadingClients {
       const known = preferred || this.isKnown(client);
       return { client, preferred, used: known ? used : Math.max(used, heavy.others) };
     });
-    // Before the first turn that was too long, nobody is heavy: `others` is infinite.
+    // Before the first turn that is too long, no client is heavy: `others` is infinite, and infinities cannot be subtracted.
     const byUsage = ranked.toSorted((one, other) =>
       one.used === other.used ? 0 : one.used - other.used,
     );
@@ -94,7 +94,7 @@ export class ReadingClients {
     return { clients: [...(first ?? []), ...(then ?? [])], preferred: first?.length ?? 0 };
   }
 
-  /** Lets the other threads know what has been used here, by those that were read from. */
+  /** Publishes the usage of clients in this thread to the other threads. */
   share(age: number): void {
     if (this.#shared.threads === 1) return;
     const known = [...this.#clients.values()].filter((client) => client.known);
@@ -102,8 +102,8 @@ export class ReadingClients {
   }
 
   /**
-   * Returns the usage from which clients are heavy: half of the usage-weighted mean. For those that were served it is half of
-   * their own mean, unless they are not what takes the time.
+   * Returns the usage from which clients are heavy: half of the usage-weighted mean. For those that were served it is half
+   * of their own mean, or infinite if others take the time.
    */
   heavyFrom(age: number): Heaviness {
     const [everybody, served] = [new Sum(), new Sum()];
@@ -120,7 +120,7 @@ export class ReadingClients {
     };
   }
 
-  /** What a client has used, in all threads. */
+  /** Returns the usage of a client in all threads. */
   #used(client: ReadingClient, age: number): number {
     return client.used(age) + this.#shared.elsewhere(client.bucket);
   }

@@ -3,8 +3,8 @@ import type { Clock } from "../../../lib/clock.ts";
 /** How long after a long turn the event loop counts as busy, in milliseconds. */
 const BUSY_MS = 100;
 /**
- * How much slower usage decays while the loop is busy: with a half-life of 4 s. So what a client did before hardly counts
- * against clients that have just arrived, but its share of the scarce time counts until all have had their turn.
+ * How much slower usage decays while the loop is busy: with a half-life of 4 s. So earlier usage hardly puts a client behind
+ * new ones, but its share of the scarce time counts until all have had their turn.
  */
 const BUSY_DECAY = 128;
 
@@ -19,7 +19,7 @@ export class ReadingTime {
     this.#clock = clock;
   }
 
-  /** As last read, in milliseconds. */
+  /** The time as last read, in milliseconds. */
   get now(): number {
     return this.#now;
   }

@@ -1,6 +1,6 @@
 /** Connections that resume after a turn. */
 const PER_TURN = { initial: 8, max: 1_024 };
-/** Divides the time while connections are being accepted: one part for paused connections, this many for new ones. */
+/** How time is divided while connections are being accepted: one part for paused connections, this many for new ones. */
 const ACCEPTING_PARTS = 4;
 
 /** A completed turn of the event loop. Times are in milliseconds. */

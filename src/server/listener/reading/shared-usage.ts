@@ -1,20 +1,20 @@
 import { randomInt } from "node:crypto";
 
-/** Cells of a thread: when it wrote last, then one for each bucket. */
+/** The cells of a thread: the time of its last write, then one for each bucket. */
 const BUCKETS = 4_096;
 const CELLS = 1 + BUCKETS;
-/** What a thread wrote longer ago does not count, in milliseconds: a busy thread writes at the end of each turn. */
+/** Older data of a thread does not count, in milliseconds: a busy thread writes at the end of each turn. */
 const FRESH_MS = 250;
 /** How long a client counts as served, in milliseconds. */
 const SERVED_MS = 600_000;
 
-/** Where the threads of a process write what each client has used, and which row is this thread's. */
+/** The memory in which the threads of a process share the usage of clients, and the row of this thread. */
 export interface UsageRow {
   readonly memory: SharedArrayBuffer;
   readonly row: number;
 }
 
-/** Allocates the memory for a number of threads. The rows are followed by when each bucket was served last, and a salt. */
+/** Allocates the memory: a row for each thread, then the time at which each bucket was last served, and a salt. */
 export function usageMemory(threads: number): SharedArrayBuffer {
   const cells = CELLS * threads + BUCKETS + 1;
   const memory = new SharedArrayBuffer(cells * Float64Array.BYTES_PER_ELEMENT);
@@ -25,14 +25,14 @@ export function usageMemory(threads: number): SharedArrayBuffer {
 }
 
 /**
- * What clients have used in the other threads, and which were served in any. A crowd that is dealt out to four threads would
- * be new to each of them, and go before others four times. Each thread writes its own row and reads the others, without
- * locks or messages.
+ * The usage of clients in the other threads, and which clients were served in any. Otherwise a crowd spread over four
+ * threads would be new to each of them, and take precedence four times. Each thread writes its own row and reads the
+ * others, without locks or messages.
  */
 export class SharedUsage {
   readonly #cells: Float64Array<SharedArrayBuffer>;
   readonly #begins: number;
-  /** Where the rows end, and the times begin. */
+  /** The index at which the rows end and the times begin. */
   readonly #end: number;
   readonly #now: () => number;
 
@@ -44,14 +44,14 @@ export class SharedUsage {
     this.#now = now;
   }
 
-  /** How many threads share what clients use. */
+  /** The number of threads. */
   get threads(): number {
     return this.#end / CELLS;
   }
 
   /**
-   * Returns the bucket of a client (FNV-1a). Clients of one bucket count as one in other threads; the salt keeps them from
-   * choosing whose.
+   * Returns the bucket of a client (FNV-1a). Clients in one bucket count as one in other threads; the salt prevents them
+   * from choosing a bucket.
    */
   bucketOf(client: string): number {
     let hash = this.#cells.at(-1) ?? 0;
@@ -61,7 +61,7 @@ export class SharedUsage {
     return (hash >>> 8) % BUCKETS;
   }
 
-  /** Writes what these clients have used in this thread, and that others have used nothing. */
+  /** Writes the usage in this thread, replacing all earlier values. */
   write(used: Iterable<readonly [bucket: number, units: number]>): void {
     const begins = this.#begins;
     this.#cells.fill(0, begins, begins + CELLS);
@@ -72,17 +72,17 @@ export class SharedUsage {
     this.#cells[begins] = this.#now();
   }
 
-  /** Notes that clients of a bucket were served a moment ago. */
+  /** Records that a client in a bucket was just served. */
   served(bucket: number): void {
     this.#cells[this.#end + bucket] = this.#now();
   }
 
-  /** Whether a client of a bucket was served, in any thread. */
+  /** Whether a client in a bucket was recently served, in any thread. */
   wasServed(bucket: number): boolean {
     return this.#now() - (this.#cells[this.#end + bucket] ?? 0) <= SERVED_MS;
   }
 
-  /** Returns the units of a bucket in all other threads that are busy. */
+  /** Returns the units of a bucket in all other busy threads. */
   elsewhere(bucket: number): number {
     const now = this.#now();
     let units = 0;
