@@ -26,10 +26,10 @@ function start(server: ConfigParts = {}): Promise<Sallyport> {
 const page = async ({ adminPort }: Sallyport, path: string) => ask({ port: adminPort }, path);
 const alive = async (gate: Sallyport): Promise<number | undefined> =>
   (await scrape(gate)).value("sallyport_workers_alive");
-const said = (gate: Sallyport, message: string): number =>
+const countOf = (gate: Sallyport, message: string): number =>
   gate.log().filter(({ msg }) => msg === message).length;
 
-/** Whether ten requests on connections of their own are all answered within two seconds. */
+/** Returns whether ten requests on separate connections are all answered within two seconds. */
 async function serves(gate: Sallyport, path = "/public/x"): Promise<boolean> {
   const began = performance.now();
   const answers = Array.from({ length: 10 }, () =>
@@ -42,9 +42,9 @@ async function serves(gate: Sallyport, path = "/public/x"): Promise<boolean> {
   return served && performance.now() - began < 2_000;
 }
 
-// At the same time: they do little but wait.
+// Concurrent, since they mostly wait.
 describe.concurrent("a worker that hangs", () => {
-  it("is noticed, ended and replaced; metrics are answered meanwhile, and lose nothing", async () => {
+  it("is detected, terminated and replaced, while metrics stay available and complete", async () => {
     await using gate = await start();
     expect(await serves(gate)).toBe(true);
     const before = await scrape(gate);
@@ -56,7 +56,7 @@ describe.concurrent("a worker that hangs", () => {
     expect((await scrape(gate)).sum("sallyport_http_requests_total", 'code="200"')).toBe(answered);
     expect(performance.now() - asked).toBeLessThan(5_000);
 
-    // Nor does it hold up a reload, and its successor has what is in force.
+    // It does not block a reload either, and its replacement has the new configuration.
     const file = join(gate.directory, "config.yaml");
     const text = await readFile(file, "utf8");
     await writeFile(file, text.replaceAll("/public/", "/open/"));
@@ -75,18 +75,18 @@ describe.concurrent("a worker that hangs", () => {
     const after = await scrape(gate);
     expect(after.value("sallyport_workers_alive")).toBe(2);
     expect(after.sum("sallyport_http_requests_total", 'code="200"')).toBe(answered + 10);
-    expect(said(gate, "a traffic thread does not respond")).toBe(1);
+    expect(countOf(gate, "a traffic thread does not respond")).toBe(1);
     expect(await gate.stop()).toBe(0);
   }, 120_000);
 
-  it("makes the pod unready when it was the last", async () => {
+  it("makes the pod unready when it is the last one", async () => {
     await using gate = await start();
-    // In a system call, so that none is replaced before the other is noticed, which may be a second later.
+    // In a system call, so that neither is replaced before the other is detected, up to a second later.
     const pipe = await namedPipe(join(gate.directory, "pipe"));
     await Promise.all(Array.from({ length: 16 }, () => misbehave(gate, `open ${pipe}`)));
     await until(() => misbehaving(gate) === 2);
     await until(async () => (await page(gate, "/readyz")).status === 503, 40_000);
-    // Lets go of all who wait for a writer.
+    // Unblocks all threads that wait for a writer.
     await using writer = await open(pipe, "w");
     expect((await writer.stat()).isFIFO()).toBe(true);
     await until(async () => (await page(gate, "/readyz")).status === 200, 40_000);
@@ -94,12 +94,12 @@ describe.concurrent("a worker that hangs", () => {
     await until(() => serves(gate), 20_000);
   }, 120_000);
 
-  it("keeps the process from being called alive when it cannot be ended, and is not replaced", async () => {
+  it("fails the liveness probe when it cannot be terminated, and is not replaced", async () => {
     await using gate = await start();
     const pipe = await namedPipe(join(gate.directory, "pipe"));
     await misbehave(gate, `open ${pipe}`);
     await until(async () => (await page(gate, "/livez")).status === 503, 40_000);
-    await until(() => said(gate, "a traffic thread cannot be terminated") === 1, 20_000);
+    await until(() => countOf(gate, "a traffic thread cannot be terminated") === 1, 20_000);
     expect((await page(gate, "/livez")).status).toBe(503);
     expect((await page(gate, "/readyz")).status).toBe(200);
     expect(await alive(gate)).toBe(1);
@@ -107,11 +107,11 @@ describe.concurrent("a worker that hangs", () => {
 });
 
 describe.concurrent("a worker that ends", () => {
-  it("is replaced at once; when they end again and again, slower and slower, and /livez says so", async () => {
+  it("is replaced immediately; after repeated failures with a growing delay, which /livez reports", async () => {
     await using gate = await start();
     await misbehave(gate, "end");
     await until(async () => (await alive(gate)) === 2, 20_000);
-    expect(said(gate, "a traffic thread ended")).toBe(1);
+    expect(countOf(gate, "a traffic thread ended")).toBe(1);
     expect((await page(gate, "/livez")).status).toBe(200);
     await until(async () => {
       await misbehave(gate, "end");

@@ -1,4 +1,4 @@
-/** File systems that report no events: a file behind a link into another directory, which nobody watches, is like one on them. */
+/** File systems without change events, simulated with a link to a file in a directory that is not watched. */
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -10,7 +10,7 @@ import { watchFile } from "../../../src/lib/files/watched-file.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
 
-it("a change that no event tells is seen within seconds", async () => {
+it("a file change without an event is detected within seconds", async () => {
   await using directory = await temporaryDirectory();
   const elsewhere = join(directory.path, "far/away");
   const watched = join(directory.path, "here/watched");
@@ -28,12 +28,12 @@ it("a change that no event tells is seen within seconds", async () => {
     const began = performance.now();
     await writeFile(join(elsewhere, "keys.json"), text);
     await until(() => seen.at(-1) === text, 20_000);
-    // Before what is checked in any case.
+    // Sooner than the unconditional check.
     expect(performance.now() - began).toBeLessThan(20_000);
   }
 }, 60_000);
 
-it("so is a key that no event tells", async () => {
+it("a key change without an event is detected within seconds", async () => {
   await using directory = await temporaryDirectory();
   const elsewhere = join(directory.path, "far/away");
   const watched = join(directory.path, "here/keys");
@@ -50,7 +50,7 @@ it("so is a key that no event tells", async () => {
   onTestFinished(() => keys.close());
   const first = keys.signing?.kid;
   expect(first).toBeDefined();
-  // Behind the check at the start.
+  // After the initial check.
   await new Promise((resolve) => setTimeout(resolve, 500));
   const began = performance.now();
   await write();

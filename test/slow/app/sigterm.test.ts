@@ -1,4 +1,4 @@
-/** SIGTERM ends the process within `drain.delay`, `drain.timeout` and 2 s, whatever hangs. */
+/** SIGTERM ends the process within `drain.delay` plus `drain.timeout` plus 2 s, whatever hangs. */
 import { argon2Sync, randomBytes } from "node:crypto";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,11 +18,11 @@ import {
 } from "../../support/sallyport.ts";
 import { until } from "../../support/until.ts";
 
-/** `drain.delay` and `drain.timeout` together, where a test says nothing else. */
+/** The default sum of `drain.delay` and `drain.timeout` in these tests. */
 const DRAIN_MS = 600;
-/** What is promised on top of them. */
+/** The documented time on top of that. */
 const PROMISED_MS = 2_000;
-/** For a machine that is busy with other tests: until the process has the signal, and until we see its end. */
+/** Slack for a busy machine, for delivering the signal and noticing the exit. */
 const SLACK_MS = 3_000;
 
 let backend: EchoBackend;
@@ -47,7 +47,7 @@ function start({ server = {}, env = {}, files = {} }: Parts = {}): Promise<Sally
   });
 }
 
-/** Sends it SIGTERM, and does what is to follow. Gives its exit code or signal; throws when it takes too long. */
+/** Sends SIGTERM, then calls `then`. @returns the exit code or signal. Fails if it takes too long. */
 async function ended(
   gate: Sallyport,
   drainMs = DRAIN_MS,
@@ -61,19 +61,19 @@ async function ended(
   return code;
 }
 
-it("a worker that hangs", async () => {
+it("ends with a worker that hangs", async () => {
   await using gate = await start({ server: { workers: 2 } });
   await misbehave(gate, "hang");
   expect(await ended(gate)).toBe(0);
 }, 60_000);
 
-it("a worker that is stuck in a system call", async () => {
+it("ends with a worker that is stuck in a system call", async () => {
   await using gate = await start({ server: { workers: 2 } });
   await misbehave(gate, `open ${await namedPipe(join(gate.directory, "pipe"))}`);
   expect(await ended(gate)).toBe("SIGKILL");
 }, 60_000);
 
-it("a main thread that stands still once the drain has begun", async () => {
+it("ends with a main thread that hangs during the drain", async () => {
   await using gate = await start({ server: { drain: { delay: "6s", timeout: "300ms" } } });
   const hang = async (): Promise<void> => {
     await until(() => gate.log().some(({ msg }) => msg === "asked to stop"));
@@ -82,19 +82,19 @@ it("a main thread that stands still once the drain has begun", async () => {
   expect(await ended(gate, 6_300, hang)).toBe("SIGKILL");
 }, 60_000);
 
-it("storage that does not answer", async () => {
+it("ends with storage that does not respond", async () => {
   await using gate = await start();
   await misbehaveInMain(gate, `read ${await namedPipe(join(gate.directory, "pipe"))}`);
   expect(await ended(gate)).toBe("SIGKILL");
 }, 60_000);
 
-it("a second signal, with storage that does not answer", async () => {
+it("ends on a second signal with storage that does not respond", async () => {
   await using gate = await start({ server: { drain: { delay: "60s", timeout: "60s" } } });
   await misbehaveInMain(gate, `read ${await namedPipe(join(gate.directory, "pipe"))}`);
   expect(await ended(gate, 0, () => gate.signal("SIGINT"))).toBe("SIGKILL");
 }, 60_000);
 
-it("a password hash that takes longer", async () => {
+it("ends during a password hash that takes longer", async () => {
   const nonce = randomBytes(16);
   const cost = { memory: 128 * 1024, passes: 32, parallelism: 1 };
   const salt = nonce.toString("base64").replaceAll("=", "");
@@ -116,13 +116,13 @@ it("a password hash that takes longer", async () => {
   const { residentBytes } = await resourcesOf(gate);
   const before = await residentBytes();
   const login = askLogin(gate, { username: "slow", password: "x" }).catch(() => undefined);
-  // While it is computed it takes its memory.
+  // The hash uses its memory while it is computed.
   await until(async () => (await residentBytes()) > before + 64 * 1024 * 1024);
   expect([0, "SIGKILL"]).toContain(await ended(gate));
   await login;
 }, 60_000);
 
-it("a collector of traces that never answers", async () => {
+it("ends with a trace collector that never answers", async () => {
   await using collector = await startHoldingBackend();
   await using gate = await start({
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/hold/` },
@@ -130,23 +130,23 @@ it("a collector of traces that never answers", async () => {
   expect(await ended(gate)).toBe(0);
 }, 60_000);
 
-it("a reload under way that a worker does not take part in", async () => {
+it("ends during a reload that waits for a hung worker", async () => {
   await using gate = await start({ server: { workers: 2 } });
   await misbehave(gate, "hang");
   const file = join(gate.directory, "config.yaml");
   await writeFile(file, (await readFile(file, "utf8")).replaceAll("/public/", "/open/"));
   let answered = false;
   const reloaded = reload(gate).then(() => (answered = true));
-  // What is asked later is answered after the reload has begun.
+  // This later request is answered after the reload has started.
   await ask({ port: gate.adminPort }, "/livez");
   expect(answered).toBe(false);
   expect(await ended(gate)).toBe(0);
   await reloaded;
 }, 60_000);
 
-it("a reload under way, with a thread that reads users and does not end", async () => {
+it("ends during a reload with a hung thread that reads users", async () => {
   await using gate = await start({ env: { STANDING_THREAD: "users" } });
-  // More than is read without a thread of its own.
+  // Large enough to be read in a separate thread.
   const padding = "#".repeat(100_000);
   const file = join(gate.directory, "users.yaml");
   await writeFile(file, `${await readFile(file, "utf8")}\n${padding}\n`);
@@ -157,11 +157,11 @@ it("a reload under way, with a thread that reads users and does not end", async 
 }, 60_000);
 
 it.each([1, 2])(
-  "a log that nobody reads any more: %i worker(s)",
+  "ends when nothing reads the log any more: %i worker(s)",
   async (workers) => {
     await using gate = await start({ server: { workers } });
     gate.pauseLog();
-    // More than the pipe and the reading stream hold.
+    // More than the pipe and the reading stream can buffer.
     const path = `/public/${"x".repeat(15_000)}`;
     const asked = Array.from({ length: 200 }, () => ask(gate, path));
     expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([200]));
@@ -172,7 +172,7 @@ it.each([1, 2])(
   60_000,
 );
 
-/** Asks for a reload. Gives whether it was answered. */
+/** Requests a reload. @returns whether it was answered. */
 function reload({ adminPort }: Sallyport): Promise<boolean> {
   return ask({ port: adminPort }, "/-/reload", { method: "POST" }).then(
     () => true,
@@ -180,7 +180,7 @@ function reload({ adminPort }: Sallyport): Promise<boolean> {
   );
 }
 
-/** By proc(5). */
+/** Returns the thread names from /proc (proc(5)). */
 async function threadNames({ pid }: Sallyport): Promise<string[]> {
   const tasks = await readdir(`/proc/${pid}/task`);
   const names = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/comm`, "utf8"));

@@ -25,10 +25,10 @@ import { recordedLog } from "../../support/recorded-log.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
 
-/** A thread loads all of Sallyport, and other tests run beside this one. */
+/** A thread loads all of Sallyport, and other tests run in parallel. */
 const LONG_MS = 20_000;
 
-/** Traffic threads end like this when they run out of memory: without a word, whatever runs. */
+/** Traffic threads that are terminated, as when they run out of memory: without notice, whatever is running. */
 
 const REFUSING: LoginService = { logIn: () => Promise.reject(new GateError("internal")) };
 
@@ -96,7 +96,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
   );
   let drained = false;
   onTestFinished(async () => {
-    // A drain has closed everything already.
+    // A drain has already closed everything.
     if (!drained) await threads.abandon();
   });
   const replaceKeys = async (text: string): Promise<void> =>
@@ -126,7 +126,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
   };
 }
 
-it("a drain waits for what runs in the thread that took the place of one that died", async () => {
+it("a drain waits for requests in the replacement of a dead thread", async () => {
   await using backend = await startHoldingBackend();
   const { threads, drain, workers, serves } = await start(backend, 1);
   await workers[0]?.terminate();
@@ -135,7 +135,7 @@ it("a drain waits for what runs in the thread that took the place of one that di
   await until(() => backend.held().length === 1);
   let ended = false;
   const drained = drain().finally(() => (ended = true));
-  // No more connections: now it drains.
+  // New connections are refused, so the drain has started.
   await until(async () => !(await serves()));
   expect(ended).toBe(false);
   backend.release("/hold/one");
@@ -143,7 +143,7 @@ it("a drain waits for what runs in the thread that took the place of one that di
   expect(await drained).toBe(true);
 }, 60_000);
 
-it("a thread that cannot start is started again after a second, and nobody waits for it", async () => {
+it("a thread that cannot start is restarted after a second, and blocks nothing meanwhile", async () => {
   await using backend = await startHoldingBackend();
   const { threads, workers, states, failures, replaceKeys, serves, ...rest } = await start(
     backend,
@@ -164,13 +164,13 @@ it("a thread that cannot start is started again after a second, and nobody waits
   await until(serves, LONG_MS);
 }, 60_000);
 
-it("threads that cannot have their address say so", async () => {
+it("threads that cannot bind their address report it", async () => {
   await using backend = await startHoldingBackend();
   const port = Number(new URL(backend.url).port);
   await expect(start(backend, 2, { port })).rejects.toMatchObject({ code: "EADDRINUSE" });
 }, 60_000);
 
-it("logins wait for a main thread that does not answer in a bounded number", async () => {
+it("a bounded number of logins waits for a main thread that does not answer", async () => {
   await using backend = await startHoldingBackend();
   const answer = Promise.withResolvers<LoginAnswer>();
   const logins: LoginService = { logIn: () => answer.promise };
@@ -183,7 +183,7 @@ it("logins wait for a main thread that does not answer in a bounded number", asy
     if (status === 503) refused += 1;
     return status;
   });
-  // One is hashed, three wait for it, and 256 are on their way.
+  // One is being hashed, three wait in the queue, and 256 are in transit.
   await until(() => refused === 40, LONG_MS);
   answer.resolve({ token: "a.b.c" });
   const statuses = await Promise.all(asked);

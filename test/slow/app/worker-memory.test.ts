@@ -6,7 +6,7 @@ import { until } from "../../support/until.ts";
 
 const MIB = 1024 * 1024;
 /** Measured: 140 to 156 MiB. */
-const MOST_AT_REST = 240 * MIB;
+const MAX_IDLE_BYTES = 240 * MIB;
 
 let backend: EchoBackend;
 beforeAll(async () => {
@@ -14,12 +14,12 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-it("rests in little memory with four workers", async () => {
+it("uses little memory when idle with four workers", async () => {
   await using gate = await startSallyport({
     target: backend.url,
     config: { server: { workers: 4 } },
   });
   const { residentBytes } = await resourcesOf(gate);
-  await until(async () => (await residentBytes()) < MOST_AT_REST, 30_000);
-  expect(await residentBytes()).toBeLessThan(MOST_AT_REST);
+  await until(async () => (await residentBytes()) < MAX_IDLE_BYTES, 30_000);
+  expect(await residentBytes()).toBeLessThan(MAX_IDLE_BYTES);
 });

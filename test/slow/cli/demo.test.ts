@@ -18,13 +18,13 @@ const FREE_PORTS = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
 
 interface Demo {
   readonly child: Child;
-  /** What stands behind a word of the banner. */
+  /** Returns the value after a label of the banner. */
   fact(name: string): string;
-  /** The directory that the demo makes its own in. */
+  /** The directory in which the demo creates its own. */
   readonly parent: string;
 }
 
-/** A demo that is ready, in a directory whose name wants quoting, in an environment that is none of its business. */
+/** Starts a demo in a directory whose name needs quoting, with environment variables that it must ignore. */
 async function startDemo(): Promise<Demo> {
   const temporary = await temporaryDirectory();
   const parent = join(temporary.path, "it's here");
@@ -44,7 +44,7 @@ async function startDemo(): Promise<Demo> {
   return { child, parent, fact };
 }
 
-/** Everything before the log. */
+/** Returns the lines before the log. */
 function bannerOf({ child }: Demo): string[] {
   return child.lines.slice(
     0,
@@ -52,7 +52,7 @@ function bannerOf({ child }: Demo): string[] {
   );
 }
 
-it("prints where everything is, then logs", async () => {
+it("prints all addresses and files, then its log", async () => {
   const demo = await startDemo();
   const banner = bannerOf(demo);
   const log = demo.child.lines.slice(banner.length);
@@ -69,7 +69,7 @@ it("prints where everything is, then logs", async () => {
   expect(log.join("\n")).not.toContain(demo.fact("password"));
 });
 
-it("keeps its files from others, and shows a configuration that is valid", async () => {
+it("keeps its files private, and writes a valid configuration", async () => {
   const { fact } = await startDemo();
   const configuration = fact("configuration");
   expect(statSync(join(configuration, "..")).mode & 0o777).toBe(0o700);
@@ -80,7 +80,7 @@ it("keeps its files from others, and shows a configuration that is valid", async
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 
 describe.skipIf(!hasCurl)("the lines to paste (skipped without curl)", () => {
-  it("do what is said of them", async () => {
+  it("do what their titles say", async () => {
     const demo = await startDemo();
     const banner = bannerOf(demo);
     const examples = banner.flatMap((line, index) => {
@@ -121,7 +121,7 @@ describe.skipIf(!hasCurl)("the lines to paste (skipped without curl)", () => {
   });
 });
 
-it("takes a free port if its own is taken, and its own if that is free", async () => {
+it("uses its default port if that is free, otherwise any free port", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   const port = listeningPort(taken);
@@ -130,9 +130,9 @@ it("takes a free port if its own is taken, and its own if that is free", async (
   expect(await freeAddress(port)).toBe(`127.0.0.1:${port}`);
 });
 
-describe("ends", () => {
+describe("exits", () => {
   it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
-    "on %s, and removes what it wrote",
+    "on %s, and removes its files",
     async (signal) => {
       const { child, fact, parent } = await startDemo();
       expect(existsSync(fact("configuration"))).toBe(true);
@@ -142,7 +142,7 @@ describe("ends", () => {
     },
   );
 
-  it.each(["--listen", "--admin-listen"])("when the port of %s is taken", async (flag) => {
+  it.each(["--listen", "--admin-listen"])("when the port of %s is in use", async (flag) => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     onTestFinished(() => void taken.close());

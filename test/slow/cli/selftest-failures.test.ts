@@ -1,4 +1,4 @@
-/** The self-test against what it must not call good. A check that has never failed proves nothing. */
+/** The self-test against proxies that must fail it. A check that never fails proves nothing. */
 import { beforeAll, expect, it } from "vitest";
 import { startNaiveProxy } from "../../support/naive.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
@@ -11,13 +11,13 @@ import {
 } from "../../cli/selftest-gates.ts";
 import { type SelftestRun, selftestRun } from "../../cli/selftest-run.ts";
 
-/** Short: against a gate that does not answer every attack takes as long. */
+/** A short timeout, since every attack on a gate that does not answer takes that long. */
 const QUICK = ["--timeout", "1s", "--public", "/public/", "--public-suffix", ".css"];
 
 const token = someToken();
 let naive: SelftestRun;
-let yesSayer: SelftestRun;
-let yesSayerOfBoth: SelftestRun;
+let acceptAll: SelftestRun;
+let acceptAllOfBoth: SelftestRun;
 let careless: SelftestRun;
 
 beforeAll(async () => {
@@ -34,11 +34,11 @@ beforeAll(async () => {
   const more = ["--token", token, "--jwks", jwks, ...QUICK];
   {
     await using gate = await startYesSayer();
-    yesSayer = await selftestRun(["--url", gate.url, ...more]);
+    acceptAll = await selftestRun(["--url", gate.url, ...more]);
   }
   {
     await using gate = await startYesSayerOfBoth();
-    yesSayerOfBoth = await selftestRun(["--url", gate.url, ...more]);
+    acceptAllOfBoth = await selftestRun(["--url", gate.url, ...more]);
   }
   {
     await using gate = await startCarelessGate(socketPath, token);
@@ -46,7 +46,7 @@ beforeAll(async () => {
   }
 }, 60_000);
 
-it("http-proxy-3 as it comes fails in every class", () => {
+it("an unmodified http-proxy-3 fails in every class", () => {
   expect(naive.code).toBe(1);
   expect(naive.names("FAIL")).toEqual(
     expect.arrayContaining([
@@ -73,15 +73,15 @@ it("http-proxy-3 as it comes fails in every class", () => {
   expect(naive.names("FAIL").length).toBeGreaterThan(60);
 });
 
-it("a gate that says yes to everything passes nothing", () => {
-  expect(yesSayer.code).toBe(1);
-  expect(yesSayer.names("PASS")).toEqual(["tokens/valid"]);
-  expect(yesSayer.names("FAIL").length).toBeGreaterThan(100);
-  // What only the backend can tell is not judged.
-  expect(yesSayer.names("SKIP")).toContain("headers/identity");
+it("a gate that accepts everything passes nothing", () => {
+  expect(acceptAll.code).toBe(1);
+  expect(acceptAll.names("PASS")).toEqual(["tokens/valid"]);
+  expect(acceptAll.names("FAIL").length).toBeGreaterThan(100);
+  // Checks that need the backend are skipped.
+  expect(acceptAll.names("SKIP")).toContain("headers/identity");
 });
 
-it("a careless gate fails where it loses or keeps what it should not", () => {
+it("a careless gate fails where it drops or passes the wrong things", () => {
   expect(careless.names("FAIL")).toEqual(
     expect.arrayContaining([
       "framing/body-with-length-POST",
@@ -95,7 +95,7 @@ it("a careless gate fails where it loses or keeps what it should not", () => {
   );
 });
 
-it("a careless translation of HTTP/2 fails where the backend reads something else", () => {
+it("a careless translation of HTTP/2 fails where the backend reads another request", () => {
   expect(careless.names("FAIL")).toEqual(
     expect.arrayContaining([
       "http2/framing-body-GET",
@@ -123,20 +123,20 @@ it("a careless regular expression fails where the backend reads another path", (
   );
 });
 
-it("every check is seen to fail against one of them", () => {
+it("every check fails against at least one of them", () => {
   const failed = new Set(
-    [naive, yesSayer, yesSayerOfBoth, careless].flatMap((run) => run.names("FAIL")),
+    [naive, acceptAll, acceptAllOfBoth, careless].flatMap((run) => run.names("FAIL")),
   );
-  const never = yesSayerOfBoth.results.map(({ name }) => name).filter((name) => !failed.has(name));
-  // These are the valid requests that everything begins with.
+  const never = acceptAllOfBoth.results.map(({ name }) => name).filter((name) => !failed.has(name));
+  // The valid requests at the start always pass.
   expect(never).toEqual(["tokens/valid", "http2/tokens-valid"]);
 });
 
-it("names are unique, and no line holds a token", () => {
-  for (const run of [naive, yesSayer, yesSayerOfBoth, careless]) {
+it("names are unique, and no line contains a token", () => {
+  for (const run of [naive, acceptAll, acceptAllOfBoth, careless]) {
     const names = run.results.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   }
-  const all = [yesSayer, yesSayerOfBoth, careless].map(({ out, err }) => out + err).join("");
+  const all = [acceptAll, acceptAllOfBoth, careless].map(({ out, err }) => out + err).join("");
   expect(token.split(".").filter((part) => all.includes(part))).toEqual([]);
 });

@@ -17,7 +17,7 @@ async function directory(): Promise<TemporaryDirectory> {
   return made;
 }
 
-it("everything holds against Sallyport, in front of a backend of its own", async () => {
+it("all checks pass against Sallyport in front of the self-test's backend", async () => {
   const socket = await socketPath();
   const keys = await directory();
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -48,7 +48,7 @@ it("everything holds against Sallyport, in front of a backend of its own", async
 }, 60_000);
 
 it.each(["h2c", "http1"])(
-  "everything holds against Sallyport, in front of several targets of %s",
+  "all checks pass against Sallyport in front of several %s targets",
   async (protocol) => {
     const sockets = [await socketPath(), await socketPath(), await socketPath()];
     const [one = "", two = "", stranger = ""] = sockets.map((path) => `unix:${path}`);
@@ -81,7 +81,7 @@ it.each(["h2c", "http1"])(
   60_000,
 );
 
-it("everything holds against Sallyport, in front of an echo", async () => {
+it("all checks pass against Sallyport in front of an echo backend", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,
@@ -93,7 +93,7 @@ it("everything holds against Sallyport, in front of an echo", async () => {
   ]);
   expect(run.told("FAIL")).toEqual([]);
   expect(run.code).toBe(0);
-  // An answer to HEAD has no body to tell anything in.
+  // A response to HEAD has no body to echo anything in.
   expect(run.names("SKIP")).toEqual([
     "framing/http2-preface",
     "framing/body-in-chunks-HEAD",
@@ -105,7 +105,7 @@ it("everything holds against Sallyport, in front of an echo", async () => {
   ]);
 }, 60_000);
 
-it("skips HTTP/2 where it is not offered, with and without TLS", async () => {
+it("skips HTTP/2 if it is not offered, with and without TLS", async () => {
   await using backend = await startEchoBackend();
   for (const [tls, scheme] of [
     ["off", "http"],

@@ -3,8 +3,8 @@ import { FailureThrottle } from "../../../src/credentials/throttle/login-throttl
 import { oneByOne } from "../../credentials/fixture.ts";
 
 /**
- * The attack: a name is guarded after 100 failures in a row. Whatever counts them is bounded, so whoever fails with
- * enough other names could push the name out of it, and guess on as if nothing had been.
+ * The attack: an account is guarded after 100 consecutive failures. The counts are bounded, so an attacker who fails
+ * with enough other names could evict that account and continue guessing from zero.
  */
 
 const MINUTE = 60_000;
@@ -31,7 +31,7 @@ function open() {
     advance(milliseconds: number) {
       time += milliseconds;
     },
-    /** One failure for each of many other names from many other networks, over the time given. */
+    /** Fails once for each of many other names from many other networks, within `overMs` milliseconds. */
     failWithOthers(times: number, overMs: number) {
       for (let index = 0; index < times; index++) {
         time += overMs / times;
@@ -42,7 +42,7 @@ function open() {
 }
 
 describe("failures of other names", () => {
-  test("do not end the guard of a name, nor what a network did to it", () => {
+  test("do not end the guard of a name, or a network's count for it", () => {
     const login = open();
     expect(login.tries("alice", "198.51.100.1", 150)).toBe(100);
     expect(login.tries("alice", "198.51.100.2")).toBe(3);
@@ -54,7 +54,7 @@ describe("failures of other names", () => {
     expect(login.tries("alice", "198.51.100.3")).toBe(3);
   });
 
-  test("do not begin a row afresh that is still short of the guard", () => {
+  test("do not reset a series of failures that is below the guard", () => {
     const login = open();
     expect(login.tries("alice", "198.51.100.1", 60)).toBe(60);
     login.failWithOthers(OTHERS, DAY / 2);
@@ -71,7 +71,7 @@ describe("failures of other names", () => {
     }
   });
 
-  test("do not end what a network did that the name logs in from", () => {
+  test("do not reset the count of a network that the name logs in from", () => {
     const login = open();
     login.succeeded("alice", "192.0.2.1");
     expect(login.tries("alice", "192.0.2.1", 150)).toBe(100);
@@ -79,7 +79,7 @@ describe("failures of other names", () => {
     expect(login.tries("alice", "192.0.2.1")).toBe(0);
   });
 
-  test("neither guard other names, nor prolong a row: it ends a day after its last failure", () => {
+  test("neither guard other names nor prolong a series, which ends a day after its last failure", () => {
     const login = open();
     login.tries("alice", "198.51.100.1", 150);
     login.failWithOthers(OTHERS, DAY);

@@ -27,13 +27,13 @@ function storm(attempts = 300) {
     advance(milliseconds: number) {
       time += milliseconds;
     },
-    /** The attempts that may begin of so many at the same moment, each with another name from another address. */
+    /** Starts many attempts at once, each with a new name and address. @returns those that were let through. */
     beginAll(times: number): LoginAttempt[] {
       return Array.from({ length: times }, (_, index) =>
         login.begin(`somebody${index}`, `10.1.${index >> 8}.${index & 255}`),
       ).flatMap((begun) => ("limit" in begun ? [] : [begun]));
     },
-    /** Attempts with wrong passwords, each with another name from another address; how many were let through. */
+    /** Fails many times, each with a new name and address. @returns how many attempts were let through. */
     rage(times: number): number {
       let tried = 0;
       for (let count = 0; count < times; count++) {
@@ -46,8 +46,8 @@ function storm(attempts = 300) {
   };
 }
 
-describe("failures from everywhere with every name", () => {
-  test("strangers have 300, and then five a second", () => {
+describe("failures with all names from all addresses", () => {
+  test("strangers get 300 attempts, and then five per second", () => {
     const login = storm();
     expect(login.rage(1000)).toBe(300);
     expect(login.refusal("carol", "203.0.113.9")).toEqual({ limit: "global", retryAfter: 1 });
@@ -59,7 +59,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.rage(1000)).toBe(300);
   });
 
-  test("a name is known on a network from which it has logged in", () => {
+  test("a name is not limited on a network from which it has logged in", () => {
     const login = storm();
     login.succeeded("alice", HOME);
     login.rage(1000);
@@ -68,7 +68,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.refusal("bob", HOME)?.limit).toBe("global");
   });
 
-  test("what it does wrong there is its own affair, not the strangers'", () => {
+  test("its failures there do not count against the budget of strangers", () => {
     const login = storm();
     login.succeeded("alice", HOME);
     for (let count = 0; count < 4; count++) login.failed("alice", HOME);
@@ -77,7 +77,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.refusal("alice", HOME)).toEqual({ limit: "pair", retryAfter: 300 });
   });
 
-  test("those who begin at the same moment have no more, and a wait stays short", () => {
+  test("concurrent attempts get no more, and the wait stays short", () => {
     const login = storm();
     const begun = login.beginAll(5000);
     expect(begun).toHaveLength(300);
@@ -86,7 +86,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.refusal("carol", "203.0.113.9")).toEqual({ limit: "global", retryAfter: 1 });
   });
 
-  test("what did not fail is given back: the right password, and what was never checked", () => {
+  test("attempts that succeed or are abandoned are refunded", () => {
     const login = storm();
     for (let round = 0; round < 5; round++) {
       const begun = login.beginAll(300);
@@ -99,10 +99,10 @@ describe("failures from everywhere with every name", () => {
     expect(login.rage(1000)).toBe(300);
   });
 
-  test("networks with recent failures leave half of it to the others", () => {
+  test("networks with recent failures leave half of the budget to others", () => {
     const login = storm();
     let names = 0;
-    // A hundred addresses that never stop, for four minutes.
+    // A hundred addresses that fail continuously for four minutes.
     for (let second = 0; second < 240; second++) {
       login.advance(1000);
       for (let host = 0; host < 100; host++) login.failed(`user${names++}`, `10.3.0.${host}`);
@@ -111,7 +111,7 @@ describe("failures from everywhere with every name", () => {
     expect(login.refusal("carol", "10.3.0.99")?.limit).toBe("global");
   });
 
-  test("a budget of one is still one, for whoever has failed, too", () => {
+  test("a budget of one is still one for a network that has failed", () => {
     const login = storm(1);
     expect(login.failed("bob", HOME)).toBe(true);
     expect(login.refusal("bob", HOME)).toEqual({ limit: "global", retryAfter: 60 });
@@ -119,14 +119,14 @@ describe("failures from everywhere with every name", () => {
     expect(login.failed("bob", HOME)).toBe(true);
   });
 
-  test("a smaller budget is not owed what a larger one has spent", () => {
+  test("a smaller budget does not inherit the debt of a larger one", () => {
     const login = storm();
     login.rage(1000);
     login.change({ ...LIMITS, global: { attempts: 10, withinMs: MINUTE } });
     expect(login.refusal("carol", "203.0.113.9")).toEqual({ limit: "global", retryAfter: 6 });
   });
 
-  test("of several reasons, the response has the longest wait", () => {
+  test("with several reasons, the response has the longest wait", () => {
     const login = storm();
     for (let count = 0; count < 5; count++) login.failed("bob", HOME);
     login.rage(1000);
@@ -134,9 +134,9 @@ describe("failures from everywhere with every name", () => {
   });
 });
 
-// A million were measured by hand: 15 MB from one address, 18 MB with an address each, both reached with the first
-// 50,000; 9 µs of CPU for each attempt, from the first to the last.
-test("150,000 names, each from a /64 of its own, take no more memory than the latest 50,000", () => {
+// Measured by hand with a million: 15 MB from one address, 18 MB with an address each, both reached with the first
+// 50,000; 9 µs of CPU per attempt throughout.
+test("150,000 names, each from its own /64, use no more memory than the latest 50,000", () => {
   const login = storm(1_000_000);
   const before = heapInUse();
   for (let index = 0; index < 150_000; index++) {

@@ -1,6 +1,6 @@
 /**
- * `docs/quick-start.md` walked as it is written: its shell lines run in a shell, its files are written where it says, and the
- * answers are those of its table. Only the ports differ, and the password is what its login sends.
+ * Follows `docs/quick-start.md` literally: runs its shell commands, writes its files to their documented paths, and
+ * compares the responses with its table. Only the ports differ, and the password is the one that its login sends.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -16,14 +16,14 @@ const document = readDocument("docs/quick-start.md");
 const absent = ["curl", "openssl"].filter((tool) => spawnSync(tool, ["--help"]).error);
 
 test.skipIf(absent.length > 0)(
-  "the lines of the quick start work (skipped where curl or openssl is absent)",
+  "the commands of the quick start work (skipped without curl or openssl)",
   { timeout: 60_000 },
   async () => {
     const shell = document.blocks.filter(({ language }) => language === "sh");
     expect(shell).toHaveLength(7);
     const [backend = "", prepare = "", check = "", serve = "", ask = "", look = "", attack = ""] =
       shell.map(({ text }) => text);
-    // Takes some seconds; test/cli walks it.
+    // Takes some seconds, and is tested in test/slow/cli.
     expect(attack).toMatch(/selftest .*--ca deployment\/tls\.crt/);
     const password = /"password":"([^"]*)"/.exec(ask)?.[1] ?? "";
     const clone = await cloneOfTheRepository();
@@ -76,7 +76,7 @@ test.skipIf(absent.length > 0)(
   },
 );
 
-/** The block of this name. */
+/** Returns the YAML block with this file name. */
 function yaml(name: string): string {
   return document.blocks.find(({ text }) => text.startsWith(`# ${name}\n`))?.text ?? "";
 }
@@ -87,7 +87,7 @@ async function startBackend(lines: string, cwd: string): Promise<number> {
   expect(lines).toContain(listening);
   const anywhere =
     '.listen(0, "127.0.0.1", function () { console.log(String(this.address().port)); })';
-  // `exec`, so that the signal reaches the backend itself and not a shell before it.
+  // With `exec`, so that the signal reaches the backend and not its shell.
   const command = lines.replace("npx node", `exec ${process.execPath}`);
   const child = spawn("sh", ["-eu", "-c", command.replace(listening, anywhere)], {
     cwd,

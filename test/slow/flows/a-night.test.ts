@@ -1,7 +1,7 @@
 /**
- * What a night brings, in one run, under load: a route, a user and the certificate change, the key is rotated twice, each
- * file is broken once and mended, and at last the process drains. Nobody may notice: no request fails, no valid token is
- * refused, every change is in force within two seconds, every break is told with its place.
+ * The events of a night in one run, under load: a route, a user and the certificate change, the key is rotated twice,
+ * each file is broken once and repaired, and finally the process drains. No request may fail, no valid token may be
+ * refused, every change takes effect within two seconds, and every broken file is reported with its path.
  */
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { Agent } from "node:https";
@@ -17,13 +17,13 @@ import { ALICE, cheapHash, type Sallyport, startSallyport } from "../../support/
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
 
-/** Two seconds are promised, and kept by a machine that does nothing else; here other tests run beside this one. */
+/** Two seconds are documented, and met on an idle machine; here other tests run in parallel. */
 const SOON_MS = 8_000;
 const PER_SECOND = 200;
 
-/** Asks at a steady rate with the newest token, and counts what was not a 200. */
+/** Sends requests at a steady rate with all tokens in turn, and records everything other than 200. */
 function load(gate: Sallyport, tokens: string[]) {
-  // Not who it is but that it answers: one of the certificates is for another name.
+  // Certificates are not verified, because one of them is for another name.
   const agent = new Agent({ keepAlive: true, maxSockets: 64, rejectUnauthorized: false });
   const failures: string[] = [];
   let answered = 0;
@@ -54,7 +54,7 @@ function load(gate: Sallyport, tokens: string[]) {
   };
 }
 
-it("goes by without one failed request", async () => {
+it("passes without a failed request", async () => {
   await using backend = await startEchoBackend();
   await using mounts = await temporaryDirectory();
   const { server, client } = await testCertificates();
@@ -80,7 +80,7 @@ it("goes by without one failed request", async () => {
   const traffic = load(gate, tokens);
   const config = join(gate.directory, "config.yaml");
   const original = await readFile(config, "utf8");
-  const told = (message: string) =>
+  const errorsWith = (message: string) =>
     gate.log().filter(({ level, msg }) => level === "error" && String(msg).includes(message));
   const served = async (): Promise<string> => {
     const socket = connect({ host: "127.0.0.1", port: gate.port, rejectUnauthorized: false });
@@ -110,14 +110,14 @@ it("goes by without one failed request", async () => {
   await writeFile(users, both);
   await until(async () => (await askLogin(gate, bob)).status === 200, SOON_MS);
 
-  // The certificate, by a swap of `..data`; the load keeps its connections, and makes new ones with the old authority.
+  // The certificate, with a swap of `..data`. The load keeps its connections, and opens new ones with the old authority.
   const before = await served();
   await mountFiles(certificates, { "tls.crt": client.cert, "tls.key": client.key });
   await until(async () => (await served()) !== before, SOON_MS);
   await mountFiles(certificates, { "tls.crt": server.cert, "tls.key": server.key });
   await until(async () => (await served()) === before, SOON_MS);
 
-  // The key, twice: each published first.
+  // The key, twice, published first each time.
   for (const name of ["two", "three"]) {
     await keysCommand(
       "rotate",
@@ -145,22 +145,22 @@ it("goes by without one failed request", async () => {
     }, SOON_MS);
   }
 
-  // Each file broken once, told with its place, and mended.
+  // Each file is broken once, reported with its path, and repaired.
   const broken: [string, string, string, string][] = [
     [config, "server: [", changed, "the configuration was not reloaded"],
     [users, "users: { alice: { password: secret } }", both, "users file"],
     [join(keyPlace, "broken.pem"), "-----BEGIN PRIVATE KEY-----", "", "the signing keys cannot"],
   ];
   for (const [file, wrong, right, message] of broken) {
-    const count = told(message).length;
+    const count = errorsWith(message).length;
     await writeFile(file, wrong, { mode: 0o600 });
-    await until(() => told(message).length > count, SOON_MS);
-    expect(JSON.stringify(told(message).at(-1))).toContain(file);
+    await until(() => errorsWith(message).length > count, SOON_MS);
+    expect(JSON.stringify(errorsWith(message).at(-1))).toContain(file);
     await (right === "" ? rm(file) : writeFile(file, right));
   }
-  const count = told("the configuration was not reloaded").length;
+  const count = errorsWith("the configuration was not reloaded").length;
   await mountFiles(certificates, { "tls.crt": "nothing", "tls.key": server.key });
-  await until(() => told("the configuration was not reloaded").length > count, SOON_MS);
+  await until(() => errorsWith("the configuration was not reloaded").length > count, SOON_MS);
   await mountFiles(certificates, { "tls.crt": server.cert, "tls.key": server.key });
   const successful = async (): Promise<boolean> =>
     (await ask({ port: gate.adminPort }, "/metrics")).body.includes(
@@ -172,7 +172,7 @@ it("goes by without one failed request", async () => {
   await until(() => traffic.answered() > answered + 100);
   expect(traffic.failures).toEqual([]);
 
-  // The end: the load goes on until readiness has failed, as a load balancer has it.
+  // The end: the load continues until readiness fails, like that of a load balancer.
   const exit = gate.stop();
   await until(async () => (await ask({ port: gate.adminPort }, "/readyz")).status === 503);
   await traffic.end();

@@ -1,4 +1,4 @@
-/** Clients that are too slow are ended at the time that is configured, not at another one's. */
+/** Clients that are too slow are disconnected at their configured timeout, not at another one. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dribble, startCrowd } from "../../support/crowd.ts";
 import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
@@ -7,7 +7,7 @@ import { request } from "../../support/raw-client.ts";
 import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { until } from "../../support/until.ts";
 
-/** The longest that a machine on which much else runs may be late, in milliseconds. */
+/** The longest delay on a busy machine, in milliseconds. */
 const LATE_MS = 3_000;
 const UPLOAD = request(["POST /public/x HTTP/1.1", "Host: localhost", "Content-Length: 1000"]);
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
   backend = await startEchoBackend();
   gate = await startSallyport({
     target: backend.url,
-    // The head has its default, 10 s.
+    // The header timeout is the default, 10 s.
     config: { server: { timeouts: { request: "2s", keepAlive: "1s" } } },
   });
 });
@@ -26,7 +26,9 @@ afterAll(async () => {
   await backend.close();
 });
 
-/** What comes back, and after how many milliseconds the connection is closed, to one that sends a text and then slowly more. */
+/**
+ * Sends a text, then slowly more. @returns what is received, and after how many milliseconds the connection is closed.
+ */
 async function lasts(text: string, slowly?: string): Promise<{ ms: number; received: string }> {
   let since = 0;
   using one = startCrowd(gate, 1, {
@@ -46,25 +48,25 @@ function expectAfter(ms: number, leastMs: number): void {
 }
 
 describe("server.timeouts", () => {
-  it("request bounds a body, however long a head may take", async () => {
+  it("request limits a body, whatever the header timeout is", async () => {
     const { ms, received } = await lasts(UPLOAD, "a");
     expectAfter(ms, 2_000);
     expect(received).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it("request bounds a head, too, where it is the shorter one", async () => {
+  it("request also limits the header section if it is the shorter one", async () => {
     const { ms, received } = await lasts("GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ", "a");
     expectAfter(ms, 2_000);
     expect(received).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it("keepAlive bounds what comes between two requests", async () => {
+  it("keepAlive limits the time between two requests", async () => {
     const { ms, received } = await lasts(request(["GET /public/x HTTP/1.1", "Host: localhost"]));
     expectAfter(ms, 1_000);
     expect(received).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("are others after a reload, for those who come then", async () => {
+  it("change with a reload for new connections", async () => {
     await editConfiguration(gate, (config) => {
       config.server["timeouts"] = { header: "1s", request: "30s" };
     });

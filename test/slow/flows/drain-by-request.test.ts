@@ -41,7 +41,7 @@ const refusesConnections = (gate: Sallyport): Promise<boolean> =>
   );
 
 describe("sallyport drain", () => {
-  it("waits until nothing runs; then health is still told, and SIGTERM ends it at once", async () => {
+  it("waits for running requests; health checks still work, and SIGTERM then ends it at once", async () => {
     await using holding = await startHoldingBackend();
     await using gate = await start("2s", "30s", { target: holding.url });
     const running = ask(gate, "/public/hold/x");
@@ -66,7 +66,7 @@ describe("sallyport drain", () => {
     expect(await logLine(gate, { msg: "stopped" })).toMatchObject({ finished: true });
   });
 
-  it("asks on the address that it is given, with or without the path", async () => {
+  it("accepts a URL with or without the path", async () => {
     await using gate = await start("0s", "5s");
     const origin = `http://127.0.0.1:${gate.adminPort}`;
     const drained = { code: 0, out: "drained\n", err: "" };
@@ -77,14 +77,14 @@ describe("sallyport drain", () => {
     expect([code, err]).toEqual([1, `sallyport drain: ${origin}/livez says 405\n`]);
   });
 
-  it("fails when it takes longer than it may", async () => {
+  it("fails when the drain takes longer than --timeout", async () => {
     await using gate = await start("60s", "30s");
     const { code, out } = await drainCommand(gate, "--timeout", "200ms");
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(await statusOf(gate, "/readyz")).toBe(503);
   });
 
-  it("is done when the proxy ends meanwhile, and fails where there is none", async () => {
+  it("succeeds when the proxy exits meanwhile, and fails when there is none", async () => {
     await using gate = await start("400ms", "5s");
     const draining = drainCommand(gate);
     await until(async () => (await statusOf(gate, "/readyz")) === 503);
@@ -98,13 +98,13 @@ describe("sallyport drain", () => {
   it.each([
     ["--timeout", "30"],
     ["--url", "https://127.0.0.1/-/drain"],
-  ])("%s %s is wrong usage", async (...args) => {
+  ])("%s %s is a usage error", async (...args) => {
     expect((await command(["drain", ...args])).code).toBe(2);
   });
 });
 
 describe("SIGTERM during a drain", () => {
-  it("goes on where the drain is", async () => {
+  it("continues the drain", async () => {
     await using gate = await start("2s", "30s");
     const { status, body } = await ask({ port: gate.adminPort }, "/-/drain", { method: "POST" });
     expect([status, fieldsOf({ body })]).toEqual([
@@ -119,8 +119,8 @@ describe("SIGTERM during a drain", () => {
   });
 });
 
-describe("who may not", () => {
-  it("peers that are not allowed, and web pages, change nothing", async () => {
+describe("unauthorized requests", () => {
+  it("from peers that are not allowed, and from web pages, change nothing", async () => {
     await using strangers = await start("0s", "5s", { admin: { allow: ["192.0.2.0/24"] } });
     await using gate = await start("0s", "5s");
     expect((await drainCommand(strangers)).err).toContain("403");
@@ -138,8 +138,8 @@ describe("who may not", () => {
   });
 });
 
-describe("connections that are kept alive", () => {
-  it("learn of the end by answers that begin after it was asked for", async () => {
+describe("keep-alive connections", () => {
+  it("get Connection: close with responses that begin during the drain", async () => {
     await using holding = await startHoldingBackend();
     await using gate = await start("10s", "5s", { target: holding.url });
     const agent = new Agent({ keepAlive: true });
@@ -151,7 +151,7 @@ describe("connections that are kept alive", () => {
     agent.destroy();
   });
 
-  it("are not waited for when what ran on them has ended", async () => {
+  it("do not delay the drain after their last request", async () => {
     await using gate = await start("0s", "60s");
     const agent = new Agent({ keepAlive: true });
     const before = backend.listeners();

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-/** The start of an answer that the backend does not end. */
+/** Opens a response that the backend does not end. */
 async function openStream({ port, ca }: Sallyport): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const where = { host: "127.0.0.1", port, ca, servername: "localhost", path: "/public/sse" };
@@ -29,7 +29,7 @@ function lineOf(gate: Sallyport, path: string): LogLine | undefined {
 }
 
 it.each([1, 2])(
-  "what drain.timeout cuts is answered where it can be, and told as cut by us, with %i workers",
+  "requests cut off by drain.timeout get a response if possible, and are logged as such, with %i workers",
   { timeout: 60_000 },
   async (workers) => {
     await using gate = await startSallyport({
@@ -69,7 +69,7 @@ it.each([1, 2])(
   },
 );
 
-it("a client that is cut off because it neither reads nor sends is logged as stalled", async () => {
+it("a client that is disconnected because it neither reads nor sends is logged as stalled", async () => {
   await using gate = await startSallyport({
     target: backend.url,
     config: {

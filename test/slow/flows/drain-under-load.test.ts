@@ -10,19 +10,21 @@ import { openWebSocket, startWebSocketBackend } from "../../support/websocket.ts
 const PER_SECOND = 200;
 const BEFORE_MS = 1_000;
 const DELAY_MS = 3_000;
-/** A load balancer learns within the delay that readiness fails, and sends nothing new then: what it has sent arrives in time. */
+/**
+ * A load balancer notices failed readiness within the delay and stops sending; requests already sent arrive in time.
+ */
 const AFTER_MS = 1_200;
 const SLOW_MS = 4_000;
 const CONNECTIONS = 60;
 const UPLOADS = 5;
 const WEB_SOCKETS = 5;
 
-/** What became of each request; a failure is a broken connection as well as any other status. */
+/** Records the result of each request. Any status other than 200, and any broken connection, is a failure. */
 class Tally {
   readonly failures: string[] = [];
   #running: Promise<void>[] = [];
   count = 0;
-  /** Under way at this moment. */
+  /** The requests in flight. */
   open = 0;
 
   add(what: string, answer: Promise<number>): void {
@@ -43,8 +45,8 @@ class Tally {
 }
 
 /**
- * Sends at a steady rate on kept-alive connections, and never more at a time than there are: on a machine that is too slow
- * for the rate it sends fewer, and none waits here to be sent later.
+ * Sends requests at a steady rate on keep-alive connections, never more at a time than there are connections. On a
+ * machine that is too slow for the rate it sends fewer, and none are queued here.
  */
 async function steadily(gate: Sallyport, agent: Agent, tally: Tally, whileMs: number) {
   const { token } = gate;
@@ -63,7 +65,7 @@ async function steadily(gate: Sallyport, agent: Agent, tally: Tally, whileMs: nu
   }
 }
 
-/** A body in ten pieces, over so many milliseconds. */
+/** Uploads a body in ten pieces over `overMs` milliseconds. @returns the status, or 0 if the body was incomplete. */
 async function upload({ port, ca, token }: Sallyport, overMs: number): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const headers = { authorization: `Bearer ${token}` };
@@ -82,7 +84,7 @@ async function upload({ port, ca, token }: Sallyport, overMs: number): Promise<n
   return promise;
 }
 
-/** Sends and expects echoes until it is told to leave; resolves with the close code when every echo came. */
+/** Sends messages and expects echoes until the peer closes. Resolves with the close code. */
 async function converse(gate: Sallyport): Promise<number> {
   const headers = { authorization: `Bearer ${gate.token}` };
   using socket = await openWebSocket(gate, "/ws/talk", headers);
@@ -96,7 +98,7 @@ async function converse(gate: Sallyport): Promise<number> {
   }
 }
 
-it("SIGTERM at 200 requests per second fails none, whatever else runs", async () => {
+it("SIGTERM at 200 requests per second fails no request, upload or WebSocket", async () => {
   await using backend = await startEchoBackend();
   await using talkers = await startWebSocketBackend();
   await using gate = await startSallyport({
@@ -127,7 +129,7 @@ it("SIGTERM at 200 requests per second fails none, whatever else runs", async ()
   expect(await Promise.all(conversations)).toEqual(Array(WEB_SOCKETS).fill(1001));
   await tally.all();
   expect(tally.failures).toEqual([]);
-  // 440 and more on a machine that is not busy otherwise.
+  // 440 and more on an otherwise idle machine.
   expect(tally.count).toBeGreaterThan(50);
   expect(await exit).toBe(0);
   expect(

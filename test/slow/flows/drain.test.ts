@@ -23,7 +23,7 @@ function startDraining(
   return startSallyport({ target: backend.url, config: { server: { ...server, drain } } });
 }
 
-/** An answer that goes on until the backend ends it. */
+/** Opens a response that continues until the backend ends it. */
 async function openStream({ port, ca }: Sallyport): Promise<IncomingMessage> {
   const before = backend.listeners();
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -41,7 +41,7 @@ async function readiness({ adminPort }: Sallyport): Promise<number> {
 }
 
 describe("SIGTERM", () => {
-  it("lets what runs end, turns nobody away during the delay, and ends with 0", async () => {
+  it("lets requests finish, accepts new ones during the delay, and exits with 0", async () => {
     await using gate = await startDraining("3s", "10s");
     const stream = await openStream(gate);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -55,12 +55,12 @@ describe("SIGTERM", () => {
 
     const onOldConnection = await ask(gate, "/public/during", { agent });
     const onNewConnection = await ask(gate, "/public/during");
-    const ofOurOwn = await ask(gate, "/orders");
-    for (const answer of [onOldConnection, onNewConnection, ofOurOwn]) {
+    const ownResponse = await ask(gate, "/orders");
+    for (const answer of [onOldConnection, onNewConnection, ownResponse]) {
       expect(answer.headers.connection).toBe("close");
     }
     expect([onOldConnection, onNewConnection].map(({ status }) => status)).toEqual([200, 200]);
-    expect(ofOurOwn.status).toBe(401);
+    expect(ownResponse.status).toBe(401);
 
     await until(() =>
       ask(gate, "/public/after").then(
@@ -78,7 +78,7 @@ describe("SIGTERM", () => {
     agent.destroy();
   });
 
-  it("ends what does not end by itself after the time limit, with 0 as well", async () => {
+  it("cuts off requests after the timeout, and still exits with 0", async () => {
     await using gate = await startDraining("0s", "300ms");
     const stream = await openStream(gate);
     stream.on("error", () => undefined);
@@ -88,24 +88,24 @@ describe("SIGTERM", () => {
   });
 
   it.each([1, 2])(
-    "ends connections of %i workers that never said a word, too",
+    "closes connections of %i workers that never sent anything",
     { timeout: 30_000 },
     async (workers) => {
-      // A handshake may take as long as a head.
+      // A handshake may take as long as the header timeout.
       const timeouts = { header: "60s" };
       await using gate = await startDraining("0s", "300ms", { workers, timeouts });
       const silent = await Promise.all(
         Array.from({ length: 8 }, () => openSocket({ port: gate.port })),
       );
       for (const socket of silent) socket.resume();
-      // Taken after all that came before it.
+      // Accepted after all the others.
       await ask(gate, "/public/x");
       expect(await gate.stop()).toBe(0);
       await until(() => silent.every(({ destroyed }) => destroyed));
     },
   );
 
-  it("does not wait for connections on which nothing runs", async () => {
+  it("does not wait for idle connections", async () => {
     await using gate = await startDraining("0s", "60s");
     const agent = new Agent({ keepAlive: true });
     await ask(gate, "/public/x", { agent });
@@ -115,7 +115,7 @@ describe("SIGTERM", () => {
 });
 
 describe("SIGINT", () => {
-  it("is the same", async () => {
+  it("does the same", async () => {
     await using gate = await startDraining("0s", "60s");
     gate.signal("SIGINT");
     expect(await gate.exit).toBe(0);
@@ -126,7 +126,7 @@ describe("a second signal", () => {
   it.each([
     ["SIGTERM", "SIGTERM"],
     ["SIGINT", "SIGTERM"],
-  ] as const)("ends it at once: %s, %s", async (first, second) => {
+  ] as const)("ends the process at once: %s, %s", async (first, second) => {
     await using gate = await startDraining("60s", "60s");
     const stream = await openStream(gate);
     stream.on("error", () => undefined).resume();

@@ -4,7 +4,7 @@ import { startSallyport } from "../../support/sallyport.ts";
 import { scrape } from "../../support/scrape.ts";
 import { until } from "../../support/until.ts";
 
-it("when all threads are drained, what they counted can still be asked, and a reload is answered", async () => {
+it("after all threads are drained, their metrics are still available, and a reload is answered", async () => {
   await using gate = await startSallyport({
     target: "http://127.0.0.1:1",
     config: { server: { workers: 2 } },

@@ -1,4 +1,4 @@
-/** One of three targets dies or hangs under load: what that costs, by HTTP/1.1 and by HTTP/2. */
+/** One of three targets dies or hangs under load: which requests fail, over HTTP/1.1 and HTTP/2. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import {
@@ -26,7 +26,7 @@ afterEach(async () => {
   await used.disposeAsync();
 });
 
-/** A backend that takes a few milliseconds for a request, until it dies or hangs: it dies between two answers. */
+/** Starts a backend that takes a few milliseconds per request, until it hangs, or dies between two responses. */
 async function startBackend(protocol: string) {
   const state = { served: 0, isHanging: false, answering: 0 };
   const sessions = new Set<ServerHttp2Session>();
@@ -54,7 +54,7 @@ async function startBackend(protocol: string) {
     for (const session of sessions) session.destroy();
   };
   stack.defer(die);
-  // An answer that has begun cannot be repeated.
+  // A request whose response has begun cannot be retried.
   const dieBetweenAnswers = async (): Promise<void> => {
     state.isHanging = true;
     await until(() => state.answering === 0);
@@ -70,7 +70,7 @@ interface Load {
   stop(): Promise<void>;
 }
 
-/** Sixteen clients that read and four that write, each as soon as it has its answer. */
+/** Starts sixteen readers and four writers, which send the next request after each response. */
 function startLoad(client: Http2Client, token: string): Load {
   const over = new AbortController();
   const ask = async (method: string, into: number[]): Promise<void> => {
@@ -127,7 +127,7 @@ describe.each(["http1", "h2c"])("targets of %s", (protocol) => {
     return { gate, load, bad: backends[1] };
   }
 
-  it("one that dies costs no request that may be repeated, and of the others those under way", async () => {
+  it("one that dies fails no retryable request, and at most the other requests in flight", async () => {
     const { gate, load, bad } = await start();
     await bad.die();
     await logLine(gate, { msg: "a target is left out", target: bad.url });
@@ -143,11 +143,11 @@ describe.each(["http1", "h2c"])("targets of %s", (protocol) => {
     expect(new Set([502, ...failed(load.writes)])).toEqual(new Set([502]));
   });
 
-  it("one that hangs costs its time-out once, and gets no more", async () => {
+  it("one that hangs causes one timeout per request in flight, and gets no more requests", async () => {
     const { gate, load, bad } = await start();
     bad.isHanging = true;
     await logLine(gate, { msg: "a target is left out", target: bad.url });
-    // Those that were sent before the first of them was too late.
+    // Requests sent before the first one timed out.
     await pause(2 * RESPONSE_MS);
     const [served, reads, writes] = [bad.served, load.reads.length, load.writes.length];
     await until(() => load.reads.length > reads + 500 && load.writes.length > writes + 100, 20_000);
@@ -155,7 +155,7 @@ describe.each(["http1", "h2c"])("targets of %s", (protocol) => {
     expect(bad.served).toBe(served);
     const all = [...load.reads, ...load.writes];
     expect(failed(all).length).toBeGreaterThan(0);
-    // Each client once, and once more if its request was under way while the target still answered others.
+    // Once per client, and once more if its request was in flight while the target still answered others.
     expect(failed(all).length).toBeLessThanOrEqual(2 * (READERS + WRITERS));
     expect(new Set(failed(all))).toEqual(new Set([504]));
     expect(failed([...load.reads.slice(reads), ...load.writes.slice(writes)])).toEqual([]);

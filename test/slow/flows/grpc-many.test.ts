@@ -1,4 +1,4 @@
-/** Many calls of gRPC at once, and a stream of many messages. */
+/** Many concurrent gRPC calls, and a stream of many messages. */
 import { connect } from "node:http2";
 import { expect, test } from "vitest";
 import { endOf, grpcClient, startGrpcBackend } from "../../support/grpc.ts";
@@ -9,7 +9,7 @@ import { until } from "../../support/until.ts";
 const STREAMS = 1_000;
 
 test(
-  "a thousand streams at once go over one connection on each side",
+  "a thousand concurrent streams use one connection on each side",
   { timeout: 60_000 },
   async () => {
     await using backend = await startHttp2Backend(
@@ -62,7 +62,7 @@ test("an hour's worth of messages passes", { timeout: 120_000 }, async () => {
   });
   const client = grpcClient(gate);
   let count = 0;
-  // Fifty each second for an hour.
+  // Fifty per second for an hour.
   const download = client.download(180_000, { token: gate.token }).on("data", () => (count += 1));
   expect((await endOf(download)).details).toBe("OK");
   expect(count).toBe(180_000);

@@ -1,4 +1,6 @@
-/** How long streams of gRPC live, with clocks that run 600 times as fast: the time for a request is 500 ms in place of 5 min. */
+/**
+ * The lifetime of gRPC streams, with timeouts scaled down 600 times: the request timeout is 500 ms instead of 5 min.
+ */
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endOf, type GrpcBackend, grpcClient, startGrpcBackend } from "../../support/grpc.ts";
@@ -45,7 +47,7 @@ describe("server.timeouts.request", () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  /** The statuses of HTTP and gRPC that a body gets which sends a byte now and then, and after how many milliseconds. */
+  /** Sends a body slowly. @returns the HTTP and gRPC statuses, and after how many milliseconds they arrived. */
   async function dribble(path: string, more: Record<string, string>) {
     const begun = performance.now();
     const stream = bare.open(
@@ -66,7 +68,7 @@ describe("server.timeouts.request", () => {
     return { status: headers[":status"], grpc: headers["grpc-status"], ms };
   }
 
-  it("ends no stream of the client, nor one of both sides, while messages follow", async () => {
+  it("does not end client or bidirectional streams while messages arrive", async () => {
     const both = client.both({ token: gate.token });
     const ended = endOf(both);
     let echoed = 0;
@@ -83,7 +85,7 @@ describe("server.timeouts.request", () => {
     expect(await upload).toBe(String(parts));
   });
 
-  it("leaves a stream that is silent to timeouts.idle", async () => {
+  it("leaves silent streams to timeouts.idle", async () => {
     const both = client.both({ token: gate.token });
     const ended = endOf(both);
     both.write(Buffer.from("one"));
@@ -97,7 +99,7 @@ describe("server.timeouts.request", () => {
     await expect(silent).rejects.toMatchObject({ code: status.DEADLINE_EXCEEDED });
   });
 
-  it("leaves a stream with a deadline to that", async () => {
+  it("leaves streams with a deadline to that deadline", async () => {
     const both = client.both({ token: gate.token, deadline: 1_000 });
     const ended = endOf(both);
     const timer = setInterval(() => void both.write(Buffer.from("x")), EVERY_MS);
@@ -106,7 +108,7 @@ describe("server.timeouts.request", () => {
     clearInterval(timer);
   });
 
-  it("bounds what only looks like a stream: a body with a length, a backend of HTTP/1.1, another media type", async () => {
+  it("limits other bodies: with a length, to an HTTP/1.1 backend, or with another media type", async () => {
     const length = { "content-length": "1000" };
     for (const [path, more, answer] of [
       ["/test.Echo/Client", length, { status: 200, grpc: "4" }],
@@ -121,7 +123,7 @@ describe("server.timeouts.request", () => {
   });
 });
 
-it("a stream ends with its token", async () => {
+it("a stream ends when its token expires", async () => {
   await using backend = await startGrpcBackend();
   await using gate = await startSallyport({
     target: backend.url,

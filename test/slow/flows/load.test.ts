@@ -9,7 +9,7 @@ const LOGINS = 50;
 const AT_ONCE = 4;
 const ROUNDS = 6;
 
-/** The parameters that OWASP recommends, and `hash-password` uses. */
+/** Hashes with the parameters that OWASP recommends and `hash-password` uses. */
 function fullHash(password: string): string {
   const nonce = randomBytes(16);
   const cost = { memory: 19_456, passes: 2, parallelism: 1 };
@@ -25,7 +25,7 @@ beforeAll(async () => {
   backend = await startEchoBackend();
   gate = await startSallyport({
     target: backend.url,
-    // All fifty are to be hashed, so none may be turned away.
+    // All fifty must be hashed, so none may be refused.
     config: { login: { hashing: { queue: LOGINS } } },
     files: {
       "users.yaml": JSON.stringify({ users: { alice: { password: fullHash(ALICE.password) } } }),
@@ -38,7 +38,7 @@ afterAll(async () => {
   await backend.close();
 });
 
-/** Sends proxied requests, some at once, until `enough` says so; their durations in milliseconds. */
+/** Sends concurrent proxied requests until `enough` returns true. @returns their durations in milliseconds. */
 async function durations(enough: (sent: number) => boolean): Promise<number[]> {
   const taken: number[] = [];
   const worker = async (): Promise<void> => {
@@ -58,7 +58,7 @@ function p99(taken: readonly number[]): number {
   return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? Number.NaN;
 }
 
-/** How many times longer proxied requests take while fifty logins run than a moment before, at the 99th percentile. */
+/** Returns how many times longer proxied requests take during fifty logins than just before, at the 99th percentile. */
 async function slowdown(): Promise<number> {
   const idle = await durations((sent) => sent >= 500);
   let running = true;
@@ -71,9 +71,9 @@ async function slowdown(): Promise<number> {
   return p99(loaded) / p99(idle);
 }
 
-it("50 logins at once leave the proxied p99 under five times its idle value", async () => {
+it("50 concurrent logins keep the proxied p99 under five times its idle value", async () => {
   await durations((sent) => sent >= 300);
-  // What else runs on the machine can spoil a round but not improve one: the best of six counts.
+  // Other load on the machine can spoil a round but not improve it, so the best of six counts.
   let best = Infinity;
   for (let round = 0; round < ROUNDS && best >= 5; round += 1) {
     best = Math.min(best, await slowdown());

@@ -1,5 +1,5 @@
 /**
- * With several workers the main thread writes the log. While it stands still, what the workers have to tell it is bounded in
+ * With several workers the main thread writes the log. While it hangs, the pending lines of the workers are bounded in
  * bytes, and every line that does not fit is counted.
  */
 import { open } from "node:fs/promises";
@@ -16,14 +16,14 @@ import { scrape } from "../../support/scrape.ts";
 import { until } from "../../support/until.ts";
 
 const MIB = 1024 * 1024;
-/** What is promised: 8 MiB of lines wait for the main thread. */
+/** The documented limit: 8 MiB of lines wait for the main thread. */
 const BOUND = 8 * MIB;
-/** In the line of each request, so that few of them are many bytes. */
+/** Logged for each request, so that few lines amount to many bytes. */
 const PATH = `/orders/${"x".repeat(15_000)}`;
 /** Lines of three times as many bytes as may wait. */
 const REQUESTS = Math.ceil((3 * BOUND) / PATH.length);
 
-it("lines that wait for a main thread that stands still are bounded, and those beyond are counted", async () => {
+it("lines that wait for a hung main thread are bounded, and dropped ones are counted", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,
@@ -50,13 +50,13 @@ it("lines that wait for a main thread that stands still are bounded, and those b
   expect((await residentBytes()) - before).toBeLessThan(BOUND);
   agent.destroy();
 
-  // The main thread goes on once somebody opens the pipe to write.
+  // The main thread continues once the pipe is opened for writing.
   await (await open(pipe, "w")).close();
   const lines = (): number => gate.log().filter(({ path }) => path === PATH).length;
   await until(async () => lines() + (await dropped()) === 2 * REQUESTS, 20_000);
   expect(lines()).toBeGreaterThan(0);
   expect(lines() * PATH.length).toBeLessThan(BOUND);
-  const told = gate.log().filter(({ msg }) => msg === "log lines were dropped");
-  expect(told.reduce((sum, line) => sum + Number(line["dropped"]), 0)).toBe(await dropped());
+  const warnings = gate.log().filter(({ msg }) => msg === "log lines were dropped");
+  expect(warnings.reduce((sum, line) => sum + Number(line["dropped"]), 0)).toBe(await dropped());
   expect(await gate.stop()).toBe(0);
 }, 120_000);

@@ -28,8 +28,8 @@ function probe({ adminPort }: Sallyport, path: string) {
   return ask({ port: adminPort }, path);
 }
 
-describe("the start", () => {
-  it("is over when clients are served", async () => {
+describe("/startupz", () => {
+  it("succeeds once clients are served", async () => {
     await using gate = await start({});
     const { status, body } = await probe(gate, "/startupz?verbose");
     expect([status, body]).toEqual([200, "started\nstarted: yes\n"]);
@@ -37,7 +37,7 @@ describe("the start", () => {
 });
 
 describe("readiness", () => {
-  it("does not depend on backends unless it is asked to", async () => {
+  it("does not depend on backends unless configured", async () => {
     await using gate = await startSallyport({ target: NOBODY });
     expect((await probe(gate, "/readyz?verbose")).body).toBe("ready\ndraining: no\n");
   });
@@ -45,7 +45,7 @@ describe("readiness", () => {
   it.each([
     ["any", 200],
     ["all", 503],
-  ])("with %s of a good and a dead upstream says %i", async (upstreams, status) => {
+  ])("with %s of a working and a dead upstream answers %i", async (upstreams, status) => {
     await using gate = await start({ ready: { upstreams } }, { gone: { targets: [NOBODY] } });
     const answer = await probe(gate, "/readyz?verbose");
     expect(answer.status).toBe(status);
@@ -55,7 +55,7 @@ describe("readiness", () => {
     expect((await probe(gate, "/startupz")).status).toBe(200);
   });
 
-  it("follows a backend that comes late and goes away; one good target is enough", async () => {
+  it("follows a backend that starts late and stops; one working target is enough", async () => {
     await using directory = await temporaryDirectory();
     const late = createTcpServer((socket) => socket.destroy());
     const path = join(directory.path, "late.sock");
@@ -70,7 +70,7 @@ describe("readiness", () => {
 });
 
 describe("a probe that a backend answers", () => {
-  it("tells its status and the beginning of its text", async () => {
+  it("passes its status and the beginning of its text", async () => {
     const probes = [
       { path: "/healthz", upstream: "app", target: "/health?full=1" },
       { path: "/teapot", upstream: "app", target: "/status/418" },
@@ -93,7 +93,7 @@ describe("a probe that a backend answers", () => {
     expect((await probe(gate, "/big")).body).toHaveLength(4096);
   });
 
-  it("is a 502 when there is no backend, and lives when there is one again", async () => {
+  it("gets 502 when the backend is down", async () => {
     const app = { targets: [NOBODY] };
     const probes = [
       { path: "/healthz", upstream: "app" },
@@ -106,7 +106,7 @@ describe("a probe that a backend answers", () => {
     expect((await probe(gate, "/other")).status).toBe(200);
   });
 
-  it("speaks TLS where the backend does, and looks at its certificate", async () => {
+  it("uses TLS if the backend does, and verifies its certificate", async () => {
     await using secure = await startEchoBackend({ tls: {} });
     const { ca } = await testCertificates();
     const targets = [secure.url.replace("127.0.0.1", "localhost")];
@@ -128,7 +128,7 @@ describe("a probe that a backend answers", () => {
     expect([status, body]).toEqual([502, "tls\n"]);
   });
 
-  it("follows the configuration when that is read again", async () => {
+  it("follows a reload", async () => {
     const probes = [{ path: "/healthz", upstream: "app", target: "/old" }];
     await using gate = await start({ probes });
     const file = join(gate.directory, "config.yaml");
@@ -144,7 +144,7 @@ describe("a probe that a backend answers", () => {
     expect(backend.requests.at(-1)?.url).toBe("/new");
   });
 
-  it("is one request for all who ask at the same time", async () => {
+  it("sends one request for all concurrent probes", async () => {
     let asked = 0;
     const release = Promise.withResolvers<void>();
     const slow = createServer((_request, response) => {
@@ -157,7 +157,7 @@ describe("a probe that a backend answers", () => {
     await using gate = await start({ probes: [{ path: "/healthz", upstream: "app" }] }, { app });
     const answers = Array.from({ length: 8 }, () => probe(gate, "/healthz"));
     await until(() => asked > 0);
-    // Answered on a later connection: all eight have been read by then.
+    // Answered on a later connection, so all eight have been read by then.
     await probe(gate, "/livez");
     release.resolve();
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(8).fill(200));

@@ -9,7 +9,7 @@ import { scrape } from "../../support/scrape.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
 
-/** The timer that compares contents comes every five seconds, and other tests run beside this one. */
+/** The timer that compares file contents fires every five seconds, and other tests run in parallel. */
 const LONG_MS = 12_000;
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -48,7 +48,7 @@ const told = (message: string) => gate.log().filter(({ msg }) => msg === message
 const successful = async () =>
   (await scrape(gate)).value("sallyport_config_last_reload_successful");
 
-it("a file of ${file:…} is followed, also through a swap of `..data`, and named in the log", async () => {
+it("a file in ${file:…} is followed, even through a swap of `..data`, and named in the log", async () => {
   expect(await version()).toContain("1.0.0");
   for (const next of ["1.0.1", "1.0.2"]) {
     await mountFiles(mounted.path, { version: `${next}\n` });
@@ -61,7 +61,7 @@ it("a file of ${file:…} is followed, also through a swap of `..data`, and name
   });
 });
 
-it("a renewed certificate is named in the log, with its end", async () => {
+it("a renewed certificate is logged with its expiry", async () => {
   const { client, server } = await testCertificates();
   const count = told("another certificate is served").length;
   await replaceFile(gate, "tls.key", client.key);
@@ -93,7 +93,7 @@ describe("config_last_reload_successful", () => {
     await until(async () => (await successful()) === 1, LONG_MS);
   });
 
-  it("is 1 again when a users file that is broken is used no more", async () => {
+  it("is 1 again when a broken users file is no longer used", async () => {
     const [users, config] = await Promise.all(
       ["b.yaml", "config.yaml"].map((name) => readFile(join(gate.directory, name), "utf8")),
     );
@@ -109,7 +109,7 @@ describe("config_last_reload_successful", () => {
     await until(() => told("the configuration was reloaded").length > reloads, LONG_MS);
   });
 
-  it("is 1 again when a file that was gone is back as it was", async () => {
+  it("is 1 again when a deleted file is restored unchanged", async () => {
     for (const name of ["b.yaml", "tls.crt"]) {
       const content = await readFile(join(gate.directory, name), "utf8");
       await rm(join(gate.directory, name));
@@ -120,7 +120,7 @@ describe("config_last_reload_successful", () => {
   });
 });
 
-it("what a configuration names may come after it", async () => {
+it("a file that a configuration names may appear later", async () => {
   const count = told("the configuration was not reloaded").length;
   const config = await readFile(join(gate.directory, "config.yaml"), "utf8");
   await replaceFile(gate, "config.yaml", config.replace("c.yaml", "late.yaml"));

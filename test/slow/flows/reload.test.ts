@@ -33,7 +33,7 @@ function start(config: ConfigParts = {}): Promise<Sallyport> {
 }
 
 describe.each([1, 2])("with %i workers, a changed configuration", (workers) => {
-  it("is in force within two seconds, and tells which keys changed", async () => {
+  it("takes effect within two seconds, and logs the changed keys", async () => {
     await using gate = await start({ server: { workers } });
     expect((await get(gate, "/new/x")).status).toBe(200);
     const before = await readFile(join(gate.directory, "config.yaml"), "utf8");
@@ -56,7 +56,7 @@ describe.each([1, 2])("with %i workers, a changed configuration", (workers) => {
     await until(() => reloads(gate).length >= 1);
     expect(reloads(gate)[0]).toMatchObject({ changed: ["routes[2]"] });
     expect((await get(gate, "/other")).status).toBe(200);
-    // One that was under way is refused on the route that it began on, so the first 403 may count there.
+    // A request in flight is refused on its original route, so the first 403 may count there.
     const refused = ["sallyport_http_requests_total", 'route="fresh"', 'code="403"'] as const;
     await until(async () => (await answers(403)) && (await scrape(gate)).sum(...refused) > 0);
     expect((await scrape(gate)).value("sallyport_config_last_reload_successful")).toBe(1);
@@ -80,7 +80,7 @@ describe.each([1, 2])("with %i workers, a changed configuration", (workers) => {
 });
 
 describe("what survives a reload", () => {
-  it("requests under way, connections, verified tokens and counted failures", async () => {
+  it("includes requests in flight, connections, verified tokens and failure counts", async () => {
     await using gate = await start({ login: { throttle: { attempts: 3 } } });
     await get(gate, "/warm");
     const slow = get(gate, "/slow?ms=1500");
@@ -102,7 +102,7 @@ describe("what survives a reload", () => {
   });
 });
 
-it("a certificate is replaced for new connections, and its end is shown", async () => {
+it("a certificate is replaced for new connections", async () => {
   await using gate = await start();
   const { client: other } = await testCertificates();
   const served = async () => {
@@ -115,21 +115,21 @@ it("a certificate is replaced for new connections, and its end is shown", async 
     return name;
   };
   expect(await served()).not.toBe("sallyport-test-client");
-  // One after the other, as people do: the first alone does not fit the second.
+  // One after the other, the way people do it; in between they do not match.
   await replaceFile(gate, "tls.crt", other.cert);
   await replaceFile(gate, "tls.key", other.key);
   await until(async () => (await served()) === "sallyport-test-client");
 });
 
-describe("asked to reload", () => {
-  it("by SIGHUP it does", async () => {
+describe("a reload", () => {
+  it("can be requested with SIGHUP", async () => {
     await using gate = await start();
     gate.signal("SIGHUP");
     await until(() => reloads(gate).length === 1);
     expect(reloads(gate)[0]).toMatchObject({ changed: [] });
   });
 
-  it("by POST /-/reload it answers what changed, and what needs a restart", async () => {
+  it("with POST /-/reload returns what changed and what needs a restart", async () => {
     await using gate = await start();
     const peer = { port: gate.adminPort };
     const fine = await ask(peer, "/-/reload", { method: "POST" });

@@ -1,4 +1,4 @@
-/** Targets by name, where seconds count: the TTL of an answer, the time for which an old one stays, and a DNS that says nothing. */
+/** Time-dependent tests of targets given by name: the TTL, stale addresses, and a DNS server that does not answer. */
 import { expect, it } from "vitest";
 import { ask } from "../../support/ask.ts";
 import { logLine } from "../../support/log-line.ts";
@@ -8,7 +8,7 @@ import { until } from "../../support/until.ts";
 const NAME = "app.test";
 const { backends, names, start } = useNamedTargets();
 
-it("the addresses of a name are asked for again as the TTL says", async () => {
+it("the addresses of a name are resolved again after the TTL", async () => {
   const { port } = await backends("127.0.0.11", "127.0.0.12");
   const dns = await names({ [NAME]: ["127.0.0.11"] }, 1);
   const resolve = { servers: [dns.address], interval: "1m" };
@@ -18,7 +18,7 @@ it("the addresses of a name are asked for again as the TTL says", async () => {
   await until(async () => (await reached(gate, 1))[0] === "127.0.0.12");
 });
 
-it("the last known addresses are given up after staleFor", async () => {
+it("the last known addresses are dropped after staleFor", async () => {
   const { port } = await backends("127.0.0.11");
   const dns = await names({ [NAME]: ["127.0.0.11"] });
   const resolve = { servers: [dns.address], interval: "200ms", staleFor: "1s" };
@@ -33,7 +33,7 @@ it("the last known addresses are given up after staleFor", async () => {
   expect(await reached(gate)).toEqual(["127.0.0.11"]);
 });
 
-it("requests wait for the first answer, and no longer than the queue allows", async () => {
+it("requests wait for the first DNS answer, but no longer than the queue timeout", async () => {
   const { port } = await backends("127.0.0.11");
   const dns = await names({ [NAME]: "silent" });
   const upstream = { resolve: { servers: [dns.address] }, queue: { timeout: "300ms" } };

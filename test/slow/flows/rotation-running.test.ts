@@ -35,7 +35,7 @@ describe("a running Sallyport", () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  it("tells when the key that signs was made and when it ends", async () => {
+  it("shows when the signing key was created and when it expires", async () => {
     const jwk: unknown = JSON.parse(await readFile(join(place, "one.jwk"), "utf8"));
     const page = await scrape(gate);
     expect(jwk).toMatchObject({
@@ -44,7 +44,7 @@ describe("a running Sallyport", () => {
     });
   });
 
-  it("has its public keys on the admin listener, those to come among them", async () => {
+  it("serves its public keys on the admin listener, including future ones", async () => {
     const { status, headers, body } = await ask({ port: gate.adminPort }, KEY_SET);
     expect(status).toBe(200);
     expect(headers["content-type"]).toBe("application/json");
@@ -56,29 +56,29 @@ describe("a running Sallyport", () => {
     }
     const { payload } = await jwtVerify(gate.token, createLocalJWKSet(set));
     expect(payload.sub).toBe(ALICE.username);
-    // On the main listener it is a path like any other, which wants a token.
+    // On the main listener it is an ordinary path that requires a token.
     expect((await ask(gate, KEY_SET)).status).toBe(401);
   });
 
-  it("keeps the old keys while a file is broken, and says so on /metrics", async () => {
+  it("keeps the old keys while a file is broken, and reports that in /metrics", async () => {
     const successful = async (): Promise<number | undefined> =>
       (await scrape(gate)).value("sallyport_config_last_reload_successful");
     const broken = join(place, "broken");
-    const mend = async (): Promise<void> => {
+    const repair = async (): Promise<void> => {
       await rm(broken);
       await until(async () => (await successful()) === 1);
     };
     const soon = await isSoonInForce(
       () => writeFile(broken, "-----BEGIN PRIVATE KEY-----", { mode: 0o600 }),
       async () => (await successful()) === 0,
-      mend,
+      repair,
     );
     expect(soon).toBe(true);
     expect((await ask(gate, "/orders", { token: gate.token })).status).toBe(200);
     expect((await askLogin(gate, ALICE)).status).toBe(200);
-    const told = gate.log().find(({ msg }) => String(msg).startsWith("the signing keys cannot"));
-    expect(JSON.stringify(told)).toContain(broken);
-    await mend();
+    const line = gate.log().find(({ msg }) => String(msg).startsWith("the signing keys cannot"));
+    expect(JSON.stringify(line)).toContain(broken);
+    await repair();
   }, 60_000);
 });
 
@@ -101,7 +101,7 @@ describe("two threads", () => {
   const all = async (token: string, status: number): Promise<boolean> =>
     (await statusesOf(token)).every((got) => got === status);
 
-  it("publish the keys on the main listener for everybody when configured", async () => {
+  it("publish the keys on the main listener without a token when configured", async () => {
     const { status, headers, body } = await ask(gate, KEY_SET);
     expect(status).toBe(200);
     expect(headers["cache-control"]).toBe("public, max-age=60");
@@ -114,18 +114,18 @@ describe("two threads", () => {
     expect((await scrape(gate)).sum("sallyport_http_requests_total", 'route="jwks"')).toBe(3);
   });
 
-  it("both refuse what a removed key has signed, although they remember it", async () => {
+  it("both refuse tokens of a removed key, even if cached", async () => {
     await keysCommand("generate", "-d", place, "--name", "new", "--force");
-    let young = "";
+    let newToken = "";
     await until(async () => {
-      young = await gate.login(ALICE.username, ALICE.password);
-      return young.split(".")[0] !== gate.token.split(".")[0];
+      newToken = await gate.login(ALICE.username, ALICE.password);
+      return newToken.split(".")[0] !== gate.token.split(".")[0];
     });
     expect(await all(gate.token, 200)).toBe(true);
-    await until(() => all(young, 200));
+    await until(() => all(newToken, 200));
     await unlink(join(place, "old.jwk"));
     await until(() => all(gate.token, 401));
-    expect(await all(young, 200)).toBe(true);
+    expect(await all(newToken, 200)).toBe(true);
   });
 });
 

@@ -11,7 +11,7 @@ import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
 
 const LATE_MS = 700;
-/** Each asks up to 30 times a second. */
+/** Each client sends up to 30 requests per second. */
 const ASKING = 8;
 
 let backend: EchoBackend;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-/** A Secret as Kubernetes mounts it: read-only files behind the link `..data`, which is swapped. */
+/** A Secret the way Kubernetes mounts it: files behind the link `..data`, which is swapped. */
 async function secretVolume(directory: string) {
   let version = 0;
   return {
@@ -37,7 +37,7 @@ async function secretVolume(directory: string) {
   };
 }
 
-/** Two replicas behind one Secret, of which the second sees each change later. */
+/** Starts two replicas with one Secret. The second sees each change later. */
 async function startReplicas(stack: AsyncDisposableStack) {
   const source = join(stack.use(await temporaryDirectory()).path, "keys");
   await keysCommand("generate", "-d", source);
@@ -56,7 +56,7 @@ async function startReplicas(stack: AsyncDisposableStack) {
       await pause(LATE_MS);
       await late.volume.show(source);
     },
-    /** Waits until both sign with the newest. */
+    /** Waits until both sign with the newest key. */
     async taken(kids: ReadonlySet<unknown>, count: number): Promise<void> {
       await until(() => kids.size === count);
       await pause(300);
@@ -64,7 +64,7 @@ async function startReplicas(stack: AsyncDisposableStack) {
   };
 }
 
-/** Logs in at either replica and asks both with every token until it ends, about 200 times a second, while `work` runs. */
+/** Logs in at both replicas and sends them about 200 requests per second with all valid tokens while `work` runs. */
 async function underLoad(
   gates: readonly Sallyport[],
   work: (kids: ReadonlySet<unknown>) => Promise<void>,
@@ -87,7 +87,7 @@ async function underLoad(
       const { kid } = JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
       kids.add(kid);
       const { exp } = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
-      // A request that is under way at the end of a token may be refused by right.
+      // A request in flight when its token expires may rightly be refused.
       tokens = [...tokens, { token, until: exp * 1000 - 250 }].filter(
         ({ until: end }) => Date.now() < end,
       );
@@ -121,7 +121,7 @@ describe("two replicas that see the keys at different times", () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  it("rotate twice under load without refusing one valid token", async () => {
+  it("rotate twice under load without refusing a valid token", async () => {
     const { statuses } = await underLoad(both.gates, async (kids) => {
       for (const count of [2, 3]) {
         await keysCommand("rotate", "-d", both.source, "--lifetime", "3s", "--publish-for", "2s");
@@ -133,7 +133,7 @@ describe("two replicas that see the keys at different times", () => {
     expect(statuses.get(200)).toBeGreaterThan(200);
   });
 
-  it("refuse valid tokens when a key signs before both have it: the run would tell", async () => {
+  it("refuse valid tokens when a key signs before both have it, so the test can fail", async () => {
     const { statuses } = await underLoad(both.gates, async (kids) => {
       await until(() => kids.size === 1);
       await keysCommand("generate", "-d", both.source, "--force");

@@ -8,7 +8,7 @@ import { startSallyport, type Sallyport } from "../../support/sallyport.ts";
 import { scrape } from "../../support/scrape.ts";
 
 const REQUESTS = 10_000;
-/** CONNECT is no request for a path, and HTTP/1.1 clients have no PRI. */
+/** CONNECT has no path, and HTTP/1.1 clients cannot send PRI. */
 const SENDABLE = METHODS.filter((method) => method !== "CONNECT" && method !== "PRI");
 const KINDS = ["public", "token", "anonymous", "bad token", "login", "upgrade"] as const;
 
@@ -58,7 +58,7 @@ async function seriesOfOurs(): Promise<Set<string>> {
 }
 
 it("10,000 random paths, methods, hosts and users add no series", async () => {
-  // One of each first: a code that a route has not given before is a new series, and rightly so.
+  // One of each first, since a new status code on a route legitimately adds a series.
   for (const method of SENDABLE) {
     for (const kind of ["public", "token", "anonymous", "bad token"] as const) {
       await askRandomly(kind, method);
@@ -74,7 +74,7 @@ it("10,000 random paths, methods, hosts and users add no series", async () => {
   const worker = async (): Promise<void> => {
     while (left > 0) {
       left -= 1;
-      // Logins and upgrades have a connection each: a tenth of them is enough.
+      // Logins and upgrades open a connection each, so a tenth is enough.
       const kind = KINDS[left % 10 === 0 ? randomInt(4, 6) : randomInt(4)] ?? "public";
       await askRandomly(kind, SENDABLE[randomInt(SENDABLE.length)] ?? "GET");
     }

@@ -1,4 +1,6 @@
-/** Who holds a place at a backend while its client does not read: no longer than those can bear who wait for one. */
+/**
+ * A client that does not read its response holds a connection to the backend only while no other request waits for one.
+ */
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
@@ -10,9 +12,9 @@ import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { scrape } from "../../support/scrape.ts";
 import { until } from "../../support/until.ts";
 
-/** Several times what the system and Sallyport hold for a client that does not read. */
+/** Several times what the system and Sallyport buffer for a client that does not read. */
 const LARGE = 32_000_000;
-/** The upstreams, and how many requests each takes at a time. */
+/** The upstreams and their connection limits. */
 const CONNECTIONS = { one: 1, two: 2 };
 
 let backend: EchoBackend;
@@ -39,7 +41,7 @@ afterAll(async () => {
   await backend.close();
 });
 
-/** Asks, and reads nothing; the backend has been asked when this resolves. */
+/** Sends a request and reads nothing. Resolves when the backend has the request. */
 async function askWithoutReading(path: string): Promise<Socket> {
   const socket = (await openSocket(gate)).pause();
   onTestFinished(() => void socket.destroy());
@@ -56,13 +58,13 @@ const untilInFlight = (upstream: string, count: number): Promise<void> =>
     return value(`sallyport_upstream_requests_in_flight{upstream="${upstream}"}`) === count;
   });
 
-/** Reads what it did not read, until one of these has its whole answer. */
+/** Resumes reading until one of the clients has its complete response. */
 async function untilOneHasAll(...sockets: readonly Socket[]): Promise<void> {
   for (const socket of sockets) socket.resume();
   await until(() => sockets.some(({ bytesRead }) => bytesRead >= LARGE), 10_000);
 }
 
-it("makes a client that does not read give way to one that waits", async () => {
+it("disconnects a client that does not read when another request waits", async () => {
   const slow = await askWithoutReading(large("/one/slow"));
   const closed = once(slow, "close");
   expect((await ask(gate, "/one/next")).status).toBe(200);
@@ -73,15 +75,15 @@ it("makes a client that does not read give way to one that waits", async () => {
   await untilInFlight("one", 0);
 });
 
-it("lets it wait for as long as it likes where nobody needs its place", async () => {
+it("does not limit such a client when no other request waits", async () => {
   const slow = await askWithoutReading(large("/two/patient"));
-  // Longer than it would have had if another had waited.
+  // Longer than the limit while another request waits.
   expect((await ask(gate, "/two/slow?ms=5500")).status).toBe(200);
   await untilOneHasAll(slow);
   expect(await logLine(gate, { path: "/two/patient/big" })).toMatchObject({ reason: "ok" });
 });
 
-it("makes no more give way than there are who wait", async () => {
+it("disconnects only as many clients as there are waiting requests", async () => {
   const paths = ["/two/a", "/two/b"];
   const both = await Promise.all(paths.map((path) => askWithoutReading(large(path))));
   expect((await ask(gate, "/two/next")).status).toBe(200);

@@ -1,4 +1,4 @@
-/** Who holds a place at a backend while its body comes: as long as it likes where nobody needs the place, else only if it sends. */
+/** A client that sends its body slowly holds a connection to the backend only while no other request waits for one. */
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { ask, fieldsOf } from "../../support/ask.ts";
@@ -12,13 +12,13 @@ import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { scrape } from "../../support/scrape.ts";
 import { until } from "../../support/until.ts";
 
-/** One place, and nobody who waits for it gives up before a slow machine has made room. */
+/** One connection, and a queue timeout that is long enough for a slow machine. */
 const SCARCE = { connections: 1, queue: { timeout: "10s" } };
 const NAMES = ["alone", "several", "reluctant", "many"];
 
 let backend: EchoBackend;
 let gate: Sallyport;
-/** A backend that reads a body when `read` is called, which is not there before it was asked. */
+/** A backend that reads a body when `read` is called. `read` is undefined until it gets a request. */
 let reluctant: PlainBackend;
 let read: (() => void) | undefined;
 beforeAll(async () => {
@@ -46,7 +46,7 @@ afterAll(async () => {
   await reluctant[Symbol.asyncDispose]();
 });
 
-/** What clients do behind the head of a chunked upload that do not send it. */
+/** What slow clients send after the header section of a chunked upload. */
 const SLOW: Readonly<Record<string, (socket: Socket) => void>> = {
   nothing: () => undefined,
   "one byte": (socket) => void socket.write("1\r\na\r\n"),
@@ -62,7 +62,7 @@ const SLOW: Readonly<Record<string, (socket: Socket) => void>> = {
   },
 };
 
-/** Clients that begin chunked uploads, each to a path of its own. */
+/** Starts clients with chunked uploads, each to its own path. */
 function upload(uploads: Readonly<Record<string, (socket: Socket) => void>>): Crowd {
   const paths = Object.keys(uploads);
   const crowd = startCrowd(gate, paths.length, {
@@ -87,7 +87,7 @@ function answersOf(crowd: Crowd, index = 0) {
   return readMessages("response", Buffer.from(crowd.received()[index] ?? "", "latin1")).messages;
 }
 
-it("makes clients give way that do not send: 408, and the end of their connections", async () => {
+it("disconnects clients that do not send, with 408, when other requests wait", async () => {
   const names = Object.keys(SLOW);
   const paths = names.map((name) => `/several/${name.replaceAll(" ", "-")}`);
   const slow = upload(
@@ -95,7 +95,7 @@ it("makes clients give way that do not send: 408, and the end of their connectio
   );
   await untilInFlight("several", names.length);
   const before = await scrape(gate);
-  // Each takes a place and keeps it.
+  // Each takes a connection and holds it.
   const others = startCrowd(gate, names.length, {
     each: (socket) => {
       socket.write(request(["GET /several/hang HTTP/1.1", "Host: localhost"]));
@@ -113,7 +113,7 @@ it("makes clients give way that do not send: 408, and the end of their connectio
       ...{ path: paths[index], status: 408, reason: "slow_client", source: "self" },
     });
   }
-  // It is no failure of the backend.
+  // It does not count as a failure of the backend.
   const after = await scrape(gate);
   const rejected = 'sallyport_requests_rejected_total{reason="request_timeout"}';
   expect(after.value(rejected)).toBe((before.value(rejected) ?? 0) + names.length);
@@ -125,12 +125,12 @@ it("makes clients give way that do not send: 408, and the end of their connectio
   await untilInFlight("several", 0);
 });
 
-it("lets it take as long as it likes where nobody needs its place", async () => {
+it("does not limit such a client when no other request waits", async () => {
   const slow = upload({
     "/alone/patient": (socket) => void socket.write("1\r\na\r\n"),
   });
   await untilInFlight("alone", 1);
-  // Longer than it would have had if another had waited.
+  // Longer than the limit while another request waits.
   expect((await ask(gate, "/many/slow?ms=900")).status).toBe(200);
   slow.sockets[0]?.write("1\r\nb\r\n0\r\n\r\n");
   await until(() => answersOf(slow).length === 1);
@@ -139,14 +139,14 @@ it("lets it take as long as it likes where nobody needs its place", async () => 
   });
 });
 
-it("lets one wait for a backend that takes no more, whoever else waits", async () => {
-  // More than the system holds for a backend that does not read.
+it("does not disconnect a client that waits for a backend that does not read", async () => {
+  // More than the system buffers for a backend that does not read.
   const body = Buffer.alloc(9_000_000);
   const uploaded = ask(gate, "/reluctant/large", { method: "POST", body });
   await until(() => read !== undefined);
   const next = await openSocket(gate);
   next.write(request(["GET /reluctant/next HTTP/1.1", "Host: localhost"]));
-  // Longer than a slow client would have had.
+  // Longer than the limit for a slow client.
   expect((await ask(gate, "/many/slow?ms=900")).status).toBe(200);
   next.destroy();
   expect(await logLine(gate, { path: "/reluctant/next" })).toMatchObject({ status: 499 });

@@ -16,10 +16,10 @@ import { until } from "../../support/until.ts";
 
 const MIB = 1024 * 1024;
 const HUNDRED_MB = 100 * 1000 * 1000;
-/** Measured: 127 MiB at most. A proxy that kept what passes would have 95 and 100 more, besides garbage. */
-const MOST_MEMORY = 190 * MIB;
-/** What fits between two ends that do not move: the buffers of four sockets, and then some. */
-const IN_BETWEEN = 40 * MIB;
+/** Measured: 127 MiB at most. A proxy that buffered bodies would use 95 plus 100 MiB, and garbage on top. */
+const MAX_MEMORY = 190 * MIB;
+/** The most that fits between two stalled ends: the buffers of four sockets, with some margin. */
+const MAX_BUFFERED = 40 * MIB;
 
 let backend: EchoBackend;
 let gate: Sallyport;
@@ -51,7 +51,7 @@ async function answerTo(sent: ClientRequest): Promise<IncomingMessage> {
   return promise;
 }
 
-/** Random blocks over and over, so many bytes in all, and their checksum when all of them were taken. */
+/** Creates a body of random blocks. The checksum is complete once the body has been read. */
 function randomBody(bytes: number): { body: Readable; checksum: () => string } {
   const block = Buffer.from(crypto.getRandomValues(new Uint8Array(64 * 1024)));
   const hash = createHash("sha256");
@@ -69,17 +69,17 @@ describe("100 MB", () => {
   it.each([
     ["with a length", HUNDRED_MB],
     ["in chunks", undefined],
-  ])("go up unchanged and leave no trace in memory, %s", async (_name, length) => {
+  ])("reach the backend unchanged without being buffered, %s", async (_name, length) => {
     const { body, checksum } = randomBody(HUNDRED_MB);
     const sent = open(gate, "/public/up", "POST", length);
     const answer = answerTo(sent);
     await pipeline(body, sent);
     const echoed: unknown = await json(await answer);
     expect(echoed).toMatchObject({ bodyLength: HUNDRED_MB, bodySha256: checksum() });
-    expect(await peakResidentBytes(gate)).toBeLessThan(MOST_MEMORY);
+    expect(await peakResidentBytes(gate)).toBeLessThan(MAX_MEMORY);
   });
 
-  it.each([true, false])("come down unchanged (with a length: %s)", async (withLength) => {
+  it.each([true, false])("reach the client unchanged (with a length: %s)", async (withLength) => {
     let checksum = "";
     await using source = await startPlainBackend((_request, response) => {
       const { body, checksum: whole } = randomBody(HUNDRED_MB);
@@ -99,11 +99,11 @@ describe("100 MB", () => {
     }
     expect(bytes).toBe(HUNDRED_MB);
     expect(hash.digest("hex")).toBe(checksum);
-    expect(await peakResidentBytes(through)).toBeLessThan(MOST_MEMORY);
+    expect(await peakResidentBytes(through)).toBeLessThan(MAX_MEMORY);
   });
 });
 
-/** Waits until a number has not changed for a while, and gives it. */
+/** Waits until a number has not changed for a while. @returns it. */
 async function settled(read: () => number): Promise<number> {
   let last = -1;
   let since = performance.now();
@@ -132,11 +132,11 @@ describe("back-pressure", () => {
     await using through = await startUnlimited(source.url);
     const answer = await answerTo(open(through, "/public/down").end());
     answer.pause();
-    expect(await settled(() => written)).toBeLessThan(IN_BETWEEN);
-    expect(await peakResidentBytes(through)).toBeLessThan(MOST_MEMORY);
+    expect(await settled(() => written)).toBeLessThan(MAX_BUFFERED);
+    expect(await peakResidentBytes(through)).toBeLessThan(MAX_MEMORY);
     const held = written;
     answer.resume();
-    await until(() => written > held + IN_BETWEEN);
+    await until(() => written > held + MAX_BUFFERED);
     answer.destroy();
   });
 
@@ -154,8 +154,8 @@ describe("back-pressure", () => {
     const both = Promise.all([answer, sending]);
     both.catch(() => undefined);
     await until(() => requests.length === 1);
-    expect(await settled(() => sent.socket?.bytesWritten ?? 0)).toBeLessThan(IN_BETWEEN);
-    expect(await peakResidentBytes(through)).toBeLessThan(MOST_MEMORY);
+    expect(await settled(() => sent.socket?.bytesWritten ?? 0)).toBeLessThan(MAX_BUFFERED);
+    expect(await peakResidentBytes(through)).toBeLessThan(MAX_MEMORY);
     requests[0]?.resume();
     const [{ statusCode }] = await both;
     expect(statusCode).toBe(200);
@@ -163,7 +163,7 @@ describe("back-pressure", () => {
 });
 
 describe("Server-Sent Events", () => {
-  it("arrive one by one, each as it is sent", async () => {
+  it("arrive one by one as they are sent", async () => {
     const answer = await answerTo(open(gate, "/public/sse").end());
     expect(answer.headers["content-type"]).toBe("text/event-stream");
     answer.setEncoding("utf8");
@@ -178,11 +178,11 @@ describe("Server-Sent Events", () => {
   });
 });
 
-describe("a client that leaves", () => {
+describe("a client that disconnects", () => {
   it.each([
     ["in the middle of the answer", "/public/sse"],
     ["before the answer", "/public/hang"],
-  ])("ends the backend's request: %s", async (_name, path) => {
+  ])("aborts the request to the backend: %s", async (_name, path) => {
     const before = { abandoned: backend.abandoned(), requests: backend.requests.length };
     const sent = open(gate, path).end();
     sent.on("error", () => undefined);
@@ -195,7 +195,7 @@ describe("a client that leaves", () => {
     await until(() => gate.log().some(left));
   });
 
-  it("ends the backend's request in the middle of its own body", async () => {
+  it("aborts the request to the backend in the middle of its body", async () => {
     let state = "nothing";
     await using sink = await startPlainBackend((request) => {
       request.resume();
@@ -215,7 +215,7 @@ describe("a client that leaves", () => {
 
 describe("an answer", () => {
   it.each([1, 256, 4096, 4097, 70_000])(
-    "of %i bytes of every value arrives as it was sent",
+    "of %i bytes with all byte values arrives unchanged",
     async (size) => {
       const sent = Buffer.from(Array.from({ length: size }, (_, at) => at % 256));
       await using source = await startPlainBackend((_request, response) => {
@@ -229,7 +229,7 @@ describe("an answer", () => {
 });
 
 describe("a small body", () => {
-  it("is waited for before the backend is asked, and a client that leaves meanwhile costs it nothing", async () => {
+  it("is buffered before the request is forwarded, so a client that disconnects meanwhile causes no request", async () => {
     let asked = 0;
     await using sink = await startPlainBackend((request, response) => {
       asked += 1;
@@ -244,7 +244,7 @@ describe("a small body", () => {
     const underWay = "sallyport_http_requests_in_flight";
     await until(async () => (await scrape(through)).value(underWay) === 2);
     left.destroy();
-    // 499 when the connection was reset, 400 when it ended in order in the middle of the body.
+    // 499 if the connection was reset, 400 if it was closed in the middle of the body.
     const lines = () => through.log().filter(({ path }) => path === "/public/up");
     await until(() => lines().length === 1);
     expect([499, 400]).toContain(lines()[0]?.["status"]);
@@ -256,7 +256,7 @@ describe("a small body", () => {
   });
 });
 
-describe("a backend that dies in the middle of its answer", () => {
+describe("a backend that dies in the middle of its response", () => {
   it("ends the client's connection", async () => {
     const answer = await answerTo(open(gate, "/public/die-mid-body").end());
     expect(answer.statusCode).toBe(200);

@@ -28,7 +28,7 @@ function start(
 }
 
 describe("a collector", () => {
-  it("that refuses affects no request; it is logged once, and not in its words", async () => {
+  it("that refuses affects no request, and is logged once, without its message", async () => {
     await using refusing = await startCollector((response) => {
       response.writeHead(400, { "content-type": "text/plain" }).end("words of the collector");
     });
@@ -42,7 +42,7 @@ describe("a collector", () => {
     expect(JSON.stringify(gate.log()) + gate.stderr()).not.toMatch(/geheim|words of the collector/);
   });
 
-  it("that never answers touches none either, and does not keep Sallyport from ending", async () => {
+  it("that never answers affects no request, and does not delay the exit", async () => {
     await using silent = await startCollector(() => undefined);
     await using gate = await start(silent);
     expect((await ask(gate, "/public/x")).status).toBe(200);
@@ -65,7 +65,7 @@ describe("a collector", () => {
   });
 });
 
-describe("a variable that cannot be followed", () => {
+describe("a variable with an unsupported value", () => {
   const told = (gate: Sallyport) =>
     gate
       .log()
@@ -90,8 +90,8 @@ describe("a variable that cannot be followed", () => {
     expect(await gate.stop()).toBe(0);
     await spansOf(collector, TRACE, 2);
     const names = Object.keys(wrong).filter((name) => name !== "OTEL_TRACES_SAMPLER");
-    const toldNames = told(gate).map(({ variable }) => String(variable));
-    expect(toldNames.toSorted()).toEqual(names.toSorted());
+    const loggedNames = told(gate).map(({ variable }) => String(variable));
+    expect(loggedNames.toSorted()).toEqual(names.toSorted());
     expect(told(gate)).toContainEqual({
       level: "warn",
       variable: "OTEL_TRACES_SAMPLER_ARG",
@@ -102,7 +102,7 @@ describe("a variable that cannot be followed", () => {
     expect(gate.stderr()).toBe("");
   });
 
-  it("is not replaced when it is the address: nothing is traced", async () => {
+  it("turns tracing off if it is the endpoint", async () => {
     await using gate = await start({ url: "collector of geheim" });
     const got = await ask(gate, "/public/x", { headers: { traceparent: "as it came" } });
     expect(got.body).toContain("as it came");

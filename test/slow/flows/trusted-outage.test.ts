@@ -1,4 +1,4 @@
-/** A key set that is down: nobody with a known key is refused, also by a process that starts meanwhile. */
+/** An outage of a key set: tokens with a known key are not refused, even by a process that starts meanwhile. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { until } from "../../support/until.ts";
 
 const ISSUER = "https://id.example.com";
 
-test("with a copy, a start during the outage refuses nobody; without one, it is 503 and never 401", async () => {
+test("with a cached copy, a start during the outage refuses no token; without one, tokens get 503, never 401", async () => {
   await using backend = await startEchoBackend();
   await using directory = await temporaryDirectory();
   const pair = signingPair("known");

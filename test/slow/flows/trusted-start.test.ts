@@ -11,7 +11,7 @@ const ISSUER = "https://idp.example.com";
 const one = signingPair("one");
 const two = signingPair("two");
 
-/** A proxy that trusts an identity provider whose answer can be set. */
+/** Starts a proxy that trusts an identity provider with a changeable key set. */
 async function start(options: { workers?: number; keys?: readonly object[] } = {}) {
   const idp: { keys: readonly object[] | undefined } = { keys: options.keys };
   const backend = await startEchoBackend();
@@ -45,11 +45,11 @@ async function statusOf(gate: Sallyport, pair: typeof one): Promise<number> {
 const ready = ({ adminPort }: Sallyport) => ask({ port: adminPort }, "/readyz?verbose");
 
 it.each([1, 2])(
-  "keys that cannot be had at the start are asked for again within seconds (%i workers)",
+  "keys that are unavailable at startup are fetched again within seconds (%i workers)",
   async (workers) => {
     const { gate, idp } = await start({ workers });
     expect(await statusOf(gate, one)).toBe(503);
-    // Whoever logs in here is served, so this pod is ready.
+    // Local users can log in, so this pod is ready.
     await until(async () => (await ready(gate)).body.includes(`issuers: ${ISSUER} no keys\n`));
     expect((await ready(gate)).status).toBe(200);
 
@@ -59,7 +59,7 @@ it.each([1, 2])(
   },
 );
 
-it("is not ready while nobody at all could be let in, and becomes ready by itself", async () => {
+it("is not ready while no caller could be authenticated, and becomes ready by itself", async () => {
   const { gate, idp } = await start();
   await editConfiguration(gate, (config) => {
     config["users"] = [];
@@ -72,13 +72,13 @@ it("is not ready while nobody at all could be let in, and becomes ready by itsel
   idp.keys = [one.jwk];
   await until(async () => (await ready(gate)).status === 200, 12_000);
   expect(await statusOf(gate, one)).toBe(200);
-  // The last good keys serve on.
+  // The last keys stay in use.
   idp.keys = undefined;
   expect(await statusOf(gate, two)).toBe(401);
   expect((await ready(gate)).status).toBe(200);
 });
 
-it("a key that was changed right after the start lets its tokens in at once", async () => {
+it("a key that is added right after startup is accepted at once", async () => {
   const { gate, provider, idp } = await start({ keys: [one.jwk] });
   expect(await statusOf(gate, one)).toBe(200);
   idp.keys = [one.jwk, two.jwk];
@@ -86,11 +86,11 @@ it("a key that was changed right after the start lets its tokens in at once", as
   expect(provider.asked()).toBe(2);
 });
 
-it("an outage is logged once, not at every attempt", async () => {
+it("an outage is logged once, not on every attempt", async () => {
   const { gate, provider } = await start();
   await until(() => provider.asked() >= 3, 20_000);
-  const told = gate
+  const failures = gate
     .log()
     .filter(({ msg }) => msg === "the keys of a trusted issuer could not be fetched");
-  expect(told).toHaveLength(1);
+  expect(failures).toHaveLength(1);
 });

@@ -47,7 +47,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
     await backend[Symbol.asyncDispose]();
   });
 
-  /** On a connection of its own, with a token that nobody has seen. */
+  /** Sends a request on a new connection with a new token. @returns the status. */
   async function status(): Promise<number> {
     serial += 1;
     const now = Math.floor(Date.now() / 1000);
@@ -64,7 +64,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
           msg === "the keys of a trusted issuer were loaded" && issuer === ISSUER,
       ).length;
 
-  it("the keys of an issuer that is down outlive a change of other keys of tokens", async () => {
+  it("the keys of an unavailable issuer survive a change of other token settings", async () => {
     await until(() => loaded() === workers);
     expect(await status()).toBe(200);
     await provider.close();
@@ -77,7 +77,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
-  it("an invalid key file is logged with its position, and shown by the metric until it is fixed", async () => {
+  it("an invalid key file is logged with its position, and the metric shows it until it is fixed", async () => {
     const successful = async (): Promise<number | undefined> =>
       (await scrape(gate)).value("sallyport_config_last_reload_successful");
     await until(async () => (await successful()) === 1);

@@ -1,4 +1,4 @@
-/** Every time-out towards a backend ends at its time, and says which one it was. */
+/** Every timeout for a backend fires on time, and is logged with its own reason. */
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -12,10 +12,10 @@ import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { scrape } from "../../support/scrape.ts";
 import { until } from "../../support/until.ts";
 
-/** Twice the 50 ms that a time-out may always be late, and 10 % of more. */
+/** The allowed delay is twice the 50 ms by which a timeout may always be late. */
 const TIME_MS = 500;
 const LATE_MS = 100;
-/** What else runs on the machine can make a time-out late, and never early: one round in time is enough. */
+/** Other load on the machine can delay a timeout but never make it early, so one round on time is enough. */
 const ROUNDS = 5;
 
 const SWITCH = request([
@@ -58,7 +58,7 @@ const upgrade = (name: string): string =>
   ]);
 const get = (name: string): string => request([`GET /public/${name} HTTP/1.1`, "Host: localhost"]);
 
-/** In each round what the log says: how long it took, and why it ended. */
+/** Runs rounds until one is on time, according to the log. Fails if none is. */
 async function rounds(gate: Sallyport, path: string, run: () => Promise<unknown>): Promise<void> {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -70,7 +70,7 @@ async function rounds(gate: Sallyport, path: string, run: () => Promise<unknown>
     if (took < TIME_MS + LATE_MS) return;
     times.push(took);
   }
-  throw new Error(`the time-out of ${TIME_MS} ms came after ${times.join(", ")} ms`);
+  throw new Error(`the timeout of ${TIME_MS} ms came after ${times.join(", ")} ms`);
 }
 
 const errorsOf = async (gate: Sallyport, reason: string): Promise<number> =>
@@ -78,7 +78,7 @@ const errorsOf = async (gate: Sallyport, reason: string): Promise<number> =>
     `sallyport_upstream_errors_total{upstream="app",reason="${reason}"}`,
   ) ?? Number.NaN;
 
-describe("a time-out", () => {
+describe("a timeout", () => {
   const standing = useSallyport(script, { config });
 
   it.each([
@@ -92,7 +92,7 @@ describe("a time-out", () => {
       403,
     ],
     ["websocket.handshake", "silent", upgrade("silent"), "response_timeout", 504],
-  ])("%s ends in time, under its own reason", async (_name, name, bytes, reason, status) => {
+  ])("%s fires on time, with its own reason", async (_name, name, bytes, reason, status) => {
     const { gate } = standing();
     const before = await errorsOf(gate, reason);
     await rounds(gate, `/public/${name}`, () =>
@@ -102,14 +102,14 @@ describe("a time-out", () => {
     expect(await errorsOf(gate, reason)).toBeGreaterThan(before);
   });
 
-  it("websocket.idle ends in time, under its own reason", async () => {
+  it("websocket.idle fires on time, with its own reason", async () => {
     const { gate } = standing();
     const run = () => exchange(gate, upgrade("switch"), { responses: Infinity });
     await rounds(gate, "/public/switch", run);
     await logLine(gate, { path: "/public/switch", status: 101, reason: "idle_timeout" });
   });
 
-  it("timeouts.connect ends in time", async () => {
+  it("timeouts.connect fires on time", async () => {
     await using silent = await startSilentServer();
     const target = `https://127.0.0.1:${silent.port}`;
     await using gate = await startSallyport({ target, config });
@@ -117,7 +117,7 @@ describe("a time-out", () => {
     await logLine(gate, { path: "/public/x", status: 504, reason: "connect_timeout" });
   });
 
-  it("timeouts.response begins when all of a body has been sent", async () => {
+  it("timeouts.response starts when the entire body has been sent", async () => {
     const { gate } = standing();
     const socket = await openSocket(gate);
     const began = performance.now();
@@ -147,7 +147,7 @@ describe("a time-out", () => {
     await closed;
   });
 
-  it("timeouts.idle does not run while the client reads nothing", async () => {
+  it("timeouts.idle is paused while the client does not read", async () => {
     const { gate } = standing();
     const socket = (await openSocket(gate)).pause();
     socket.write(get("large"));

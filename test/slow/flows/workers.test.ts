@@ -28,12 +28,12 @@ function startTwo(): Promise<Sallyport> {
   });
 }
 
-/** Ids go up in steps of the number of threads, so the rest tells which thread has answered. */
+/** Returns which threads have answered: IDs grow in steps of the number of threads, so the remainder is the thread. */
 function threadsOf(ids: readonly number[]): Set<number> {
   return new Set(ids.map((id) => id % THREADS));
 }
 
-/** Refusals on connections of their own, until both threads have answered; their ids. */
+/** Gets refusals on separate connections until both threads have answered. @returns their IDs. */
 async function askBoth(gate: Sallyport): Promise<number[]> {
   const ids: number[] = [];
   await until(async () => {
@@ -51,7 +51,7 @@ describe("two threads on one port", () => {
   });
   afterAll(() => gate.close());
 
-  it("both log people in, and each takes the other's tokens", async () => {
+  it("both handle logins, and each accepts the other's tokens", async () => {
     const tokens = new Map<number, string>();
     await until(async () => {
       const answer = await askLogin(gate, ALICE);
@@ -71,7 +71,7 @@ describe("two threads on one port", () => {
     }
   });
 
-  it("give no id twice, over several connections that are kept", async () => {
+  it("never repeat an ID, over several persistent connections", async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 10 });
     const answers = await Promise.all(
       Array.from({ length: 400 }, () => ask(gate, "/orders", { agent })),
@@ -84,7 +84,7 @@ describe("two threads on one port", () => {
     expect(threadsOf(ids).size).toBe(THREADS);
   });
 
-  it("write one log line for each answer, whole", async () => {
+  it("write one complete log line for each response", async () => {
     const ids = await askBoth(gate);
     await until(() => {
       const logged = new Set(gate.log().map((line) => line["id"]));
@@ -94,7 +94,7 @@ describe("two threads on one port", () => {
 });
 
 describe("the throttle", () => {
-  it("holds over both threads", async () => {
+  it("applies across both threads", async () => {
     await using gate = await startTwo();
     const ids: number[] = [];
     const guess = async (password: string): Promise<number> => {
@@ -103,7 +103,7 @@ describe("the throttle", () => {
       return answer.status;
     };
     for (let i = 0; i < 5; i += 1) expect(await guess(`guess ${i}`)).toBe(401);
-    // Whichever thread is asked now, five was the number of guesses.
+    // Whichever thread answers now, all five guesses count.
     await until(async () => {
       expect(await guess("carol's own")).toBe(429);
       return ids.length > 12 && threadsOf(ids.slice(5)).size === THREADS;
@@ -113,7 +113,7 @@ describe("the throttle", () => {
 });
 
 describe("the metrics of two threads", () => {
-  it("are one set in which counts add up and facts do not", async () => {
+  it("are one set in which counters are summed and gauges are not", async () => {
     await using gate = await startTwo();
     const statuses: number[] = [];
     for (let i = 0; i < 4; i += 1) {
@@ -138,7 +138,7 @@ describe("the metrics of two threads", () => {
     );
     expect(page.value('sallyport_auth_decisions_total{result="allowed",reason="ok"}')).toBe(40);
     expect(page.sum("sallyport_token_cache_requests_total")).toBe(40);
-    // Each thread has a cache of its own.
+    // Each thread has its own cache.
     expect(page.value("sallyport_token_cache_entries")).toBe(THREADS);
     expect(page.sum("sallyport_token_cache_requests_total", "miss")).toBeGreaterThanOrEqual(
       THREADS,
@@ -167,7 +167,7 @@ describe("the metrics of two threads", () => {
     }
   });
 
-  it("have the series that one thread has", async () => {
+  it("have the same series as one thread", async () => {
     await using two = await startTwo();
     await using one = await startSallyport({ target: backend.url });
     const [ofTwo, ofOne] = await Promise.all([scrape(two), scrape(one)]);
@@ -178,7 +178,7 @@ describe("the metrics of two threads", () => {
 });
 
 describe("SIGTERM", () => {
-  it("lets what runs in each thread end, and ends with 0", async () => {
+  it("lets requests in each thread finish, and exits with 0", async () => {
     await using gate = await startTwo();
     const slow = Array.from({ length: 8 }, () => ask(gate, "/public/slow?ms=700"));
     await until(async () => {

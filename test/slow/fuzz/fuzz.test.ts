@@ -7,14 +7,14 @@ import { startNaive } from "../../../fuzz/subject/naive.ts";
 import { startSallyport } from "../../../fuzz/subject/sallyport.ts";
 import type { StartSubject } from "../../../fuzz/subject/subject.ts";
 
-/** A machine that is busy may take long over it. */
+/** A busy machine may take long. */
 const PATIENCE_MS = 90_000;
 
-/** The same ones each time, however fast the machine is: about two seconds of one that does nothing else. */
+/** The same cases each time, however fast the machine is: about two seconds on an idle one. */
 const CASES = 1_000;
 
 test(
-  "nothing is found in Sallyport by a few seconds' worth of cases",
+  "finds nothing in Sallyport in a few seconds",
   async () => {
     const { findings, tally } = await fuzz({
       start: startSallyport,
@@ -25,7 +25,7 @@ test(
     for (const [name, count] of tally.counts) {
       expect(count.cases, name).toBeGreaterThan(0);
       if (name === "config") continue;
-      // An input that is never let through tests nothing.
+      // Cases that are never forwarded test nothing.
       expect(count.forwarded, name).toBeGreaterThan(count.cases / 20);
       expect(count.refused, name).toBeGreaterThan(0);
     }
@@ -33,7 +33,7 @@ test(
   PATIENCE_MS,
 );
 
-describe("in a naive front", () => {
+describe("in a naive proxy", () => {
   const FOUND: readonly (readonly [ClassName, FaultKind, StartSubject])[] = [
     ["framing", "smuggled", startNaive],
     ["paths", "unauthorised", startNaive],
@@ -46,7 +46,7 @@ describe("in a naive front", () => {
   ];
 
   test.each(FOUND)(
-    "%s finds what is %s, and the same again by its seed and path",
+    "%s finds a case that is %s, and reproduces it from its seed and path",
     async (name, kind, start) => {
       const { findings } = await fuzz({
         ...{ start, shrinkingSeconds: 0.3 },

@@ -1,4 +1,4 @@
-/** The fuzzer finds what holds up the event loop, with the cases that it always generates. */
+/** The fuzzer finds faults that block the event loop, with the cases that it always generates. */
 import { describe, expect, test } from "vitest";
 import type { ClassName } from "../../../fuzz/classes.ts";
 import type { FaultKind } from "../../../fuzz/judge/fault.ts";
@@ -7,7 +7,7 @@ import { fuzz, repeat } from "../../../fuzz/search/fuzz.ts";
 import { MeasuredStage } from "../../../fuzz/search/measured-stage.ts";
 import { startSallyport } from "../../../fuzz/subject/sallyport.ts";
 
-/** A machine that is busy may take long over it. */
+/** A busy machine may take long. */
 const PATIENCE_MS = 120_000;
 
 const BLOCKING = new URL("../../support/blocking.ts", import.meta.url).href;
@@ -19,7 +19,7 @@ const FOUND: readonly (readonly [ClassName, FaultKind])[] = [
 ];
 
 test.each(FOUND)(
-  "%s finds a %s in a Sallyport that has both faults, and the same again by its seed and path",
+  "%s finds a %s in a Sallyport with both faults, and reproduces it from its seed and path",
   async (name, kind) => {
     const { findings } = await fuzz({
       ...{ start: startBlocking, shrinkingSeconds: 0.3 },
@@ -33,7 +33,7 @@ test.each(FOUND)(
   PATIENCE_MS,
 );
 
-describe("one case alone", () => {
+describe("a single case", () => {
   const HOST = "Host: localhost\r\n";
   const get = (fields: string, interim = "") => ({
     rounds: [[`GET /public/a HTTP/1.1\r\n${HOST}${fields}\r\n`]],
@@ -44,7 +44,7 @@ describe("one case alone", () => {
   const many = Array.from({ length: 100 }, (_, i) => `Connection: x-${i}\r\n`).join("");
 
   test(
-    "that blocks is a finding, each time, and the next one is not",
+    "that blocks is found each time, and the next one is not",
     async () => {
       await using stage = new MeasuredStage(startBlocking);
       const kinds = async (play: ReturnType<typeof get>): Promise<string[]> =>
@@ -58,7 +58,7 @@ describe("one case alone", () => {
   );
 
   test(
-    "that was found once is none in Sallyport",
+    "that was found earlier is fixed in Sallyport",
     async () => {
       await using stage = new MeasuredStage(startSallyport);
       for (const play of FORMERLY) expect(await stage.playAlone(play)).toEqual([]);
@@ -66,7 +66,7 @@ describe("one case alone", () => {
     PATIENCE_MS,
   );
 
-  /** As the fuzzer found them in revision c7a7604. */
+  /** Cases that the fuzzer found in revision c7a7604. */
   const FORMERLY = [
     get("", `HTTP/1.1 103 Early Hints\r\nLink: <x>${"; a=b".repeat(19)}"\r\n\r\n`),
     get("", `HTTP/1.1 103 Early Hints\r\nLink: <x>${"; a=b;a".repeat(30)} "\r\n\r\n`),
@@ -83,7 +83,7 @@ describe("one case alone", () => {
   ];
 });
 
-test("a lap is judged by its longest turn first", () => {
+test("the longest turn of a lap is judged first", () => {
   expect(judgeLap(undefined).map(({ kind }) => kind)).toEqual(["stall"]);
   expect(judgeLap({ spentMs: 60, longestMs: 51 }, 5).map(({ kind }) => kind)).toEqual(["stall"]);
   expect(judgeLap({ spentMs: 6, longestMs: 6 }, 5).map(({ kind }) => kind)).toEqual(["cost"]);

@@ -1,6 +1,6 @@
 /**
- * The attack: one caller asks for hundreds of things at once that the authorization server is slow about, another each time,
- * so that the questions about everybody else wait behind them, or are refused because too much is under way.
+ * The attack: one caller sends hundreds of concurrent requests that the authorization server decides slowly, all
+ * different, so that the queries for all other callers wait behind them, or are refused because too many are in flight.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ask } from "../../support/ask.ts";
@@ -9,9 +9,9 @@ import { type RemoteServer, startRemoteServer } from "../../support/remote-serve
 import { ALICE, cheapHash, type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { until } from "../../support/until.ts";
 
-/** More than may be under way for all callers together. */
+/** More than may be in flight for all callers together. */
 const FLOOD = 300;
-/** Questions about one caller that are asked at once, half of the connections, and with those that wait. */
+/** The concurrent queries for one caller, half of the connections; and those including waiting ones. */
 const AT_ONCE = 16;
 const WAITING = 128;
 
@@ -43,7 +43,7 @@ afterAll(async () => {
   await Promise.all([backend.close(), server.close()]);
 });
 
-it("leaves the questions about other callers their room", async () => {
+it("leaves room for the queries for other callers", async () => {
   const bob = await gate.login("bob", "b");
   const slow = (): number => server.asked.filter(({ body }) => body.includes("/slow")).length;
   const flood = Array.from({ length: FLOOD }, (_, index) =>

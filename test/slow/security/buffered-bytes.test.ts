@@ -1,11 +1,11 @@
 /**
- * Bytes that wait. A client sends requests that wait for the answers before theirs, or asks for answers and reads none of
- * them: all of it stays in the proxy's memory, and each connection holds little. A few hundred connections of one address,
- * without a token, took 660 MB, and the pod was killed.
+ * Buffered bytes. A client pipelines requests that wait for earlier responses, or requests responses and does not read
+ * them: all of it stays in the proxy's memory, although each connection holds little. A few hundred connections from
+ * one address, without a token, used 660 MB, and the pod was killed.
  *
- * Sallyport reads no more from a client whose requests wait than fits its share, and everything that waits has one budget,
- * `server.limits.bufferedBytes`. When that is used up, the client for which most waits loses its connections; everybody
- * else is served.
+ * Sallyport reads no more from a client with waiting requests than its share, and everything buffered has one budget,
+ * `server.limits.bufferedBytes`. When that is exhausted, the client with the most buffered bytes loses its connections;
+ * all others are served.
  */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Crowd, startCrowd } from "../../support/crowd.ts";
@@ -25,7 +25,7 @@ const MODEST = "127.0.0.3";
 const get = (path: string, fields: readonly string[] = []): string =>
   request([`GET ${path} HTTP/1.1`, H, ...fields]);
 const ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** Answers that never come, that take two seconds, and large ones. */
+/** Responses that never come, that take two seconds, and large ones. */
 const script: RawScript = ({ startLine }) => {
   if (startLine.includes("held")) return { write: "" };
   const body = "x".repeat(startLine.includes("big") ? 6 * MEBIBYTE : 2);
@@ -33,18 +33,18 @@ const script: RawScript = ({ startLine }) => {
   return { write: `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}` };
 };
 
-/** What waits in the proxy, as it says itself. */
+/** Returns the buffered bytes according to the proxy's metrics. */
 const buffered = async (gate: { readonly adminPort: number }): Promise<number> =>
   (await scrape(gate)).value("sallyport_buffered_bytes") ?? NaN;
 
 const shed = async (gate: { readonly adminPort: number }): Promise<number> =>
   (await scrape(gate)).sum("sallyport_requests_rejected_total", "buffered_bytes");
 
-/** The status that somebody else gets, however busy this machine is. */
+/** Returns the status of another client, with a timeout for a busy machine. */
 const served = async (peer: Peer): Promise<number> =>
   (await exchange(peer, get("/public/a"), { timeoutMs: 20_000 })).last.status;
 
-/** Connections that send these bytes and read nothing. */
+/** Opens connections that send these bytes and read nothing. */
 function unreading(peer: Peer, count: number, from: string, bytes: string): Crowd {
   const crowd = startCrowd(peer, count, {
     from,
@@ -74,7 +74,7 @@ describe.each(["over TLS", "over plain HTTP"])("%s", (transport) => {
       upstreams: { app: { connections: 1_000 } },
     },
   });
-  /** Where to connect to, and where to ask for metrics. */
+  /** Where to connect, and where to get metrics. */
   const gate = (): Peer & { readonly adminPort: number } => {
     const { port, adminPort, ca } = standing().gate;
     return { port, adminPort, ca: plain ? undefined : ca };
@@ -83,7 +83,7 @@ describe.each(["over TLS", "over plain HTTP"])("%s", (transport) => {
   it.each([
     ["requests wait", get("/public/slow") + large.repeat(90)],
     ["request has a body and waits", get("/public/slow") + upload(4 * MEBIBYTE, 4 * MEBIBYTE)],
-  ])("a client whose %s is not read from beyond its share", async (_what, bytes) => {
+  ])("a client whose %s is read only up to its share", async (_what, bytes) => {
     const socket = await openSocket(gate());
     onTestFinished(() => void socket.destroy());
     socket.on("error", () => undefined).write(bytes);
@@ -95,7 +95,7 @@ describe.each(["over TLS", "over plain HTTP"])("%s", (transport) => {
     await until(async () => (await buffered(gate())) === 0);
   });
 
-  it("a connection that requests wait on counts what it reads ciphertext into, too", async () => {
+  it("a connection with waiting requests also counts its ciphertext buffer", async () => {
     const socket = await openSocket(gate());
     onTestFinished(() => void socket.destroy());
     socket.on("error", () => undefined).write(get("/public/held") + get("/public/a").repeat(2));
@@ -107,7 +107,7 @@ describe.each(["over TLS", "over plain HTTP"])("%s", (transport) => {
     await until(async () => (await buffered(gate())) === 0);
   });
 
-  it("every request of a pipeline beyond the share is answered, in its turn", async () => {
+  it("every request of a pipeline beyond the share is answered in order", async () => {
     const { responses } = await exchange(gate(), get("/public/slow") + large.repeat(90), {
       responses: 91,
       timeoutMs: 30_000,
@@ -116,7 +116,7 @@ describe.each(["over TLS", "over plain HTTP"])("%s", (transport) => {
     await until(async () => (await buffered(gate())) === 0);
   });
 
-  it("answers that nobody reads stay within the budget, and others are served", async () => {
+  it("unread responses stay within the budget, and other clients are served", async () => {
     const greedy = unreading(gate(), 40, GREEDY, get("/public/big"));
     await until(() => greedy.open() + greedy.closed() === 40);
     for (let i = 0; i < 10; i += 1) {
@@ -132,7 +132,7 @@ describe.each(["over TLS", "over plain HTTP"])("%s", (transport) => {
     ["send bodies that wait", get("/public/held") + upload(500_000, 300_000)],
     ["stop in small bodies", upload(16_000, 15_900)],
     ["stop in logins", login(16_000, 15_900)],
-  ])("many who %s lose their connections, the heaviest first", async (_what, bytes) => {
+  ])("many clients that %s lose their connections, the heaviest first", async (_what, bytes) => {
     const before = await shed(gate());
     const modest = unreading(gate(), 1, MODEST, get("/public/held") + get("/public/a"));
     await until(() => modest.open() === 1);
@@ -158,7 +158,7 @@ describe("with several workers", () => {
     },
   });
 
-  it("the budget is that of all together, and the heaviest client that of the process", async () => {
+  it("the budget and the heaviest client are those of the entire process", async () => {
     const { gate } = standing();
     const before = await shed(gate);
     const modest = unreading(gate, 6, MODEST, get("/public/held") + large.repeat(3));

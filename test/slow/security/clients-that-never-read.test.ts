@@ -1,11 +1,12 @@
 /**
- * Clients that never read. Somebody asks for something large and does not take it. The proxy stops reading from the backend,
- * as it should, and then all three wait: the client's connection, the proxy's, and the backend's, which counts against its
- * limit. No time limit of Node's or of undici's ends that, since nobody is idle: the one has sent its request, the other's
- * answer is on hold. A few hundred such connections are a backend without connections (slowhttptest's "slow read").
+ * Clients that never read. A client requests something large and does not read it. The proxy stops reading from the
+ * backend, as it should, and then the client, the proxy and the backend all wait, and the request still counts against
+ * the backend's limit. No timeout of Node or undici ends that, since nothing counts as idle: the client has sent its
+ * request, and the response is paused. A few hundred such connections leave none to the backend (slowhttptest's "slow
+ * read").
  *
- * Sallyport ends a connection that carries a request and moves no byte in either direction for longer than any of the
- * configured times allows.
+ * Sallyport closes a connection with a request that moves no byte in either direction for longer than any of the
+ * configured timeouts.
  */
 import { once } from "node:events";
 import type { Socket } from "node:net";
@@ -36,34 +37,34 @@ afterAll(async () => {
 
 const HEAD = ["Host: localhost"];
 
-/** Asks for something large and reads nothing of it. */
+/** Requests something large and reads none of it. */
 async function askWithoutReading(peer: Peer): Promise<Socket> {
   const socket = (await openSocket(peer)).pause();
   socket.write(request(["GET /public/big?bytes=200000000 HTTP/1.1", ...HEAD]));
   return socket;
 }
 
-it("lose their connection, and the backend is free again, while http-proxy-3 as it comes still holds on", async () => {
+it("lose their connection, which frees the backend, while an unmodified http-proxy-3 keeps both open", async () => {
   await using held = await startEchoBackend();
   await using naive = await startNaiveProxy(held.url);
   const unread = await askWithoutReading(naive);
   await until(() => held.requests.length === 1);
   const socket = await askWithoutReading(gate);
   const closed = once(socket, "close");
-  // Node gives a write that was under way a second period (`net.Socket`), so up to twice three seconds.
+  // Node gives a pending write a second timeout period (`net.Socket`), so up to twice three seconds.
   await until(() => gate.log().some(({ path }) => path === "/public/big"), 20_000);
   const line = await logLine(gate, { path: "/public/big" });
   expect(line).toMatchObject({ status: 200, reason: "stalled" });
   await until(() => backend.abandoned() === 1);
   socket.resume();
   await closed;
-  // Asked for earlier than the other, and still there.
+  // Requested before the other one, and still open.
   expect([held.abandoned(), unread.closed]).toEqual([0, false]);
   unread.destroy();
   await until(() => held.abandoned() === 1);
 }, 30_000);
 
-it("are no reason to end a connection on which bytes move", async () => {
+it("do not affect a connection that moves bytes", async () => {
   const slow = request(["GET /public/slow?ms=400 HTTP/1.1", ...HEAD]);
   expect((await exchange(gate, slow)).last.status).toBe(200);
 });

@@ -1,9 +1,9 @@
 /**
- * Other people's downloads. Where slow clients are made to give way, whoever has few places and asks for one more can have a
- * download cut that goes on at an even pace: the system takes a megabyte at a time from the proxy, and until it has room
- * for the next one the client looks as if it did not read at all. At 600 KB/s that is two seconds.
+ * Steady downloads. If slow clients are disconnected for waiting ones, an attacker with few connections could get other
+ * clients' downloads cut off although they progress steadily: the system takes a megabyte at a time from the proxy, and
+ * until it has room for the next one, the client seems not to read at all. At 600 KB/s that takes two seconds.
  *
- * Sallyport counts bytes: nobody who takes 256 KiB/s over five seconds gives way to another client.
+ * Sallyport counts bytes: a client that reads 256 KiB/s over five seconds is never disconnected for another.
  */
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,15 +16,16 @@ import { startSallyport } from "../../support/sallyport.ts";
 const PLACES = 8;
 const VICTIMS = 3;
 const BYTES_PER_SECOND = 600_000;
-/** More than the systems and Sallyport hold for a client, and a while of reading. */
+/** More than the system and Sallyport buffer for a client, plus a while of reading. */
 const BYTES = 14_000_000;
 const EVERY_MS = 50;
 
 /**
- * Reads evenly until all is here or the connection ends: it stops at the chunk that is ahead of time. A client that stopped
- * only every 50 ms would take many megabytes at once on a fast machine, and then nothing for ten seconds.
+ * Reads at a steady rate until everything has arrived or the connection ends. It pauses after each chunk that is ahead
+ * of time: a client that paused only every 50 ms would read many megabytes at once on a fast machine, then nothing for
+ * ten
  *
- * @returns how much came, in bytes
+ * @returns the bytes received
  */
 async function readEvenly(socket: Socket): Promise<number> {
   const began = performance.now();
@@ -49,7 +50,7 @@ async function beginDownload(peer: Peer): Promise<Socket> {
 
 const SLOW = request(["GET /public/slow?ms=300 HTTP/1.1", "Host: localhost"]);
 
-it("are never cut while others compete for places", async () => {
+it("are never cut off while other clients compete for connections", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,

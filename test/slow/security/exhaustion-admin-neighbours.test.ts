@@ -1,11 +1,12 @@
 /**
- * Sixty-four neighbours on the admin port. Whoever may start pods has addresses, and the kubelet is a stranger by its own.
- * Each neighbour opens what it can and comes again when it is closed: with half a head, with nothing, byte by byte, with
- * hundreds of requests at once, for pages that take long, without reading what it is answered. Three probes without an
- * answer and the kubelet restarts the pod; one request that costs memory until it is read, a million times, does it sooner.
+ * Sixty-four neighbours on the admin port. Anyone who may start pods has addresses, and the kubelet's address is
+ * unknown, too. Each neighbour opens as many connections as it can, and reopens closed ones: with half a request, with
+ * nothing, byte by byte, with hundreds of requests at once, for slow pages, without reading responses. Three probes
+ * without an answer and the kubelet restarts the pod; a million requests that use memory until they are read do it
+ * sooner.
  *
- * Strangers have one request for each connection and two seconds for its head, and the oldest connection of whoever has
- * most gives way to a newcomer. Peers of admin.allow have places of their own.
+ * Strangers get one request per connection and two seconds for its header section, and the oldest connection of the
+ * client with the most is evicted for a newcomer. Peers in admin.allow have reserved connections.
  */
 import { describe, expect, it } from "vitest";
 import { startCrowd } from "../../support/crowd.ts";
@@ -44,7 +45,7 @@ const ATTACKS: Readonly<Record<string, Omit<Neighbourhood, "port">>> = {
   },
 };
 
-/** Resolves with the milliseconds until a 200 is there; rejects when the connection ends without, or after ten seconds. */
+/** Resolves with the milliseconds until a 200. Rejects if the connection ends without one, or after ten seconds. */
 async function timeOf(port: number, from: string, path: string): Promise<number> {
   const begun = performance.now();
   const each = (socket: { write(text: string): void }): void => socket.write(ask(path));
@@ -55,14 +56,14 @@ async function timeOf(port: number, from: string, path: string): Promise<number>
   return performance.now() - begun;
 }
 
-describe.each(Object.entries(ATTACKS))("Sallyport among neighbours with %s", (_name, attack) => {
+describe.each(Object.entries(ATTACKS))("Sallyport next to neighbours with %s", (_name, attack) => {
   const standing = useSallyport(() => "hang", {
     config: {
       admin: { allow: [OWN], probes: [{ path: "/slow", upstream: "app" }] },
     },
   });
 
-  it("answers probes and its own, within its memory", async () => {
+  it("answers probes and allowed peers, within its memory limit", async () => {
     const { gate } = standing();
     const port = gate.adminPort;
     await startNeighbours({ port, ...attack });
@@ -73,7 +74,7 @@ describe.each(Object.entries(ATTACKS))("Sallyport among neighbours with %s", (_n
       }
       times.push(await timeOf(port, OWN, "/-/drain"), await timeOf(port, OWN, "/metrics"));
     }
-    // By far less where the machine does nothing else; the kubelet waits for a second.
+    // Far less on an idle machine; the kubelet waits one second.
     expect(times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(1_000);
     expect(await peakResidentBytes(gate)).toBeLessThan(256 * MIB);
   }, 60_000);

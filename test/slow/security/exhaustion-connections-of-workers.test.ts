@@ -1,8 +1,8 @@
 /**
- * A share for each worker. The limits of connections were counted by each thread for itself: with four workers one address took
- * four shares, and together clients took four times what memory and files had been set aside for.
+ * A share per worker. Each thread used to count connection limits separately: with four workers, one address got four
+ * shares, and all clients together used four times the planned memory and file descriptors.
  *
- * Both limits hold for the process. What a worker that ended had counted is given back.
+ * Both limits apply to the process. The counts of a worker that ended are released.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Crowd, startCrowd } from "../../support/crowd.ts";
@@ -38,7 +38,7 @@ async function rejected(gate: Sallyport, reason: string): Promise<number> {
   return page.value(`sallyport_requests_rejected_total{reason="${reason}"}`) ?? -1;
 }
 
-/** Connections that have been answered once, and stay. */
+/** Returns the number of connections that got a response. */
 const answered = ({ received }: Crowd): number =>
   received().filter((text) => text.includes("200 OK")).length;
 
@@ -47,13 +47,13 @@ function crowdFrom(gate: Sallyport, from: string, count: number): Crowd {
 }
 
 describe("four workers together", () => {
-  it("give one address one share, also when a worker has ended, and all clients one limit", async () => {
+  it("give one address one share, even after a worker has ended, and all clients one limit", async () => {
     await using gate = await start();
     {
       using crowd = crowdFrom(gate, "127.0.0.66", 3 * SHARE);
       await until(() => crowd.closed() === 2 * SHARE && answered(crowd) === SHARE, 20_000);
       expect(await rejected(gate, "connections_per_address")).toBe(2 * SHARE);
-      // With a worker go those of its connections, and they are not counted any more.
+      // The connections of a worker end with it, and are no longer counted.
       await misbehave(gate, "end");
       await until(() => crowd.closed() > 2 * SHARE, 20_000);
       const free = crowd.closed() - 2 * SHARE;

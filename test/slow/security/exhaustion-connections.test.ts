@@ -1,10 +1,10 @@
 /**
- * All connections for one. Somebody opens connections until the proxy takes no more: each costs a descriptor, and with TLS a
- * handshake, the dearest thing that a stranger can ask for. They send nothing, begin a handshake and leave it, or keep what
- * they have got idle. Everybody else then finds the proxy closed, though it has nothing to do.
+ * All connections for one client. An attacker opens connections until the proxy accepts no more: each costs a
+ * descriptor and, with TLS, a handshake, the most expensive thing that a stranger can request. They send nothing,
+ * abandon a handshake, or stay idle. All other clients then find the proxy closed, although it has nothing to do.
  *
- * `server.limits.connectionsPerAddress` closes what one address (of IPv6 one /64) opens beyond its share, at once and before
- * TLS; time limits end what stays silent; trusted proxies, behind which there are many clients, are not limited.
+ * `server.limits.connectionsPerAddress` closes connections beyond the share of an address (or an IPv6 /64), at once and
+ * before TLS. Timeouts close silent ones. Trusted proxies, which have many clients behind them, are not limited.
  */
 import { describe, expect, it } from "vitest";
 import { startCrowd } from "../../support/crowd.ts";
@@ -36,7 +36,7 @@ describe("Sallyport", () => {
       `sallyport_requests_rejected_total{reason="${reason}"}`,
     ) ?? -1;
 
-  it("gives one address its share, closes the rest before TLS, and answers others as before", async () => {
+  it("gives one address its share, closes the rest before TLS, and still answers others", async () => {
     const { gate } = standing();
     const resources = await resourcesOf(gate);
     const base = await resources.descriptors();
@@ -46,7 +46,7 @@ describe("Sallyport", () => {
       using crowd = startCrowd(gate, CROWD, { from: ATTACKER, tls: false });
       await until(() => crowd.closed() >= CROWD - SHARE);
       expect(await rejected("connections_per_address")).toBe(refused + CROWD - SHARE);
-      // The rest never begins its handshake.
+      // The others never begin their handshake.
       await until(() => crowd.closed() === CROWD);
       await until(async () => (await rejected("tls_handshake")) === handshakes + SHARE);
       expect(crowd.received().join("")).toBe("");
@@ -55,7 +55,7 @@ describe("Sallyport", () => {
     await untilDescriptorsAreBack(resources, base);
   }, 60_000);
 
-  it("lets it in again when it has closed some", async () => {
+  it("accepts it again once it has closed some", async () => {
     const { gate } = standing();
     using crowd = startCrowd(gate, SHARE, { from: ATTACKER, each: (socket) => socket.write(GET) });
     await until(() => crowd.received().every((text) => text.includes("200 OK")));
@@ -76,7 +76,7 @@ describe("Sallyport", () => {
     await until(() => crowd.received().every((text) => text.includes("200 OK")));
   });
 
-  it("closes idle connections, and those that say nothing", async () => {
+  it("closes idle and silent connections", async () => {
     const { gate } = standing();
     const resources = await resourcesOf(gate);
     const base = await resources.descriptors();
@@ -85,7 +85,7 @@ describe("Sallyport", () => {
       each: (socket, index) => void (index % 2 === 0 && socket.write(GET)),
     });
     await until(() => crowd.closed() === SHARE, 8_000);
-    // Silence before the first request ends with 408, after an answer without a word.
+    // Silence before the first request ends with 408; after a response, without one.
     const silent = crowd.received().filter((_text, index) => index % 2 === 1);
     expect(silent.filter((text) => text !== "" && !text.startsWith("HTTP/1.1 408 "))).toEqual([]);
     await untilDescriptorsAreBack(resources, base);
@@ -95,7 +95,7 @@ describe("Sallyport", () => {
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
-  it("keeps whatever one address opens", async () => {
+  it("keeps all connections of one address", async () => {
     const { gate } = standing();
     using crowd = startCrowd(gate, CROWD, { from: ATTACKER });
     await until(() => crowd.open() === CROWD);

@@ -1,15 +1,15 @@
 /**
- * Floods. A client sends as fast as it can: tokens that are garbage or forged, each of which wants a signature verified; a
- * head without end, a target of a megabyte, thousands of fields; requests one behind the other on one connection, without
- * reading an answer, to a backend that is silent; bodies that nobody asked for; or it opens request after request and leaves.
- * None of this needs many connections, so no limit of connections helps.
+ * Floods. A client sends as fast as it can: garbage or forged tokens, each of which needs a signature verification; an
+ * endless header section, a target of a megabyte, thousands of fields; pipelined requests to a silent backend without
+ * reading the responses; unwanted bodies; or requests that it abandons. None of this needs many connections, so no
+ * connection limit helps.
  *
- * In Sallyport every one of these is refused with an answer or the end of its connection, at a cost that is bounded: memory
- * and descriptors come back, and valid requests are answered all the while. What a flood of forged tokens may cost in
- * signatures is for a rate limit by address to say: it counts before the token is looked at.
+ * Sallyport refuses each of these with a response or by closing the connection, at a bounded cost: memory and
+ * descriptors are released, and valid requests are answered throughout. A rate limit by address bounds the signature
+ * verifications of forged tokens, since it applies before the token is checked.
  *
- * That valid requests notice nothing is measured without what the proxy and the test had to wait for a processor, which is the
- * greater part on a busy machine, and with standstills counted for as long as they last.
+ * The effect on valid requests is measured without the time that the proxy and the test waited for a CPU, which
+ * dominates on a busy machine, and counts standstills for as long as they last.
  */
 import { pbkdf2Sync } from "node:crypto";
 import { createServer } from "node:http";
@@ -45,10 +45,10 @@ const post = (target: string, body: string, ...fields: string[]): string => {
   return request([`POST ${target} HTTP/1.1`, "Host: localhost", length, ...fields], body);
 };
 
-/** The machine can be busy with other things: this much is waited for by the clock on the wall. */
+/** The wall-clock limit for valid requests, with slack for a busy machine. */
 const ALIVE_MS = 1_500;
 
-/** Tokens with signatures that have to be verified, and are another key's. */
+/** Tokens with signatures of another key, which must be verified. */
 const forged = await Promise.all(
   Array.from({ length: FORGED }, (_none, index) => {
     const now = Math.floor(Date.now() / 1000);
@@ -60,11 +60,11 @@ const withForged = (target: string): string =>
   forged.map((token) => get(target, `Authorization: Bearer ${token}`)).join("");
 
 interface Flood {
-  /** What each connection sends again and again. */
+  /** Sent repeatedly on each connection. */
   readonly bytes: string;
   /** The status codes that may come back. */
   readonly answers: readonly number[];
-  /** So many requests are sent at once, and their answers read before the next are sent; unread when undefined. */
+  /** The number of requests sent before their responses are read. Undefined: responses are not read. */
   readonly atOnce?: number;
 }
 
@@ -101,11 +101,11 @@ const FLOODS: Readonly<Record<string, Flood>> = {
 };
 
 interface Borne extends FeltUnder {
-  /** The status codes that came back. */
+  /** The status codes received. */
   readonly statuses: ReadonlySet<number>;
 }
 
-async function bear(
+async function endure(
   peer: Peer & { readonly pid: number },
   { bytes, atOnce }: Omit<Flood, "answers">,
   rounds?: number,
@@ -148,16 +148,16 @@ describe("Sallyport", () => {
   );
 
   it.each(Object.entries(FLOODS))(
-    "bears %s",
+    "withstands %s",
     async (_name, { answers, ...sent }) => {
       const { gate } = standing();
       const resources = await resourcesOf(gate);
       const base = await resources.descriptors();
       const memory = await resources.residentBytes();
-      const { statuses, slower, p99 } = await bear(gate, sent);
+      const { statuses, slower, p99 } = await endure(gate, sent);
       expect(slower).toBeLessThanOrEqual(3);
       expect(p99).toBeLessThan(ALIVE_MS);
-      // Over TLS, Node's parser answers 400 when more comes after it was paused (HPE_PAUSED): one behind the other, unread.
+      // Over TLS, Node's parser answers 400 if more pipelined data arrives after it was paused (HPE_PAUSED).
       const expected = new Set([400, ...answers]);
       expect([...statuses].filter((status) => !expected.has(status))).toEqual([]);
       const answered = answers.some((status) => statuses.has(status));
@@ -170,13 +170,13 @@ describe("Sallyport", () => {
     60_000,
   );
 
-  it("verifies no more signatures for an address than the route allows it requests", async () => {
+  it("verifies no more signatures for an address than its rate limit allows", async () => {
     const { gate } = standing();
     const verified = async (): Promise<number> =>
       (await scrape(gate)).sum("sallyport_auth_decisions_total", 'result="denied"');
     const before = await verified();
     const started = performance.now();
-    const { statuses } = await bear(gate, { bytes: withForged("/limited"), atOnce: FORGED });
+    const { statuses } = await endure(gate, { bytes: withForged("/limited"), atOnce: FORGED });
     const seconds = (performance.now() - started) / 1000;
     expect(statuses).toContain(429);
     expect((await verified()) - before).toBeLessThanOrEqual(RATE + RATE * seconds + 1);
@@ -186,7 +186,7 @@ describe("Sallyport", () => {
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script);
 
-  it("has as many requests wait at a silent backend as were sent", async () => {
+  it("passes every request to a silent backend", async () => {
     const { gate, backend } = standing();
     const socket = await openSocket(gate);
     socket.write(get("/public/silent").repeat(200));
@@ -195,15 +195,15 @@ describe("plain http-proxy-3", () => {
     socket.destroy();
   });
 
-  it("takes any number of fields", async () => {
+  it("accepts any number of fields", async () => {
     const { gate } = standing();
     const { bytes = "" } = FLOODS["more fields than are allowed"] ?? {};
     expect((await exchange(gate, bytes)).last.status).toBe(200);
   });
 });
 
-describe("a server that takes its time for tokens in the thread that serves", () => {
-  it("is not steady", async () => {
+describe("a server that verifies tokens slowly in its serving thread", () => {
+  it("slows down other requests", async () => {
     const server = createServer({ keepAliveTimeout: 60_000 }, ({ headers }, response) => {
       if (headers.authorization !== undefined) pbkdf2Sync("a", "b", 20_000, 32, "sha256");
       response.writeHead(headers.authorization === undefined ? 200 : 401).end();
@@ -211,6 +211,6 @@ describe("a server that takes its time for tokens in the thread that serves", ()
     await using naive = await listening(server);
     const { bytes = "" } = FLOODS["garbage tokens"] ?? {};
     const here = { ...naive, pid: process.pid };
-    expect((await bear(here, { bytes, atOnce: 50 }, 1)).slower).toBeGreaterThan(3);
+    expect((await endure(here, { bytes, atOnce: 50 }, 1)).slower).toBeGreaterThan(3);
   }, 60_000);
 });

@@ -1,12 +1,12 @@
 /**
- * Backends that never come to an end. One accepts and is silent; sends its head byte by byte, or a field now and then, for
- * ever; announces that it goes on (1xx) again and again, each of which starts a time limit anew; frames a body so that it
- * never ends (chunk extensions, trailers, chunks of one byte now and then); sends more fields than anybody keeps; or
- * refuses an upgrade with a body that does not come. Each holds a client, a connection and memory of the proxy for as long
- * as it likes, and some hundred requests are all that a proxy has.
+ * Backends that never finish. One accepts and stays silent; sends its header section byte by byte, or endless fields;
+ * repeats interim responses (1xx), each of which restarts a timeout; frames a body so that it never ends (chunk
+ * extensions, trailers, occasional chunks of one byte); sends too many fields; or refuses an upgrade with a body that
+ * never arrives. Each holds a client, a connection and memory of the proxy for as long as it likes, and a few hundred
+ * requests are all that a proxy can hold.
  *
- * In Sallyport each ends within the limits of `upstreams.<name>.timeouts`, as a 502, a 504 or the end of the connection, and
- * the place that it took at the backend is free again.
+ * In Sallyport each ends within `upstreams.<name>.timeouts`, as a 502, a 504 or a closed connection, and its connection
+ * to the backend is released.
  */
 import type { Socket } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ import { until } from "../../support/until.ts";
 const OK = "HTTP/1.1 200 OK\r\n";
 const CHUNKED = `${OK}Transfer-Encoding: chunked\r\n\r\n`;
 
-/** Sends a text as fast as it is taken, until the connection is gone. */
+/** Sends a text as fast as the peer reads, until the connection is closed. */
 function flood(socket: Socket, text: string): void {
   const more = (): void => {
     while (!socket.destroyed && socket.write(text));
@@ -36,7 +36,7 @@ function flood(socket: Socket, text: string): void {
   more();
 }
 
-/** What each does behind the request, and the status that a client gets; 0 where the connection ends in mid-answer. */
+/** What each does after the request, and the status for the client; 0 if the connection ends in mid-response. */
 const ENDLESS: Readonly<Record<string, { run: (socket: Socket) => void; expected: number }>> = {
   silence: { run: () => undefined, expected: 504 },
   "a head byte by byte": { run: (socket) => dribble(socket, "a", 50), expected: 502 },
@@ -120,7 +120,7 @@ const ENDLESS: Readonly<Record<string, { run: (socket: Socket) => void; expected
 const NAMES = Object.keys(ENDLESS);
 const FAST = "at full speed";
 
-/** How each ended, by name. */
+/** How each case ended, by name. */
 interface Met {
   readonly requests: Map<string, Exchange>;
   readonly upgrades: Map<string, Exchange>;
@@ -141,12 +141,12 @@ const UPGRADE = [
   "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
 ];
 
-/** Final answers. */
+/** Returns the statuses of final responses. */
 const finals = ({ responses }: Exchange): number[] =>
   responses.map(({ status }) => status).filter((status) => status >= 200);
 
-/** Measured: 74 to 91 MB, which V8 has not collected yet. What is read and kept would be several times as much. */
-const MOST_GROWTH = 160 * 1024 * 1024;
+/** Measured: 74 to 91 MB that V8 has not collected yet. Retaining everything read would be several times as much. */
+const MAX_GROWTH = 160 * 1024 * 1024;
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
@@ -160,7 +160,7 @@ describe("Sallyport", () => {
     },
   });
 
-  /** One request and one upgrade for each: the slow ones all at once, and each of the fast ones alone. */
+  /** Sends one request and one upgrade per case: the slow ones concurrently, and the fast ones one by one. */
   async function meetAll(): Promise<Met> {
     const met: Met = { requests: new Map(), upgrades: new Map() };
     const meet = async (name: string): Promise<void> => {
@@ -204,13 +204,13 @@ describe("Sallyport", () => {
     }
   });
 
-  it("has all places at the backend again, its descriptors, and its memory", async () => {
+  it("releases its connections, descriptors and memory", async () => {
     const { gate } = standing();
     const load = 'sallyport_upstream_requests_in_flight{upstream="app"}';
     await until(async () => (await scrape(gate)).value(load) === 0);
     await untilDescriptorsAreBack(resources, descriptors);
     expect((await ask(gate, "/public/fine")).status).toBe(200);
-    expect((await resources.residentBytes()) - memory).toBeLessThan(MOST_GROWTH);
+    expect((await resources.residentBytes()) - memory).toBeLessThan(MAX_GROWTH);
     expect(gate.exited()).toBe(false);
   }, 60_000);
 });
@@ -218,7 +218,7 @@ describe("Sallyport", () => {
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script, { proxyTimeout: 500 });
 
-  it("waits for ever, its time limit notwithstanding", async () => {
+  it("waits forever, despite its timeout", async () => {
     const { gate } = standing();
     const waits = async (name: string): Promise<string> => {
       const answer = await exchange(gate, get(name), { responses: Infinity, timeoutMs: 1_500 });

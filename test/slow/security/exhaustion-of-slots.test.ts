@@ -1,13 +1,13 @@
 /**
- * One client takes all places at a backend. A proxy that opens no more than so many connections to it gives them to whoever
- * comes first. So a single address, with a few hundred connections and next to no traffic, keeps everybody else out: with
- * bodies of which a byte comes now and then, with the digits of a chunk's size that never ends, or simply with requests that
- * take the backend long, and more of them in the queue. And where slow clients are made to give way, whoever asks for all
- * places can have other people's slow downloads cut.
+ * One client takes all connections to a backend. A proxy with a limited number of them gives them to whichever request
+ * comes first. So a single address with a few hundred connections and almost no traffic keeps everyone else out: with
+ * bodies that trickle, with endless digits of a chunk size, or simply with requests that take the backend long, and
+ * more of them in the queue. And if slow clients are disconnected for waiting ones, an attacker who requests all
+ * connections can get other clients' slow downloads cut off.
  *
- * Sallyport gives the next place to the client that has the fewest, lets a newcomer into a full queue in the place of the last
- * request of the client that has the most, and takes a slow one's place only from a client that has more than the one who
- * waits. IPv6 addresses of one /64 are one client.
+ * Sallyport gives the next connection to the client with the fewest, lets a newcomer into a full queue in place of the
+ * last request of the client with the most, and disconnects a slow client only if it has more than the one that waits.
+ * IPv6 addresses of one /64 are one client.
  */
 import type { Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -27,7 +27,7 @@ const WAITING = 4;
 /** More than there is room for. */
 const CROWD = 24;
 const STRANGER = "127.0.0.2";
-/** Several times what the system and Sallyport hold for a client that does not read. */
+/** Several times what the system and Sallyport buffer for a client that does not read. */
 const LARGE = 32_000_000;
 
 const CHUNKED = request([
@@ -38,7 +38,7 @@ const CHUNKED = request([
 const LONG = request(["POST /public/x HTTP/1.1", "Host: localhost", "Content-Length: 100000"]);
 const SLOW = request(["GET /public/slow?ms=300 HTTP/1.1", "Host: localhost"]);
 
-/** Each holds a place for as long as it is let. */
+/** Each holds a connection as long as possible. */
 const HOLDING: Readonly<Record<string, (socket: Socket) => void>> = {
   "bodies that dribble": (socket) => {
     socket.write(`${LONG}a`);
@@ -53,7 +53,7 @@ const HOLDING: Readonly<Record<string, (socket: Socket) => void>> = {
     dribble(socket, "0", 100);
   },
   "requests that take the backend long": (socket) => {
-    // Whatever it was told, it asks again.
+    // Sends the next request whatever the response is.
     socket.on("data", () => setTimeout(() => socket.write(SLOW), 20));
     socket.write(SLOW);
   },
@@ -86,7 +86,7 @@ describe("Sallyport", () => {
       );
     });
 
-  /** The stranger's attack, when all places have been taken, those in the queue as well. */
+  /** Starts the stranger's attack. Resolves once all connections and queue places are taken. */
   async function attack(each: (socket: Socket) => void): Promise<Crowd> {
     const { gate } = standing();
     const refused = async (): Promise<number> =>
@@ -97,7 +97,7 @@ describe("Sallyport", () => {
     return stranger;
   }
 
-  it.for(Object.entries(HOLDING))("has a place for others beside %s", async ([, each]) => {
+  it.for(Object.entries(HOLDING))("serves others next to %s", async ([, each]) => {
     const { gate } = standing();
     const stranger = await attack(each);
     for (let asked = 0; asked < 5; asked += 1) {
@@ -107,7 +107,7 @@ describe("Sallyport", () => {
     await untilLoad(0, 0);
   });
 
-  it("cuts nobody's slow download for the sake of one who has more places", async () => {
+  it("does not cut off a slow download for a client with more connections", async () => {
     const { gate, backend } = standing();
     const victim = (await openSocket(gate)).pause();
     onTestFinished(() => void victim.destroy());
@@ -119,7 +119,7 @@ describe("Sallyport", () => {
       socket.on("data", () => setTimeout(() => socket.write(asking), 100));
       socket.write(asking);
     });
-    // So many that it has waited longer than a slow client may be waited for.
+    // Enough to have waited longer than the limit for a slow client.
     await until(() => {
       const lines = gate.log().slice(before);
       return (
@@ -134,7 +134,7 @@ describe("Sallyport", () => {
     await untilLoad(0, 0);
   }, 60_000);
 
-  it("cuts the download that a client with more places does not read", async () => {
+  it("cuts off an unread download of a client with more connections", async () => {
     const { gate } = standing();
     const path = "/public/unread/big";
     const stranger = await attack((socket) => {
@@ -151,13 +151,13 @@ describe("Sallyport", () => {
 describe("plain http-proxy-3", () => {
   const standing = use(startEchoBackend, (target) => startNaiveProxy(target));
 
-  it("keeps a connection to the backend for each, as long as it is let", async () => {
+  it("keeps a connection to the backend for each indefinitely", async () => {
     const { gate, backend } = standing();
     const stranger = startStranger(gate, (socket) => {
       HOLDING["chunks that dribble"]?.(socket);
     });
     await until(() => backend.connectionCount() === CROWD);
-    // Longer than a slow client may be waited for.
+    // Longer than the limit for a slow client.
     expect((await ask(gate, "/public/slow?ms=800")).status).toBe(200);
     expect(stranger.closed()).toBe(0);
     expect(backend.abandoned()).toBe(0);

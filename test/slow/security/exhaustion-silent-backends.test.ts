@@ -1,11 +1,12 @@
 /**
- * A backend that is silent takes the others with it. Requests and upgrades pile up in front of one that accepts and says
- * nothing; each holds a connection towards it, and memory. Without a bound a proxy opens thousands of half-open upgrades,
- * until it has no descriptor left for the backends that are well. And what a client that has left was given, a place at the
- * backend above all, must come back whenever it left: before its token was verified, in the queue, or in mid-handshake.
+ * A silent backend affects the others. Requests and upgrades pile up for one that accepts connections but never
+ * answers; each holds a connection to it, and memory. Without a limit a proxy opens thousands of half-open upgrades,
+ * until it has no descriptor left for the healthy backends. And the resources of a client that disconnects, above all
+ * its connection to the backend, must be released whenever it leaves: before its token is verified, in the queue, or in
+ * mid-handshake.
  *
- * `upstreams.<name>.connections` and `queue` bound what is under way at one upstream; who finds no place gets 503 at once, or
- * within `queue.timeout`; other upstreams notice nothing.
+ * `upstreams.<name>.connections` and `queue` limit the requests at one upstream. Excess requests get 503 at once, or
+ * within `queue.timeout`. Other upstreams are not affected.
  */
 import { describe, expect, it } from "vitest";
 import { ask } from "../../support/ask.ts";
@@ -50,7 +51,7 @@ describe("Sallyport", () => {
     websocket: { handshake: "500ms" },
   };
 
-  it("bounds requests and half-open upgrades, and other upstreams are well", async () => {
+  it("limits requests and half-open upgrades, and other upstreams are unaffected", async () => {
     const { backend } = standing();
     const targets = [backend.url];
     await using gate = await startSallyport({
@@ -69,7 +70,7 @@ describe("Sallyport", () => {
     let most = 0;
     const statuses: number[] = [];
     const slower = await slowdownUnder(gate, "/public/x", async () => {
-      // So that what is measured are not the handshakes of TLS: they come few at a time, the requests all at once.
+      // Connections open a few at a time, the requests all at once, so that TLS handshakes are not measured.
       using crowds = new DisposableStack();
       const all: Crowd[] = [];
       while (all.length < CROWD / FEW) {
@@ -103,7 +104,7 @@ describe("Sallyport", () => {
     expect((await scrape(gate)).value("sallyport_http_requests_in_flight")).toBe(0);
   }, 60_000);
 
-  it("has its places again when all clients leave in mid-handshake", async () => {
+  it("releases its connections when all clients disconnect in mid-handshake", async () => {
     const { backend } = standing();
     await using gate = await startSallyport({
       target: backend.url,
@@ -134,7 +135,7 @@ describe("Sallyport", () => {
     expect((await ask(gate, "/public/x")).status).toBe(200);
   });
 
-  it("asks nothing of the backend for a client that left while its token was looked at", async () => {
+  it("sends no request for a client that disconnected while its token was verified", async () => {
     const { backend } = standing();
     const pair = signingPair("late");
     let deliver: (() => void) | undefined;
@@ -164,7 +165,7 @@ describe("Sallyport", () => {
     await until(async () => (await scrape(gate)).value("sallyport_http_requests_in_flight") === 1);
     leaving.destroy();
     await until(() => deliver !== undefined);
-    // By the time that the proxy has taken another connection it knows that this one has ended.
+    // Once the proxy has accepted another connection, it knows that this one has ended.
     (await openSocket(gate)).destroy();
     deliver?.();
     expect(await logLine(gate, { path: "/late" })).toMatchObject({ status: 499 });

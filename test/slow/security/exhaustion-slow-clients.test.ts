@@ -1,10 +1,10 @@
 /**
- * Slow clients. A head that comes a field at a time and never ends (slowloris), a body of which a byte comes now and then
- * (RUDY), an answer that is not read: none of these is idle, so no time limit for idleness ends it, and each holds a
- * connection, the third and with some proxies the second one of the backend's as well. A single machine can hold thousands.
+ * Slow clients. A header section that arrives field by field and never ends (slowloris), a body that trickles (RUDY), a
+ * response that is not read: none of these is idle, so no idle timeout ends it, and each holds a connection, some of
+ * them a connection to the backend as well. A single machine can hold thousands.
  *
- * Sallyport gives a head and a whole request so much time from their beginning, however many bytes trickle. Each such client
- * gets 408 and the end of its connection, and the log has a line for it; the others notice nothing.
+ * Sallyport limits the time for a header section and for a complete request from their start, however many bytes
+ * trickle in. Each such client gets 408, a closed connection, and a log line; other clients are not affected.
  */
 import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
@@ -21,7 +21,7 @@ import { until } from "../../support/until.ts";
 
 const EACH = 8;
 
-/** A few bytes now and then, for ever. */
+/** Clients that send a few bytes now and then, forever. */
 const SLOW: Readonly<Record<string, (socket: Socket) => void>> = {
   "a head": (socket) => {
     socket.write("GET /public/x HTTP/1.1\r\nHost: localhost\r\n");
@@ -75,7 +75,7 @@ describe("Sallyport", () => {
     },
   });
 
-  /** A crowd of all kinds, until the last is gone. */
+  /** Starts clients of all kinds, and waits until the last is disconnected. */
   async function outlive(): Promise<Crowd> {
     const { gate } = standing();
     using crowd = startCrowd(gate, NAMES.length * EACH, {
@@ -85,7 +85,7 @@ describe("Sallyport", () => {
     return crowd;
   }
 
-  it("ends each with 408, or its refusal, and is itself as before", async () => {
+  it("ends each with 408 or its refusal, and releases all resources", async () => {
     const { gate } = standing();
     const resources = await resourcesOf(gate);
     const base = await resources.descriptors();
@@ -119,7 +119,7 @@ describe("Sallyport", () => {
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
-  it("holds on to them", async () => {
+  it("keeps them connected", async () => {
     const { gate } = standing();
     const names = ["a head", "a body", "chunks"];
     const closed = await Promise.all(names.map((name) => closesWithin(gate, name, 3_500)));

@@ -1,9 +1,10 @@
 /**
- * Every connection taken by those who do nothing with it. Where no address may have more than a share, whoever has a few
- * addresses takes all there are, with half a request on each or none at all, and nobody else is let in until their time is up.
+ * All connections taken but idle. With a share per address, an attacker with a few addresses can still take all
+ * connections, with half a request on each or none at all, and no other client gets in until they time out.
  *
- * When all are taken, Sallyport ends the oldest idle connection of the client that has most, and lets the newcomer in. What
- * was let through to a backend is never ended for that, nor anybody's connection for a client that has as many.
+ * When all are taken, Sallyport closes the oldest idle connection of the client with the most, and accepts the
+ * newcomer. It never closes connections with a forwarded request for that, or connections of a client with no more than
+ * the newcomer.
  */
 import { expect, describe, it } from "vitest";
 import { startCrowd } from "../../support/crowd.ts";
@@ -17,7 +18,7 @@ import { until } from "../../support/until.ts";
 const ALL = 24;
 const SHARE = 12;
 const ATTACKERS = ["127.0.0.66", "127.0.0.67"] as const;
-/** One connection may be that of the program that starts Sallyport, and close meanwhile. */
+/** One connection may belong to the program that starts Sallyport, and close meanwhile. */
 const NEWCOMERS = ["127.0.0.6", "127.0.0.7", "127.0.0.8", "127.0.0.9"];
 const GET = request(["GET /public/x HTTP/1.1", "Host: localhost"]);
 const SLOW = request(["GET /public/slow?ms=1500 HTTP/1.1", "Host: localhost"]);
@@ -47,9 +48,9 @@ describe.each([true, false])("Sallyport, TLS %s", (tls) => {
     }),
   );
 
-  // What a failed attempt leaves open would let a second one pass.
+  // Connections left open by a failed try would let a retry pass.
   it.each(Object.entries(KINDS))(
-    "lets a newcomer in beside connections %s",
+    "accepts a newcomer next to connections %s",
     { retry: 0 },
     async (_, text) => {
       const { gate } = standing();
@@ -86,7 +87,7 @@ describe.each([true, false])("Sallyport, TLS %s", (tls) => {
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
-  it("ends nobody's connection", async () => {
+  it("never closes a connection", async () => {
     const { gate } = standing();
     using crowd = startCrowd(gate, ALL * 4, { from: "127.0.0.6" });
     await until(() => crowd.open() === ALL * 4);

@@ -1,4 +1,4 @@
-/** One HTTP/2 connection full of busy streams beside a client of HTTP/1.1: the streams share what one client gets. */
+/** One HTTP/2 connection full of busy streams next to an HTTP/1.1 client: the streams share what one client gets. */
 import { once } from "node:events";
 import { Agent } from "node:http";
 import { connect } from "node:http2";
@@ -10,10 +10,10 @@ import { startSallyport } from "../../support/sallyport.ts";
 
 const STREAMS = 100;
 const REQUESTS = 60;
-/** Beside the streams it takes about 50 ms, on two busy cores. */
+/** Next to the streams it takes about 50 ms on two busy cores. */
 const MOST_MS = 500;
 
-it("leaves a client of HTTP/1.1 its turn, and goes on itself", async () => {
+it("leaves time for an HTTP/1.1 client, and makes progress itself", async () => {
   await using backend = await startPlainBackend((request, response) => {
     request.resume();
     response.end("ok");

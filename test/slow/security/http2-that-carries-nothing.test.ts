@@ -1,4 +1,7 @@
-/** HTTP/2 connections that carry nothing, or nothing that anybody reads: they end, say why, and leave nothing behind for their neighbours. */
+/**
+ * HTTP/2 connections with useless frames, or with frames that are never read: they are closed with a reason, and other
+ * clients are unaffected.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../../support/ask.ts";
 import { connectHttp2 } from "../../support/http2-client.ts";
@@ -11,7 +14,7 @@ import { until } from "../../support/until.ts";
 import { startWebSocketBackend, type WebSocketBackend } from "../../support/websocket.ts";
 
 const BIG = 1024 * 1024;
-/** A frame of a type that nobody knows, which must be ignored (RFC 9113 §5.5). */
+/** A frame of an unknown type, which must be ignored (RFC 9113 §5.5). */
 const UNKNOWN = frame(0xbe, 0, 0, Buffer.alloc(16_000));
 /** SETTINGS_INITIAL_WINDOW_SIZE: 0 */
 const NO_WINDOW = Buffer.from([0, 4, 0, 0, 0, 0]);
@@ -36,7 +39,7 @@ describe("an HTTP/2 connection", () => {
     },
   );
 
-  it("full of frames that carry nothing ends past 8 MiB", async () => {
+  it("with only unknown frames is closed after 8 MiB", async () => {
     const { gate } = standing();
     await using client = await FrameClient.connect(gate);
     let sent = 0;
@@ -51,7 +54,7 @@ describe("an HTTP/2 connection", () => {
     expect((await ask({ port: gate.port }, "/public/x")).status).toBe(200);
   }, 90_000);
 
-  it("whose client opens no window loses the stream, and can ask again", async () => {
+  it("with a zero window loses its stream, and can send another request", async () => {
     const { gate } = standing();
     await using client = await FrameClient.connect(gate);
     client.send(frame(FRAME.settings, 0, 0, NO_WINDOW));
@@ -77,7 +80,7 @@ describe("WebSockets over HTTP/2", () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  it("with frames that their client does not read end with its connection, and others go on", async () => {
+  it("that their client does not read end with its connection, and others continue", async () => {
     await using neighbour = await connectHttp2(gate);
     using quiet = await openOverHttp2(neighbour, "/public/quiet");
     await using greedy = await connectHttp2(gate);
@@ -86,7 +89,7 @@ describe("WebSockets over HTTP/2", () => {
     );
     let ended = false;
     greedy.session.on("close", () => (ended = true));
-    // A masked binary message of 60,000 bytes, which comes back and is not read.
+    // A masked binary message of 60,000 bytes, whose echo is not read.
     const head = Buffer.from([0x82, 0xfe, 60_000 >> 8, 60_000 & 255, 0, 0, 0, 0]);
     const message = Buffer.concat([head, Buffer.alloc(60_000)]);
     for (const { stream } of tunnels) stream.pause().write(Buffer.concat([message, message]));

@@ -1,8 +1,8 @@
 /**
- * Asking who is a user. A login that says "no such user", or says nothing but answers sooner because there was no hash to
- * compute, gives out the list of users, name by name. Here an unknown name, a disabled user and a wrong password get the
- * same bytes but the id, and the medians of their times lie within 10 % of each other. What the throttle refuses costs no
- * hash, whoever the name belongs to.
+ * Enumerating users. A login that says "no such user", or that answers sooner because there was no hash to compute,
+ * reveals the list of users, name by name. Here an unknown name, a disabled user and a wrong password get identical
+ * responses except for the id, and the medians of their times are within 10 % of each other. Throttled attempts compute
+ * no hash, whether the name exists or not.
  */
 import { Agent as PlainAgent } from "node:http";
 import { Agent } from "node:https";
@@ -32,14 +32,14 @@ const KINDS: readonly (() => Login)[] = [
   () => ({ username: "alice", password: "wrong" }),
   () => ({ username: "alice", password: "x".repeat(2000) }),
 ];
-/** Those of which the time is taken. */
+/** The kinds that are timed. */
 const TIMED = [0, 2, 4, 5].flatMap((kind) => KINDS[kind] ?? []);
 const SPREAD = 1.1;
 const FEWEST_ROUNDS = 15;
-/** What a machine that is busy with other things may need; a quiet one is done in a second. */
+/** The time that a busy machine may need; an idle one is done in a second. */
 const PATIENCE_MS = 45_000;
 
-/** Milliseconds of one login on a connection that is open already. */
+/** Returns the milliseconds of one login on an open connection. */
 async function timeOf(peer: Peer, agent: Agent | PlainAgent, login: Login): Promise<number> {
   const started = performance.now();
   const headers = { "content-type": "application/json" };
@@ -49,8 +49,8 @@ async function timeOf(peer: Peer, agent: Agent | PlainAgent, login: Login): Prom
 }
 
 /**
- * How many times the slowest median is the fastest. The kinds take turns, so that what else the machine does meets all of
- * them; more rounds follow while the medians differ, so that a chance difference goes, and a true one stays.
+ * Returns the ratio of the slowest median to the fastest. The kinds take turns, so that other load affects all of them;
+ * more rounds follow while the medians differ, so that a random difference disappears and a real one stays.
  */
 async function spread(peer: Peer, patienceMs: number): Promise<number> {
   const agent = new (peer.ca === undefined ? PlainAgent : Agent)({
@@ -61,7 +61,7 @@ async function spread(peer: Peer, patienceMs: number): Promise<number> {
   const times: number[][] = TIMED.map(() => []);
   const deadline = performance.now() + patienceMs;
   for (let round = 1; ; round++) {
-    // Whoever comes behind another must not always come behind the same one.
+    // No kind may always follow the same other kind.
     const offset = Math.floor(Math.random() * TIMED.length);
     for (const [kind, login] of turned([...TIMED.entries()], offset, round)) {
       times[kind]?.push(await timeOf(peer, agent, login()));
@@ -99,7 +99,7 @@ describe("Sallyport", () => {
     },
   );
 
-  it("gives the same bytes to all of them", async () => {
+  it("gives identical responses to all of them", async () => {
     const answers = await Promise.all(KINDS.map((login) => bytesFor(standing().gate, login())));
     expect(answers[0]).toMatch(/^HTTP\/1\.1 401 /);
     expect(answers[0]).toMatch(
@@ -123,7 +123,7 @@ describe("Sallyport, when it refuses further attempts", () => {
     (target) => startSallyport({ target, files }),
   );
 
-  it("gives the same bytes for a name that exists and one that does not, and computes no hash", async () => {
+  it("gives identical responses for known and unknown names, and computes no hash", async () => {
     const { gate } = standing();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -151,7 +151,7 @@ describe("a naive login", () => {
     bob: { password: "bob's own", disabled: true },
   };
 
-  it("tells who is a user, in words and in time", async () => {
+  it("reveals who is a user, by message and timing", async () => {
     await using login = await startNaiveLogin({ users: naive, lock: "nothing" });
     const answers = await Promise.all(KINDS.map((kind) => bytesFor(login, kind())));
     expect(new Set(answers).size).toBe(3);

@@ -1,9 +1,9 @@
 /**
- * Guessing, and locking somebody out by guessing. A login without a limit gives away weak passwords; one that locks the
- * name after some failures lets everybody lock everybody out; one that counts by an address that the client may choose
- * (`X-Forwarded-For`) has no limit at all. Here failures count for a name and a network (/64 of IPv6) together, for a network
- * over all names, and for a name over all networks, where after 100 in a row (NIST SP 800-63B §5.2.2) strange networks get
- * three tries each. The owner gets in from wherever nobody has been guessing.
+ * Guessing passwords, and locking users out by guessing. A login without a limit reveals weak passwords; one that locks
+ * the name after some failures lets anyone lock out anyone; one that counts by an address that the client can choose
+ * (`X-Forwarded-For`) has no limit at all. Here failures count per name and network (an IPv6 /64), per network across
+ * all names, and per name across all networks, where after 100 in a row (NIST SP 800-63B §5.2.2) unknown networks get
+ * three tries each. The owner can log in from any network without guesses.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, ask, askLogin, fieldsOf } from "../../support/ask.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-/** One login as it comes through a proxy from this address, with the right password or a wrong one. */
+/** Logs in through a proxy as a client with this address, with the right or a wrong password. */
 function attempt(peer: Peer, address: string, username: string, right: boolean): Promise<Answer> {
   const password = right ? passwordOf(username) : "wrong";
   return askLogin(peer, { username, password }, { "x-forwarded-for": address });
@@ -43,7 +43,7 @@ async function statusOf(...login: Parameters<typeof attempt>): Promise<number> {
   return (await attempt(...login)).status;
 }
 
-/** The statuses of so many wrong passwords, one after the other. */
+/** Sends `count` wrong passwords one after the other. @returns the statuses. */
 async function guesses(
   peer: Peer,
   count: number,
@@ -75,13 +75,13 @@ function useGate(config: ConfigParts) {
   );
 }
 
-/** Everything comes through a proxy that is trusted. */
+/** All requests come through a trusted proxy. */
 const trustedProxies = ["127.0.0.0/8"];
 
 describe("Sallyport behind a trusted proxy", () => {
   const standing = useGate({ server: { trustedProxies } });
 
-  it("bans a name from an address, and nobody else anywhere else", async () => {
+  it("bans only this name from this address", async () => {
     const { gate } = standing();
     const guessed = await guesses(gate, 7, () => ["198.51.100.1", "bob"]);
     expect(guessed).toEqual([...times(5, 401), ...times(2, 429)]);
@@ -91,11 +91,11 @@ describe("Sallyport behind a trusted proxy", () => {
     expect(Number(banned.headers["retry-after"])).toBeLessThanOrEqual(300);
     expect(await statusOf(gate, "198.51.100.2", "bob", true)).toBe(200);
     expect(await statusOf(gate, "198.51.100.1", "alice", true)).toBe(200);
-    // What the owner does elsewhere does not free the one who guesses.
+    // The owner's login elsewhere does not lift the ban of the guesser.
     expect(await statusOf(gate, "198.51.100.1", "bob", true)).toBe(429);
   });
 
-  it("takes a /64 for one address, also when all come at once", async () => {
+  it("treats a /64 as one address, even with concurrent attempts", async () => {
     const { gate } = standing();
     const statuses = await Promise.all(
       Array.from({ length: 24 }, (_, host) =>
@@ -108,7 +108,7 @@ describe("Sallyport behind a trusted proxy", () => {
     expect(await statusOf(gate, "2001:db8:0:2::1", "carol", true)).toBe(200);
   });
 
-  it("clears with a right password what that address did to that name, and nothing more", async () => {
+  it("clears only the failures of this name and address after a right password", async () => {
     const { gate } = standing();
     const [one, two] = ["198.51.100.11", "198.51.100.12"] as const;
     await guesses(gate, 8, (index) => [index < 4 ? one : two, "dave"]);
@@ -117,7 +117,7 @@ describe("Sallyport behind a trusted proxy", () => {
     expect(await guesses(gate, 2, () => [two, "dave"])).toEqual([401, 429]);
   });
 
-  it("counts for the client that the proxy names, not for what that client writes in front", async () => {
+  it("counts for the client address from the proxy, not for forged ones before it", async () => {
     const { gate } = standing();
     const guessed = await guesses(gate, 6, (index) => [
       `203.0.113.${index}, 198.51.100.21`,
@@ -128,7 +128,7 @@ describe("Sallyport behind a trusted proxy", () => {
     expect(await statusOf(gate, "198.51.100.21, 198.51.100.22", "erin", true)).toBe(200);
   });
 
-  it("lets those who have a token go on while their address is banned", async () => {
+  it("accepts tokens from a banned address", async () => {
     const { gate } = standing();
     await guesses(gate, 6, () => ["198.51.100.31", "frank"]);
     const headers = { "x-forwarded-for": "198.51.100.31" };
@@ -140,7 +140,7 @@ describe("Sallyport with limits for an address and for a name", () => {
   const throttle = { address: { attempts: 8 }, account: { attempts: 12 } };
   const standing = useGate({ server: { trustedProxies }, login: { throttle } });
 
-  it("bans an address that tries many names, for all names, and only that address", async () => {
+  it("bans only an address that tries many names, and for all names", async () => {
     const { gate } = standing();
     const guessed = await guesses(gate, 10, (index) => ["198.51.100.1", `somebody${index}`]);
     expect(guessed).toEqual([...times(8, 401), ...times(2, 429)]);
@@ -152,19 +152,19 @@ describe("Sallyport with limits for an address and for a name", () => {
     expect(await statusOf(gate, "198.51.100.2", "alice", true)).toBe(200);
   });
 
-  it("guards a name that many addresses guess at, and lets its owner in", async () => {
+  it("guards a name that many addresses guess, and lets its owner in", async () => {
     const { gate } = standing();
     const [home, abroad] = ["192.0.2.1", "203.0.113.1"] as const;
     expect(await statusOf(gate, home, "bob", true)).toBe(200);
     const guessed = await guesses(gate, 12, (index) => [`198.51.100.${100 + (index >> 2)}`, "bob"]);
     expect(guessed).toEqual(times(12, 401));
-    // Those who guessed are out, for a day; a new one has three tries and no more.
+    // The guessers are banned for a day; a new one gets three tries.
     const refused = await attempt(gate, "198.51.100.100", "bob", true);
     await expectThrottled(gate, refused, "throttled_account");
     expect(Number(refused.headers["retry-after"])).toBeGreaterThan(86_000);
     const more = await guesses(gate, 5, () => ["198.51.100.110", "bob"]);
     expect(more).toEqual([...times(3, 401), ...times(2, 429)]);
-    // The owner mistypes at home, and gets in; abroad, too.
+    // The owner mistypes at home and still gets in, and abroad as well.
     expect(await guesses(gate, 4, () => [home, "bob"])).toEqual(times(4, 401));
     expect(await statusOf(gate, home, "bob", true)).toBe(200);
     expect(await statusOf(gate, abroad, "bob", true)).toBe(200);
@@ -175,7 +175,7 @@ describe("Sallyport with limits for an address and for a name", () => {
 describe("Sallyport with two threads", () => {
   const standing = useGate({ server: { trustedProxies, workers: 2 } });
 
-  it("has one throttle", async () => {
+  it("shares one throttle", async () => {
     const { gate } = standing();
     const statuses = await Promise.all(
       Array.from({ length: 24 }, () => statusOf(gate, "2001:db8:0:1::1", "carol", false)),
@@ -186,10 +186,10 @@ describe("Sallyport with two threads", () => {
   });
 });
 
-describe("Sallyport without a proxy in front", () => {
+describe("Sallyport without a trusted proxy", () => {
   const standing = useGate({});
 
-  it("does not believe an address that the client writes", async () => {
+  it("ignores addresses in headers from the client", async () => {
     const { gate } = standing();
     const guessed = await guesses(gate, 6, (index) => [`203.0.113.${index}`, "bob"]);
     expect(guessed).toEqual([...times(5, 401), 429]);
@@ -208,7 +208,7 @@ describe("a naive login", () => {
     expect(await statusOf(login, "198.51.100.2", "bob", true)).toBe(429);
   });
 
-  it("that believes the client's address has no limit", async () => {
+  it("that trusts the client's address has no limit", async () => {
     await using login = await startNaiveLogin({ users: naive, lock: "address" });
     const guessed = await guesses(login, 12, (index) => [
       `203.0.113.${index}, 198.51.100.1`,

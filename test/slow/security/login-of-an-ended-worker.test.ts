@@ -1,8 +1,8 @@
 /**
- * Somebody else's token. Passwords are checked in the main thread; a traffic thread waits for what comes of it, by a number
- * that it has given. A thread that ends while a login of its own waits is replaced, and the new one counts from one again.
- * If the late answer went to the new thread, it would be taken for that of the login with the same number there: alice's
- * token for whoever logs in next.
+ * Another user's token. The main thread checks passwords, and a traffic thread matches the results by a number that it
+ * assigned. A thread that ends during a login is replaced, and the new one counts from one again. If a late result went
+ * to the new thread, it would match the login with the same number there: alice's token would go to the next user who
+ * logs in.
  */
 import { argon2Sync, randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
@@ -14,7 +14,7 @@ import { until } from "../../support/until.ts";
 
 const SLOW = { username: "slow", password: "a password that takes seconds" };
 
-/** So dear that a few of them take seconds, in which a thread ends and another one starts. */
+/** Returns a hash so expensive that a few take seconds, in which a thread ends and another starts. */
 function dearHash(password: string): string {
   const nonce = randomBytes(16);
   const cost = { memory: 256 * 1024, passes: 2, parallelism: 1 };
@@ -31,7 +31,7 @@ function subjectOf(token: unknown): unknown {
 const alive = async (gate: Sallyport): Promise<number | undefined> =>
   (await scrape(gate)).value("sallyport_workers_alive");
 
-it("a login of a thread that has ended is answered to nobody", async () => {
+it("the result of a login from an ended thread goes to no other login", async () => {
   const users = {
     [ALICE.username]: { password: cheapHash(ALICE.password) },
     [SLOW.username]: { password: dearHash(SLOW.password) },
@@ -42,7 +42,7 @@ it("a login of a thread that has ended is answered to nobody", async () => {
     files: { "users.yaml": JSON.stringify({ users }) },
     env: MISBEHAVING,
   });
-  // The first is hashed for seconds, whoever ends; alice's wait behind it in the new threads, with the numbers from one.
+  // The first hash takes seconds, whichever thread ends; alice's logins wait behind it in the new threads, numbered from one.
   const lost = Array.from({ length: 8 }, () => askLogin(gate, SLOW).catch(() => undefined));
   await until(async () => ((await scrape(gate)).value("sallyport_login_queue_length") ?? 0) >= 4);
   await Promise.all(Array.from({ length: 16 }, () => misbehave(gate, "end")));

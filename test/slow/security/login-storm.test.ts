@@ -1,9 +1,10 @@
 /**
- * A storm of logins, from many addresses with many names, so that no limit by name or address is ever reached. Each wrong
- * password costs a hash; whoever can make a proxy hash without end has stopped its logins, or all of it. Here hashing has
- * threads of its own and a short queue, and all strangers together have a budget of failures: when it is used up they wait,
- * a moment each. Names on networks that they have logged in from have places and turns of their own; a stranger from where
- * nothing failed comes before those who cause the storm; and everybody with a token goes on.
+ * A storm of logins from many addresses with many names, so that no limit per name or address is ever reached. Each
+ * wrong password costs a hash; an attacker who can make a proxy hash endlessly has stopped its logins, or all of it.
+ * Here hashing has separate threads and a short queue, and all strangers share a budget of failures: once it is used
+ * up, each of them waits a moment. Names on networks that they have logged in from have reserved queue places; a
+ * stranger from a network without failures comes before those who cause the storm; and requests with a token are not
+ * affected.
  */
 import { Agent } from "node:https";
 import { setTimeout as delay } from "node:timers/promises";
@@ -29,7 +30,7 @@ const users = {
 
 const from = (address: string): Record<string, string> => ({ "x-forwarded-for": address });
 
-/** Wrong passwords, all at once, each with another name from another address. */
+/** Sends concurrent wrong passwords, each with another name from another address. */
 function storm(peer: Peer, count: number, round: number): Promise<Answer[]> {
   return Promise.all(
     Array.from({ length: count }, (_, index) =>
@@ -42,7 +43,7 @@ function storm(peer: Peer, count: number, round: number): Promise<Answer[]> {
   );
 }
 
-/** Sallyport with a budget for all failures, behind a proxy that it trusts. */
+/** Starts Sallyport with a budget for all failures, behind a trusted proxy. */
 function useBudget(attempts: number, within: string, hashing: ConfigParts = {}) {
   const throttle = { global: { attempts, within } };
   return use(
@@ -62,7 +63,7 @@ function useBudget(attempts: number, within: string, hashing: ConfigParts = {}) 
 describe("Sallyport", () => {
   const standing = useBudget(BUDGET, "1h", { concurrency: CONCURRENCY, queue: QUEUE });
 
-  it("bounds what strangers cost, and serves those it knows", async () => {
+  it("limits the cost of strangers, and serves known users", async () => {
     const { gate } = standing();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -79,8 +80,8 @@ describe("Sallyport", () => {
     raging.abort();
     await traffic;
 
-    // No more by those that were under way when the budget ended, and no fewer by those that had no place in the queue;
-    // 1h / 20 is a long time for another.
+    // Neither attempts in progress when the budget ran out nor those refused by the queue change the number of failures;
+    // a refill takes 1h / 20.
     const failed = answers.filter(({ status }) => status === 401).length;
     expect(failed).toBeGreaterThanOrEqual(BUDGET);
     expect(failed).toBeLessThanOrEqual(BUDGET + 1);
@@ -93,13 +94,13 @@ describe("Sallyport", () => {
     expect(withToken.length).toBeGreaterThan(0);
     expect(new Set(withToken)).toEqual(new Set([200]));
 
-    // Now: who is known logs in where they are known; a stranger, and the known one elsewhere, wait.
+    // Now a known user can log in from the known network; strangers, and the known user elsewhere, must wait.
     expect((await askLogin(gate, ALICE, from(HOME))).status).toBe(200);
     expect((await askLogin(gate, CAROL, from(HOME))).status).toBe(429);
     expect((await askLogin(gate, ALICE, from("192.0.2.2"))).status).toBe(429);
   });
 
-  it("computes nothing for what it refuses", async () => {
+  it("computes no hash for refused attempts", async () => {
     const { gate } = standing();
     await until(async () => (await storm(gate, 30, 7)).every(({ status }) => status === 429));
     const before = await scrape(gate);
@@ -117,9 +118,9 @@ describe("Sallyport", () => {
 describe("Sallyport with a budget that refills soon", () => {
   const standing = useBudget(10, "10s");
 
-  it("lets a stranger with the right password in after a moment, as Retry-After says", async () => {
+  it("accepts a stranger with the right password after the time in Retry-After", async () => {
     const { gate } = standing();
-    // A machine that is slow enough refills it under the storm.
+    // On a slow machine, the budget refills during the storm.
     let refused: Answer | undefined;
     let round = 0;
     await until(async () => {
@@ -136,17 +137,17 @@ describe("Sallyport in a storm from addresses that never stop", () => {
   const standing = useBudget(300, "1m", { concurrency: CONCURRENCY, queue: QUEUE });
   const ATTACKERS = 30;
   const LOGINS = 6;
-  /** What is refused comes again so soon, and leaves the machine something for the passwords of others. */
+  /** The wait after a refusal, which leaves CPU time for the passwords of others. */
   const AGAIN_MS = 20;
 
-  it("logs in who is known, and who comes from where nothing failed", async () => {
+  it("accepts known users, and strangers from networks without failures", async () => {
     const { gate } = standing();
     expect((await askLogin(gate, ALICE, from(HOME))).status).toBe(200);
 
     const stopped = new AbortController();
     const agent = new Agent({ keepAlive: true, maxSockets: ATTACKERS });
     onTestFinished(() => agent.destroy());
-    /** One wrong login after the other, each with a new name, and the statuses that they got. */
+    /** Attackers that send wrong logins one after the other, each with a new name, and their statuses. */
     const attackers = Array.from({ length: ATTACKERS }, (_, index) => {
       const answered = new Set<number>();
       const done = (async () => {
@@ -165,7 +166,7 @@ describe("Sallyport in a storm from addresses that never stop", () => {
       return { answered, done };
     });
     onTestFinished(() => stopped.abort());
-    /** Each has failed, and it is more than can be served. */
+    /** Whether each attacker has failed, and there are more than can be served. */
     const rages = (): boolean =>
       attackers.every(({ answered }) => answered.has(401)) &&
       attackers.some(({ answered }) => answered.has(429) || answered.has(503));
@@ -185,7 +186,7 @@ describe("Sallyport in a storm from addresses that never stop", () => {
 });
 
 describe("a naive login", () => {
-  it("hashes for everybody who asks", async () => {
+  it("hashes for every attempt", async () => {
     await using login = await startNaiveLogin({
       users: Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`nobody1-${i}`, ALICE])),
       lock: "name",

@@ -1,6 +1,6 @@
 /**
- * Paths beyond the strict form, as many as can be drawn. Generated targets are sent without a token, and whatever the backend
- * gets must be public by every reading that some backend has.
+ * Generated paths that the strict default would refuse. They are sent without a token, and every path that the backend
+ * receives must be public in every interpretation of any backend.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -41,7 +41,7 @@ const decoded = (path: string): string =>
   path.replaceAll(/%([0-7][0-9A-Fa-f])/g, (_all, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
-/** What backends do to a path, each of which somebody's does. */
+/** Transformations of a path, each of which some backend applies. */
 const STEPS: readonly ((path: string) => string)[] = [
   decoded,
   (path) => decoded(decoded(path)),
@@ -73,7 +73,7 @@ const isPublic = (matchPath: string): boolean =>
 describe("with paths: encoded and asSent", () => {
   const sent = useLoosePaths();
 
-  it("what the backend gets is public by every reading", async () => {
+  it("forwarded paths are public in every interpretation", async () => {
     let forwarded = 0;
     await fc.assert(
       fc.asyncProperty(target, async (path) => {

@@ -1,7 +1,7 @@
 /**
- * The attack: one client sends opaque tokens that nobody has ever issued, hundreds at once and another each time. Each is a
- * question to the identity provider, so that the tokens of others wait for theirs, or are refused because too much is under
- * way; and what is remembered about the tokens of others is pushed out.
+ * The attack: one client sends hundreds of concurrent opaque tokens that were never issued, all different. Each leads
+ * to a query to the identity provider, so that the tokens of others wait, or are refused because too many queries are
+ * in flight; and cached results for the tokens of others are evicted.
  */
 import { Agent } from "node:https";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
@@ -12,9 +12,9 @@ import { startRemoteServer, type RemoteServer } from "../../support/remote-serve
 import { startSallyport, type Sallyport } from "../../support/sallyport.ts";
 import { until } from "../../support/until.ts";
 
-/** More than may be under way for all clients together. */
+/** More than may be in flight for all clients together. */
 const FLOOD = 300;
-/** Questions about the tokens of one client that are asked at once, and with those that wait. */
+/** The concurrent queries for the tokens of one client; and those including waiting ones. */
 const AT_ONCE = 8;
 const WAITING = 64;
 
@@ -43,7 +43,7 @@ afterAll(async () => {
   await Promise.all([backend.close(), provider.close()]);
 });
 
-it("leaves the questions about the tokens of others their room", async () => {
+it("leaves room for the queries for other clients' tokens", async () => {
   const garbage = (): number =>
     provider.asked.filter(({ body }) => body.includes("garbage")).length;
   const flood = Array.from({ length: FLOOD }, (_, index) =>
@@ -59,7 +59,7 @@ it("leaves the questions about the tokens of others their room", async () => {
   expect(garbage()).toBeLessThanOrEqual(WAITING);
 }, 60_000);
 
-it("is remembered at the cost of its own client", () => {
+it("evicts only cached refusals of its own client", () => {
   let now = 0;
   const clock = { now: () => now, monotonic: () => now };
   const refused = new RefusedTokens(clock);

@@ -1,7 +1,8 @@
 /**
- * Requests that come back. A service name that resolves to the proxy itself, or two proxies that take each other for the
- * backend: one request of a client goes round until every connection is used up, some 250 times before anything ends it, and
- * it costs the sender nothing. Each Sallyport leaves its name in `CDN-Loop` (RFC 8586); who finds its own, or too many, ends it.
+ * Request loops. A service name resolves to the proxy itself, or two proxies use each other as the backend: one request
+ * circulates until all connections are used up, some 250 times before anything stops it, and costs the sender nothing.
+ * Each Sallyport adds its name to `CDN-Loop` (RFC 8586), and refuses a request with its own name, or with too many
+ * names.
  */
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -16,11 +17,11 @@ import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 
 const routes = [{ name: "all", path: "/", auth: "none", upstream: "app" }];
 
-/** So many Sallyports behind one address, to which each of them forwards: as replicas of a service whose name leads back. */
+/** Starts replicas behind one address, to which each of them forwards, like a service whose name resolves to itself. */
 async function startLoop(replicas: number, workers = 1): Promise<readonly Sallyport[]> {
   const gates: Sallyport[] = [];
   let next = 0;
-  // A load balancer: it carries bytes, to one after the other.
+  // A TCP load balancer in round-robin order.
   const balancer = createServer((socket) => {
     const onwards = connect(gates[next++ % gates.length]?.port ?? 0, "127.0.0.1");
     socket.pipe(onwards).pipe(socket);
@@ -53,10 +54,10 @@ const UPGRADE = [
   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
-describe("a request that comes back", () => {
+describe("a request that loops", () => {
   it.each([
-    ["to the process that sent it on", 1, 1, 2],
-    // Any thread may get it: all have one name.
+    ["to the process that forwarded it", 1, 1, 2],
+    // Any thread may get it, since all have the same name.
     ["to one of its threads", 1, 3, 2],
     ["to one of three replicas", 3, 1, 4],
   ])("%s is refused", async (_what, replicas, workers, most) => {
@@ -68,11 +69,11 @@ describe("a request that comes back", () => {
     expect(requestsOf(gates)).toBeLessThanOrEqual(most);
     const { last } = await exchange(gate, request(["GET /x HTTP/1.1", "Host: a", ...UPGRADE]));
     expect(last.status).toBe(508);
-    // Of both: a line of the first may be written late, by another thread.
+    // For both requests, since another thread may write a line of the first one late.
     expect(requestsOf(gates)).toBeLessThanOrEqual(2 * most);
   });
 
-  it("is refused after ten Sallyports whose names are strange", async () => {
+  it("is refused after ten Sallyports with other names", async () => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({ target: backend.url, config: { routes } });
     const passed = (count: number): Promise<{ status: number }> =>
@@ -89,7 +90,7 @@ describe("a request that comes back", () => {
   });
 });
 
-it("what others say in CDN-Loop goes on, with the name behind it", async () => {
+it("existing values of CDN-Loop pass, with the name appended", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({ target: backend.url, config: { routes } });
   const told = echoedBy(await ask(gate, "/x", { headers: { "cdn-loop": "cloudflare; loops=1" } }));
@@ -98,7 +99,7 @@ it("what others say in CDN-Loop goes on, with the name behind it", async () => {
     "cloudflare; loops=1",
     expect.stringMatching(/^sallyport-[0-9a-f]{12}$/),
   ]);
-  // Who repeats the name refuses itself, and nobody else.
+  // A client that repeats the name gets only itself refused.
   const repeated = await ask(gate, "/x", { headers: { "cdn-loop": values[1] ?? "" } });
   expect(repeated.status).toBe(508);
   expect((await ask(gate, "/x")).status).toBe(200);

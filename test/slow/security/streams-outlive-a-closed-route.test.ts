@@ -1,10 +1,10 @@
 /**
- * A way in that stays open after it was closed. Somebody closes a route in an emergency: asks for a token, for a group, takes
- * the route away, or takes back the key that a stolen token was signed with. New requests are refused from then on. Whoever
- * had a WebSocket or a stream of events open before goes on for hours, since nobody looks at what is open already.
+ * Access that outlives a closed route. An operator closes a route in an emergency: requires a token or a group, removes
+ * the route, or removes the key that a stolen token was signed with. New requests are refused from then on, but open
+ * WebSockets and event streams would continue for hours if nothing checked them again.
  *
- * Sallyport decides anew about everything that is open, against what is in force then: within a second, a WebSocket is
- * closed with 1008, and an answer is cut off. What would be let through again goes on.
+ * Sallyport decides again about everything that is open, with the new configuration: within a second, a WebSocket is
+ * closed with 1008, and a response is cut off. What would still be allowed continues.
  */
 import { unlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ import {
   type WebSocketBackend,
 } from "../../support/websocket.ts";
 
-/** Within one second, on a machine that is busy with other things. */
+/** Within one second, with slack for a busy machine. */
 const SOON_MS = 4_000;
 
 let events: EchoBackend;
@@ -38,7 +38,7 @@ afterAll(() => Promise.all([events.close(), talk.close()]));
 type Change = Readonly<Record<string, unknown>>;
 const GROUPS = { require: { groups: { any: ["admins"] } } };
 
-/** How each route is before and after; undefined when it is gone. */
+/** The settings of each route before and after; undefined if it is removed. */
 const CLOSED: readonly (readonly [name: string, before: Change, after: Change | undefined])[] = [
   ["open", { auth: "none" }, {}],
   ["watched", { mode: "monitor" }, { mode: "enforce" }],
@@ -50,7 +50,7 @@ const STAYING: readonly (readonly [name: string, before: Change, after: Change])
   ["with-token", { auth: "none" }, {}],
   ["same", {}, {}],
 ];
-/** Those that send a token. */
+/** The routes that are requested with a token. */
 const CALLERS = new Set(["grouped", "gone", "with-token", "same"]);
 const ALL = [...CLOSED, ...STAYING];
 
@@ -79,7 +79,7 @@ function headersOf(gate: Sallyport, name: string): Record<string, string> {
   return CALLERS.has(name) ? { authorization: `Bearer ${gate.token}` } : {};
 }
 
-/** A stream of events, and what has come of it. */
+/** Opens an event stream. @returns its socket and what has been received. */
 async function listen(gate: Sallyport, name: string) {
   const socket = await openSocket(gate);
   onTestFinished(() => void socket.destroy());
@@ -93,7 +93,7 @@ async function listen(gate: Sallyport, name: string) {
   return { socket, received: () => received };
 }
 
-it("ends what would not be let through any more, and nothing else", async () => {
+it("ends only what would no longer be allowed", async () => {
   await using gate = await start();
   const sockets = new Map<string, Awaited<ReturnType<typeof openWebSocket>>>();
   const streams = new Map<string, Awaited<ReturnType<typeof listen>>>();
@@ -127,7 +127,7 @@ it("ends what would not be let through any more, and nothing else", async () => 
   events.emitEvent(undefined);
 }, 60_000);
 
-it("answers what has no answer yet, and what waits for a place", async () => {
+it("answers requests without a response, and those in the queue", async () => {
   await using gate = await startSallyport({
     target: events.url,
     config: { upstreams: { app: { connections: 1, queue: { timeout: "5m" } } } },
@@ -149,7 +149,7 @@ it("answers what has no answer yet, and what waits for a place", async () => {
   for (const { last } of await Promise.all(answers)) expect(last.status).toBe(401);
 }, 60_000);
 
-it("closes a WebSocket whose key has been taken away", async () => {
+it("closes a WebSocket whose token's key was removed", async () => {
   await using directory = await temporaryDirectory();
   const place = join(directory.path, "keys");
   await keysCommand("generate", "-d", place, "--name", "one");

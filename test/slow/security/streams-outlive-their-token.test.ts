@@ -1,9 +1,10 @@
 /**
- * A way in that stays open when its token has ended. A download, an upload, a stream of events or a poll that waits takes
- * hours where its client wants it to: whoever had a token once reads and writes on as its owner, long after `exp`, or after
- * somebody has noticed the theft and revoked the token.
+ * Access that outlives its token. A download, an upload, an event stream or a long poll takes hours if its client wants
+ * it to: anyone who once had a token could keep reading and writing as its owner, long after `exp`, or after the token
+ * was stolen and revoked.
  *
- * Sallyport ends what runs with its token: a WebSocket with 1008, what has no answer yet with 401, and the rest by a cut.
+ * Sallyport ends them with the token: a WebSocket with 1008, a request without a response with 401, the rest by a
+ * cut-off.
  */
 import { randomUUID } from "node:crypto";
 import { chmod } from "node:fs/promises";
@@ -24,9 +25,9 @@ import {
   type WebSocketBackend,
 } from "../../support/websocket.ts";
 
-/** Within one second, on a machine that is busy with other things. */
+/** Within one second, with slack for a busy machine. */
 const SOON_MS = 4_000;
-/** A token that lives long enough to open all of it, in seconds. */
+/** A token lifetime long enough to open everything, in seconds. */
 const SHORT_S = 5;
 
 let events: EchoBackend;
@@ -66,7 +67,7 @@ const tokenFor = (life: number) => {
 const revoke = (gate: Sallyport, jti: string) =>
   ask({ port: gate.adminPort }, `/-/revoke?jti=${jti}`, { method: "POST" });
 
-/** Something that runs until somebody ends it. */
+/** A request that runs until it is ended. */
 interface Running {
   readonly path: string;
   readonly closed: () => boolean;
@@ -87,7 +88,7 @@ async function send(gate: Sallyport, token: string, line: string, body?: string)
   return { path, closed: () => closed, received: () => received };
 }
 
-/** Everything that a token can keep open; resolves when all of it is. */
+/** Opens everything that a token can keep open. */
 async function openAll(gate: Sallyport, token: string) {
   const before = events.listeners();
   const socket = await openWebSocket(gate, "/ws/x", { authorization: `Bearer ${token}` });
@@ -121,7 +122,7 @@ async function expectEnded(
   expect(watched.closed()).toBe(false);
 }
 
-it("ends what runs when its token ends, and not before", async () => {
+it("ends open requests when their token expires, and not before", async () => {
   await using gate = await start();
   const { exp, text } = tokenFor(SHORT_S);
   const open = await openAll(gate, text);
@@ -130,7 +131,7 @@ it("ends what runs when its token ends, and not before", async () => {
   await expectEnded(gate, open, "token_expired");
 }, 60_000);
 
-it("ends what runs when its token is revoked, and nothing of others", async () => {
+it("ends only the open requests of a revoked token", async () => {
   await using gate = await start({ grace: "1h" });
   const [gone, stays] = [tokenFor(600), tokenFor(600)];
   const open = await openAll(gate, gone.text);
@@ -144,7 +145,7 @@ it("ends what runs when its token is revoked, and nothing of others", async () =
   expect([other.poll.closed(), other.upload.closed()]).toEqual([false, false]);
 }, 60_000);
 
-it("ends what ran in monitor mode when a reload enforces the route: by then, or with its token", async () => {
+it("ends requests of monitor mode when a reload enforces the route: at once, or with their token", async () => {
   await using gate = await start();
   const [over, revoked] = [tokenFor(SHORT_S), tokenFor(600)];
   const ended = await send(gate, over.text, "GET /watched/sse");
@@ -169,10 +170,10 @@ it("ends what ran in monitor mode when a reload enforces the route: by then, or 
 }, 60_000);
 
 it.each([
-  ["for its grace", { grace: "1h" }],
-  ["where it does not end with its token", { endWithToken: false }],
+  ["during the grace period", { grace: "1h" }],
+  ["with endWithToken: false", { endWithToken: false }],
 ])(
-  "lets it go on %s",
+  "lets open requests continue %s",
   async (_when, streams) => {
     await using gate = await start(streams);
     const { exp, text } = tokenFor(SHORT_S);

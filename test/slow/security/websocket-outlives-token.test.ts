@@ -1,7 +1,7 @@
 /**
- * A WebSocket that outlives its token. A proxy that checks the token at the upgrade and then only carries bytes gives
- * whoever once had a token a way in for ever: a user who left, or a thief, keeps one connection open, sends a ping now and
- * then, and talks to the backend as that user long after `exp`, when each request of his is answered 401.
+ * A WebSocket that outlives its token. A proxy that checks the token at the upgrade and then only relays bytes gives
+ * anyone who once had a token access forever: a former user, or a thief, keeps one connection open with pings, and
+ * talks to the backend as that user long after `exp`, when every new request is answered with 401.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -28,7 +28,7 @@ const LENIENT = "https://lenient.example.com";
 const SKEW_SECONDS = 2;
 const pair = signingPair("theirs");
 
-/** Far enough to open a WebSocket on a slow machine. */
+/** Enough time to open a WebSocket on a slow machine. */
 const soon = (): number => Math.floor(Date.now() / 1000) + 4;
 const tokenUntil = (exp: number, iss = EXACT): Promise<string> =>
   signToken(pair, { iss, aud: "orders", sub: "zoe", groups: [], exp });
@@ -36,7 +36,7 @@ const bearer = async (exp: number, iss = EXACT): Promise<Record<string, string>>
   authorization: `Bearer ${await tokenUntil(exp, iss)}`,
 });
 
-/** Opening handshake, then frames: "hi", "hi" masked with zeros, and a close frame with 1008. */
+/** The opening handshake, then frames: "hi", "hi" masked with zeros, and a close frame with 1008. */
 const SWITCH =
   "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
   "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
@@ -46,11 +46,11 @@ const CLOSED = "\x88\x0f\x03\xf0token expired";
 
 interface BytesBackend extends AsyncDisposable {
   readonly url: string;
-  /** The connection of this path, and what arrived on it behind the handshake. */
+  /** Returns the connection of this path, and what arrived on it after the handshake. */
   at(path: string): { readonly socket: Duplex; readonly received: () => string } | undefined;
 }
 
-/** Switches protocols and knows nothing of frames. */
+/** Starts a backend that switches protocols but does not parse frames. */
 async function startBytesBackend(): Promise<BytesBackend> {
   const connections = new Map<string, { socket: Duplex; received: () => string }>();
   const server = createServer();
@@ -77,12 +77,12 @@ async function startBytesBackend(): Promise<BytesBackend> {
 
 interface BytesClient extends Disposable {
   write(text: string): void;
-  /** What came behind the 101. */
+  /** Everything received after the 101. */
   readonly received: () => string;
   readonly closed: () => boolean;
 }
 
-/** A client that knows nothing of frames either. */
+/** Opens a client that does not parse frames. */
 async function openBytes(peer: Peer, path: string, token: string): Promise<BytesClient> {
   const socket = await openSocket(peer);
   let text = "";
@@ -137,7 +137,7 @@ describe("Sallyport", () => {
   });
   afterAll(() => stack.disposeAsync());
 
-  it.concurrent("closes it with 1008 over HTTP/2, too, and other streams go on", async () => {
+  it.concurrent("closes it with 1008 over HTTP/2, and other streams continue", async () => {
     const exp = soon();
     await using client = await connectHttp2(gate);
     using open = await openOverHttp2(client, "/public/http2");
@@ -151,7 +151,7 @@ describe("Sallyport", () => {
     expect(await open.message()).toBe("still here");
   });
 
-  it.concurrent("closes it with 1008 on both sides when its token ends, and not before", async () => {
+  it.concurrent("closes it with 1008 on both sides when its token expires, and not before", async () => {
     const exp = soon();
     const headers = await bearer(exp);
     const socket = new WebSocket(`wss://127.0.0.1:${gate.port}/chat`, { ca: gate.ca, headers });
@@ -169,19 +169,19 @@ describe("Sallyport", () => {
     await expect(openWebSocket(gate, "/chat", headers)).rejects.toThrow(UpgradeRefused);
   });
 
-  it.concurrent("gives it as long as the issuer's clock may be off", async () => {
+  it.concurrent("allows the clock skew of the issuer", async () => {
     const exp = soon() - SKEW_SECONDS;
     using socket = await openWebSocket(gate, "/skewed", await bearer(exp, LENIENT));
     expect(await socket.closed).toBe(1008);
     expect(Date.now()).toBeGreaterThanOrEqual((exp + SKEW_SECONDS) * 1000);
   });
 
-  it.concurrent("lets it be where no token counts, or it has years left", async () => {
+  it.concurrent("keeps it open if no token is required, or the token is valid for years", async () => {
     const exp = soon();
     const open = [
       await openWebSocket(gate, "/public/open", await bearer(exp)),
       await openWebSocket(gate, "/watched/open", await bearer(exp)),
-      // Further away than a timer of Node's can be set.
+      // Further away than Node's longest timer.
       await openWebSocket(gate, "/years", await bearer(exp + 1_000_000_000)),
     ];
     using ended = await openWebSocket(gate, "/ended", await bearer(exp));
@@ -193,7 +193,7 @@ describe("Sallyport", () => {
     expect(gate.stderr()).not.toContain("TimeoutOverflowWarning");
   });
 
-  it.concurrent("carries nothing more for a client that does not heed it", async () => {
+  it.concurrent("relays nothing more for a client that ignores the close frame", async () => {
     using client = await openBytes(gate, "/bytes/a", await tokenUntil(soon()));
     const talking = setInterval(() => client.write(MASKED_HI), 20);
     await until(() => client.closed()).finally(() => clearInterval(talking));
@@ -202,21 +202,21 @@ describe("Sallyport", () => {
     const seen = bytes.at("/bytes/a")?.received() ?? "";
     const frames = seen.slice(0, seen.indexOf("\x88"));
     expect(frames).toBe(MASKED_HI.repeat(frames.length / MASKED_HI.length));
-    // One close frame, masked, and nothing behind it.
+    // One masked close frame, and nothing after it.
     expect(seen.slice(frames.length)).toMatch(/^\x88\x8f.{19}$/s);
   });
 
-  it.concurrent("finishes the frame that is under way, and nothing behind it", async () => {
+  it.concurrent("finishes the current frame, and relays nothing after it", async () => {
     using client = await openBytes(gate, "/bytes/b", await tokenUntil(soon()));
     const far = bytes.at("/bytes/b")?.socket;
     far?.write(`${HI}\x81\x04ha`, "latin1");
-    // The close frame that it gets says that it is time.
+    // Triggered by the close frame.
     far?.once("data", () => far.write(`lf${HI}`, "latin1"));
     await until(() => client.closed());
     expect(client.received()).toBe(`${HI}\x81\x04half${CLOSED}`);
   });
 
-  it.concurrent("waits for no frame that does not end", async () => {
+  it.concurrent("does not wait for an endless frame", async () => {
     using client = await openBytes(gate, "/bytes/c", await tokenUntil(soon()));
     client.write("\x81\xfe\x7f\xff\0\0\0\0never");
     await until(() => client.closed());

@@ -1,6 +1,6 @@
 /**
- * Refusals of an upgrade that nobody reads. Two upgrades that are refused with a page which the client never reads hold two
- * places at the backend until they are found idle.
+ * Unread refusals of an upgrade. Two upgrades are refused with a page that the client never reads, which holds two
+ * connections to the backend until they are found idle.
  */
 import { expect, it, onTestFinished } from "vitest";
 import { ask } from "../../support/ask.ts";
@@ -15,7 +15,7 @@ const upgrade = (name: string): string =>
     ...["Upgrade: websocket", "Sec-WebSocket-Version: 13"],
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
   ]);
-/** Several times what the systems and Sallyport hold for a client that does not read. */
+/** Several times what the system and Sallyport buffer for a client that does not read. */
 const LARGE = 32_000_000;
 const PAGE = request(["HTTP/1.1 200 OK", `Content-Length: ${LARGE}`], "x".repeat(LARGE));
 const OK = request(["HTTP/1.1 200 OK", "Content-Length: 2"], "ok");
@@ -25,7 +25,7 @@ const standing = useSallyport(
   { config: { upstreams: { app: { connections: 2, queue: { timeout: "10s" } } } } },
 );
 
-it("makes clients that do not read a refusal give way to one that waits", async () => {
+it("disconnects clients that do not read a refusal when another request waits", async () => {
   const { gate, backend } = standing();
   for (const name of ["page-a", "page-b"]) {
     const socket = (await openSocket(gate)).pause();

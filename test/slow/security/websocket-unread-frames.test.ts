@@ -1,9 +1,9 @@
 /**
- * Frames that nobody reads. A client opens many WebSockets and reads none of them, while the backend sends; or it sends, and
- * the backend does not read. Each holds what the buffers of two sockets take, and with a token anybody can open hundreds.
+ * Unread frames. A client opens many WebSockets and does not read them while the backend sends; or it sends, and the
+ * backend does not read. Each fills the buffers of two sockets, and anyone with a token can open hundreds.
  *
- * What waits in them counts in `server.limits.bufferedBytes` as everything else: the client for which most waits loses its
- * connections, others keep theirs.
+ * Their buffered data counts against `server.limits.bufferedBytes` like everything else: the client with the most
+ * buffered data loses its connections, others keep theirs.
  */
 import { createHash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -21,7 +21,7 @@ const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT = createHash("sha1")
   .update(`${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
   .digest("base64");
-/** A binary frame of 60,000 bytes (RFC 6455 §5.2), as a backend sends it and, masked with zeros, as a client does. */
+/** A binary frame of 60,000 bytes (RFC 6455 §5.2), as sent by a backend and, masked with zeros, by a client. */
 const LENGTH = [126, 60_000 >> 8, 60_000 & 255];
 const PAYLOAD = "x".repeat(60_000);
 const FRAME = String.fromCharCode(0x82, ...LENGTH) + PAYLOAD;
@@ -37,7 +37,7 @@ const SWITCHED = request([
   ...["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"],
   `Sec-WebSocket-Accept: ${ACCEPT}`,
 ]);
-/** Sends frames behind its answer, or reads nothing behind the handshake. */
+/** Sends frames after its response, or reads nothing after the handshake. */
 const script: RawScript = ({ startLine }, { socket }) => {
   if (startLine.includes("deaf")) setImmediate(() => socket.pause());
   return { write: startLine.includes("talks") ? SWITCHED + FRAME.repeat(FRAMES) : SWITCHED };
@@ -66,7 +66,7 @@ describe("Sallyport", () => {
       from: GREEDY,
       each(socket) {
         socket.write(open(path), "latin1");
-        // Nothing may come before the answer to the handshake.
+        // Nothing may be sent before the response to the handshake.
         socket.once("data", () => void socket.pause().write(frames, "latin1"));
       },
     });

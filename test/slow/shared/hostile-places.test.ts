@@ -24,7 +24,7 @@ const SENTINELS: Record<string, HostileAnswer> = {
   "one text": texts("127.0.0.1"),
   "an array of arrays": "*2\r\n*1\r\n$1\r\na\r\n*1\r\n$1\r\nb\r\n",
   "an array of a million": flood("*1000000\r\n", "$1\r\na\r\n"),
-  "an array that nobody has": `*${"9".repeat(18)}\r\n`,
+  "an array of impossible length": `*${"9".repeat(18)}\r\n`,
   "a text without end": flood(`$${2 ** 29}\r\n`, "x"),
   "pieces without end": flood("", ":1\r\n"),
   "a redirection": "-MOVED 1 127.0.0.1:1\r\n",
@@ -41,7 +41,7 @@ const NODES: Record<string, HostileAnswer> = {
   "a slot without end": `-MOVED ${"1".repeat(100_000)} 127.0.0.1:1\r\n`,
   "an address without end": flood("-MOVED 1 ", "a"),
   "a migration": (socket, own) => socket.write(`-ASK 1 127.0.0.1:${own}\r\n`),
-  "an array that nobody has": `*${"9".repeat(18)}\r\n`,
+  "an array of impossible length": `*${"9".repeat(18)}\r\n`,
   "numbers without end": flood("", ":1\r\n"),
   "a secret": "-ERR of-the-test \u001b[31m\r\n",
 };
@@ -67,7 +67,7 @@ async function allEnd(
 }
 
 test(
-  "whatever a hostile sentinel names, there is one warning, and no sentinel gets the servers' password",
+  "whatever a hostile sentinel answers, there is one warning, and no sentinel gets the servers' password",
   { timeout: 30_000 },
   async () => {
     await allEnd(SENTINELS, { sentinel: { name: "mine" } }, (heard, _, name) => {
