@@ -36,7 +36,7 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
-    service.traffic.targets(),
+    service.traffic.collect("targets"),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets);
   const count = workersOf(configuration);

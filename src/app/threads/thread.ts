@@ -1,7 +1,6 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { TargetState } from "../../core/request/forwarder.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { RecentEvents } from "../../core/recent.ts";
 import type { LoginService } from "../../core/login.ts";
@@ -33,6 +32,7 @@ import { ReloadStates } from "../reload/reload-states.ts";
 import { PreparedChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
 import { surviveErrors } from "../survive-errors.ts";
+import { type PostedAnswer, posted, type QueryName } from "./thread-queries.ts";
 import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
 
 /** The start options of a traffic thread. */
@@ -149,7 +149,8 @@ function threadApi(parts: ThreadParts) {
     keys: keys.replace,
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
-    targets: async (): Promise<readonly TargetState[]> => (await traffic).targets(),
+    collect: async (name: QueryName): Promise<PostedAnswer> =>
+      posted(name, await (await traffic).collect(name)),
     recent: async (): Promise<ThreadRecent> => ({
       events: parts.recent.events(),
       issuers: (await traffic).issuers(),

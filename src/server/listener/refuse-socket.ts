@@ -1,13 +1,12 @@
-import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Answer } from "../../core/request/answer.ts";
 import type { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
-import { unmapAddress } from "../../lib/http/networks.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";
 import { errorAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import { requestIdOf } from "../request/intake.ts";
+import { outcomeOfRefusal } from "../request/request-context.ts";
 
 export interface SocketRefusal {
   readonly nextId: () => number;
@@ -33,30 +32,13 @@ export function refuseSocket(
   const id = options.nextId();
   const requestId = requestIdOf(undefined, id);
   const answer = errorAnswer(error, id, requestId, realm());
-  const client = unmapAddress(socket instanceof Socket ? (socket.remoteAddress ?? "") : "");
+  const { status } = answer;
+  const reason = error.reason ?? error.code;
+  // Before the end of the connection, after which its properties are unknown.
+  const outcome = outcomeOfRefusal({ id, requestId, method, path, status, reason }, socket);
   socket.write(asText(answer));
   lingeringClose(socket);
-  observer.requestFinished({
-    id,
-    requestId,
-    client,
-    method,
-    host: "",
-    path,
-    route: "none",
-    upstream: undefined,
-    target: undefined,
-    status: answer.status,
-    source: "self",
-    auth: undefined,
-    reason: error.reason ?? error.code,
-    subject: undefined,
-    bytesIn: 0,
-    bytesOut: 0,
-    durationMs: 0,
-    upstreamMs: undefined,
-    protocol: "HTTP/1.1",
-  });
+  observer.requestFinished(outcome);
 }
 
 function asText({ status, headers, body }: Answer): string {

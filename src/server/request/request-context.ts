@@ -1,3 +1,5 @@
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Decision } from "../../core/request/decision.ts";
@@ -81,6 +83,33 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
     upstreamMs: transfer.upstreamHeaderMs,
     protocol: context.upgrade === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
     fields: gate.accessFields?.({ headers: incoming.headers, identity, status }),
+  };
+}
+
+/**
+ * Summarizes what never became a request.
+ *
+ * @param socket the client's connection; anything but a `Socket` has no address.
+ */
+export function outcomeOfRefusal(
+  known: Pick<Outcome, "id" | "requestId" | "method" | "path" | "status" | "reason">,
+  socket: Duplex,
+): Outcome {
+  return {
+    ...known,
+    client: unmapAddress(socket instanceof Socket ? (socket.remoteAddress ?? "") : ""),
+    host: "",
+    route: "none",
+    upstream: undefined,
+    target: undefined,
+    source: "self",
+    auth: undefined,
+    subject: undefined,
+    bytesIn: 0,
+    bytesOut: 0,
+    durationMs: 0,
+    upstreamMs: undefined,
+    protocol: "HTTP/1.1",
   };
 }
 
