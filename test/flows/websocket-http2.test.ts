@@ -61,6 +61,17 @@ describe("a WebSocket over HTTP/2", () => {
     expect(names?.filter((name) => name === "sec-websocket-key")).toHaveLength(1);
   });
 
+  it("does not count as a response time", async () => {
+    const name = 'sallyport_http_request_duration_seconds_count{route="chat"}';
+    const finished = 'sallyport_http_requests_total{route="chat",method="GET",code="200"}';
+    const before = await scrape(gate);
+    const socket = await openOverHttp2(client, "/chat/x", bearer);
+    socket.close(1000);
+    const count = (before.value(finished) ?? 0) + 1;
+    await until(async () => (await scrape(gate)).value(finished) === count);
+    expect((await scrape(gate)).value(name)).toBe(before.value(name));
+  });
+
   it("shares its connection with other WebSockets and requests", async () => {
     const sockets = await Promise.all(
       Array.from({ length: 20 }, (_, n) => openOverHttp2(client, `/chat/${n}`, bearer)),

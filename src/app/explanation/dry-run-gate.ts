@@ -4,6 +4,7 @@ import type { Leased } from "../../lib/async/leased.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
+import type { GateFiles } from "../from-files.ts";
 import type { Traffic } from "../traffic.ts";
 import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 
@@ -15,8 +16,8 @@ export interface DryRunGate {
   close(): Promise<void>;
 }
 
-/** The configuration and its upstreams, with the contents of their files. */
-type DryRunOptions = Pick<GateOptions, "configuration" | "upstreams">;
+/** The configuration, with the contents of its files. */
+type DryRunOptions = Pick<GateOptions, "configuration" | keyof GateFiles>;
 
 /**
  * Opens a gate for dry runs, for a thread that serves no clients itself.
@@ -28,10 +29,13 @@ export function openDryRunGate(
   const { version, keys, revocations, clock } = options;
   // Shared by all its gates, as in a traffic thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
-  const open = ({ configuration, upstreams }: DryRunOptions, before?: OpenGate): Leased<OpenGate> =>
+  const open = (
+    { configuration, upstreams, trustedKeyFiles }: DryRunOptions,
+    before?: OpenGate,
+  ): Leased<OpenGate> =>
     openGate(
       {
-        ...{ configuration: withSmallCache(configuration), upstreams },
+        ...{ configuration: withSmallCache(configuration), upstreams, trustedKeyFiles },
         ...{ version, keys, assertionKeys: NO_KEYS, trustedKeys, revocations, clock },
         ...{ logins: NO_LOGINS, logOut: NO_LOGOUT, log: NOOP_LOG, observer: NOOP_OBSERVER },
       },

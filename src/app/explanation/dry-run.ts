@@ -12,6 +12,7 @@ import { decide } from "../../server/request/decide.ts";
 import { createIntake } from "../../server/request/intake.ts";
 import { type ReadHead, readHead } from "../../server/admin/read-head.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import type { GateFiles } from "../from-files.ts";
 import { intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
 import { openGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
@@ -29,7 +30,7 @@ export interface ExplainerOptions {
 
 /** The options of an explainer that opens its own gate. */
 export type ExplainerAloneOptions = ExplainerOptions &
-  Pick<GateOptions, "upstreams" | "revocations">;
+  Pick<GateOptions, keyof GateFiles | "revocations">;
 
 /**
  * Explains what a gate decides about a request, and why. Sends nothing to a backend, and changes no counts.
@@ -72,11 +73,11 @@ export function explainAlone(
 
 /** Runs a function with a new gate, which fetches the keys of trusted issuers itself. */
 export async function withOwnGate<T>(
-  { configuration, upstreams, keys, revocations, clock }: ExplainerAloneOptions,
+  { configuration, upstreams, trustedKeyFiles, keys, revocations, clock }: ExplainerAloneOptions,
   ask: (gate: Gate) => Promise<T>,
 ): Promise<T> {
   const opened = openGate({
-    ...{ configuration, upstreams, keys, revocations, clock, version: "0.0.0" },
+    ...{ configuration, upstreams, trustedKeyFiles, keys, revocations, clock, version: "0.0.0" },
     assertionKeys: NO_KEYS, // nothing is sent to a backend
     ...{ logins: NO_LOGINS, logOut: NO_LOGOUT, log: NOOP_LOG, observer: NOOP_OBSERVER },
   });

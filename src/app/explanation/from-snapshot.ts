@@ -1,7 +1,7 @@
 import type { Snapshot } from "../../config/snapshot.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
-import { upstreamsOf } from "../from-files.ts";
+import { gateFilesOf } from "../from-files.ts";
 import { ownKeysOf } from "../keys/own-key-settings.ts";
 import { revokedBy } from "../revoking.ts";
 import type { ExplainerAloneOptions } from "./dry-run.ts";
@@ -18,7 +18,7 @@ export async function explainerFrom({
 }: Snapshot): Promise<ExplainerAloneOptions> {
   return {
     configuration,
-    upstreams: upstreamsOf(configuration, files.text),
+    ...gateFilesOf(configuration, files),
     revocations: revokedBy(configuration, files),
     keys: await loadSigningKeys({ ...ownKeysOf(configuration, files), log: NOOP_LOG }),
     clock: systemClock,

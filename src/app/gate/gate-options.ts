@@ -26,8 +26,8 @@ export interface GateOptions extends SharedLimits {
   readonly assertionKeys: SigningKeys;
   /** The keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
   readonly trustedKeys?: TrustedKeys | undefined;
-  /** Their key files as read. `trustedKeys` reads a file that is not among them. */
-  readonly trustedKeyFiles?: TrustedKeyFiles;
+  /** Their key files as read. A file that is not among them is read when the gate is opened. */
+  readonly trustedKeyFiles: TrustedKeyFiles;
   readonly logins: LoginService;
   /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: Revocations | undefined;

@@ -1,7 +1,7 @@
 import { type Reusable, reuseOrLease } from "../../lib/async/reuse.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
-import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
+import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/remote-issuer.ts";
 import { observeCheck as observe } from "./remote-checks.ts";
 import { isKeyed } from "./keyed-issuers.ts";
@@ -11,12 +11,14 @@ import type { GateOptions } from "./gate-options.ts";
 
 /** Opens the keys of trusted issuers from the contents of their files, as far as these were read. */
 function keysFrom({
-  trustedKeys,
+  clock,
+  log,
+  trustedKeys = new TrustedKeys({ clock, log }),
   trustedKeyFiles,
-}: GateOptions): Pick<TrustedKeys, "open"> | undefined {
-  return (
-    trustedKeys && { open: (issuer, changed) => trustedKeys.open(issuer, changed, trustedKeyFiles) }
-  );
+}: GateOptions): Pick<TrustedKeys, "open"> {
+  return {
+    open: (issuer, changed) => trustedKeys.open(issuer, changed, trustedKeyFiles),
+  };
 }
 
 /** Reuses the previous verifier with its cache if the settings are the same. */

@@ -75,12 +75,13 @@ export function requestMetrics(
     requestStarted() {
       inFlight++;
     },
-    requestFinished({ route, method, status, durationMs, traceId }) {
+    requestFinished({ route, method, status, protocol, durationMs, traceId }) {
       inFlight--;
       const row = slotOf(route);
       answers.count(row * METHODS.length + (methodSlots.get(method) ?? otherMethod), status);
-      // The lifetime of a WebSocket is not a response time.
-      if (status !== 101) durations.record(row, durationMs / 1000, traceId);
+      // The lifetime of a WebSocket is not a response time. Over HTTP/2 it opens with 200.
+      const lifetime = status === 101 || (status === 200 && protocol === "websocket");
+      if (!lifetime) durations.record(row, durationMs / 1000, traceId);
     },
   };
 }
