@@ -225,6 +225,11 @@ test.each([
   expect(problem?.hint).toContain(hint);
 });
 
+test("an unknown kind gets the list of those that exist", async () => {
+  const [problem] = await problemsOf(`${SMALLEST}users: [{ kind: nis, path: a }]\n`);
+  expect(problem?.message).toMatch(/^users\[0\]\.kind must be one of file, .*\bldap\b/);
+});
+
 test("a target with a password is not repeated", async () => {
   const problems = await problemsOf(
     'server: { tls: off }\nupstreams: { app: { targets: ["http://u:hunter2@h:1/x"] } }\n',

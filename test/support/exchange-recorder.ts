@@ -8,6 +8,7 @@ export interface RecordedExchange extends AnswerHandler {
   readonly ended: Promise<void>;
   readonly interim: number[];
   status: number;
+  statusMessage: string | undefined;
   headers: Record<string, unknown>;
   trailers: Record<string, unknown>;
   text: string;
@@ -23,7 +24,16 @@ export function recorder(
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   let begin = () => false;
   const exchange: RecordedExchange = {
-    ...{ ended, interim: [], status: 0, headers: {}, trailers: {}, text: "", wasUsed: false },
+    ...{
+      ended,
+      interim: [],
+      status: 0,
+      statusMessage: undefined,
+      headers: {},
+      trailers: {},
+      text: "",
+      wasUsed: false,
+    },
     ...{ error: undefined, control: undefined },
     onConnection: (connection) => void (begin = () => connection.begin()),
     onRequestStart(control) {
@@ -33,9 +43,9 @@ export function recorder(
     onBodySent: () => undefined,
     onRequestSent: () => undefined,
     onResponseStarted: () => undefined,
-    onResponseStart(_control, status, headers) {
+    onResponseStart(_control, status, headers, statusMessage) {
       if (status < 200) exchange.interim.push(status);
-      else Object.assign(exchange, { status, headers: { ...headers } });
+      else Object.assign(exchange, { status, headers: { ...headers }, statusMessage });
     },
     onResponseData(_control, chunk) {
       exchange.text += chunk.toString("latin1");

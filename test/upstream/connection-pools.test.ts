@@ -71,6 +71,13 @@ describe.each(POOLS)("%s", (name, open) => {
     });
   });
 
+  test("a 100 that no request asked for costs nothing, and a reason phrase keeps every byte", async () => {
+    const answer = "HTTP/1.1 200 Tr\u00e8s bien\r\nContent-Length: 2\r\n\r\nok";
+    const write = Buffer.from(`HTTP/1.1 100 Continue\r\n\r\n${answer}`, "latin1");
+    const { ask } = await started(() => ({ write, everyMs: 0 }));
+    expect(await ask()).toMatchObject({ text: "ok", statusMessage: "Tr\u00e8s bien" });
+  });
+
   test("forty fields, and names that all objects have", async () => {
     const names = Array.from({ length: 40 }, (_, index) => `x-${index}`);
     const odd = ["constructor", "__proto__", "tostring"];

@@ -147,6 +147,19 @@ test("a quiet connection is asked, and given up if it does not answer", async ()
   expect(first.error).toMatchObject({ code: "ECONNRESET" });
 });
 
+test("a response that is reset without an error code is cut off, not complete", async () => {
+  await using backend = await h2.startRawHttp2Backend(({ type, stream }, socket) => {
+    if (type !== h2.HEADERS) return;
+    socket.write(h2.head(stream, [[":status", "200"]]));
+    socket.write(h2.frame(h2.DATA, 0, stream, Buffer.from("half")));
+    setTimeout(() => void socket.write(h2.rst(stream, 0)), 20);
+  });
+  expect(await poolTo(backend.url).ask()).toMatchObject({
+    text: "half",
+    error: { code: "ECONNRESET" },
+  });
+});
+
 test("an upload that is broken off does not look complete", async () => {
   await using backend = await h2.startRawHttp2Backend(() => undefined);
   const { pool } = poolTo(backend.url);

@@ -41,6 +41,7 @@ export interface Draft {
     listen?: string;
     tls?: Record<string, unknown> | "off";
     limits?: { bodyBytes: string };
+    trustedProxies?: string[];
   };
   admin?: { listen: string };
   users?: { kind: string; path: string }[];

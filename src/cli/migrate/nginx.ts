@@ -92,7 +92,7 @@ function listener(block: readonly Directive[], { server }: Draft, report: Report
     .filter(({ name }) => name === "set_real_ip_from")
     .flatMap(({ args }) => args);
   if (proxies.length === 0) return;
-  Object.assign(server, { trustedProxies: proxies });
+  server.trustedProxies = proxies;
   report.carried("set_real_ip_from", "server.trustedProxies");
 }
 

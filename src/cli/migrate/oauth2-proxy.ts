@@ -46,7 +46,7 @@ function listeners(settings: Settings, draft: Draft, report: Report): void {
     report.lost("tls_cipher_suites", "the suites are fixed");
   if (settings.takeFlag("reverse_proxy")) {
     const known = settings.takeAll("trusted_proxy_ips");
-    if (known.length > 0) Object.assign(server, { trustedProxies: known });
+    if (known.length > 0) server.trustedProxies = known;
     report.changed(
       "reverse_proxy",
       "list the proxies in front of Sallyport in server.trustedProxies: it trusts no others",

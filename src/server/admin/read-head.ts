@@ -5,6 +5,7 @@ import { TLSSocket } from "node:tls";
 import { GateError } from "../../core/request/errors.ts";
 import type { DryRunRequest } from "../../core/explanation.ts";
 import { createServer } from "../../lib/http/node-http.ts";
+import { setPeerAddress } from "../../lib/node-internals/peer-address.ts";
 import { parserErrorCode, parserReason } from "../listener/parser-refusal.ts";
 
 export interface ReadHead {
@@ -52,7 +53,7 @@ export async function readHead(request: DryRunRequest, headerBytes: number): Pro
 /** A placeholder for the connection. Nothing is ever read from or written to it. */
 function socketOf({ secure, peer }: DryRunRequest): Socket {
   const socket = secure ? new TLSSocket(new Socket()) : new Socket();
-  Object.defineProperty(socket, "remoteAddress", { value: peer });
+  setPeerAddress(socket, peer, 0);
   socket.destroy();
   return socket;
 }

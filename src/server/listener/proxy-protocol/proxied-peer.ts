@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { setPeerAddress } from "../../../lib/node-internals/peer-address.ts";
 import { transportOf } from "../../../lib/node-internals/tls-transport.ts";
 
 /** Sockets whose proxy speaks for itself: it forwards for no client, so its headers about clients do not count. */
@@ -9,14 +10,8 @@ export function setPeer(
   socket: Socket,
   source: { readonly address: string; readonly port: number } | undefined,
 ): void {
-  if (source === undefined) {
-    speakForThemselves.add(socket);
-    return;
-  }
-  Object.defineProperties(socket, {
-    remoteAddress: { value: source.address, configurable: true },
-    remotePort: { value: source.port, configurable: true },
-  });
+  if (source === undefined) speakForThemselves.add(socket);
+  else setPeerAddress(socket, source.address, source.port);
 }
 
 /** Gives a TLS socket the peer of the connection below it. Must run before anything reads the peer. */

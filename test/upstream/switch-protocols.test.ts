@@ -1,0 +1,38 @@
+import { createServer, get, IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
+import { Transfer } from "../../src/core/request/transfer.ts";
+import { responseOn } from "../../src/lib/node-internals/response-on-socket.ts";
+import { originOf } from "../../src/upstream/pool/target-origin.ts";
+import { switchProtocols } from "../../src/upstream/websocket/switch-protocols.ts";
+import type { UpgradeContext } from "../../src/upstream/websocket/upgrade-context.ts";
+import { listening } from "../support/listening.ts";
+import { permitFor } from "../support/permit.ts";
+
+const NOTHING = Buffer.alloc(0);
+const UPGRADE = { connection: "upgrade", upgrade: "websocket" };
+
+it("releases the connection from the response, so that nothing else answers on it", async () => {
+  const { promise, resolve } = Promise.withResolvers<IncomingMessage>();
+  await using server = await listening(createServer().on("upgrade", resolve));
+  const client = get({ port: server.port, host: "127.0.0.1", headers: UPGRADE });
+  onTestFinished(() => void client.on("error", () => undefined).destroy());
+  const request = await promise;
+  const response = new ServerResponse(request);
+  response.assignSocket(request.socket);
+  expect(responseOn(request.socket)).toBe(response);
+  const backend = new Socket();
+  const context = {
+    ...{ request, response, stream: undefined, head: NOTHING },
+    ...{ permit: permitFor({}, { upstream: "app" }), transfer: new Transfer() },
+  } as unknown as UpgradeContext;
+  let piped = false;
+  const status = switchProtocols(context, {
+    ...{ message: new IncomingMessage(backend), socket: backend, head: NOTHING },
+    ...{ origin: originOf("http://127.0.0.1:1"), switchOver: () => void (piped = true) },
+  });
+  const left = responseOn(request.socket);
+  request.socket.destroy();
+  expect({ status, piped }).toEqual({ status: 101, piped: true });
+  expect(left).not.toBe(response);
+});
