@@ -8,15 +8,15 @@ export const HELP = `Usage: npm run bench -- [options]
 
 Compares Sallyport with other proxies and prints tables. Nothing leaves this machine.
 
-  --scenario a,b        which scenarios (${SCENARIO_NAMES.join(",")}; default: all)
-  --peers a,b           which peers (${PEER_NAMES.join(",")});
+  --scenario a,b        the scenarios (${SCENARIO_NAMES.join(",")}; default: all)
+  --peers a,b           the peers (${PEER_NAMES.join(",")});
                         default: all; Sallyport always takes part
-  --rounds N            rounds in turn (3)
+  --rounds N            rounds (3)
   --seconds S           length of one measurement in whole seconds (5)
-  --json FILE           file for the figures, which --write-docs reads (.bench/results.json)
-  --add                 keep what the file has of other scenarios, so that a long measurement can be made in parts
+  --json FILE           the file for the figures, which --write-docs reads (.bench/results.json)
+  --add                 keep the figures of other scenarios in the file, so that a long measurement can be made in parts
   --targets             compare the figures with the targets; the exit code is 1 if one is missed
-  --write-docs          measure nothing; write the figures of the file into docs/performance.md
+  --write-docs          measure nothing; write the figures from the file into docs/performance.md
   -h, --help            this text
 `;
 
@@ -32,7 +32,7 @@ export interface Arguments {
   readonly help: boolean;
 }
 
-/** Throws with one line for a person when an argument makes no sense. */
+/** Parses the arguments. Throws an error with a one-line message if one is invalid. */
 export function readArguments(args: readonly string[]): Arguments {
   const { values } = parseArgs({
     args: [...args],

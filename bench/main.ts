@@ -40,7 +40,7 @@ async function main(args: readonly string[]): Promise<number> {
   return judge(results).some(({ word }) => word === "FAIL") ? 1 : 0;
 }
 
-/** Runs the scenarios one after the other; the file has the figures of those that have ended. */
+/** Runs the scenarios one after the other. The file contains the figures of all that have ended. */
 async function measure(chosen: Arguments): Promise<Results> {
   const { scenarios, peers, rounds, seconds, json } = chosen;
   const absent: Absence[] = peers.flatMap((peer) => {
@@ -49,7 +49,7 @@ async function measure(chosen: Arguments): Promise<Results> {
   });
   for (const { peer, why } of absent) say(`missing: ${peer} (${why})`);
   const present = peers.filter((name) => !absent.some(({ peer }) => peer === name));
-  say("builds Sallyport");
+  say("building Sallyport");
   await using setting = await prepareSetting((directory) =>
     buildProduct(join(directory, "product")),
   );
@@ -70,7 +70,7 @@ async function measure(chosen: Arguments): Promise<Results> {
   await mkdir(dirname(json), { recursive: true });
   for (const name of scenarios) {
     rows.push(...(await runScenario(name, bench)));
-    // Ratios hold within one run, so a scenario is replaced as a whole.
+    // Ratios are only valid within one run, so a scenario is replaced completely.
     const kept = earlier.filter(({ scenario }) => !rows.some((row) => row.scenario === scenario));
     const all = { ...results, rows: [...kept, ...rows] };
     await writeFile(json, `${JSON.stringify(all, undefined, 2)}\n`);
@@ -78,7 +78,7 @@ async function measure(chosen: Arguments): Promise<Results> {
   return results;
 }
 
-/** What the file has from runs before; nothing where there is none. */
+/** Returns the rows of earlier runs in the file; none if it does not exist. */
 async function earlierRows(json: string): Promise<readonly Row[]> {
   try {
     const results: Results = JSON.parse(await readFile(json, "utf8"));
@@ -88,12 +88,12 @@ async function earlierRows(json: string): Promise<readonly Row[]> {
   }
 }
 
-/** A scenario that cannot be set up leaves a row that says why, and the others go on. */
+/** Runs a scenario. If it cannot be set up, returns a row with the reason, so that the others can continue. */
 async function runScenario(name: ScenarioName, bench: Bench): Promise<readonly Row[]> {
   try {
     return await SCENARIOS[name].run(bench);
   } catch (error) {
-    return [voidRow(name, "the whole scenario", "sallyport", messageOf(error))];
+    return [voidRow(name, "the entire scenario", "sallyport", messageOf(error))];
   }
 }
 

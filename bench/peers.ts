@@ -6,7 +6,7 @@ import { nodeStack } from "./peers/node-stack.ts";
 import type { Peer } from "./peers/peer.ts";
 import { sallyport } from "./peers/sallyport.ts";
 
-/** Everybody who is compared. Sallyport comes first: all ratios are to it. */
+/** All proxies that are compared. Sallyport comes first: all ratios are relative to it. */
 export const PEERS = {
   sallyport: sallyport(1),
   "sallyport-2": sallyport(2),

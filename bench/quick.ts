@@ -1,4 +1,4 @@
-/** `npm run bench:quick`: what a request costs in this working tree, to a commit: time, garbage, and the tail. Needs no other programs. */
+/** `npm run bench:quick`: compares the cost of a request in this working tree with a commit: CPU time, garbage, and tail latency. */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startGrpc, startSink } from "./backends/sink.ts";
@@ -20,20 +20,20 @@ import { prepareSetting, type Setting } from "./setting/setting.ts";
 
 const HELP = `Usage: npm run bench:quick -- [options]
 
-Compares what a small proxied request costs in this working tree with a commit, in turns, in less than a minute: CPU,
-bytes that V8 allocates, and the 99th percentile of the time until the answer. Only the bytes do not depend on what else
-the machine does. The ratio is the median of the rounds (lowest-highest), and where the true one surely is (95 %).
+Compares what a small proxied request costs in this working tree and in a commit, in alternation, in less than a minute:
+CPU, bytes that V8 allocates, and the 99th percentile of the latency. Only the bytes do not depend on what else the machine
+does. The ratio is the median of the rounds (lowest–highest), with its 95 % confidence interval.
 
   --base REV            the commit (HEAD)
-  --tls                 with TLS in front
-  --http2               GETs by HTTP/2 over TLS, ten at a time on each connection (needs h2load)
-  --grpc                unary calls of gRPC in the same way, HTTP/2 to the backend as well
-  --with FEATURES       switched on in the working tree alone: ${FEATURES.join(", ")}
-  --rounds N            of each, however long they take (8, and no more than fit into 50 seconds)
+  --tls                 clients use TLS
+  --http2               GETs over HTTP/2 and TLS, ten at a time on each connection (needs h2load)
+  --grpc                unary gRPC calls in the same way, with HTTP/2 to the backend as well
+  --with FEATURES       features switched on only in the working tree: ${FEATURES.join(", ")}
+  --rounds N            rounds of each, however long they take (default: 8, or as many as fit into 50 seconds)
   -h, --help            this text
 `;
 
-/** Of one measurement: about a second of the proxy's time, which the system counts in hundredths. */
+/** The requests of one measurement: about a second of the proxy's CPU time, which the system counts in hundredths. */
 const REQUESTS = 25_000;
 const MOST_ROUNDS = 8;
 const FEWEST_ROUNDS = 3;
@@ -53,7 +53,7 @@ type Measured = Readonly<Record<FigureName, number>>;
 
 interface Comparison {
   readonly tls: boolean;
-  /** By HTTP/2: GETs, or unary calls; HTTP/1.1 when left out. */
+  /** GETs or unary calls over HTTP/2; undefined for HTTP/1.1. */
   readonly http2: "get" | "grpc" | undefined;
   readonly features: readonly Feature[];
   readonly rounds: number | undefined;
@@ -112,7 +112,7 @@ function tell(name: FigureName, { tree, base }: Compared, revision: string): voi
   console.log(`  ${revision.padEnd(14)} ${told(spreadOf(base[name]), digits)}`);
   const ratios = ratiosOf(tree[name], base[name]);
   const [spread, sure] = [spreadOf(ratios), medianInterval(ratios)];
-  const certain = sure && `, surely ${sure.low.toFixed(3)} to ${sure.high.toFixed(3)}`;
+  const certain = sure && `, 95 % interval ${sure.low.toFixed(3)} to ${sure.high.toFixed(3)}`;
   console.log(`  ratio          ${told(spread, 3)}${certain ?? ""}`);
 }
 
@@ -176,7 +176,7 @@ async function compare(
   for (let index = 0; index < (rounds ?? MOST_ROUNDS); index++) {
     const began = performance.now();
     if (rounds === undefined && index >= FEWEST_ROUNDS && began + longest > END_MS) break;
-    // Whoever comes second finds another machine: each is first in every other round.
+    // The machine may change between the two, so each goes first in every other round.
     if (index % 2 === 0) await round("tree");
     await round("base");
     if (index % 2 === 1) await round("tree");
@@ -185,11 +185,11 @@ async function compare(
   return figures;
 }
 
-/** A state server of its own, beside the load. @returns its URL; undefined where none is installed. */
+/** Starts a state server. @returns its URL; undefined if none is installed. */
 async function stateServerFor(open: AsyncDisposableStack): Promise<string | undefined> {
   const { redisMissing, startRedis } = await import("../test/real/redis-server.ts");
   if (redisMissing === undefined) return open.use(await startRedis()).url;
-  console.log(`shared: nobody answers at its address (${redisMissing})`);
+  console.log(`shared: nothing answers at its address (${redisMissing})`);
   return undefined;
 }
 
@@ -197,7 +197,7 @@ function noFigures(): Figures {
   return { cpu: [], garbage: [], p99: [] };
 }
 
-/** Throws unless the token opens the door, and nothing else does. */
+/** Throws unless a request with the token is answered, and one without it is refused. */
 async function checkAnswers(
   question: Question,
   token: string,

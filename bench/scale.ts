@@ -6,7 +6,7 @@ import { type Deployment, herd, KEPT_EVENTS, type Load, simulate } from "./scale
 
 const HELP = `Usage: npm run bench:scale -- [options]
 
-Measures what one event, one replica and one revocation cost, and computes a deployment from it.
+Measures what one event, one replica and one revocation cost, and computes the load of a deployment from that.
 
       --replicas N     (1000)
       --users N        (1000000)
@@ -29,7 +29,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (values.help) return void process.stdout.write(HELP);
   const { perLife, ...parts } = await measureKeySetFetches();
   process.stdout.write(
-    `key sets: ${perLife.toFixed(2)} fetches of a replica in the life of its keys, ${JSON.stringify(parts)}\n`,
+    `key sets: ${perLife.toFixed(2)} fetches per replica in the lifetime of its keys, ${JSON.stringify(parts)}\n`,
   );
   if (values["key-sets"]) return;
   const constants = await measureConstants();

@@ -37,7 +37,7 @@ const NATIVE: readonly PeerName[] = ["sallyport", "haproxy", "haproxy-es256", "n
 const HTTP2: readonly PeerName[] = ["sallyport", "haproxy", "envoy", "envoy-es256", "caddy"];
 const BARE_NODE: readonly PeerName[] = ["node-http2-hello", "node-http2-proxy"];
 
-/** Twice what Sallyport remembers: sent in turn, none of them is remembered when it comes again. */
+/** Twice what Sallyport caches: sent in turn, none of them is still cached when it is sent again. */
 const MORE_TOKENS_THAN_REMEMBERED = 20_000;
 
 export const SCENARIOS = {

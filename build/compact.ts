@@ -1,14 +1,14 @@
 import { minify } from "rolldown/utils";
 import type { Plugin } from "rolldown";
 
-/** Where the code of a module begins in a chunk: the bundler says whose it is. */
+/** Where the code of a module begins in a chunk: the bundler writes a comment with its path. */
 const MODULE = /^\/\/ (?=\S+\.\w+(?:\?\S*)?$)/m;
-/** What a chunk exports, behind its last module. */
+/** The exports of a chunk, after its last module. */
 const EXPORTS = /^export \{/m;
 
 /**
- * Takes white space and comments out of the code of libraries: each of their modules is one line, behind the line that names
- * it. Their names stay, and the lines of our own code, so that stack traces can be read.
+ * Removes white space and comments from library code: each library module becomes one line, after the line with its path.
+ * Names, and the lines of our own code, stay unchanged, so that stack traces are readable.
  */
 export function compact(): Plugin {
   return {

@@ -1,13 +1,13 @@
 import type { Plugin } from "rolldown";
 
-/** What stands for a file: an empty module, which is read as CommonJS. */
+/** The prefix of the empty module that replaces a file. It is read as CommonJS. */
 const NOTHING = "\0nothing ";
 
 /**
- * Leaves files of libraries out of the bundle that are only reached by what is never asked of these libraries. The build
- * fails when there is no such file, or nothing imports it.
+ * Omits library files from the bundle that only unused functions of the libraries need. The build fails if such a file does
+ * not exist, or nothing imports it.
  *
- * @param files by the end of their paths.
+ * @param files the ends of their paths.
  */
 export function leftOut(files: readonly string[]): Plugin {
   const met = new Set<string>();

@@ -7,11 +7,11 @@ import type { Plugin } from "rolldown";
 interface Bundled {
   readonly title: string;
   readonly licence: string | undefined;
-  /** The files that hold its licence, whole. */
+  /** The complete texts of its licence files. */
   readonly texts: readonly string[];
 }
 
-/** They ask that their text is kept, and nothing more. Any other is to be read before it is added. */
+/** Licences that only require that their text is included. Read any other licence before you add it. */
 const ACCEPTED: readonly string[] = [
   "0BSD",
   "Apache-2.0",
@@ -22,7 +22,7 @@ const ACCEPTED: readonly string[] = [
   "MIT",
 ];
 
-/** NOTICE is what Apache-2.0 wants passed on (section 4 d). */
+/** Apache-2.0 requires that NOTICE is passed on (section 4 d). */
 const LICENCE_FILE = /^(?:licen[cs]e|copying|copyright|notice)/i;
 
 const LICENCE_SECTION = /^#+ *licen[cs]e *\n([^]+?)(?=^#|(?![^]))/im;
@@ -31,8 +31,8 @@ const LICENCE_SECTION = /^#+ *licen[cs]e *\n([^]+?)(?=^#|(?![^]))/im;
 const PACKAGE_DIRECTORY = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/;
 
 /**
- * Writes a file beside the bundle with the licences of all packages that have code in it. The build fails when a package
- * has no text, or a licence that is not among the accepted.
+ * Writes a file next to the bundle with the licences of all packages that have code in it. The build fails if a package has
+ * no licence text, or a licence that is not accepted.
  */
 export function licences(fileName: string): Plugin {
   return {
@@ -54,9 +54,9 @@ export function licences(fileName: string): Plugin {
   };
 }
 
-/** Where the package of a module is; undefined for our own modules. */
+/** Returns the directory of a module's package; undefined for our own modules. */
 function packageDirectory(id: string): string | undefined {
-  // The bundler's own: what connects CommonJS and ES modules.
+  // The bundler's own code, which connects CommonJS and ES modules.
   const file = id.startsWith("\0") ? fileURLToPath(import.meta.resolve("rolldown")) : id;
   return PACKAGE_DIRECTORY.exec(file)?.[0];
 }
@@ -72,7 +72,7 @@ function readPackage(directory: string): Bundled {
   };
 }
 
-/** Some packages have their licence in the readme alone: its section of that name. */
+/** Returns the licence texts of a package. Some have the licence only in a section of the readme. */
 function licenceTexts(directory: string): string[] {
   const files = readdirSync(directory).toSorted();
   const texts = (form: RegExp): string[] =>
@@ -84,7 +84,7 @@ function licenceTexts(directory: string): string[] {
   return texts(/^readme/i).flatMap((text) => LICENCE_SECTION.exec(text)?.[1]?.trim() ?? []);
 }
 
-/** Packages with the same texts stand above them together. */
+/** Renders the file. Packages with the same texts are listed together above them. */
 function render(packages: readonly Bundled[]): string {
   const sorted = packages.toSorted((one, other) => (one.title < other.title ? -1 : 1));
   const together = Map.groupBy(sorted, ({ texts }) => texts.join("\n\n"));

@@ -1,6 +1,6 @@
 import type { Plugin } from "rolldown";
 
-/** Tells Node that the files are ES modules, wherever the directory is put. */
+/** Marks the files as ES modules for Node, wherever the directory is copied. */
 export function moduleType(): Plugin {
   return {
     name: "module-type",

@@ -1,11 +1,11 @@
 /**
- * Writes into the chart's values.schema.json what config.schema.json says about the configuration, so that Helm refuses a
- * faulty `config` before anything is installed:
+ * Copies the schema of the configuration from config.schema.json into the chart's values.schema.json, so that Helm refuses
+ * an invalid `config` before anything is installed:
  *
  *   node build/values-schema.ts
  *
- * Helm knows only Go's regular expressions, and names every alternative that does not fit. So each `anyOf` becomes one schema,
- * and one error.
+ * Helm supports only Go's regular expressions, and reports every alternative that does not match. So each `anyOf` becomes
+ * one schema, which results in one error.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ interface Schema {
 const ROOT = join(import.meta.dirname, "..");
 const CHART_SCHEMA = join(ROOT, "deploy/helm/sallyport/values.schema.json");
 
-/** Patterns that look ahead, which Go's regular expressions cannot, and the same for Go. */
+/** Patterns with look-ahead, which Go's regular expressions lack, and their equivalents for Go. */
 const FOR_GO: Readonly<Record<string, string>> = {
   "^(?=\\d)(?:(\\d+)h)?(?:(\\d+)m(?!s))?(?:(\\d+)s)?(?:(\\d+)ms)?$":
     "^(\\d+h(\\d+m)?(\\d+s)?(\\d+ms)?|\\d+m(\\d+s)?(\\d+ms)?|\\d+s(\\d+ms)?|\\d+ms)$",
@@ -39,7 +39,7 @@ const FOR_GO: Readonly<Record<string, string>> = {
 /** `${NAME}`, as a pattern. */
 const REFERENCE = "\\$\\{";
 
-/** The chart's schema with `config` made anew. */
+/** Returns the chart's schema with a new `config`. */
 export function valuesSchema(): object {
   const values = readJson(CHART_SCHEMA);
   const { $schema: _, title: __, ...configuration } = readJson(join(ROOT, "config.schema.json"));
@@ -47,7 +47,7 @@ export function valuesSchema(): object {
   return { ...values, properties: { ...values.properties, config } };
 }
 
-/** What the chart decides itself cannot be given: the ports, and what stands behind a sidecar. */
+/** Removes what the chart sets itself: the ports, and the upstream of a sidecar. */
 function ofChart({ required, properties = {}, ...config }: Schema): Schema {
   const { server = {}, admin = {}, ...others } = properties;
   return {
@@ -73,7 +73,7 @@ function asObject({ pattern: _, ...schema }: Schema): Schema {
   return { ...schema, type: "object" };
 }
 
-/** The same schema without alternatives, defaults, and expressions that Go has not. */
+/** Returns the same schema without alternatives, defaults, and expressions that Go lacks. */
 function forHelm({ default: _, anyOf, ...schema }: Schema): Schema {
   if (anyOf !== undefined) return { ...schema, ...anyOf.map(forHelm).reduce(either) };
   const { properties, additionalProperties, propertyNames, items, pattern } = schema;
@@ -89,7 +89,7 @@ function forHelm({ default: _, anyOf, ...schema }: Schema): Schema {
   };
 }
 
-/** Words that are listed become a pattern, which can be joined with others. `false` is what Helm makes of `off`. */
+/** Converts an enumeration to a pattern, which can be joined with others. Helm reads `off` as `false`. */
 function words({ enum: listed, const: only, ...schema }: Schema): Schema {
   const allowed = listed ?? (only === undefined ? undefined : [only]);
   if (allowed === undefined) return schema;
@@ -98,7 +98,7 @@ function words({ enum: listed, const: only, ...schema }: Schema): Schema {
   return { ...schema, type, pattern: `^(${texts.join("|")})$` };
 }
 
-/** What satisfies one of two schemas, as far as they differ in type, in pattern, or in properties: those of both are required. */
+/** Merges two alternatives that differ in type, pattern or properties. Properties are required if both require them. */
 function either(one: Schema, other: Schema): Schema {
   const types = [...new Set([one, other].flatMap(({ type = [] }) => type))];
   const pattern = eitherPattern([one, other].flatMap((schema) => schema.pattern ?? []));
@@ -123,7 +123,7 @@ function withoutPattern({ pattern: _, ...schema }: Schema): Schema {
   return schema;
 }
 
-/** A reference such as `${NAME}` fits nearly everywhere: it is said once. */
+/** Joins patterns. Most contain the alternative for a reference such as `${NAME}`, which is added only once. */
 function eitherPattern(patterns: readonly string[]): string {
   const others = patterns.map((pattern) => pattern.replace(REFERENCE, "").replace(/\|$/, ""));
   const references = patterns.filter((pattern) => pattern.endsWith(REFERENCE));

@@ -1,4 +1,4 @@
-/** A message of gRPC with its prefix (github.com/grpc/grpc, PROTOCOL-HTTP2.md): not compressed, 100 bytes. */
+/** Creates a gRPC message with its prefix (github.com/grpc/grpc, PROTOCOL-HTTP2.md): uncompressed, 100 bytes. */
 function message(letter: string): Buffer {
   const text = Buffer.alloc(100, letter);
   const prefix = Buffer.alloc(5);
@@ -6,6 +6,6 @@ function message(letter: string): Buffer {
   return Buffer.concat([prefix, text]);
 }
 
-/** What every measured call sends, and what every call is answered. */
-export const GRPC_QUESTION = message("q");
+/** The request and the answer of each measured call. */
+export const GRPC_REQUEST = message("q");
 export const GRPC_ANSWER = message("a");

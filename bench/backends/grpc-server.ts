@@ -1,22 +1,22 @@
 /**
- * The cheapest backend of gRPC: by HTTP/2 without TLS it answers every call with the same message, from prepared frames. It
- * reads no header section, so it costs a fraction of what any proxy does. Prints its port. With `hold` as its argument it sends
- * the head of an answer at once, and the rest when the client has ended its stream.
+ * The cheapest gRPC backend: over HTTP/2 without TLS, it answers each call with the same message, from prepared frames. It
+ * does not decode header sections, so it costs a fraction of what any proxy costs. Prints its port. With the argument `hold`,
+ * it sends the head of an answer at once, and the rest when the client has ended its stream.
  */
 import { createServer, type Socket } from "node:net";
 import { GRPC_ANSWER } from "./grpc-answer.ts";
 
-/** Of frames (RFC 9113 §4.1, §6). */
+/** Properties of frames (RFC 9113 §4.1, §6). */
 const HEAD_BYTES = 9;
 const PREFACE_BYTES = 24;
 const TYPE = { data: 0, headers: 1, settings: 4, ping: 6, windowUpdate: 8 } as const;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 const ACK = 1;
-/** What the window of a connection can grow by at once: nothing has to be counted then. */
+/** The largest increment of a connection's window, after which nothing has to be counted. */
 const WINDOW = 2 ** 31 - 1 - 65_535;
 
-/** Fields without compression (RFC 7541 §6.1, §6.2.2): `:status: 200`, and others by their names. */
+/** Encodes a field without compression (RFC 7541 §6.2.2). */
 const field = (name: string, value: string): Buffer =>
   Buffer.from(
     `\0${String.fromCharCode(name.length)}${name}${String.fromCharCode(value.length)}${value}`,
@@ -46,7 +46,7 @@ function onStream(frame: Buffer, stream: number): Buffer {
   return copy;
 }
 
-/** What is answered to a frame. */
+/** Returns the frames that answer a frame. */
 function answerTo(type: number, flags: number, stream: number, payload: Buffer): Buffer[] {
   if (type === TYPE.settings && (flags & ACK) === 0)
     return [frame(TYPE.settings, ACK, Buffer.alloc(0))];

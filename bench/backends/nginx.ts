@@ -7,7 +7,7 @@ import type { Running } from "../peers/peer.ts";
 import { running } from "../peers/running.ts";
 import type { Setting } from "../setting/setting.ts";
 
-/** What the backend answers to everything but the large download: 130 bytes of JSON. */
+/** The backend's answer to all requests except the large download: 130 bytes of JSON. */
 export const SMALL_BODY = JSON.stringify({
   orders: [{ number: 4711, customer: "Example Limited", total: "129.90" }],
   message: "one order is open and waits for its payment",
@@ -15,7 +15,7 @@ export const SMALL_BODY = JSON.stringify({
 
 export const LARGE = { path: "/large.bin", bytes: 256 * 1024 ** 2 } as const;
 
-/** The backend of most measurements: one worker that answers from its configuration, and one large file. */
+/** Starts the backend of most measurements: one worker that answers from its configuration, and one large file. */
 export async function startBackend(setting: Setting): Promise<Running> {
   const port = await freePort();
   const files = join(setting.directory, "files");
@@ -35,7 +35,7 @@ export async function startBackend(setting: Setting): Promise<Running> {
   );
 }
 
-/** Runs nginx with one worker in front of what `http` describes, and waits until it accepts on the port. */
+/** Runs nginx with one worker and the `http` section, and waits until it accepts connections on the port. */
 export async function startNginx(
   setting: Setting,
   port: number,

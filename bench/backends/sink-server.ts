@@ -1,6 +1,6 @@
 /**
- * A backend without Debian's packages: it answers a GET with a small JSON, begins an answer to one of /held that it never ends,
- * tells how many bytes a body had, and accepts WebSockets (RFC 6455 §4.2.2), on which it says nothing. Prints its port.
+ * A backend that needs no Debian package: it answers a GET with small JSON, begins an answer to /held that never ends,
+ * reports the size of a body, and accepts WebSockets (RFC 6455 §4.2.2), on which it sends nothing. Prints its port.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

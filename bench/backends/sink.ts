@@ -2,12 +2,12 @@ import { startChild } from "../machine/children.ts";
 import type { Running } from "../peers/peer.ts";
 import { running } from "../peers/running.ts";
 
-/** Starts the backend that takes large bodies and WebSockets, in a thread of execution of its own. */
+/** Starts the backend for large bodies and WebSockets, in a separate process. */
 export function startSink(): Promise<Running> {
   return startServer("sink-server.ts");
 }
 
-/** Starts the backend of gRPC. @param holds whether it answers calls, but ends none before its client does. */
+/** Starts the gRPC backend. @param holds whether it begins to answer calls, but ends none before its client does. */
 export function startGrpc({ holds }: { readonly holds: boolean }): Promise<Running> {
   return startServer("grpc-server.ts", ...(holds ? ["hold"] : []));
 }

@@ -1,6 +1,6 @@
 /**
- * Shakes hands over and over, for so many seconds, on several connections at a time. Takes what to do as JSON in the first
- * argument. Prints "warm" when it begins to count, and at the end, as JSON, how many there were.
+ * Performs handshakes repeatedly on several connections at a time. Takes the options as JSON in the first argument. Prints
+ * "warm" when it begins to count, and finally the number of handshakes as JSON.
  */
 import { once } from "node:events";
 import { connect } from "node:tls";
@@ -12,7 +12,7 @@ const WARM_UP_SECONDS = 1;
 const { port, ca, token, resumed, seconds }: Handshakes = JSON.parse(process.argv[2] ?? "{}");
 const REQUEST = `GET /orders/4711 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`;
 
-/** One connection with one request. @returns a session to be resumed. */
+/** Opens one connection and sends one request. @returns a session to resume. */
 async function shakeHands(session: Buffer | undefined): Promise<Buffer | undefined> {
   const where = { host: "127.0.0.1", port, ca, servername: "localhost" };
   const socket = connect({ ...where, minVersion: "TLSv1.3", ...(session && { session }) });

@@ -1,6 +1,6 @@
 /**
- * Opens streams of HTTP/2 over TLS, each with a request whose answer begins and does not end, and holds them until it is ended.
- * Takes what to open as JSON in the first argument and prints "holding" and their number when all are open.
+ * Opens HTTP/2 streams over TLS, each with a request whose answer begins and never ends, and holds them until the process is
+ * killed. Takes the options as JSON in the first argument, and prints "holding" and the number of streams when all are open.
  */
 import { connect, type ClientHttp2Session } from "node:http2";
 import { GRPC_PATH } from "../load/h2load.ts";

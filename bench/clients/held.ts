@@ -1,6 +1,7 @@
 /**
- * Opens connections over TLS, each with one request (or one WebSocket handshake) that is answered, and holds them until it
- * is ended. Takes what to open as JSON in the first argument and prints "holding" and their number when all are open.
+ * Opens connections over TLS, each with one answered request (or WebSocket handshake), and holds them until the process is
+ * killed. Takes the options as JSON in the first argument, and prints "holding" and the number of connections when all are
+ * open.
  */
 import { randomBytes } from "node:crypto";
 import { connect, type TLSSocket } from "node:tls";
@@ -17,7 +18,7 @@ function head(): string {
   return `GET /orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n${webSocket ? upgrade : ""}\r\n`;
 }
 
-/** Resolves when the answer has begun, which is small and arrives in one piece. */
+/** Resolves when the answer has arrived, which is small and comes in one piece. */
 async function openOne(): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect({ port, host: "127.0.0.1", ca }, () => socket.write(head()));

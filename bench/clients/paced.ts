@@ -1,7 +1,7 @@
 /**
- * Sends requests over TLS at a fixed rate, whether or not the ones before were answered. Takes what to send as JSON in the
- * first argument. Prints "warm" when it begins to count, and at the end, as JSON, how many answers had which status and how
- * long they took, whole.
+ * Sends requests over TLS at a fixed rate, whether or not earlier ones were answered. Takes the options as JSON in the first
+ * argument. Prints "warm" when it begins to count, and finally as JSON the number of answers by status, and the time until
+ * answers were complete.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
@@ -55,7 +55,7 @@ async function sendFor(seconds: number): Promise<void> {
   await Promise.all(sent);
 }
 
-// Connections and compiled code first.
+// Opens connections and compiles code first.
 await sendFor(WARM_UP_SECONDS);
 times.length = 0;
 for (const status of Object.keys(statuses)) delete statuses[status];

@@ -1,11 +1,11 @@
 import { startChild } from "../machine/children.ts";
 
-/** Connections over TLS 1.3 with a request each, one after the other. */
+/** Connections over TLS 1.3, each with one request. */
 export interface Handshakes {
   readonly port: number;
   readonly ca: string;
   readonly token: string;
-  /** Whether each resumes the session of the one before; otherwise each is a full handshake. */
+  /** Whether each resumes the session of the previous one; otherwise each is a full handshake. */
   readonly resumed: boolean;
   readonly seconds: number;
 }
@@ -17,7 +17,7 @@ export interface HandshakesResult {
 const CLIENT = `${import.meta.dirname}/../clients/handshakes.ts`;
 
 /**
- * Makes them from a program of its own. Rejects if one is not answered, or not as it should be, full or resumed.
+ * Opens them from a separate program. Rejects if one is not answered, or is resumed although it should be full, or vice versa.
  * @param warm called when it begins to count.
  */
 export async function shakeHands(options: Handshakes, warm: () => void): Promise<HandshakesResult> {

@@ -11,12 +11,12 @@ export interface Held {
 
 const CLIENT = `${import.meta.dirname}/../clients/held.ts`;
 
-/** Opens them from a program of its own; resolves when all are open. Ending the child closes them. */
+/** Opens them from a separate program; resolves when all are open. Ending the child closes them. */
 export async function hold(options: Held): Promise<Child> {
   return startHolding(CLIENT, options);
 }
 
-/** Starts a program that opens something and says that it is holding it. */
+/** Starts a program that opens connections or streams; resolves when it reports that it holds them. */
 export async function startHolding(program: string, options: object): Promise<Child> {
   const child = startChild(process.execPath, [program, JSON.stringify(options)]);
   try {

@@ -16,13 +16,13 @@ export interface OpenLoadResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly p999Ms: number;
-  /** Failed requests and answers that are no 200. */
+  /** The number of failed requests, and of answers with a status other than 200. */
   readonly errors: number;
 }
 
 /**
- * Sends them over 32 kept-alive connections by oha. Each is timed from when it was due, not from when a connection was free
- * (`--latency-correction`).
+ * Sends them with oha over 32 keep-alive connections. Each is timed from when it was due, not from when a connection was
+ * free (`--latency-correction`).
  */
 export async function openLoad(options: OpenLoad): Promise<OpenLoadResult> {
   const { port, tls, token, perSecond, seconds } = options;
@@ -49,7 +49,7 @@ function read(output: string): OpenLoadResult {
   const report: Report = JSON.parse(output);
   const { latencyPercentiles: latency, statusCodeDistribution, errorDistribution } = report;
   const answered = sum(statusCodeDistribution);
-  // Those under way when the time was over.
+  // These were still in flight at the end.
   const { "aborted due to deadline": _cut, ...failed } = errorDistribution;
   return {
     requests: answered,

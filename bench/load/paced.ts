@@ -1,22 +1,22 @@
 import { type Child, startChild } from "../machine/children.ts";
 
-/** Requests at a fixed rate (an open loop: a slow answer does not hold the next request back). */
+/** Requests at a fixed rate (an open loop: a slow answer does not delay the next request). */
 export interface Paced {
   readonly port: number;
   readonly ca: string;
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly body?: string;
-  /** Sent in turn; none for requests without. */
+  /** Sent in turn; empty for requests without a token. */
   readonly tokens: readonly string[];
-  /** Whether each gets a connection of its own, with a full handshake. */
+  /** Whether each request gets a new connection with a full handshake. */
   readonly newConnections?: boolean;
   readonly perSecond: number;
   readonly seconds: number;
 }
 
 export interface PacedResult {
-  /** How many answers by status; "failed" where there was none. */
+  /** The number of answers by status; "failed" counts requests without an answer. */
   readonly statuses: Readonly<Record<string, number>>;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -24,13 +24,13 @@ export interface PacedResult {
 
 const CLIENT = `${import.meta.dirname}/../clients/paced.ts`;
 
-/** Requests that are on their way. */
+/** A load that is running. */
 interface Sending {
-  /** Rejects unless every answer has had the status that was wanted. */
+  /** Rejects unless every answer had the expected status. */
   readonly result: Promise<PacedResult>;
 }
 
-/** Sends from a program of its own, so that two loads do not hold each other up. Resolves when it is warm and counts. */
+/** Sends from a separate program, so that two loads do not delay each other. Resolves when it is warm and counts. */
 export async function startPaced(options: Paced, status: number): Promise<Sending> {
   const child = startChild(process.execPath, [CLIENT, JSON.stringify(options)]);
   try {
@@ -40,7 +40,7 @@ export async function startPaced(options: Paced, status: number): Promise<Sendin
     throw error;
   }
   const result = resultOf(child, options, status);
-  // Whoever started it looks at it later.
+  // The caller handles a rejection later.
   result.catch(() => undefined);
   return { result };
 }
@@ -58,8 +58,8 @@ async function resultOf(
   const result: PacedResult = JSON.parse(text);
   const others = Object.entries(result.statuses).filter(([name]) => name !== String(status));
   if (others.length > 0) {
-    const told = others.map(([name, count]) => `${count} times ${name}`).join(", ");
-    throw new Error(`wanted nothing but ${status} from ${path}, got ${told}`);
+    const unexpected = others.map(([name, count]) => `${count} times ${name}`).join(", ");
+    throw new Error(`expected only ${status} from ${path}, got ${unexpected}`);
   }
   return result;
 }

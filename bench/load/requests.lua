@@ -1,5 +1,5 @@
 -- The requests that wrk sends. Arguments: a file with a token on each line (or "-" for none), the line to begin with,
--- and the size of a JSON body, 0 for a GET. With one token every request is the same bytes, which costs wrk nothing.
+-- and the size of a JSON body, 0 for a GET. With one token all requests have the same bytes, which costs wrk nothing.
 
 local function read_tokens(file)
   local tokens = {}

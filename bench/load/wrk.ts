@@ -7,9 +7,9 @@ export interface Load {
   readonly tls: boolean;
   /** A file with one token on each line, or undefined to send none. */
   readonly tokens: string | undefined;
-  /** The line to begin with, where there are several. */
+  /** The line to begin with if there are several. */
   readonly from?: number;
-  /** Bytes of a JSON body to post; a GET when left out. */
+  /** Bytes of a JSON body to post; by default, a GET is sent. */
   readonly bodyBytes?: number;
   readonly connections?: number;
   readonly seconds: number;
@@ -20,14 +20,14 @@ export interface LoadResult {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Broken or refused connections and answers that are no 2xx. */
+  /** The number of lost or refused connections, and of answers that are not 2xx. */
   readonly errors: number;
 }
 
 export const CONNECTIONS = 32;
 const SCRIPT = join(import.meta.dirname, "requests.lua");
 
-/** Sends requests on kept-alive connections, each as soon as the one before was answered, for so many whole seconds. */
+/** Sends requests on keep-alive connections, each as soon as the previous one was answered, for whole seconds. */
 export async function load(options: Load): Promise<LoadResult> {
   const { port, tls, tokens = "-", from = 0, bodyBytes = 0, seconds } = options;
   const { connections = CONNECTIONS } = options;
@@ -44,7 +44,7 @@ export async function load(options: Load): Promise<LoadResult> {
 function read(output: string): LoadResult {
   const line = output.split("\n").find((line) => line.startsWith("RESULT ")) ?? "RESULT null";
   const result: unknown = JSON.parse(line.slice("RESULT ".length));
-  if (!isResult(result)) throw new Error(`wrk told no result:\n${output}`);
+  if (!isResult(result)) throw new Error(`wrk reported no result:\n${output}`);
   const { requests, microseconds, p50, p99, failed, refused } = result;
   return {
     requests,

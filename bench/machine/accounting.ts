@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What a program and everything that it started have used, by the operating system's books. */
+/** The resources used by a program and its descendants, according to the operating system. */
 export interface Usage {
   /** User and system time of all threads, living and ended, in seconds. */
   readonly cpuSeconds: number;
   readonly residentBytes: number;
 }
 
-/** `/proc` counts in USER_HZ, which is 100 wherever Linux shows it to programs (proc_pid_stat(5)). */
+/** `/proc` counts in USER_HZ, which is always 100 for programs on Linux (proc_pid_stat(5)). */
 const TICKS_PER_SECOND = 100;
 
 interface Stat {
@@ -15,7 +15,7 @@ interface Stat {
   readonly ticks: number;
 }
 
-/** Adds up a program and its descendants. One that ends in between counts through its parent. */
+/** Returns the sum over a program and its descendants. One that has ended is counted with its parent. */
 export function usageOf(pid: number): Usage {
   const tree = treeOf(pid);
   const ticks = tree.reduce((sum, member) => sum + (statOf(member)?.ticks ?? 0), 0);
@@ -25,7 +25,7 @@ export function usageOf(pid: number): Usage {
   };
 }
 
-/** Looks at the resident memory until `during` has settled, and gives the greatest that was seen, in bytes. */
+/** Samples the resident memory until `during` has settled, and returns the maximum, in bytes. */
 export async function peakMemory<T>(
   pid: number,
   during: Promise<T>,
@@ -56,7 +56,7 @@ function treeOf(pid: number): readonly number[] {
     (member) => statOf(member)?.parent ?? 0,
   );
   const tree = [pid];
-  // The list grows while it is walked: children of children follow.
+  // The list grows during the loop: children of children follow.
   for (const member of tree) tree.push(...(childrenOf.get(member) ?? []));
   return tree;
 }
@@ -65,7 +65,7 @@ function treeOf(pid: number): readonly number[] {
 function statOf(pid: number): Stat | undefined {
   const text = read(`/proc/${pid}/stat`);
   if (text === undefined) return undefined;
-  // The name, in parentheses, may hold anything; field 3 follows it.
+  // The name, in parentheses, may contain anything; field 3 follows it.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
   return { parent: Number(fields[1]), ticks };

@@ -6,13 +6,13 @@ export interface Child extends AsyncDisposable {
   /** Resolves when it has ended. */
   readonly ended: Promise<void>;
   /**
-   * What `pick` makes of standard output so far, as soon as it makes something of it; what follows is read and thrown
-   * away. Rejects when the program ends or `timeoutMs` pass before.
+   * Resolves with the first result of `pick`, called with all standard output so far, that is not undefined; later output is
+   * discarded. Rejects if the program ends before, or after `timeoutMs`.
    */
   read<T>(pick: (output: string) => T | undefined, timeoutMs?: number): Promise<T>;
-  /** Everything on standard output until the end. Rejects when the exit code is not 0 or `timeoutMs` pass. */
+  /** Resolves with all standard output when the program has ended. Rejects if the exit code is not 0, or after `timeoutMs`. */
   finish(timeoutMs: number): Promise<string>;
-  /** SIGTERM, and SIGKILL after five seconds. */
+  /** Sends SIGTERM, and SIGKILL after five seconds. */
   stop(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ process.on("exit", () => {
 });
 for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => process.exit(130));
 
-/** Starts a program in a group of its own, so that it ends with everything that it starts. */
+/** Starts a program in its own process group, so that it ends together with everything that it starts. */
 export function startChild(
   command: string,
   args: readonly string[],
@@ -94,7 +94,7 @@ export function startChild(
   };
 }
 
-/** Runs a program to its end and gives its standard output. Rejects when it fails or takes longer. */
+/** Runs a program and resolves with its standard output. Rejects if it fails or takes longer. */
 export async function run(
   command: string,
   args: readonly string[],
@@ -108,6 +108,6 @@ function signal(child: ChildProcess, name: NodeJS.Signals): void {
   try {
     process.kill(-child.pid, name);
   } catch {
-    // The whole group has ended.
+    // The group has already ended.
   }
 }

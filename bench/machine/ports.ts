@@ -2,7 +2,7 @@ import { connect, createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Child } from "./children.ts";
 
-/** A port on loopback that is free now, for programs that cannot be told to choose one. */
+/** Returns a free port on loopback, for programs that cannot choose one themselves. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -16,13 +16,13 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** The port, once the child accepts connections on it. Rejects when it ends or ten seconds pass before. */
+/** Resolves with the port when the child accepts connections on it. Rejects if it ends before, or after ten seconds. */
 export async function accepting(port: number, child: Child): Promise<{ readonly port: number }> {
   let ended = false;
   void child.ended.then(() => (ended = true));
   const deadline = performance.now() + 10_000;
   while (!(await connects(port))) {
-    // Tells what the program complained about.
+    // Rejects with the program's error output.
     if (ended || performance.now() > deadline) await child.read(() => undefined, 1);
     await delay(20);
   }

@@ -3,41 +3,41 @@ import { cpus, release, totalmem } from "node:os";
 import { delimiter, join } from "node:path";
 import { run } from "./children.ts";
 
-/** Where Debian's packages put servers, beside what the search path names. */
+/** Where Debian's packages install servers, in addition to the search path. */
 const FURTHER = ["/usr/sbin", "/usr/local/sbin"];
 
-/** The path of a program, or undefined when it is not installed. */
+/** Returns the path of a program; undefined if it is not installed. */
 export function findProgram(name: string): string | undefined {
   const directories = [...(process.env["PATH"] ?? "").split(delimiter), ...FURTHER];
   return directories.map((directory) => join(directory, name)).find(isExecutable);
 }
 
-/** The path of a program. Throws with the package that brings it when it is not installed. */
+/** Returns the path of a program. Throws an error that names its package if it is not installed. */
 export function needProgram(name: string): string {
   const found = findProgram(name);
   if (found === undefined) throw new Error(`${name} is not installed (apt-get install ${name})`);
   return found;
 }
 
-/** Why something cannot take part that needs these programs; undefined when it can. */
+/** Returns which of these programs are not installed, as text; undefined if all are. */
 export function missingPrograms(...names: readonly string[]): string | undefined {
   const missing = names.filter((name) => findProgram(name) === undefined);
   return missing.length === 0 ? undefined : `not installed: ${missing.join(", ")}`;
 }
 
-/** Whether a package of the bench's own `node_modules` is there. */
+/** Whether a package is installed in the benchmark's own `node_modules`. */
 export function hasPackage(name: string): boolean {
   return existsSync(packageFile(name));
 }
 
-/** The version of a package of the bench's own `node_modules`. */
+/** Returns the version of a package in the benchmark's own `node_modules`. */
 export function packageVersion(name: string): string {
   const parsed: unknown = JSON.parse(readFileSync(packageFile(name), "utf8"));
   const found = typeof parsed === "object" && parsed !== null && "version" in parsed;
   return found ? String(parsed.version) : "unknown";
 }
 
-/** What the figures were made on. */
+/** The machine on which the figures were measured. */
 export interface Machine {
   readonly processor: string;
   readonly cores: number;
@@ -63,10 +63,10 @@ export async function describeMachine(): Promise<Machine> {
   for (const [name, flag] of Object.entries(VERSION_FLAGS)) {
     const program = findProgram(name);
     if (program === undefined) continue;
-    // nginx tells its version on standard error, wrk tells it and fails.
-    const told = await run("/bin/sh", ["-c", '"$0" "$1" 2>&1 || true', program, flag]);
-    // Envoy tells its commit first, which may look like a version.
-    versions[name] = /(?<![\w.])\d+(?:\.\d+)+/.exec(told)?.[0] ?? "unknown";
+    // nginx prints its version to standard error; wrk prints it and fails.
+    const printed = await run("/bin/sh", ["-c", '"$0" "$1" 2>&1 || true', program, flag]);
+    // Envoy prints its commit first, which may look like a version.
+    versions[name] = /(?<![\w.])\d+(?:\.\d+)+/.exec(printed)?.[0] ?? "unknown";
   }
   return {
     processor: cpus()[0]?.model ?? "unknown",

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { usageOf } from "./accounting.ts";
 
-/** The resident memory in bytes once it has stopped moving by more than 0.5 % in half a second; after 15 s as it is then. */
+/** Returns the resident memory in bytes once it changes by at most 0.5 % in half a second, at the latest after 15 s. */
 export async function settledMemory(pid: number): Promise<number> {
   const deadline = performance.now() + 15_000;
   let before = 0;

@@ -34,7 +34,7 @@ ${tls ? "https" : "http"}://:${port} {
 }
 `,
     );
-    // Caddy keeps state in the home directory; this one goes away.
+    // Caddy stores state in the home directory; this one is temporary.
     const home = join(setting.directory, `caddy-home-${port}`);
     const child = startProxy(
       cores,

@@ -9,11 +9,11 @@ import { type Algorithm, AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
 import { MOST_AT_ONCE, type Peer, type Place } from "./peer.ts";
 import { running } from "./running.ts";
 
-/** As many tokens as Sallyport remembers. */
+/** The same number of tokens as Sallyport caches. */
 const CACHED_TOKENS = 10_000;
 
 /**
- * Envoy with one thread, and with `checks` its `jwt_authn` filter with the cache of tokens, and a rule that asks for the group.
+ * Envoy with one thread. With `checks`, it has the `jwt_authn` filter with its token cache, and a rule that requires the group.
  */
 export function envoy(checks: Algorithm | undefined): Peer {
   return {

@@ -2,24 +2,24 @@ import { GROUP, ISSUER } from "../setting/tokens.ts";
 
 type Mapping = Readonly<Record<string, unknown>>;
 
-/** A configuration as far as features change it. */
+/** The parts of a configuration that features change. */
 export interface Described extends Mapping {
   readonly tokens: Mapping;
   readonly routes: readonly Mapping[];
 }
 
-/** What features need besides. */
+/** What features need in addition. */
 export interface Surroundings {
-  /** The URL of a state server; left out, `shared` names an address where nobody answers. */
+  /** The URL of a state server; by default, `shared` names an address where nothing answers. */
   readonly stateServer?: string | undefined;
 }
 
 type Change = (described: Described, surroundings: Surroundings) => Described;
 
-/** Where nobody answers. */
+/** Returns a URL where nothing answers. */
 const DEAD = (scheme: string, user = ""): string => `${scheme}://${user}127.0.0.1:9`;
 
-/** What may be switched on, each as it would be used: they let the measured request pass. */
+/** The features that can be switched on, with realistic settings that let the measured request pass. */
 const CHANGES = {
   tokenFrom: onRoutes({
     tokenFrom: [
@@ -53,7 +53,7 @@ const CHANGES = {
   }),
   rateLimit: onRoutes({ rateLimit: { requests: 1_000_000, within: "1s" } }),
   concurrency: onRoutes({ concurrency: { requests: 1_000, by: "subject" } }),
-  // Remote stores behind the file: what they cost whoever does not log in.
+  // Remote stores after the file: shows what they cost requests that are not logins.
   stores: (described: Described) => ({
     ...described,
     users: [
@@ -87,7 +87,7 @@ export type Feature = keyof typeof CHANGES;
 
 export const FEATURES = Object.keys(CHANGES).filter(isFeature);
 
-/** @param list names with commas between them. @throws for a name that no feature has. */
+/** Parses a list of features. @param list names separated by commas. @throws Error for an unknown name. */
 export function featuresIn(list: string): Feature[] {
   const names = list.split(",").filter((name) => name !== "");
   const unknown = names.find((name) => !isFeature(name));

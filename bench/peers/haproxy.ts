@@ -6,7 +6,7 @@ import { type Algorithm, AUDIENCE, ISSUER } from "../setting/tokens.ts";
 import type { Peer } from "./peer.ts";
 import { running } from "./running.ts";
 
-/** HAProxy with one thread, and with `checks` the rules of its manual for tokens (HAProxy 2.6, 7.3.1 `jwt_verify`). */
+/** HAProxy with one thread. With `checks`, it has the rules for tokens from its manual (HAProxy 2.6, 7.3.1 `jwt_verify`). */
 export function haproxy(checks: Algorithm | undefined): Peer {
   return {
     title: checks === undefined ? "HAProxy, no authentication" : `HAProxy, jwt_verify ${checks}`,
@@ -47,7 +47,7 @@ backend app
   };
 }
 
-/** Algorithm, issuer, audience, expiry and signature: what each must be, else 401. */
+/** The rules that answer 401 unless algorithm, issuer, audience, expiry and signature are valid. */
 function rules({ keys }: Setting, algorithm: Algorithm): string {
   const refuse = "http-request deny deny_status 401";
   return `  ${refuse} unless { req.hdr(authorization) -m found }

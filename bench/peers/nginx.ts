@@ -4,7 +4,7 @@ import { freePort } from "../machine/ports.ts";
 import { missingPrograms } from "../machine/programs.ts";
 import type { Peer } from "./peer.ts";
 
-/** nginx with one worker and kept-alive connections to the backend. */
+/** nginx with one worker and keep-alive connections to the backend. */
 export const nginx: Peer = {
   title: "nginx, no authentication",
   checks: undefined,

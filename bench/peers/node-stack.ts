@@ -6,7 +6,7 @@ import { AUDIENCE, ISSUER } from "../setting/tokens.ts";
 import type { Peer } from "./peer.ts";
 import { running } from "./running.ts";
 
-/** The stacks that people build on Node, each a script of its own with its packages in the bench's own tree. */
+/** Creates a peer from a typical stack on Node: a script whose packages are in the benchmark's own tree. */
 export function nodeStack(
   script: string,
   title: string,

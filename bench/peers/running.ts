@@ -1,7 +1,7 @@
 import type { Child } from "../machine/children.ts";
 import type { Running } from "./peer.ts";
 
-/** The proxy that a child has become once `ready` has told its ports; when that fails, the child is ended. */
+/** Returns the proxy that runs in a child once `ready` resolves with its ports. If that fails, ends the child. */
 export async function running(
   child: Child,
   ready: Promise<{ readonly port: number; readonly adminPort?: number }>,

@@ -10,7 +10,7 @@ import { running } from "./running.ts";
 
 export const USER = { username: "alice", password: "correct horse battery staple" };
 
-/** Sallyport with everything on: metrics, a JSON access log into a pipe that is read, a route that asks for a group. */
+/** Sallyport with everything on: metrics, a JSON access log into a pipe that is read, and a route that requires a group. */
 export function sallyport(workers: number): Peer {
   return {
     title: workers === 1 ? "Sallyport" : `Sallyport, ${workers} workers`,
@@ -26,17 +26,17 @@ const USERS = { [USER.username]: { password: phcString(USER.password), groups: [
 
 interface SallyportOptions extends Surroundings {
   readonly workers?: number;
-  /** The script to start, when it is another than the setting's. */
+  /** The script to start; by default, the setting's. */
   readonly entry?: string;
-  /** Port of the admin listener; one of the system's choice when left out. */
+  /** The port of the admin listener; by default, the system chooses one. */
   readonly adminPort?: number;
-  /** A socket on which it tells what V8 has allocated: see `allocatedBytes`. */
+  /** A socket on which it reports what V8 has allocated: see `allocatedBytes`. */
   readonly heapSocket?: string | undefined;
-  /** What is on besides. */
+  /** Features to switch on in addition. */
   readonly features?: readonly Feature[];
 }
 
-/** Starts it on ports that the system chooses, and waits until it says that it listens. */
+/** Starts it on ports that the system chooses, and waits until it reports that it listens. */
 export async function startSallyport(
   setting: Setting,
   place: Place,
@@ -82,8 +82,7 @@ function describe(
       listen: "127.0.0.1:0",
       tls: tls ? { certFile, keyFile, minVersion: "TLSv1.3" } : "off",
       workers,
-      // Still a limit that is kept, above the largest body that is sent.
-      // All clients come from one address.
+      // Bodies are still limited, but above the largest one that is sent. All clients have one address.
       limits: {
         ...{ bodyBytes: "1GiB", connectionsPerAddress: 10_000 },
         ...(http2 !== undefined && { bufferedBytes: "1GiB" }),
@@ -115,14 +114,14 @@ function describe(
   };
 }
 
-/** The port in the log line that says that something listens. */
+/** Returns the port from the log line that reports that a listener is open. */
 function portIn(output: string, message: string): number | undefined {
   const line = output.split("\n").find((line) => line.includes(`"msg":"${message}"`));
   const found = /"port":(\d+)/.exec(line ?? "");
   return found === null ? undefined : Number(found[1]);
 }
 
-/** argon2id at the cost that `hash-password` and OWASP's password storage cheat sheet give: 19 MiB, two passes. */
+/** Hashes with argon2id at the cost of `hash-password` and OWASP's password storage cheat sheet: 19 MiB, two passes. */
 function phcString(password: string): string {
   const nonce = randomBytes(16);
   const cost = { memory: 19_456, passes: 2, parallelism: 1 };

@@ -6,7 +6,7 @@ export interface CountedLoad {
   /** The certificate to trust; undefined for plain HTTP. */
   readonly ca: string | undefined;
   readonly token: string;
-  /** How many requests in all. */
+  /** The total number of requests. */
   readonly requests: number;
 }
 
@@ -14,8 +14,8 @@ const CONNECTIONS = 32;
 const TIMEOUT_MS = 60_000;
 
 /**
- * Sends so many GETs on kept-alive connections, each as soon as the one before was answered. Rejects when an answer is no
- * 200 or not framed by a length, when a connection breaks, or after a minute.
+ * Sends GETs on keep-alive connections, each as soon as the previous one was answered. Rejects if an answer is not a 200 or
+ * has no length, if a connection is lost, or after a minute.
  * @returns how long each request took, in milliseconds.
  */
 export async function sendCounted({
@@ -83,7 +83,7 @@ async function converse(
   }
 }
 
-/** Characters of head and body; undefined until the head is whole. */
+/** Returns the size of head and body; undefined until the head is complete. */
 function lengthOfAnswer(received: string): number | "unknown" | undefined {
   const head = received.indexOf("\r\n\r\n");
   if (head === -1) return undefined;

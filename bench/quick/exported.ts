@@ -4,8 +4,8 @@ import { run } from "../machine/children.ts";
 import { REPOSITORY } from "../setting/product.ts";
 
 /**
- * Lays a commit's files out below the directory, beside the dependencies that are installed here, and builds them in the
- * commit's own way. Rejects when there is no such commit, or it cannot be built. @returns the script that starts it.
+ * Exports a commit's files into the directory, links the dependencies that are installed here, and builds the commit in its
+ * own way. Rejects if the commit does not exist or cannot be built. @returns the script that starts it.
  */
 export async function exportRevision(revision: string, directory: string): Promise<string> {
   await mkdir(directory, { recursive: true });

@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 /** The variable with the path of the socket that `report-heap.ts` answers on. */
 export const HEAP_SOCKET = "BENCH_HEAP_SOCKET";
 
-/** Bytes that V8 has allocated in the main thread of a Sallyport since it began. */
+/** Returns the bytes that V8 has allocated in the main thread of a Sallyport process since its start. */
 export async function allocatedBytes(path: string): Promise<number> {
   return Number(await text(connect(path)));
 }

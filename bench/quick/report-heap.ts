@@ -1,4 +1,4 @@
-/** Loaded into a Sallyport that is measured: tells whoever connects how many bytes V8 has allocated since the start. */
+/** Preloaded into a measured Sallyport: sends each client the number of bytes that V8 has allocated since the start. */
 import { createServer } from "node:net";
 import { getHeapStatistics } from "node:v8";
 import { isMainThread } from "node:worker_threads";

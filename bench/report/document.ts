@@ -7,7 +7,7 @@ import { renderResults, renderTargets } from "./tables.ts";
 export const FIGURES_BEGIN = "<!-- figures: begin, written by `npm run bench -- --write-docs` -->";
 export const FIGURES_END = "<!-- figures: end -->";
 
-/** Puts the figures between the marks of `docs/performance.md`. @returns the file. */
+/** Writes the figures between the markers in `docs/performance.md`. @returns the file. */
 export async function writeDocument(results: Results): Promise<string> {
   const file = join(REPOSITORY, "docs/performance.md");
   const text = await readFile(file, "utf8");

@@ -1,4 +1,4 @@
-/** What is measured, in the order of the columns. */
+/** The figures that are measured, in the order of the columns. */
 export const FIGURES = {
   cpu: { title: "CPU µs/request", digits: 1 },
   rate: { title: "requests/s", digits: 0 },

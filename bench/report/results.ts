@@ -2,10 +2,10 @@ import type { Machine } from "../machine/programs.ts";
 import type { PeerName } from "../peers.ts";
 import type { FigureName } from "./figures.ts";
 
-/** What one peer reached in one variant of a scenario. */
+/** The result of one peer in one variant of a scenario. */
 export interface Row {
   readonly scenario: string;
-  /** "plain", "TLS download", …: rows of one variant were measured in turns. */
+  /** "plain", "TLS download", …: the peers of one variant were measured in alternation. */
   readonly variant: string;
   readonly peer: PeerName;
   /** One value for each round, in the figure's unit. */
@@ -19,12 +19,12 @@ export interface Absence {
   readonly why: string;
 }
 
-/** Everything that one run has found. */
+/** All results of one run. */
 export interface Results {
   readonly date: string;
   readonly revision: string;
   readonly machine: Machine;
-  /** Whether a proxy had a core of its own, where it says so; else all shared all. */
+  /** Whether proxies had a separate core in the scenarios that provide one; otherwise all programs shared all cores. */
   readonly divided: boolean;
   /** Versions of the packages of the Node stacks. */
   readonly packages: Readonly<Record<string, string>>;

@@ -5,7 +5,7 @@ export interface Spread {
   readonly high: number;
 }
 
-/** Undefined when there is nothing. */
+/** Returns the median and the range; undefined without values. */
 export function spreadOf(values: readonly number[]): Spread | undefined {
   const sorted = values.toSorted((a, b) => a - b);
   const [low] = sorted;
@@ -18,12 +18,12 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
   return { median: middle.reduce((sum, value) => sum + value, 0) / middle.length, low, high };
 }
 
-/** What `ratiosOf` gives, as a spread. */
+/** Returns the spread of `ratiosOf`. */
 export function ratioOf(values: readonly number[], others: readonly number[]): Spread | undefined {
   return spreadOf(ratiosOf(values, others));
 }
 
-/** Each round's value divided by that of the same round of another, where there are both. */
+/** Divides each round's value by the other's value of the same round, for all rounds that have both. */
 export function ratiosOf(values: readonly number[], others: readonly number[]): readonly number[] {
   return values
     .map((value, round) => value / (others[round] ?? Number.NaN))
@@ -31,8 +31,8 @@ export function ratiosOf(values: readonly number[], others: readonly number[]): 
 }
 
 /**
- * Between which values the true median lies, with a certainty of at least 95 %, however the values are distributed: from how
- * likely it is that as many of them as that lie on one side of it. Undefined for fewer than six.
+ * Returns the confidence interval of the median, of at least 95 %, for any distribution of the values: from the binomial
+ * probability that a given number of them lies on one side of the median. Undefined for fewer than six values.
  */
 export function medianInterval(
   values: readonly number[],
@@ -40,7 +40,7 @@ export function medianInterval(
   const sorted = values.toSorted((a, b) => a - b);
   const count = sorted.length;
   let outside = 0;
-  /** Of exactly `rank` values on the low side, each there by an even chance. */
+  /** The probability that exactly `rank` values lie below the median. */
   let chance = 0.5 ** count;
   let rank = 0;
   while (outside + chance <= 0.025) {

@@ -5,7 +5,7 @@ import type { Results, Row } from "./results.ts";
 import { ratioOf, type Spread, spreadOf } from "./statistics.ts";
 import { judge } from "./targets.ts";
 
-/** Everything that a run has found, in Markdown. */
+/** Renders all results of a run as Markdown. */
 export function renderResults(results: Results): string {
   const { rows, absent } = results;
   return [
@@ -17,7 +17,7 @@ export function renderResults(results: Results): string {
   ].join("\n\n");
 }
 
-/** The targets of the run with what was reached, in Markdown. */
+/** Renders the targets and the values reached as Markdown. */
 export function renderTargets(results: Results): string {
   return table(
     ["target", "limit", "reached", ""],
@@ -40,8 +40,8 @@ function renderMachine({
   seconds,
 }: Results): string {
   const { processor, cores, memoryGb, kernel, versions } = machine;
-  const told = Object.entries({ ...versions, ...packages }).map((pair) => pair.join(" "));
-  return `${date.slice(0, 10)}, revision ${revision}: ${processor}, ${cores} cores, ${memoryGb} GB, Linux ${kernel}; ${told.join(", ")}.
+  const programs = Object.entries({ ...versions, ...packages }).map((pair) => pair.join(" "));
+  return `${date.slice(0, 10)}, revision ${revision}: ${processor}, ${cores} cores, ${memoryGb} GB, Linux ${kernel}; ${programs.join(", ")}.
 ${divided ? "In (a) to (d), (f) and (l) to (n) the proxy has a core of its own, and load and backend have the other ones" : "Proxy, load and backend share all cores"}.
 Medians of ${rounds} rounds of ${seconds} s with the lowest and the highest; × is Sallyport's value divided by this one, in the same round.`;
 }
@@ -55,7 +55,7 @@ function renderScenario(name: string, title: string, rows: readonly Row[]): stri
   ].join("\n\n");
 }
 
-/** Variants with several peers get a table each; those with one alone share one. */
+/** Groups rows into tables: one for each variant with several peers, and one for all variants with a single peer. */
 function groupsOf(variants: readonly string[], rows: readonly Row[]): readonly (readonly Row[])[] {
   const groups = variants.map((variant) => rows.filter((row) => row.variant === variant));
   const single = groups.filter((group) => group.length === 1).flat();

@@ -3,13 +3,13 @@ import type { FigureName } from "./figures.ts";
 import type { Results, Row } from "./results.ts";
 import { ratioOf, type Spread, spreadOf } from "./statistics.ts";
 
-/** What Sallyport wants to reach. Without `to`, the limit is in the figure's own unit, else it is a ratio. */
+/** A performance target. Without `to`, the limit is in the figure's own unit; otherwise it is a ratio. */
 interface Target {
   readonly what: string;
   readonly scenario: string;
   readonly variant: string;
   readonly figure: FigureName;
-  /** Sallyport with one worker when left out. */
+  /** Default: Sallyport with one worker. */
   readonly of?: PeerName;
   /** The other peer of the same variant, or the other variant of the same peer. */
   readonly to?: { readonly peer: PeerName } | { readonly variant: string };
@@ -23,13 +23,13 @@ export interface Verdict {
   readonly word: "PASS" | "FAIL" | "no figure";
 }
 
-/** A CPU ratio to another peer. */
+/** Creates a target for the CPU, relative to another peer. */
 function cpu(scenario: string, variant: string, peer: PeerName, limit: number): Target {
   const what = `(${scenario}) ${variant}, CPU to ${peer}`;
   return { what, scenario, variant, figure: "cpu", to: { peer }, limit };
 }
 
-/** A p99 among something else, to its idle value. */
+/** Creates a target for the p99 during other load, relative to its idle value. */
 function among(variant: string): Target {
   const what = `(e) p99 among ${variant}, to idle`;
   return { what, scenario: "e", variant, figure: "p99", to: { variant: "idle" }, limit: 2 };
@@ -57,7 +57,7 @@ function absolute(
   return { what: `(${scenario}) ${variant}, ${unit}`, scenario, variant, figure, limit };
 }
 
-/** A tail, to that of Envoy with cached tokens. */
+/** Creates a target for tail latency, relative to Envoy with cached tokens. */
 function tail(scenario: string, variant: string, figure: "p99" | "p999", limit: number): Target {
   const word = figure === "p99" ? "p99" : "p99.9";
   const what = `(${scenario}) ${variant}, ${word} to envoy-es256`;
@@ -114,7 +114,7 @@ const TARGETS: readonly Target[] = [
   workers("TLS"),
 ];
 
-/** What became of every target, judged by the median. */
+/** Judges all targets, by the median. */
 export function judge({ rows }: Pick<Results, "rows">): readonly Verdict[] {
   return TARGETS.map((target) => {
     const { what, limit } = target;

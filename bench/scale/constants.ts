@@ -10,20 +10,20 @@ import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
 import { type RedisServer, startRedis } from "../../test/real/redis-server.ts";
 import { until } from "../../test/support/until.ts";
 
-/** What one thing costs the state server, or a replica. CPU in microseconds, memory and traffic in bytes. */
+/** The costs of single operations for the state server or a replica. CPU in microseconds, memory and traffic in bytes. */
 export interface Constants {
   readonly connectionBytes: number;
-  /** An event that one replica tells. */
+  /** An event that one replica publishes. */
   readonly tell: Cost;
   /** An answer with one event, for one replica. */
   readonly hear: Cost;
-  /** One caller of a limit that is settled, in a piece with nine others. */
+  /** One caller of a limit that is settled, in a batch of ten. */
   readonly settle: Cost;
-  /** A replica without traffic, for a second. */
+  /** A replica without traffic, per second. */
   readonly idle: Cost;
   /** A replica that starts: two connections. */
   readonly start: Cost;
-  /** Each event and each revocation that it reads then. */
+  /** Each event and each revocation that a starting replica reads. */
   readonly startEvent: Cost;
   readonly startRevocation: Cost;
   readonly eventBytes: number;
@@ -39,7 +39,7 @@ export interface Cost {
 
 const REPLICAS = 20;
 const EVENTS = 300;
-/** Longer than a replica rests between two answers. */
+/** Longer than the pause of a replica between two answers. */
 const APART_MS = 40;
 const REVOCATIONS = 20_000;
 const KEYS = 20_000;
@@ -47,7 +47,7 @@ const AT_ONCE = 10;
 const STARTS = 20;
 const IDLE_SECONDS = 10;
 
-/** Measures with the product's own code and a server of its own. Takes about a minute. */
+/** Measures with the product's own code and a separate server. Takes about a minute. */
 export async function measureConstants(): Promise<Constants> {
   await using redis = await startRedis();
   const usage = usageOf(redis);
@@ -61,7 +61,7 @@ export async function measureConstants(): Promise<Constants> {
   const opened = await usage();
   const idle = await costOf(IDLE_SECONDS * (REPLICAS + 1), () => pause(IDLE_SECONDS * 1_000));
   const heard = await costOf(EVENTS, () => tellEvents(teller, [teller, ...others]));
-  // They would read what those that start are measured by.
+  // They would also read what is measured for the starting replicas.
   await Promise.all(others.map(({ state }) => state.close()));
   await forgetEvents(redis);
   const start = await costOf(STARTS, () => startReplicas(redis));
@@ -120,7 +120,7 @@ async function forgetEvents(redis: RedisServer): Promise<void> {
   await redis.command("XTRIM", "{sallyport:}events", "MAXLEN", "0");
 }
 
-/** One by one, slower than a replica reads: each answer holds one. */
+/** Publishes events one by one, more slowly than a replica reads, so that each answer contains one. */
 async function tellEvents(teller: Replica, all: readonly Replica[]): Promise<void> {
   const others = all.filter((replica) => replica !== teller);
   const wanted = others.map(({ heard }) => heard + EVENTS);
@@ -174,12 +174,12 @@ interface Usage {
   readonly memory: number;
 }
 
-/** What the server says that it has used so far. */
+/** Returns a function that reads what the server has used so far. */
 function usageOf(redis: RedisServer): () => Promise<Usage> {
   return async () => {
-    const said = String(await redis.command("INFO", "all"));
+    const info = String(await redis.command("INFO", "all"));
     const field = (name: string): number =>
-      Number(new RegExp(`^${name}:([\\d.]+)`, "m").exec(said)?.[1] ?? Number.NaN);
+      Number(new RegExp(`^${name}:([\\d.]+)`, "m").exec(info)?.[1] ?? Number.NaN);
     return {
       cpu: (field("used_cpu_user") + field("used_cpu_sys")) * 1e6,
       sent: field("total_net_output_bytes"),
@@ -188,7 +188,7 @@ function usageOf(redis: RedisServer): () => Promise<Usage> {
   };
 }
 
-/** What the server spends on work, without what it spends on itself in the same time. */
+/** Returns a function that measures what the server spends on work, without its idle cost in the same time. */
 function costing(usage: () => Promise<Usage>, ownPerMs: number) {
   return async (times: number, work: () => Promise<unknown>): Promise<Cost> => {
     const before = await usage();

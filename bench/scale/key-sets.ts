@@ -10,19 +10,19 @@ import { listeningPort } from "../../test/support/listening-port.ts";
 
 /** How replicas that start at the same moment fetch the keys of an issuer. */
 export interface KeySetFetches {
-  /** Of one replica in the life of its keys. */
+  /** The fetches of one replica in the lifetime of its keys. */
   readonly perLife: number;
-  /** The most of all replicas within a hundredth of a life, as a part of the replicas: from the second life on, and from the sixth. */
+  /** The most fetches within a hundredth of a lifetime, as a fraction of the replicas: in the first two lifetimes, and from the sixth. */
   readonly busiestAtFirst: number;
   readonly busiestLater: number;
 }
 
 const REPLICAS = 300;
-/** A short life of keys, in milliseconds. Everything else is in proportion to it, as it is in the product. */
+/** A short lifetime of keys, in milliseconds. Everything else is proportional to it, like in the product. */
 const LIFE_MS = 4_000;
 const LIVES = 12;
 
-/** Measures the product's own client, by many of them at one server. Takes less than a minute. */
+/** Measures many instances of the product's own client with one server. Takes less than a minute. */
 export async function measureKeySetFetches(): Promise<KeySetFetches> {
   const fetches: number[] = [];
   const keys = JSON.stringify({ keys: [signingPair("one").jwk] });
@@ -55,7 +55,7 @@ export async function measureKeySetFetches(): Promise<KeySetFetches> {
   };
 }
 
-/** The largest part of the replicas that fetches within a hundredth of a life. */
+/** Returns the largest fraction of the replicas that fetches within a hundredth of a lifetime. */
 function busiest(lives: readonly number[]): number {
   const counts = new Map<number, number>();
   for (const at of lives) {

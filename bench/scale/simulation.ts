@@ -1,20 +1,20 @@
 import type { Constants } from "./constants.ts";
 
-/** A deployment, and what its users do. */
+/** A deployment and the behaviour of its users. */
 export interface Deployment {
   readonly replicas: number;
   readonly users: number;
-  /** Seconds that a token lives; each user logs in once in this time. */
+  /** The lifetime of a token in seconds; each user logs in once in this time. */
   readonly lifetime: number;
-  /** Logins that fail, and users that log out, as parts of all logins. */
+  /** Logins that fail, and users that log out, as fractions of all logins. */
   readonly failing: number;
   readonly loggingOut: number;
-  /** Requests per second to routes with a limit, of all users, and how many users ask at a time. */
+  /** Requests per second of all users to routes with a limit, and the number of users that are active at a time. */
   readonly limited: number;
   readonly active: number;
 }
 
-/** What a replica does, in milliseconds: the constants of `src/shared` and of `src/policy/rates/rate-settling.ts`. */
+/** The pace of a replica, in milliseconds: the constants of `src/shared` and of `src/policy/rates/rate-settling.ts`. */
 export interface Pace {
   readonly restMs: number;
   readonly settleMs: number;
@@ -26,7 +26,7 @@ export interface Load {
   /** Answers with events, to all replicas. */
   readonly answersPerSecond: number;
   readonly settledPerSecond: number;
-  /** Of one core of the state server. */
+  /** The fraction of one core of the state server. */
   readonly cpu: number;
   /** Bytes per second from the state server. */
   readonly sent: number;
@@ -37,7 +37,7 @@ export interface Load {
 
 const SECONDS = 20;
 
-/** Simulates some seconds of a deployment: when events come, and when each replica reads them. */
+/** Simulates some seconds of a deployment: when events occur, and when each replica reads them. */
 export function simulate(deployment: Deployment, constants: Constants, pace: Pace): Load {
   const { replicas, users, lifetime, failing, loggingOut } = deployment;
   const logins = users / lifetime;
@@ -48,7 +48,7 @@ export function simulate(deployment: Deployment, constants: Constants, pace: Pac
   const { tell, hear, settle, idle } = constants;
   const cpu =
     eventsPerSecond * tell.cpu + answers * hear.cpu + settled * settle.cpu + replicas * idle.cpu;
-  // However many events an answer holds, each of them is sent to each replica.
+  // However many events an answer contains, each event is sent to each replica.
   const sent =
     eventsPerSecond * replicas * hear.sent + settled * settle.sent + replicas * idle.sent;
   const revocations = logins * loggingOut * lifetime;
@@ -63,10 +63,10 @@ export function simulate(deployment: Deployment, constants: Constants, pace: Pac
   };
 }
 
-/** As the state server keeps them. */
+/** The number of events that the state server retains. */
 export const KEPT_EVENTS = 10_000;
 
-/** The times of events in milliseconds: independent of each other. */
+/** Returns the times of independent events, in milliseconds. */
 function arrivals(perSecond: number): readonly number[] {
   const times: number[] = [];
   for (let at = 0; at < SECONDS * 1_000; at += (-Math.log(1 - Math.random()) * 1_000) / perSecond) {
@@ -75,12 +75,12 @@ function arrivals(perSecond: number): readonly number[] {
   return times;
 }
 
-/** Answers per second to one replica: it takes all that has come, and rests. */
+/** Returns the answers per second to one replica, which reads all events so far, and then pauses. */
 function answersOfOne(times: readonly number[], restMs: number): number {
   let answers = 0;
   let readAt = -Infinity;
   for (const at of times) {
-    // It came before the last answer, and was in it.
+    // It was part of the last answer.
     if (at <= readAt) continue;
     answers += 1;
     readAt = Math.max(at, readAt + restMs);
@@ -88,16 +88,16 @@ function answersOfOne(times: readonly number[], restMs: number): number {
   return answers / SECONDS;
 }
 
-/** Callers that are settled per second: each once in a round at each replica that it has asked since. */
+/** Returns the callers settled per second: each once per round at each replica to which it has sent a request since. */
 function settledPerSecond({ replicas, limited, active }: Deployment, settleMs: number): number {
   const rounds = 1_000 / settleMs;
   const perRound = limited / rounds / replicas;
-  // Requests of one round at one replica are of different callers, but for a few.
+  // Almost all requests of one round at one replica come from different callers.
   const callers = active * (1 - (1 - 1 / active) ** perRound);
   return callers * rounds * replicas;
 }
 
-/** Seconds until all replicas are back after the server was gone, and how many connect in the busiest 100 ms. @param read by each. */
+/** Returns the seconds until all replicas are back after an outage, and how many connect in the busiest 100 ms. @param read by each replica. */
 export function herd(
   { replicas }: Deployment,
   { start, startEvent, startRevocation }: Constants,
@@ -105,7 +105,7 @@ export function herd(
 ): { readonly seconds: number; readonly busiest: number } {
   const { revocations, events } = read;
   const costMs = (start.cpu + revocations * startRevocation.cpu + events * startEvent.cpu) / 1_000;
-  // While it is gone all of them have come to the longest wait: 2 s, from half to half as much again.
+  // During the outage all have reached the longest wait: 2 s, with a jitter of half of it in both directions.
   const tries = Array.from({ length: replicas }, () => 1_000 + Math.random() * 2_000);
   const slots = new Map<number, number>();
   for (const at of tries)

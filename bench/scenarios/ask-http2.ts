@@ -1,15 +1,15 @@
 import { connect } from "node:http2";
 import { buffer } from "node:stream/consumers";
-import { GRPC_QUESTION } from "../backends/grpc-answer.ts";
+import { GRPC_REQUEST } from "../backends/grpc-answer.ts";
 import { GRPC_PATH } from "../load/h2load.ts";
 import type { Question, Reply } from "./ask.ts";
 
-/** What a refused call says, as HTTP has it. */
+/** The HTTP status for the gRPC status of a call. */
 const STATUS: Readonly<Record<string, number>> = { "0": 200, "7": 403, "16": 401 };
 
 /**
- * One request by HTTP/2 on a connection of its own, or one unary call of gRPC, whose status is then that of HTTP that means the
- * same. Rejects when there is no answer within ten seconds.
+ * Sends one request over HTTP/2 on a new connection, or one unary gRPC call, whose status is mapped to HTTP. Rejects if no
+ * answer arrives within ten seconds.
  */
 export async function askHttp2(question: Question, grpc: boolean): Promise<Reply> {
   const { port, ca, path, token } = question;
@@ -27,13 +27,13 @@ export async function askHttp2(question: Question, grpc: boolean): Promise<Reply
       },
       { signal: AbortSignal.timeout(10_000) },
     );
-    let told: Readonly<Record<string, unknown>> = {};
+    let received: Readonly<Record<string, unknown>> = {};
     for (const event of ["response", "trailers"]) {
-      stream.on(event, (fields: object) => (told = { ...told, ...fields }));
+      stream.on(event, (fields: object) => (received = { ...received, ...fields }));
     }
-    stream.end(grpc ? GRPC_QUESTION : undefined);
+    stream.end(grpc ? GRPC_REQUEST : undefined);
     const body = (await Promise.race([buffer(stream), failed.promise])).toString("latin1");
-    const status = grpc ? STATUS[String(told["grpc-status"])] : Number(told[":status"]);
+    const status = grpc ? STATUS[String(received["grpc-status"])] : Number(received[":status"]);
     return { status: status ?? 0, body };
   } finally {
     session.destroy();

@@ -17,7 +17,7 @@ export interface Reply {
   readonly body: string;
 }
 
-/** One request on a connection of its own. Rejects when there is no answer within ten seconds. */
+/** Sends one request on a new connection. Rejects if no answer arrives within ten seconds. */
 export async function ask({ port, ca, path, token, body }: Question): Promise<Reply> {
   const headers = {
     ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -8,11 +8,11 @@ import { ask } from "./ask.ts";
 import { inTurns } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 
-/** After the start, garbage is collected and code compiled for a while. */
+/** For a while after the start, garbage is collected and code is compiled. */
 const SETTLE_MS = 5_000;
 const MEASURED_MS = 20_000;
 
-/** What a process costs that nobody asks: CPU, and memory. */
+/** Measures the CPU and memory of a process without requests. */
 export async function measureAtRest(bench: Bench, scenario: string): Promise<readonly Row[]> {
   if (!bench.peers.includes("sallyport")) return [];
   const { setting, rounds, say } = bench;
@@ -39,7 +39,7 @@ export async function measureAtRest(bench: Bench, scenario: string): Promise<rea
   return await inTurns(scenario, [contender], rounds, say);
 }
 
-/** What all threads have used, by the scheduler: `/proc/<pid>/stat` counts in hundredths of a second. */
+/** Returns the CPU time of all threads from the scheduler, since `/proc/<pid>/stat` counts only in hundredths of a second. */
 function cpuMilliseconds(pid: number): number {
   const tasks = `/proc/${pid}/task`;
   return readdirSync(tasks).reduce((sum, task) => {

@@ -8,15 +8,15 @@ import { askHttp2 } from "./ask-http2.ts";
 
 interface Kind {
   readonly tls: boolean;
-  /** Whether 4 KiB are posted; a GET when left out. */
+  /** Whether 4 KiB are posted; by default, a GET is sent. */
   readonly post?: boolean;
-  /** A GET by HTTP/2, or a unary call of gRPC; HTTP/1.1 when left out. */
+  /** A GET over HTTP/2, or a unary gRPC call; by default, HTTP/1.1. */
   readonly http2?: "get" | "grpc";
 }
 
 /**
- * Tries whether a proxy does its work before it is measured: with a token 200 and the backend's body, and where it checks
- * tokens 401 without one and with each that is wrong in one way. Throws what was wrong.
+ * Checks before a measurement that a proxy works: it answers 200 and the backend's body to a valid token, and, if it verifies
+ * tokens, 401 to a request without a token and to each invalid one. Throws an error that describes the failure.
  */
 export async function checkCorrectness(
   setting: Setting,
@@ -33,7 +33,7 @@ export async function checkCorrectness(
   await checkRefusals(setting, peer, running, kind);
 }
 
-/** Only the second half: whether everything is refused that should be. Throws what was let through. */
+/** Checks only the refusals. Throws an error that names what was let through. */
 export async function checkRefusals(
   setting: Setting,
   peer: Peer,

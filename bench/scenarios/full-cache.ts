@@ -12,7 +12,7 @@ import { tokenFile } from "./token-files.ts";
 const ENTRIES = 10_000;
 const FILLING_ROUNDS = 20;
 
-/** Sallyport's resident memory, at its greatest, under requests with one token while it remembers 10,000 others. */
+/** Measures Sallyport's peak resident memory under requests with one token while its cache holds 10,000 others. */
 export async function measureFullCache(bench: Bench, scenario: string): Promise<readonly Row[]> {
   if (!bench.peers.includes("sallyport")) return [];
   const { setting, rounds, seconds, say } = bench;

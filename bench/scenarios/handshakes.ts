@@ -9,7 +9,7 @@ import { type Contender, inTurns, messageOf, voidRow } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 import { tokenFile } from "./token-files.ts";
 
-/** What a connection over TLS costs with one request on it: with a full handshake, and with a resumed session. */
+/** Measures the cost of a TLS connection with one request: with a full handshake, and with a resumed session. */
 export async function measureHandshakes(
   bench: Bench,
   scenario: string,

@@ -11,15 +11,15 @@ import { refuseErrors, WARM_UP_SECONDS } from "./requests.ts";
 import { type Contender, type Figures, inTurns, messageOf, voidRow } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 
-/** Small requests by HTTP/2 over TLS as fast as they are answered. */
+/** Small requests over HTTP/2 and TLS, as fast as they are answered. */
 interface Http2Requests {
   readonly scenario: string;
   readonly peers: readonly PeerName[];
-  /** Unary calls of gRPC, by h2c to the backend; GETs, by HTTP/1.1 to the backend, otherwise. */
+  /** Whether they are unary gRPC calls, over h2c to the backend; otherwise GETs, over HTTP/1.1 to the backend. */
   readonly grpc: boolean;
 }
 
-/** Before anything is known. */
+/** The assumed rate of the first measurement. */
 const FIRST_PER_SECOND = 4_000;
 
 /** Measures all peers in turns. */
@@ -49,7 +49,7 @@ export async function measureHttp2Requests(
       await checkCorrectness(setting, peer, running, kind);
       const token = await setting.keys[peer.checks ?? "ES256"].sign();
       const measure = callsTo(setting, running, { port: running.port, tls: true, token, grpc });
-      // The second is told by the rate of the first how many requests it takes.
+      // The rate of the first part determines the number of requests of the second.
       for (const part of [1, WARM_UP_SECONDS - 1]) await measure(part);
       contenders.push({ peer: name, variant, measure: () => measure(seconds) });
     } catch (error) {
@@ -59,7 +59,7 @@ export async function measureHttp2Requests(
   return [...(await inTurns(scenario, contenders, rounds, say)), ...voids];
 }
 
-/** One measurement of a proxy, of about so many seconds by the rate of the one before. */
+/** Returns a function that measures a proxy for about this many seconds, based on the rate of the previous call. */
 function callsTo(
   setting: Setting,
   { pid }: Running,

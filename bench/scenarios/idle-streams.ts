@@ -18,7 +18,7 @@ const KINDS = [
   { variant: "GETs, HTTP/1.1 to the backend", grpc: false },
 ];
 
-/** Resident memory that one idle stream of HTTP/2 over TLS adds, with its share of connections to clients and to the backend. */
+/** Measures the resident memory of one idle HTTP/2 stream over TLS, including its share of the connections on both sides. */
 export async function measureIdleStreams(
   bench: Bench,
   scenario: string,
@@ -41,7 +41,7 @@ export async function measureIdleStreams(
   return rows;
 }
 
-/** A proxy that has just answered some requests, without and with the streams. */
+/** Measures a proxy that has just answered some requests, before and after the streams are opened. */
 async function measure({ setting }: Bench, peer: Peer, grpc: boolean, backend: number) {
   const http2 = grpc ? "both" : "front";
   await using running = await peer.start(setting, { backend, tls: true, cores: "own", http2 });

@@ -11,12 +11,12 @@ import { type Contender, inTurns, messageOf, voidRow } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 import { tokenFile } from "./token-files.ts";
 
-/** A quarter of what saturates, and little. */
+/** A quarter of the rate that saturates, and a low rate. */
 const RATES = [4_000, 1_000];
-/** The least that is measured: in a shorter time, the 32 handshakes at its beginning are what the 99th percentile shows. */
+/** The minimum duration: in a shorter time, the 32 handshakes at the beginning would determine the 99th percentile. */
 const LEAST_SECONDS = 20;
 
-/** The tail where nothing is saturated: requests at fixed rates, each timed from when it was due. */
+/** Measures tail latency without saturation: requests at fixed rates, each timed from when it was due. */
 export async function measureOpenLoop(
   bench: Bench,
   scenario: string,

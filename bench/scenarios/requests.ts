@@ -15,18 +15,18 @@ import { tokenFile } from "./token-files.ts";
 export interface RequestLoad {
   readonly scenario: string;
   readonly peers: readonly PeerName[];
-  /** How many different tokens are sent in turn. */
+  /** The number of different tokens, which are sent in turn. */
   readonly tokens: number;
-  /** Bytes of a JSON body; a GET when left out. */
+  /** Bytes of a JSON body; by default, a GET is sent. */
   readonly bodyBytes?: number;
-  /** Which cores each proxy may use; one of its own when left out. */
+  /** The cores that each proxy may use; by default, a separate one. */
   readonly cores?: Cores;
 }
 
-/** Until code is compiled and connections to the backend are made: V8 takes some 100,000 requests, twice as dear, for it. */
+/** The time for compiling code and connecting to the backend: V8 takes some 100,000 requests, which cost twice as much. */
 export const WARM_UP_SECONDS = 12;
 
-/** Measures all peers in turns, first plain, then with TLS in front. */
+/** Measures all peers in alternation, first over plain HTTP, then over TLS. */
 export async function measureRequests(bench: Bench, what: RequestLoad): Promise<readonly Row[]> {
   return [
     ...(await measureVariant(bench, what, false)),
@@ -66,7 +66,7 @@ async function measureVariant(
   return [...(await inTurns(scenario, contenders, rounds, say)), ...voids];
 }
 
-/** One measurement of a proxy. With several tokens each goes on where the one before ended. */
+/** Returns a function that measures a proxy once. With several tokens, each call continues after the last one sent. */
 function requestsTo(
   running: Running,
   sent: { readonly tls: boolean; readonly bodyBytes: number; readonly tokens: string },
@@ -93,7 +93,7 @@ function requestsTo(
   };
 }
 
-/** Broken connections and refusals make a row void: figures of answers that were not given say nothing. */
+/** Throws if requests failed: that makes a row void, since its figures would be meaningless. */
 export function refuseErrors({ requests, errors }: LoadResult): void {
   if (errors > 0) throw new Error(`${errors} of ${requests} requests failed`);
   if (requests === 0) throw new Error("no request was answered");

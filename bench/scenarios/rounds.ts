@@ -4,17 +4,17 @@ import type { Row } from "../report/results.ts";
 
 export type Figures = Partial<Record<FigureName, number>>;
 
-/** One that is measured in turns with others. */
+/** A proxy that is measured in alternation with others. */
 export interface Contender {
   readonly peer: PeerName;
   readonly variant: string;
-  /** One measurement. What it throws makes the row void. */
+  /** Makes one measurement. An error makes the row void. */
   measure(): Promise<Figures>;
 }
 
 /**
- * Measures all in turns, beginning with another one in every round, so that a machine that slows down or has other work
- * meets all alike. One that fails is not asked again.
+ * Measures all in alternation, starting with a different one in each round, so that a machine that slows down or has other
+ * work affects all alike. One that fails is not measured again.
  */
 export async function inTurns(
   scenario: string,

@@ -2,15 +2,15 @@ import type { PeerName } from "../peers.ts";
 import type { Row } from "../report/results.ts";
 import type { Setting } from "../setting/setting.ts";
 
-/** What a scenario has to work with. */
+/** The input of a scenario. */
 export interface Bench {
   readonly setting: Setting;
-  /** Who takes part: asked for, and present on this machine. */
+  /** The peers that take part: requested, and installed on this machine. */
   readonly peers: readonly PeerName[];
   readonly rounds: number;
-  /** How long one measurement lasts. */
+  /** The length of one measurement. */
   readonly seconds: number;
-  /** Tells a person how far it is. */
+  /** Reports progress to the user. */
   say(text: string): void;
 }
 

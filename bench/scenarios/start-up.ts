@@ -10,12 +10,12 @@ import { ask } from "./ask.ts";
 import { inTurns, messageOf, voidRow } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 
-/** How long it takes from the start to a 200 of `/readyz`, and what production installs, without Node. */
+/** Measures the time from the start to a 200 of `/readyz`, and the size of a production installation without Node. */
 export async function measureStartUp(bench: Bench, scenario: string): Promise<readonly Row[]> {
   if (!bench.peers.includes("sallyport")) return [];
   const { setting, rounds, say } = bench;
   const directory = join(setting.directory, "installed");
-  say(`${scenario}: installs for production`);
+  say(`${scenario}: installing for production`);
   try {
     const entry = await installProduct(directory, dirname(setting.entry));
     const installed = (await occupiedBytes(directory)) / 1e6;
@@ -39,7 +39,7 @@ export async function measureStartUp(bench: Bench, scenario: string): Promise<re
   }
 }
 
-/** Milliseconds from `began` to the first 200 of `/readyz`. */
+/** Returns the milliseconds from `began` to the first 200 of `/readyz`. */
 async function ready(port: number, began: number): Promise<number> {
   const page = { port, ca: undefined, path: "/readyz" };
   const status = (): Promise<number> =>

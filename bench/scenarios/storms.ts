@@ -10,19 +10,19 @@ import { type Figures, inTurns } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 import { tokenFile } from "./token-files.ts";
 
-/** Requests per second whose time is looked at: 2,500 in five seconds, so that 25 lie above the 99th percentile. */
+/** Requests per second that are timed: 2,500 in five seconds, so that 25 lie above the 99th percentile. */
 const PROBES = 500;
 const LOGINS = 20;
 const GARBAGE = 2_000;
 const HANDSHAKES = 500;
 
-/** What happens beside the requests that are looked at. */
+/** Load that runs at the same time as the timed requests. */
 type Storm = (during: Pick<Paced, "port" | "ca" | "seconds">) => ReturnType<typeof startPaced>;
 
-/** What a storm lasts longer than the requests beside it: their program starts and warms up in the meantime. */
+/** How much longer a storm lasts than the timed requests, whose program must start and warm up first. */
 const LONGER_SECONDS = 3;
 
-/** How long proxied requests take, over TLS at a fixed rate: alone, among logins, refused tokens, handshakes. */
+/** Measures the latency of proxied requests over TLS at a fixed rate: alone, and during logins, refused tokens, handshakes. */
 export async function measureStorms(bench: Bench, scenario: string): Promise<readonly Row[]> {
   if (!bench.peers.includes("sallyport")) return [];
   const { setting, rounds, seconds, say } = bench;
@@ -62,14 +62,14 @@ const logins: Storm = (during) => {
   return startPaced({ ...during, method: "POST", path, body, tokens: [], perSecond: LOGINS }, 200);
 };
 
-/** A storm of clients that each open a connection for one request. */
+/** Creates a storm of clients that each open a connection for one request. */
 function handshakes(token: string): Storm {
   const asked = { method: "GET", path: "/orders/4711", tokens: [token] } as const;
   return (during) =>
     startPaced({ ...during, ...asked, newConnections: true, perSecond: HANDSHAKES }, 200);
 }
 
-/** A storm of tokens that get a 401, none of them twice within a hundred. */
+/** Creates a storm of a hundred different tokens that get a 401. */
 function refused(token: () => string): Storm {
   const tokens = Array.from({ length: 100 }, token);
   return (during) =>

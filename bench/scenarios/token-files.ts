@@ -3,7 +3,7 @@ import type { Algorithm } from "../setting/tokens.ts";
 
 const written = new Map<string, Promise<string>>();
 
-/** A file of so many different valid tokens, one on each line; written on the first call. */
+/** Returns a file with `count` different valid tokens, one per line, which is written on the first call. */
 export function tokenFile(setting: Setting, algorithm: Algorithm, count: number): Promise<string> {
   const name = `tokens-${algorithm}-${count}`;
   const place = `${setting.directory}/${name}`;

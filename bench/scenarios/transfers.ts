@@ -14,7 +14,7 @@ import type { Bench } from "./scenario.ts";
 
 type Direction = "download" | "upload";
 
-/** 256 MiB in one request, down and up, plain and with TLS in front, by curl. */
+/** Measures 256 MiB in one request with curl: down and up, over plain HTTP and TLS. */
 export async function measureTransfers(
   bench: Bench,
   scenario: string,
@@ -65,7 +65,7 @@ async function measureDirection(
 interface Transferring {
   readonly path: string;
   readonly flags: readonly string[];
-  /** Which of curl's counts must be the whole size. */
+  /** The count of curl that must equal the full size. */
   readonly counted: "size_download" | "size_upload";
 }
 
@@ -83,8 +83,8 @@ async function transfer(
   { path, flags, counted }: Transferring,
 ): Promise<Figures> {
   const url = `${tls ? "https" : "http"}://127.0.0.1:${port}${path}`;
-  const told = `%{http_code} %{${counted}} %{time_total}`;
-  const common = ["-s", "-k", "--http1.1", "-o", "/dev/null", "-w", told];
+  const format = `%{http_code} %{${counted}} %{time_total}`;
+  const common = ["-s", "-k", "--http1.1", "-o", "/dev/null", "-w", format];
   const before = usageOf(pid);
   const sent = run(
     needProgram("curl"),

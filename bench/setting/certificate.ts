@@ -2,12 +2,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { generate } from "selfsigned";
 
-/** What every proxy serves: one certificate of an elliptic curve for 127.0.0.1. */
+/** The certificate that every proxy serves: on an elliptic curve, for 127.0.0.1. */
 export interface Certificate {
   readonly pem: string;
   readonly certFile: string;
   readonly keyFile: string;
-  /** Both in one file, as HAProxy wants them. */
+  /** Both in one file, for HAProxy. */
   readonly bothFile: string;
 }
 

@@ -4,14 +4,14 @@ import { run } from "../machine/children.ts";
 
 export const REPOSITORY = resolve(import.meta.dirname, "../..");
 
-/** Builds what is shipped. @returns the script to start. */
+/** Builds the product. @returns the script to start. */
 export async function buildProduct(directory: string): Promise<string> {
   const dist = join(directory, "dist");
   await run("npm", ["--prefix", REPOSITORY, "run", "build", "--", "--dir", dist], 120_000);
   return join(dist, "main.js");
 }
 
-/** Lays out what the image holds beside Node, with a built `dist`. @returns the script to start. */
+/** Copies the content of the image except Node, with a built `dist`. @returns the script to start. */
 export async function installProduct(directory: string, dist: string): Promise<string> {
   await mkdir(directory, { recursive: true });
   await copyFile(join(REPOSITORY, "LICENSE"), join(directory, "LICENSE"));
@@ -19,7 +19,7 @@ export async function installProduct(directory: string, dist: string): Promise<s
   return join(directory, "dist/main.js");
 }
 
-/** Bytes that a directory occupies on the disk, as `du` counts them. */
+/** Returns the bytes that a directory occupies on disk, as `du` counts them. */
 export async function occupiedBytes(directory: string): Promise<number> {
   const names = await readdir(directory, { recursive: true });
   const sizes = await Promise.all(

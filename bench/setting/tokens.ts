@@ -7,35 +7,35 @@ export type Algorithm = "ES256" | "RS256";
 
 export const ISSUER = "https://bench.example.com";
 export const AUDIENCE = "bench";
-/** The group that the measured route asks for. */
+/** The group that the measured route requires. */
 export const GROUP = "measured";
 
-/** Other claims, as tokens of identity providers have them. */
+/** Other claims, which are typical of identity providers. */
 const MORE = {
   ...{ scope: "openid orders:read orders:write", tenant: { name: "acme" } },
   ...{ email: "alice@example.com", email_verified: true },
 };
 
-/** A key pair that everybody in the comparison shares. */
+/** A key pair that all peers share. */
 export interface TokenKey {
   readonly algorithm: Algorithm;
-  /** A directory with nothing but the private key, PEM. */
+  /** A directory that contains only the private key, as PEM. */
   readonly directory: string;
   readonly publicFile: string;
-  /** A valid token, and with `changes` one that must be refused. */
+  /** Signs a valid token, or with `changes` one that must be refused. */
   sign(changes?: TokenChanges): Promise<string>;
 }
 
 interface TokenChanges {
   readonly issuer?: string;
   readonly audience?: string;
-  /** Seconds from now until `exp`; negative for one that has passed. */
+  /** Seconds from now until `exp`; negative for an expired token. */
   readonly lifetime?: number;
 }
 
 const LIFETIME = 18_000;
 
-/** Makes a key of each algorithm below the directory. */
+/** Creates a key for each algorithm in the directory. */
 export async function makeTokenKeys(directory: string): Promise<Record<Algorithm, TokenKey>> {
   const pairs = {
     ES256: generateKeyPairSync("ec", { namedCurve: "P-256" }),
@@ -77,12 +77,12 @@ async function keep(
   };
 }
 
-/** The same claims under a signature that belongs to nothing. */
+/** Returns a token with the same claims and a random signature. */
 export function forge(token: string): string {
   return `${token.slice(0, token.lastIndexOf(".") + 1)}${randomBytes(64).toString("base64url")}`;
 }
 
-/** A text in the form of a token without any meaning. */
+/** Returns random text in the form of a token. */
 export function garbage(): string {
   return [60, 240, 64].map((length) => randomBytes(length).toString("base64url")).join(".");
 }

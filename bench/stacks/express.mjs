@@ -1,4 +1,4 @@
-// Express with the two packages that most tutorials name, and a keep-alive agent towards the backend.
+// Express with the two packages that most tutorials use, and a keep-alive agent for the backend.
 import { Agent } from "node:http";
 import express from "express";
 import { expressjwt } from "express-jwt";

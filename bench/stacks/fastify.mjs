@@ -1,4 +1,4 @@
-// Fastify with its own proxy (undici) and its own verification with the cache on, as their READMEs show it.
+// Fastify with its own proxy (undici) and its own verification with the cache on, as in their READMEs.
 import proxy from "@fastify/http-proxy";
 import jwt from "@fastify/jwt";
 import Fastify from "fastify";

@@ -1,4 +1,4 @@
-// What a stack is told by bench/peers/node-stack.ts, and how it tells that it listens.
+// The settings that a stack gets from bench/peers/node-stack.ts, and how it reports that it listens.
 import { readFileSync } from "node:fs";
 import { createServer as createPlainServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -13,7 +13,7 @@ export const tlsOptions = given.tls && {
   minVersion: "TLSv1.3",
 };
 
-/** An HTTP or HTTPS server on a port of the system's choice. */
+/** Starts an HTTP or HTTPS server on a port that the system chooses. */
 export function listen(handler) {
   const server = tlsOptions ? createTlsServer(tlsOptions, handler) : createPlainServer(handler);
   server.listen(0, "127.0.0.1", () => tell(server));

@@ -1,4 +1,4 @@
-// http-proxy-3 with its defaults (no agent: a connection to the backend for each request), and jose on each request.
+// http-proxy-3 with its defaults (no agent, so each request opens a connection to the backend), and jose for each request.
 import httpProxy from "http-proxy-3";
 import { importSPKI, jwtVerify } from "jose";
 import { given, listen } from "./given.mjs";

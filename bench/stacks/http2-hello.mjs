@@ -1,4 +1,4 @@
-// The floor of the runtime: a server of node:http2 that asks no backend. It checks nothing, and answers what the backend would.
+// The minimum cost of the runtime: a node:http2 server without a backend. It checks nothing, and sends the backend's answer.
 import { createSecureServer, createServer } from "node:http2";
 import { SMALL_BODY } from "../backends/nginx.ts";
 import { GRPC_ANSWER } from "../backends/grpc-answer.ts";

@@ -1,4 +1,4 @@
-// The least proxy on node:http2, from Node's public API: no checks, no limits, no time-outs, no log. Backends speak h2c or HTTP/1.1.
+// A minimal proxy with Node's public API: no checks, limits, timeouts or log. Backends speak h2c or HTTP/1.1.
 import { Agent, request } from "node:http";
 import { connect, createSecureServer, createServer } from "node:http2";
 import { given, tell, tlsOptions } from "./given.mjs";

@@ -21,7 +21,7 @@ const TYPE = "application/vnd.oci.image";
 /**
  * Writes an OCI image layout: one index with an image for each platform.
  *
- * @param name as a registry would call it, with a tag.
+ * @param name of the image in a registry, with a tag.
  * @returns the digest of the index.
  */
 export async function writeLayout(

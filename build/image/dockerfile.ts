@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What the last stage of the Dockerfile says of a container, in the words of the OCI image specification. */
+/** The container settings of the last stage of the Dockerfile, with the names of the OCI image specification. */
 export interface ContainerConfig {
   readonly User: string;
   readonly WorkingDir: string;
@@ -12,7 +12,7 @@ export interface ContainerConfig {
   readonly Labels: Readonly<Record<string, string>>;
 }
 
-/** Reads the last stage; the Dockerfile and `npm run image` say the same of the container. */
+/** Reads the last stage, so that `npm run image` builds the same container as the Dockerfile. */
 export async function containerConfig(
   root: string,
   values: Readonly<Record<"VERSION" | "REVISION", string>>,

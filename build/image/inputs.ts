@@ -9,7 +9,7 @@ const run = promisify(execFile);
 
 export type Architecture = keyof typeof inputs.node;
 
-/** Something from elsewhere that is in the image. */
+/** A component of the image that comes from elsewhere. */
 export interface Input {
   readonly name: string;
   readonly version: string;
@@ -24,7 +24,7 @@ export function sha256(data: Buffer): string {
 }
 
 /**
- * Fetches Node as the npm registry has it for a platform.
+ * Fetches Node for a platform from the npm registry.
  *
  * @throws Error if it is not what inputs.json pins.
  */
@@ -46,8 +46,8 @@ export async function fetchNode(
 }
 
 /**
- * Fetches the packages of Debian that Node needs, as this machine's apt trusts them, for any architecture and without
- * changing what is installed.
+ * Fetches the Debian packages that Node needs, for any architecture, verified with the keys that this machine's apt trusts.
+ * Does not change what is installed.
  */
 export async function fetchDebian(architecture: Architecture, directory: string): Promise<Input[]> {
   const state = join(directory, "apt");

@@ -8,7 +8,7 @@ import { type Input, sha256 } from "./inputs.ts";
 const run = promisify(execFile);
 
 export interface Layer {
-  /** What it holds, for the history of the image. */
+  /** Describes the content in the history of the image. */
   readonly title: string;
   /** The digest of the tar file. */
   readonly diffId: string;
@@ -18,7 +18,7 @@ export interface Layer {
 
 const MAX_TAR = 1024 ** 3;
 
-/** Packs a directory so that the same files always give the same bytes. @param epoch seconds, the time of all files. */
+/** Packs a directory reproducibly: the same files always give the same bytes. @param epoch the time of all files, in seconds. */
 export async function layerOf(title: string, directory: string, epoch: number): Promise<Layer> {
   const { stdout } = await run(
     "tar",
@@ -31,7 +31,7 @@ export async function layerOf(title: string, directory: string, epoch: number): 
   return compressed(title, stdout);
 }
 
-/** A root file system that was given as a tar file. @throws Error if its digest is not the one that was given with it. */
+/** Reads a root file system from a tar file. @param reference the file and its digest. @throws Error if the digest differs. */
 export async function givenLayer(reference: string): Promise<Layer & { readonly input: Input }> {
   const [, path = "", digest = ""] = /^(.+)@sha256:([0-9a-f]{64})$/.exec(reference) ?? [];
   if (path === "") throw new Error("a base needs its digest: rootfs.tar@sha256:…");
@@ -51,7 +51,7 @@ nonroot:x:65532:65532:nonroot:/nonexistent:/sbin/nologin
 `;
 const GROUP = "root:x:0:\nnonroot:x:65532:\n";
 
-/** Unpacks packages of Debian without running anything of them, and records them where scanners look. */
+/** Unpacks Debian packages without running their scripts, and records them where scanners look for them. */
 export async function debianRoot(packages: readonly Input[], root: string): Promise<void> {
   await mkdir(root, { recursive: true });
   for (const { path } of packages) await run("dpkg-deb", ["--extract", path, root]);
@@ -71,7 +71,7 @@ export async function debianRoot(packages: readonly Input[], root: string): Prom
   await chmod(root, 0o755);
 }
 
-/** Puts Node where the Dockerfile has it. */
+/** Installs Node in the same place as the Dockerfile. */
 export async function nodeRoot({ path }: Input, root: string): Promise<void> {
   const scratch = `${root}.package`;
   await mkdir(scratch, { recursive: true });
@@ -82,7 +82,7 @@ export async function nodeRoot({ path }: Input, root: string): Promise<void> {
   await run("chmod", ["-R", "u=rwX,go=rX", root]);
 }
 
-/** What the last stage of the Dockerfile copies. */
+/** Copies the same files as the last stage of the Dockerfile. */
 export async function applicationRoot(
   repository: string,
   dist: string,

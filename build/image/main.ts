@@ -1,6 +1,6 @@
 /**
- * `npm run image`: the image as an OCI archive for amd64 and arm64, without Docker or any daemon, and without a registry
- * of images. It needs npm, and of Debian apt-get, dpkg-deb and tar.
+ * `npm run image`: builds the image as an OCI archive for amd64 and arm64, without Docker or any daemon, and without an
+ * image registry. Needs npm, and apt-get, dpkg-deb and tar from Debian.
  */
 import { execFile } from "node:child_process";
 import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -29,7 +29,7 @@ of what is in it. Needs npm, apt-get, dpkg-deb and tar; no daemon.
       --platform LIST       default: amd64,arm64
       --name NAME:TAG       default: sallyport:VERSION
       --revision COMMIT     default: that of the checkout
-      --base ARCH=FILE@sha256:DIGEST   a root file system as a tar file in the place of Debian's packages; repeatable`;
+      --base ARCH=FILE@sha256:DIGEST   a root file system as a tar file instead of Debian's packages; repeatable`;
 
 const REPOSITORY = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -47,7 +47,7 @@ interface Built {
 const git = async (...args: string[]): Promise<string> =>
   (await run("git", args, { cwd: REPOSITORY })).stdout.trim();
 
-/** Returns the layers that only the platform decides: the base and Node. */
+/** Returns the layers that depend on the platform: the base and Node. */
 async function platformLayers(
   architecture: Architecture,
   options: {

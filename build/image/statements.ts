@@ -15,7 +15,7 @@ interface Spdx {
   [field: string]: unknown;
 }
 
-/** The software bill of materials as SPDX: the libraries of the lock file, and what else is in the image. */
+/** Returns the software bill of materials as SPDX: the libraries in the lock file, and the other components of the image. */
 export async function billOfMaterials(
   repository: string,
   inputs: readonly Input[],
@@ -54,8 +54,8 @@ interface LockFile {
 }
 
 /**
- * The libraries that the product is made of. npm (11.19) leaves out a library that a development dependency needs, too, so it
- * is shown a package without these.
+ * Returns the libraries in the product. npm (11.19) omits a library that a development dependency needs as well, so it gets
+ * a copy of the package without those dependencies.
  */
 async function librariesOf(repository: string): Promise<Spdx> {
   const directory = await mkdtemp(join(tmpdir(), "sallyport-sbom-"));
@@ -79,7 +79,7 @@ async function librariesOf(repository: string): Promise<Spdx> {
   }
 }
 
-/** The provenance of the image as an in-toto statement (SLSA 1.0): what it was made of, by which commit. Not signed. */
+/** Returns the provenance of the image as an in-toto statement (SLSA 1.0): its components, and the commit. Not signed. */
 export function provenance(about: {
   readonly name: string;
   readonly digest: string;
