@@ -48,10 +48,12 @@ const ANY_SEGMENT = "…";
  */
 export function findBypasses(routes: readonly Route[], options: BypassOptions): Bypass[] {
   const findRoute = createRouteTable(routes);
-  const ordered = [...new Set(bySpecificity(routes).map(({ name }) => name))].flatMap((name) =>
+  // From the order of the configuration, like the route table: equally specific routes keep it.
+  const rows = bySpecificity(routes);
+  const ordered = [...new Set(rows.map(({ name }) => name))].flatMap((name) =>
     routes.filter((route) => route.name === name),
   );
-  const search = new Search(ordered, findRoute, options);
+  const search = new Search(ordered, rows, findRoute, options);
   return ordered.flatMap((route) => (changesRequests(route) ? (search.first(route) ?? []) : []));
 }
 
@@ -73,11 +75,16 @@ class Search {
   /** All routes in matching order, if one of them has a regular expression; else undefined. */
   readonly #rows: readonly Route[] | undefined;
 
-  constructor(routes: readonly Route[], findRoute: RouteTable, options: BypassOptions) {
+  constructor(
+    routes: readonly Route[],
+    rows: readonly Route[],
+    findRoute: RouteTable,
+    options: BypassOptions,
+  ) {
     this.#routes = routes;
     this.#findRoute = findRoute;
     this.#options = options;
-    this.#rows = routes.some(({ path }) => "regex" in path) ? bySpecificity(routes) : undefined;
+    this.#rows = routes.some(({ path }) => "regex" in path) ? rows : undefined;
     const named = new Set(routes.flatMap(({ methods }) => methods ?? []));
     this.#unnamedMethod = METHODS.find((method) => !named.has(method)) ?? "GET";
   }

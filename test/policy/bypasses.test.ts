@@ -156,6 +156,25 @@ function holeIn(routes: readonly Route[]): string | undefined {
   return undefined;
 }
 
+it("is found past a route as specific as the stronger one, which stands behind it", () => {
+  const common = { upstream: "one", forwardAuthorization: "strip", bodyBytes: Infinity } as const;
+  const hosts = ["*.y.test", "y.test"];
+  const bypasses = found([
+    {
+      ...{ ...common, name: "moved", auth: "none", hosts, rewrite: { addPrefix: "/b" } },
+      path: { regex: new PathExpression("/a(/.*)?") },
+    },
+    {
+      ...{ ...common, name: "protected", auth: "required", require: { groups: { any: ["a"] } } },
+      ...{ path: { prefix: "/" }, hosts: ["*.y.test"] },
+    },
+    { ...common, name: "open", auth: "none", path: { prefix: "/" }, hosts },
+  ]);
+  expect(bypasses.map(({ weaker, stronger }) => [weaker.name, stronger.name])).toEqual([
+    ["moved", "protected"],
+  ]);
+});
+
 describe("any table of routes", () => {
   it("is refused when a caller gets from a backend by one route what another route refuses", () => {
     fc.assert(
