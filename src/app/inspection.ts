@@ -3,6 +3,7 @@ import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
+import { tokenCheckOf } from "../tokens/remote/token-check-kinds.ts";
 import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import { checkJournal } from "../tokens/revocation/journal-file.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
@@ -47,10 +48,7 @@ async function problemsOf(use: () => unknown): Promise<readonly ConfigProblem[]>
 
 /** Returns the files with the authorities of servers that Sallyport queries about requests. */
 function remoteAuthorities({ tokens, authorization }: Configuration): string[] {
-  const asked = tokens.trusted.flatMap(({ introspection, tokenReview }) => [
-    introspection?.caFile,
-    tokenReview?.caFile,
-  ]);
+  const asked = tokens.trusted.map((each) => tokenCheckOf(each)?.caFile);
   return [...asked, ...Object.values(authorization).map(({ caFile }) => caFile)].filter(
     (file) => file !== undefined,
   );

@@ -1,21 +1,13 @@
 /** Checks by other servers: who is calling, and whether the caller is allowed. */
 
-/** The kinds of checks. */
-export const REMOTE_CHECK_KINDS = [
-  "introspection",
-  "tokenReview",
-  "subjectAccessReview",
-  "http",
-] as const;
-type RemoteCheckKind = (typeof REMOTE_CHECK_KINDS)[number];
-
 /** The `result` of `remote_checks_total`; `cached` if the answer was cached. */
 export const REMOTE_CHECK_RESULTS = ["allowed", "denied", "unavailable", "cached"] as const;
 export type RemoteCheckResult = (typeof REMOTE_CHECK_RESULTS)[number];
 
 /** A check as the configuration names it. */
 export interface RemoteCheckName {
-  readonly kind: RemoteCheckKind;
+  /** The kind of token check or of authorization server. */
+  readonly kind: string;
   readonly name: string;
 }
 
@@ -28,3 +20,17 @@ export interface RemoteCheckObserver {
   /** The server could not be asked, or gave no usable answer. The reason quotes neither the question nor the answer. */
   failed(reason: string, seconds: number): void;
 }
+
+/** A test query to the server of a check, for `sallyport doctor`. */
+export interface RemoteProbe {
+  /** The server's URL. */
+  readonly url: string;
+  /** What to look at if the server does not answer. */
+  readonly hint: string;
+  /** Sends a query that the server must answer with no. @throws RemoteError, or the system's error. */
+  ask(signal: AbortSignal): Promise<unknown>;
+}
+
+/** What to look at if the Kubernetes API server does not answer a review. */
+export const API_SERVER_HINT =
+  "does tokenFile contain a token of the ServiceAccount, and does that have the ClusterRole system:auth-delegator?";

@@ -47,13 +47,12 @@ const ANY_SEGMENT = "…";
  * @returns the first bypass for each route that causes one; the most specific routes come first.
  */
 export function findBypasses(routes: readonly Route[], options: BypassOptions): Bypass[] {
-  const findRoute = createRouteTable(routes);
   // From the order of the configuration, like the route table: equally specific routes keep it.
   const rows = bySpecificity(routes);
   const ordered = [...new Set(rows.map(({ name }) => name))].flatMap((name) =>
     routes.filter((route) => route.name === name),
   );
-  const search = new Search(ordered, rows, findRoute, options);
+  const search = new Search(ordered, rows, options);
   return ordered.flatMap((route) => (changesRequests(route) ? (search.first(route) ?? []) : []));
 }
 
@@ -75,14 +74,9 @@ class Search {
   /** All routes in matching order, if one of them has a regular expression; else undefined. */
   readonly #rows: readonly Route[] | undefined;
 
-  constructor(
-    routes: readonly Route[],
-    rows: readonly Route[],
-    findRoute: RouteTable,
-    options: BypassOptions,
-  ) {
+  constructor(routes: readonly Route[], rows: readonly Route[], options: BypassOptions) {
     this.#routes = routes;
-    this.#findRoute = findRoute;
+    this.#findRoute = createRouteTable(rows);
     this.#options = options;
     this.#rows = routes.some(({ path }) => "regex" in path) ? rows : undefined;
     const named = new Set(routes.flatMap(({ methods }) => methods ?? []));

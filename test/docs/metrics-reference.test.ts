@@ -1,7 +1,8 @@
 /** The tables in `docs/reference/metrics.md` say what `/metrics` shows. */
 import { beforeAll, expect, test } from "vitest";
-import { REMOTE_CHECK_KINDS } from "../../src/core/remote-check.ts";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
+import { AUTHORIZERS } from "../../src/policy/remote/authorizer-kinds.ts";
+import { TOKEN_CHECKS } from "../../src/tokens/remote/token-check-kinds.ts";
 import { outcomeWith } from "../observe/outcomes.ts";
 import { codeIn, codesIn, readDocument } from "./markdown.ts";
 
@@ -19,7 +20,7 @@ let shown: ReadonlyMap<string, Shown>;
 beforeAll(async () => {
   const metrics = createMetrics({
     ...{ routes: ["orders"], upstreams: ["app"], stores: ["file"], version: "1.2.3" },
-    checks: REMOTE_CHECK_KINDS.map((kind) => ({ kind, name: "a" })),
+    checks: [...TOKEN_CHECKS, ...AUTHORIZERS].map((kind) => ({ kind, name: "a" })),
     mirrors: ["app"],
   });
   metrics.gauges.sharedState = () => ({ up: true, lost: 0 });

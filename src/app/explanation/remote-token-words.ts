@@ -53,6 +53,6 @@ export function remoteFailDetail(
   return step === "claims" ? `the server's answer does not fit: ${reason}` : undefined;
 }
 
-function nameOf({ issuer, kind }: QueriedServer): string {
-  return `${printable(issuer)} (${kind === "tokenReview" ? "TokenReview" : kind})`;
+function nameOf({ issuer, label }: QueriedServer): string {
+  return `${printable(issuer)} (${label})`;
 }

@@ -3,7 +3,11 @@ import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { RemoteCheckName, RemoteCheckObserver } from "../../core/remote-check.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { AuthorizationSettings } from "../../policy/remote/authorizer-kinds.ts";
+import {
+  type AuthorizationSettings,
+  completeAuthorizer,
+} from "../../policy/remote/authorizer-kinds.ts";
+import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 
 /** Minimum time between two log lines about the same outage, in milliseconds. */
 const REMIND_MS = 600_000;
@@ -42,25 +46,25 @@ export function observeCheck(
 export function checksIn({ authorization, tokens }: Configuration): RemoteCheckName[] {
   return [
     ...tokens.trusted.flatMap((each): RemoteCheckName[] => {
-      if (each.introspection !== undefined) return [{ kind: "introspection", name: each.issuer }];
-      return each.tokenReview === undefined ? [] : [{ kind: "tokenReview", name: each.issuer }];
+      const check = tokenCheckOf(each);
+      return check === undefined ? [] : [{ kind: check.kind, name: each.issuer }];
     }),
     ...Object.entries(authorization).map(([name, { kind }]) => ({ kind, name })),
   ];
 }
 
-/** Returns the settings of the entries of `authorization`, with the issuers whose subjects are users of the cluster. */
+/** Returns the settings of the entries of `authorization`, completed by those that follow from the rest of the configuration. */
 export function authorizationOf({
   authorization,
   tokens,
 }: Configuration): ReadonlyMap<string, AuthorizationSettings> {
-  const reviewed = tokens.trusted
-    .filter(({ tokenReview }) => tokenReview !== undefined)
+  const ofCluster = tokens.trusted
+    .filter((each) => tokenCheckOf(each)?.ofCluster === true)
     .map(({ issuer }) => issuer);
   return new Map(
     Object.entries(authorization).map(([name, settings]) => [
       name,
-      settings.kind === "http" ? settings : { ...settings, issuers: settings.issuers ?? reviewed },
+      completeAuthorizer(settings, ofCluster),
     ]),
   );
 }

@@ -3,11 +3,10 @@ import { authorizationOf } from "../../app/gate/remote-checks.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { SnapshotFiles } from "../../config/snapshot-files.ts";
+import type { RemoteProbe } from "../../core/remote-check.ts";
 import { remoteFailure } from "../../lib/text/remote-error.ts";
-import { HttpCall } from "../../policy/remote/http-call.ts";
-import { SubjectAccessReview } from "../../policy/remote/subject-access-review.ts";
-import { Introspection } from "../../tokens/remote/introspection.ts";
-import { TokenReview } from "../../tokens/remote/token-review.ts";
+import { authorizerProbe } from "../../policy/remote/authorizer-kinds.ts";
+import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
 import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
 import { reach } from "./reach.ts";
@@ -17,13 +16,10 @@ import type { ReachOptions } from "./waiting.ts";
 /** A server that Sallyport queries about tokens or callers. */
 interface Asked {
   readonly label: string;
-  readonly url: string;
   readonly caFile: string | undefined;
   /** Milliseconds. */
   readonly timeout: number;
-  readonly hint: string;
-  /** Sends a query that the server must answer with no. @throws what the check throws. */
-  readonly ask: (signal: AbortSignal) => Promise<unknown>;
+  readonly probe: RemoteProbe;
 }
 
 const NOBODY = "sallyport-doctor";
@@ -33,12 +29,6 @@ const HINTS: TlsHints = {
   name: "the certificate does not match the name in the URL",
   client: "does it require a client certificate? Sallyport cannot present one",
 };
-const CREDENTIALS = "do clientId and clientSecret belong to a client that may introspect tokens?";
-const RIGHTS =
-  "does tokenFile contain a token of the ServiceAccount, and does that have the ClusterRole system:auth-delegator?";
-const POLICY =
-  "does the server accept POST at this URL, with the body that docs/reference/configuration.md describes?";
-
 /**
  * Sends a test query to every introspection, tokenReview and authorization server. Returns no group if none is
  * configured.
@@ -58,15 +48,15 @@ async function look(
   files: SnapshotFiles,
   reaching: ReachOptions,
 ): Promise<Finding[]> {
-  const { label, url, caFile, timeout, hint, ask } = asked;
+  const { label, caFile, timeout, probe } = asked;
   const tls = caFile === undefined ? undefined : { ca: files.text(caFile) };
-  const reached = await reach(label, originOf(new URL(url).origin, tls), reaching, HINTS);
+  const reached = await reach(label, originOf(new URL(probe.url).origin, tls), reaching, HINTS);
   if (reached.some(({ result }) => result === "bad")) return reached;
   const began = performance.now();
   try {
-    await ask(AbortSignal.timeout(reaching.timeoutMs));
+    await probe.ask(AbortSignal.timeout(reaching.timeoutMs));
   } catch (error) {
-    return [...reached, bad(`${label}: is unavailable (${remoteFailure(error)})`, hint)];
+    return [...reached, bad(`${label}: is unavailable (${remoteFailure(error)})`, probe.hint)];
   }
   const took = Math.ceil(performance.now() - began);
   if (took <= timeout) return [...reached, good(`${label}: answers in ${took} ms`)];
@@ -76,59 +66,18 @@ async function look(
 
 function aboutTokens({ tokens }: Configuration): Asked[] {
   // A random text, so that no real token is revealed.
-  const token = `${NOBODY}-${randomBytes(16).toString("hex")}`;
-  return tokens.trusted.flatMap(({ issuer, introspection, tokenReview }): Asked[] => {
-    if (introspection !== undefined) {
-      const { url, caFile, timeout } = introspection;
-      const label = `introspection ${issuer}`;
-      const check = (): Introspection => new Introspection(introspection);
-      const ask = (signal: AbortSignal): Promise<unknown> => closing(check(), token, signal);
-      return [{ label, url, caFile, timeout, hint: CREDENTIALS, ask }];
-    }
-    if (tokenReview === undefined) return [];
-    const { apiServer: url, caFile, timeout } = tokenReview;
-    const label = `tokenReview ${issuer}`;
-    const check = (): TokenReview => new TokenReview(tokenReview);
-    const ask = (signal: AbortSignal): Promise<unknown> => closing(check(), token, signal);
-    return [{ label, url, caFile, timeout, hint: RIGHTS, ask }];
+  const nothing = `${NOBODY}-${randomBytes(16).toString("hex")}`;
+  return tokens.trusted.flatMap((each): Asked[] => {
+    const check = tokenCheckOf(each);
+    if (check === undefined) return [];
+    const { kind, caFile, timeout } = check;
+    return [{ label: `${kind} ${each.issuer}`, caFile, timeout, probe: check.probe(nothing) }];
   });
 }
 
 function aboutCallers(configuration: Configuration): Asked[] {
-  return [...authorizationOf(configuration)].map(([name, settings]): Asked => {
+  return [...authorizationOf(configuration)].map(([name, settings]) => {
     const { kind, caFile, timeout } = settings;
-    const label = `${kind} ${name}`;
-    if (settings.kind === "http") {
-      const caller = { subject: NOBODY, groups: [], issuer: "", scopes: [], claims: {} };
-      const question = JSON.stringify({
-        method: "GET",
-        path: "/",
-        host: "",
-        client: "",
-        ...caller,
-      });
-      const ask = (signal: AbortSignal): Promise<unknown> =>
-        closing(new HttpCall(settings), question, signal);
-      return { label, url: settings.url, caFile, timeout, hint: POLICY, ask };
-    }
-    const spec = { user: NOBODY, nonResourceAttributes: { path: "/", verb: "get" } };
-    const api = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview" };
-    const question = JSON.stringify({ ...api, spec });
-    const ask = (signal: AbortSignal): Promise<unknown> =>
-      closing(new SubjectAccessReview(settings), question, signal);
-    return { label, url: settings.apiServer, caFile, timeout, hint: RIGHTS, ask };
+    return { label: `${kind} ${name}`, caFile, timeout, probe: authorizerProbe(settings, NOBODY) };
   });
-}
-
-interface Check {
-  ask(question: string, signal: AbortSignal): Promise<unknown>;
-  close(): void;
-}
-
-async function closing(check: Check, question: string, signal: AbortSignal): Promise<unknown> {
-  try {
-    return await check.ask(question, signal);
-  } finally {
-    check.close();
-  }
 }

@@ -1,3 +1,4 @@
+import { ok } from "node:assert";
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import { z } from "zod";
@@ -172,4 +173,11 @@ export function claimName() {
     (value) => value.length <= LONGEST_CLAIM_NAME,
     `must not be longer than ${LONGEST_CLAIM_NAME} characters`,
   );
+}
+
+/** An entry whose `kind` selects one of these schemas. */
+export function byKind<Schema extends z.ZodObject>(kinds: Readonly<Record<string, Schema>>) {
+  const [first, ...others] = Object.values(kinds);
+  ok(first !== undefined);
+  return z.discriminatedUnion("kind", [first, ...others]);
 }

@@ -52,6 +52,7 @@ export function apiServer() {
   return remoteUrl().default("https://kubernetes.default.svc").describe("URL of the API server");
 }
 
+/** What an authorization server's failure means for a request. */
 export const onError = () =>
   z
     .enum(["unavailable", "deny"])

@@ -89,7 +89,8 @@ export interface VerificationTrace {
 
 export interface QueriedServer {
   readonly issuer: string;
-  readonly kind: "introspection" | "tokenReview";
+  /** What `explain` calls the kind of server. */
+  readonly label: string;
   readonly result: "accepted" | "refused" | "unavailable";
 }
 

@@ -3,9 +3,9 @@ import type { Identity } from "../../core/request/identity.ts";
 import { RereadFile } from "../../lib/files/reread-file.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { RemoteError } from "../../lib/text/remote-error.ts";
-import type { AuthorizationKind } from "./remote-authorizer.ts";
+import type { AuthorizationClient, AuthorizerKind } from "./authorizer-kind.ts";
 
-export interface HttpCallSettings {
+interface HttpCallSettings {
   readonly url: string;
   readonly caFile?: string;
   readonly tokenFile?: string;
@@ -15,8 +15,21 @@ const CONNECTIONS = 32;
 /** The maximum size of a response body, in bytes. Only the status matters. */
 const LARGEST_ANSWER = 65_536;
 
+/** Any HTTP server, such as Open Policy Agent. */
+export const http: AuthorizerKind<HttpCallSettings> = {
+  open: (settings) => new HttpCall(settings),
+  probe({ url }, nobody) {
+    const caller = { subject: nobody, groups: [], issuer: "", scopes: [], claims: {} };
+    return {
+      url,
+      question: JSON.stringify({ method: "GET", path: "/", host: "", client: "", ...caller }),
+      hint: "does the server accept POST at this URL, with the body that docs/reference/configuration.md describes?",
+    };
+  },
+};
+
 /** Asks any HTTP server. 2xx allows; 4xx denies, except 408 and 429; everything else counts as unavailable. */
-export class HttpCall implements AuthorizationKind {
+class HttpCall implements AuthorizationClient {
   readonly connections = CONNECTIONS;
   readonly #url: string;
   readonly #client: RemoteClient;

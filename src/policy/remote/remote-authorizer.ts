@@ -9,23 +9,10 @@ import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { remoteFailure } from "../../lib/text/remote-error.ts";
-
-/** The part of an authorizer that differs between kinds. */
-export interface AuthorizationKind {
-  /** The maximum number of connections to the server. */
-  readonly connections: number;
-  /**
-   * Returns the questions about a request, as the texts to send. The server must allow all of them. Returns undefined
-   * if the caller is refused without a question.
-   */
-  questions(request: GateRequest, identity: Identity): readonly string[] | undefined;
-  /** Sends one question. @throws RemoteError, or the system's error. */
-  ask(question: string, signal: AbortSignal): Promise<boolean>;
-  close(): void;
-}
+import type { AuthorizationClient } from "./authorizer-kind.ts";
 
 export interface AuthorizerOptions {
-  readonly kind: AuthorizationKind;
+  readonly client: AuthorizationClient;
   /** The time limit for an answer, in milliseconds. */
   readonly timeout: number;
   /** How long a positive answer is cached, in milliseconds; 0 for no cache. */
@@ -65,13 +52,13 @@ export class RemoteAuthorizer implements Authorizer {
 
   constructor(options: AuthorizerOptions) {
     this.#options = options;
-    const { connections: atOnce } = options.kind;
+    const { connections: atOnce } = options.client;
     this.#questions = new FairQuestions({ atOnce, most: MOST, mostOfClient: MOST_OF_CALLER });
   }
 
   allows(request: GateRequest, identity: Identity): boolean | Promise<boolean> {
-    const { kind, observer, clock } = this.#options;
-    const questions = kind.questions(request, identity);
+    const { client, observer, clock } = this.#options;
+    const questions = client.questions(request, identity);
     if (questions === undefined) return false;
     const unknown: [key: string, question: string][] = [];
     for (const question of questions) {
@@ -86,7 +73,7 @@ export class RemoteAuthorizer implements Authorizer {
   }
 
   close(): void {
-    this.#options.kind.close();
+    this.#options.client.close();
   }
 
   #cached(allowed: boolean): boolean {
@@ -106,12 +93,12 @@ export class RemoteAuthorizer implements Authorizer {
   }
 
   async #ask(key: string, question: string, caller: string): Promise<boolean> {
-    const { kind, timeout, cache, clock, observer } = this.#options;
+    const { client, timeout, cache, clock, observer } = this.#options;
     const began = clock.monotonic();
     const seconds = (): number => (clock.monotonic() - began) / 1000;
     const signal = AbortSignal.timeout(timeout);
     try {
-      const allowed = await this.#questions.ask(caller, signal, () => kind.ask(question, signal));
+      const allowed = await this.#questions.ask(caller, signal, () => client.ask(question, signal));
       observer.answered(allowed, seconds());
       const forMs = allowed ? cache : Math.min(cache, LONGEST_NO_MS);
       if (forMs > 0) this.#answers.set(key, { allowed, until: clock.monotonic() + forMs });

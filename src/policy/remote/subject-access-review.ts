@@ -1,18 +1,19 @@
+import { API_SERVER_HINT } from "../../core/remote-check.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import { RereadFile } from "../../lib/files/reread-file.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { RemoteError } from "../../lib/text/remote-error.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
-import type { AuthorizationKind } from "./remote-authorizer.ts";
+import type { AuthorizationClient, AuthorizerKind } from "./authorizer-kind.ts";
 import { RequestTemplate } from "./request-template.ts";
 
-export interface SubjectAccessReviewSettings {
+interface SubjectAccessReviewSettings {
   readonly apiServer: string;
   readonly caFile?: string;
   readonly tokenFile?: string;
-  /** The issuers whose subjects and groups are those of the cluster. */
-  readonly issuers: readonly string[];
+  /** The issuers whose subjects and groups are those of the cluster. Callers of other issuers are refused. */
+  readonly issuers?: readonly string[];
   /** The attributes of a resource, with references to the request. Without them, the review is about the path. */
   readonly resource?: Readonly<Record<string, string>>;
 }
@@ -26,8 +27,19 @@ const VERBS: Readonly<Record<string, string>> = {
   ...{ GET: "get", HEAD: "get", POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" },
 };
 
+/** The RBAC of Kubernetes, or another authorizer of its API server. */
+export const subjectAccessReview: AuthorizerKind<SubjectAccessReviewSettings> = {
+  open: (settings) => new SubjectAccessReview(settings),
+  complete: ({ issuers }, clusterIssuers) => ({ issuers: issuers ?? clusterIssuers }),
+  probe: ({ apiServer: url }, nobody) => ({
+    url,
+    question: questionOf({ user: nobody, nonResourceAttributes: { path: "/", verb: "get" } }),
+    hint: API_SERVER_HINT,
+  }),
+};
+
 /** Asks the Kubernetes API server whether its RBAC (or another authorizer) allows a request. */
-export class SubjectAccessReview implements AuthorizationKind {
+class SubjectAccessReview implements AuthorizationClient {
   readonly connections = CONNECTIONS;
   readonly #settings: SubjectAccessReviewSettings;
   readonly #client: RemoteClient;
@@ -49,7 +61,7 @@ export class SubjectAccessReview implements AuthorizationKind {
   questions(request: GateRequest, identity: Identity): readonly string[] | undefined {
     const { subject: user, groups, issuer } = identity;
     // The same name from another issuer belongs to somebody else.
-    if (!this.#settings.issuers.includes(issuer)) return undefined;
+    if (this.#settings.issuers?.includes(issuer) !== true) return undefined;
     const verb = VERBS[request.method] ?? "*";
     const asked =
       this.#resource === undefined
@@ -57,12 +69,7 @@ export class SubjectAccessReview implements AuthorizationKind {
         : this.#resource.render(request)?.map((resourceAttributes) => ({
             resourceAttributes: { ...resourceAttributes, verb },
           }));
-    return asked?.map((attributes) =>
-      JSON.stringify({
-        ...{ apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview" },
-        spec: { user, groups, ...attributes },
-      }),
-    );
+    return asked?.map((attributes) => questionOf({ user, groups, ...attributes }));
   }
 
   async ask(body: string, signal: AbortSignal): Promise<boolean> {
@@ -86,6 +93,11 @@ export class SubjectAccessReview implements AuthorizationKind {
   close(): void {
     this.#client.close();
   }
+}
+
+function questionOf(spec: object): string {
+  const api = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview" };
+  return JSON.stringify({ ...api, spec });
 }
 
 function isAllowed(text: string): boolean {

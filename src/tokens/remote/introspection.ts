@@ -2,13 +2,28 @@ import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { RemoteError } from "../../lib/text/remote-error.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { AT_ONCE } from "./question-bounds.ts";
-import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
-import type { IntrospectionSettings } from "./remote-issuer.ts";
+import type { RemoteClaims, RemoteTokenCheck, TokenCheckKind } from "./token-check-kind.ts";
+
+interface IntrospectionSettings {
+  readonly url: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly caFile?: string;
+}
 
 const LARGEST_ANSWER = 65_536;
 
 /** Token introspection (RFC 7662). */
-export class Introspection implements RemoteTokenCheck {
+export const introspection: TokenCheckKind<IntrospectionSettings> = {
+  label: "introspection",
+  opaqueOnly: true,
+  ofCluster: false,
+  hint: "do clientId and clientSecret belong to a client that may introspect tokens?",
+  open: (settings) => new Introspection(settings),
+  url: ({ url }) => url,
+};
+
+class Introspection implements RemoteTokenCheck {
   readonly #url: string;
   readonly #authorization: string;
   readonly #client: RemoteClient;

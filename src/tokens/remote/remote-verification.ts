@@ -12,12 +12,11 @@ import type { Clock } from "../../lib/clock.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { readClaims } from "../verify/claims.ts";
-import { Introspection } from "./introspection.ts";
 import { QUESTION_BOUNDS } from "./question-bounds.ts";
 import { RefusedTokens } from "./refused-tokens.ts";
-import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
+import type { RemoteClaims, RemoteTokenCheck } from "./token-check-kind.ts";
 import type { ObserveCheck, RemoteIssuer } from "./remote-issuer.ts";
-import { TokenReview } from "./token-review.ts";
+import { tokenCheckOf } from "./token-check-kinds.ts";
 
 export interface RemoteVerificationOptions {
   readonly issuers: readonly RemoteIssuer[];
@@ -28,7 +27,7 @@ export interface RemoteVerificationOptions {
 
 interface Asked extends Expectations {
   readonly name: string;
-  readonly kind: QueriedServer["kind"];
+  readonly label: string;
   /** Whether to ask this server only about tokens that are not JWTs. */
   readonly opaqueOnly: boolean;
   readonly check: RemoteTokenCheck;
@@ -109,7 +108,7 @@ export class RemoteVerification {
       if (asked.opaqueOnly && !opaque) continue;
       forMs = Math.min(forMs, asked.cache);
       const found = await this.#askOne(asked, token, client);
-      trace?.queried.push({ issuer: asked.name, kind: asked.kind, result: resultOf(found) });
+      trace?.queried.push({ issuer: asked.name, label: asked.label, result: resultOf(found) });
       if (found === "unavailable") unavailable = true;
       else if ("claims" in found) {
         trace?.passed.push("signature", "claims");
@@ -160,34 +159,16 @@ function resultOf(found: Vouched | TokenRefusal | "unavailable"): QueriedServer[
 }
 
 function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
-  const { issuer, audience, clockSkewMs, claims, introspection, tokenReview } = each;
-  const expected = {
-    ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
-    audiences: audience === undefined ? ("any" as const) : [audience].flat(),
-    questions: new FairQuestions(QUESTION_BOUNDS),
-  };
-  if (introspection !== undefined) {
-    const { timeout, cache } = introspection;
-    const check = new Introspection(introspection);
-    const observer = observe("introspection", issuer);
-    return {
-      ...expected,
-      kind: "introspection",
-      opaqueOnly: true,
-      check,
-      timeout,
-      cache,
-      observer,
-    };
-  }
-  if (tokenReview === undefined) return undefined;
-  const { timeout, cache } = tokenReview;
-  const check = new TokenReview(tokenReview);
-  const observer = observe("tokenReview", issuer);
-  // The API server has already checked the audiences.
+  const { issuer, audience, clockSkewMs, claims } = each;
+  const check = tokenCheckOf(each);
+  if (check === undefined) return undefined;
+  const { kind, label, opaqueOnly, timeout, cache } = check;
   return {
-    ...{ ...expected, audiences: "any", opaqueOnly: false, kind: "tokenReview" },
-    ...{ check, timeout, cache, observer },
+    ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
+    audiences: audience === undefined ? "any" : [audience].flat(),
+    questions: new FairQuestions(QUESTION_BOUNDS),
+    ...{ label, opaqueOnly, check: check.open(), timeout, cache },
+    observer: observe(kind, issuer),
   };
 }
 

@@ -1,17 +1,34 @@
+import { API_SERVER_HINT } from "../../core/remote-check.ts";
 import { RereadFile } from "../../lib/files/reread-file.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { RemoteError } from "../../lib/text/remote-error.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
 import { AT_ONCE } from "./question-bounds.ts";
-import type { RemoteClaims, RemoteTokenCheck } from "./remote-token-check.ts";
-import type { TokenReviewSettings } from "./remote-issuer.ts";
+import type { RemoteClaims, RemoteTokenCheck, TokenCheckKind } from "./token-check-kind.ts";
+
+interface TokenReviewSettings {
+  readonly apiServer: string;
+  readonly caFile?: string;
+  readonly tokenFile?: string;
+  /** A token must have one of these audiences. If empty, it must have an audience of the API server. */
+  readonly audiences: readonly string[];
+}
 
 const PATH = "/apis/authentication.k8s.io/v1/tokenreviews";
 const LARGEST_ANSWER = 65_536;
 
 /** Asks the Kubernetes API server about a token (TokenReview). */
-export class TokenReview implements RemoteTokenCheck {
+export const tokenReview: TokenCheckKind<TokenReviewSettings> = {
+  label: "TokenReview",
+  opaqueOnly: false,
+  ofCluster: true,
+  hint: API_SERVER_HINT,
+  open: (settings) => new TokenReview(settings),
+  url: ({ apiServer }) => apiServer,
+};
+
+class TokenReview implements RemoteTokenCheck {
   readonly #settings: TokenReviewSettings;
   readonly #client: RemoteClient;
   readonly #own: RereadFile | undefined;

@@ -1,10 +1,26 @@
 import { z } from "zod";
+import type { TokenCheckName } from "../../../tokens/remote/token-check-kinds.ts";
 import { text } from "../fields.ts";
 import { apiServer, remoteAccess, remoteTimes, remoteUrl } from "../remote-fields.ts";
 
 /** The fields of issuers in `tokens.trusted` whose tokens another server verifies. */
 
-export function introspection() {
+/** The settings of each kind of server, by the key of an issuer. */
+export function tokenChecks() {
+  return {
+    introspection: introspection(),
+    tokenReview: tokenReview(),
+  } satisfies Record<TokenCheckName, z.ZodType>;
+}
+
+/** The other keys of an issuer that fit each kind. */
+export const FITTING: Readonly<Record<TokenCheckName, readonly ("audience" | "claims")[]>> = {
+  introspection: ["audience", "claims"],
+  // The API server decides about audiences and names.
+  tokenReview: [],
+};
+
+function introspection() {
   const { caFile } = remoteAccess();
   return z
     .strictObject({
@@ -18,7 +34,7 @@ export function introspection() {
     .describe("Token introspection (RFC 7662), for tokens that are not JWTs");
 }
 
-export function tokenReview() {
+function tokenReview() {
   return z
     .strictObject({
       apiServer: apiServer(),

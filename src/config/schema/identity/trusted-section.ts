@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { isSafeRemoteUrl } from "../../../lib/http/safe-remote-url.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
+import { TOKEN_CHECKS, type TokenCheckName } from "../../../tokens/remote/token-check-kinds.ts";
 import type { KeySetAddress, TrustedIssuer } from "../../../tokens/trusted/trusted-issuer.ts";
 import { audience, claimsOfIssuer } from "./claims-of-issuer.ts";
 import { absolute, duration, filePath, text } from "../fields.ts";
 import { remoteAccess, remoteUrl } from "../remote-fields.ts";
-import { introspection, tokenReview } from "./remote-issuers.ts";
+import { FITTING, tokenChecks } from "./remote-issuers.ts";
 
 /** The part of `tokens` about other issuers. */
 
@@ -58,8 +59,7 @@ function writtenIssuer() {
       .min(1)
       .exactOptional()
       .describe("Accepted signature algorithms; algorithms with a shared secret are not allowed"),
-    introspection: introspection(),
-    tokenReview: tokenReview(),
+    ...tokenChecks(),
     clockSkew: duration({ min: 0, max: 600_000 })
       .prefault("60s")
       .describe("Tolerated difference between the issuer's clock and this one"),
@@ -69,52 +69,55 @@ function writtenIssuer() {
 
 type Written = z.output<ReturnType<typeof writtenIssuer>>;
 type Common = Pick<Written, "issuer" | "clockSkew" | "claims">;
+/** Without the settings of a server that verifies tokens. */
+type Unchecked = { readonly [Kind in TokenCheckName]?: undefined };
 
 /** An issuer whose keys verify its tokens. */
 interface KeyedIssuer
   extends
     Common,
+    Unchecked,
     Pick<Written, "types" | "maxLifetime">,
-    Pick<TrustedIssuer, "audience" | "jwks" | "algorithms"> {
-  readonly introspection?: undefined;
-  readonly tokenReview?: undefined;
-}
+    Pick<TrustedIssuer, "audience" | "jwks" | "algorithms"> {}
 
-/** An issuer whose tokens another server verifies. */
-type AskedIssuer = Common & {
-  readonly audience?: string | readonly string[];
-  readonly introspection?: Written["introspection"] | undefined;
-  readonly tokenReview?: Written["tokenReview"] | undefined;
-};
+/** An issuer whose tokens another server verifies, with the settings of one kind of server. */
+type AskedIssuer = Common &
+  Partial<Pick<Written, TokenCheckName>> & { readonly audience?: string | readonly string[] };
 
 function issuerOf(written: Written, context: z.RefinementCtx<Written>): KeyedIssuer | AskedIssuer {
-  const { introspection: asks, tokenReview: reviews, ...rest } = written;
-  if (asks === undefined && reviews === undefined) return keyedIssuer(rest, context);
-  const { issuer, clockSkew, claims, audience: wanted, ...others } = rest;
-  const { discovery, ...unfit } = others;
+  return isUnchecked(written) ? keyedIssuer(written, context) : askedIssuer(written, context);
+}
+
+function isUnchecked(written: Written): written is Written & Unchecked {
+  return TOKEN_CHECKS.every((kind) => written[kind] === undefined);
+}
+
+function askedIssuer(written: Written, context: z.RefinementCtx<Written>): AskedIssuer {
+  const kinds = TOKEN_CHECKS.filter((each) => written[each] !== undefined);
+  const [kind = "introspection", ...otherKinds] = kinds;
+  const { issuer, clockSkew, claims, audience: wanted, discovery, ...others } = written;
+  const unfit = Object.keys(others).filter((key) => !TOKEN_CHECKS.some((each) => each === key));
   const misfits = [
-    ...Object.keys(unfit),
+    ...unfit,
     ...(discovery ? ["discovery"] : []),
-    ...(asks !== undefined && reviews !== undefined ? ["tokenReview"] : []),
-    ...(asks === undefined && wanted !== undefined ? ["audience"] : []),
-    ...(asks === undefined && claims !== undefined ? ["claims"] : []),
+    ...otherKinds,
+    ...(["audience", "claims"] as const).filter(
+      (key) => written[key] !== undefined && !FITTING[kind].includes(key),
+    ),
   ];
   for (const key of misfits) {
-    const message = `does not fit ${asks === undefined ? "tokenReview" : "introspection"}`;
+    const message = `does not fit ${kind}`;
     context.issues.push({ code: "custom", message, input: written, path: [key] });
   }
   return {
     ...{ issuer, clockSkew },
     ...(claims === undefined ? {} : { claims }),
     ...(wanted === undefined ? {} : { audience: wanted }),
-    ...(asks === undefined ? { tokenReview: reviews } : { introspection: asks }),
+    [kind]: written[kind],
   };
 }
 
-function keyedIssuer(
-  written: Omit<Written, "introspection" | "tokenReview">,
-  context: z.RefinementCtx<Written>,
-): KeyedIssuer {
+function keyedIssuer(written: Written & Unchecked, context: z.RefinementCtx<Written>): KeyedIssuer {
   const { discovery, jwks: source = {}, audience: wanted, algorithms, ...rest } = written;
   const missing = (key: string): void =>
     void context.issues.push({
@@ -141,7 +144,8 @@ function keySetIn(
 ): TrustedIssuer["jwks"] | string {
   const sources = [discovery || undefined, address.url, file].filter((each) => each !== undefined);
   if (sources.length !== 1) {
-    return "needs one of discovery: true, jwks.url, jwks.file, introspection and tokenReview";
+    const others = TOKEN_CHECKS.join(", ").replace(/, (?=\w+$)/, " and ");
+    return `needs one of discovery: true, jwks.url, jwks.file, ${others}`;
   }
   if (discovery && !isSafeRemoteUrl(issuer)) {
     return "can be discovered only if issuer is an https URL (http is for loopback alone)";

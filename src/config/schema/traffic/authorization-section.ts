@@ -1,6 +1,7 @@
 import { z } from "zod";
+import type { AuthorizerKindName } from "../../../policy/remote/authorizer-kinds.ts";
 import { isRequestValue } from "../../../policy/remote/request-template.ts";
-import { NAME, text } from "../fields.ts";
+import { byKind, NAME, text } from "../fields.ts";
 import { apiServer, onError, remoteAccess, remoteTimes, remoteUrl } from "../remote-fields.ts";
 
 const REFERENCE = /\$\{([^}]*)\}/g;
@@ -32,9 +33,8 @@ function resource() {
     .describe("What the caller must be allowed to use; default: the path of the request");
 }
 
-/** The servers that authorize callers. */
-export function authorizationSection() {
-  const subjectAccessReview = z.strictObject({
+function subjectAccessReview() {
+  return z.strictObject({
     kind: z.literal("subjectAccessReview").describe("Asks Kubernetes RBAC"),
     apiServer: apiServer(),
     ...remoteAccess(),
@@ -47,7 +47,10 @@ export function authorizationSection() {
     ...remoteTimes({ timeout: "2s", cache: "30s", kind: "subjectAccessReview" }),
     onError: onError(),
   });
-  const http = z.strictObject({
+}
+
+function http() {
+  return z.strictObject({
     kind: z.literal("http").describe("Asks an HTTP server, such as Open Policy Agent"),
     url: remoteUrl().describe(
       "URL to which Sallyport sends { method, path, host, subject, groups, … }",
@@ -56,9 +59,17 @@ export function authorizationSection() {
     ...remoteTimes({ timeout: "500ms", cache: "0s", kind: "http" }),
     onError: onError(),
   });
+}
+
+/** The servers that authorize callers. */
+export function authorizationSection() {
+  const kinds = {
+    subjectAccessReview: subjectAccessReview(),
+    http: http(),
+  } satisfies Record<AuthorizerKindName, z.ZodObject>;
   const names = z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -");
   return z
-    .record(names, z.discriminatedUnion("kind", [subjectAccessReview, http]))
+    .record(names, byKind<(typeof kinds)[AuthorizerKindName]>(kinds))
     .default({})
     .describe("Servers that authorize callers, by name, for routes with authorize");
 }
