@@ -12,13 +12,13 @@ const LISTENING = {
   host: "Sidecar.Internal",
 };
 
-/** From a peer that a test on the loopback cannot be. */
+/** Decides about a peer that a test on the loopback cannot simulate with a connection. */
 function refusal(remoteAddress: string | undefined, headers: IncomingHttpHeaders, method = "GET") {
   return accessRefusal({ method, headers, socket: { remoteAddress } }, LISTENING);
 }
 
 test.each(["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])(
-  "%s is the loopback: whoever is there asks by address, as localhost or by the listener's name",
+  "%s is the loopback: requests must use an address, localhost or the listener's name",
   (peer) => {
     expect(refusal(peer, { host: "evil.example:9464" })).toBe(BY_NAME);
     expect(refusal(peer, { host: "10.1.2.3:9464" })).toBeUndefined();
@@ -29,7 +29,7 @@ test.each(["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])(
 );
 
 test.each(["10.1.2.3", "::ffff:10.1.2.3"])(
-  "%s, which is allowed by its network, asks by a Service's name, and is still no web page",
+  "%s, which is in an allowed network, may use the name of a Service, but not from a web page",
   (peer) => {
     const host = "sidecar.shop.svc:9464";
     expect(refusal(peer, { host }, "POST")).toBeUndefined();

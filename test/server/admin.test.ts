@@ -52,20 +52,20 @@ function ask(peer: Admin, line: string, headers: string[] = []) {
   return exchange(peer, request([`${line} HTTP/1.1`, "Host: localhost", ...headers]), { head });
 }
 
-test("metrics are given with their content type", async () => {
+test("metrics have their content type", async () => {
   const { last } = await ask(await admin(), "GET /metrics");
   expect([last.status, last.body]).toEqual([200, "up 1\n"]);
   expect(last.header("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
   expect(last.header("connection")).not.toBe("close");
 });
 
-test("HEAD gives the head alone", async () => {
+test("HEAD gets no body", async () => {
   const { last, raw } = await ask(await admin(), "HEAD /metrics");
   expect([last.status, last.header("content-length")]).toEqual([200, "5"]);
   expect(raw.endsWith("\r\n\r\n")).toBe(true);
 });
 
-test("scrapes at the same time are one scrape", async () => {
+test("concurrent scrapes are one scrape", async () => {
   let scrapes = 0;
   const gate = Promise.withResolvers<string>();
   const peer = await admin({
@@ -76,7 +76,7 @@ test("scrapes at the same time are one scrape", async () => {
   });
   const asked = Array.from({ length: 5 }, () => ask(peer, "GET /metrics"));
   await until(() => scrapes > 0);
-  // An answer to something else on a later connection: all five have been read by then.
+  // Answered on a later connection, so all five have been read by then.
   await ask(peer, "GET /livez");
   gate.resolve("up 1\n");
   const bodies = (await Promise.all(asked)).map(({ last }) => last.body);
@@ -84,7 +84,7 @@ test("scrapes at the same time are one scrape", async () => {
   expect(scrapes).toBe(1);
 });
 
-test("neighbours that scrape one after the other are all answered", async () => {
+test("successive scrapes by neighbours are all answered", async () => {
   let scrapes = 0;
   const metricsText = async (): Promise<string> => `scrapes ${(scrapes += 1)}\n`;
   const one = await admin({ allow: createNetworks(["10.0.0.0/8"]), metricsText });
@@ -94,13 +94,13 @@ test("neighbours that scrape one after the other are all answered", async () => 
   }
 });
 
-test("metrics that cannot be told are a 500, and the listener lives", async () => {
+test("metrics that fail are a 500, and the listener keeps running", async () => {
   const peer = await admin({ metricsText: () => Promise.reject(new Error("no")) });
   expect((await ask(peer, "GET /metrics")).last.status).toBe(500);
   expect((await ask(peer, "GET /livez")).last.status).toBe(200);
 });
 
-test("readiness says yes and no, liveness always yes", async () => {
+test("readiness follows its checks, and liveness always succeeds", async () => {
   let ready = true;
   const peer = await admin({
     ready: () => [{ name: "drain", passed: ready, state: ready ? "ok" : "draining" }],
@@ -117,7 +117,7 @@ test("?verbose lists the checks", async () => {
   expect((await ask(peer, "GET /readyz")).last.body).not.toContain("listener");
 });
 
-test("a check is left out by ?exclude, and only that one", async () => {
+test("?exclude skips only the named check", async () => {
   const peer = await admin({
     ready: () => [
       { name: "upstreams", passed: false, state: "app ECONNREFUSED" },
@@ -139,7 +139,7 @@ test("an unknown check is reported, and changes nothing", async () => {
   ]);
 });
 
-test("the start is over when everything is there", async () => {
+test("startup succeeds once everything has started", async () => {
   let begun = false;
   const peer = await admin({ begun: () => begun });
   const before = (await ask(peer, "GET /startupz?verbose")).last;
@@ -148,7 +148,7 @@ test("the start is over when everything is there", async () => {
   expect((await ask(peer, "GET /startupz")).last.status).toBe(200);
 });
 
-test("a check that throws is a 500 and no crash", async () => {
+test("a check that throws is a 500, not a crash", async () => {
   const peer = await admin({
     ready: () => {
       throw new Error("no");
@@ -179,7 +179,7 @@ test.each([
   ["POST /livez", 405],
   ["GET /livez\r\nExpect: gold", 417],
   ["GET /livez HTTP/9.9\r\n\r\n", 400],
-])("%j is refused with the envelope, and its id is like no other", async (line, status) => {
+])("%j is refused with the envelope and a unique id", async (line, status) => {
   const peer = await admin();
   const bytes = line.includes("Expect")
     ? line.replace("\r\n", " HTTP/1.1\r\nHost: localhost\r\n") + "\r\n\r\n"
@@ -196,7 +196,7 @@ test.each([
   }
 });
 
-test("another method is a 405 that names the allowed ones, and its body is not waited for", async () => {
+test("another method is a 405 that names the allowed ones, without waiting for the body", async () => {
   const { last, ended } = await ask(await admin(), "POST /metrics", ["Content-Length: 100"]);
   expect([last.status, last.header("allow")]).toEqual([405, "GET, HEAD"]);
   expect(last.header("connection")).toBe("close");
@@ -204,24 +204,27 @@ test("another method is a 405 that names the allowed ones, and its body is not w
 });
 
 test.each([
-  ["no HTTP", "nonsense\r\n\r\n", 400],
+  ["garbage", "nonsense\r\n\r\n", 400],
   ["a bare line feed in a header", "GET /livez HTTP/1.1\r\nHost: a\r\nX: a\nb\r\n\r\n", 400],
   ["an endless header", `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(70_000)}\r\n\r\n`, 431],
-])("%s is refused, the connection closed, and the listener lives", async (_, bytes, status) => {
-  const peer = await admin();
-  const { last, ended } = await exchange(peer, bytes, { responses: Infinity });
-  expect([last.status, ended]).toEqual([status, "closed"]);
-  expect((await ask(peer, "GET /livez")).last.status).toBe(200);
-});
+])(
+  "%s is refused, the connection is closed, and the listener keeps running",
+  async (_, bytes, status) => {
+    const peer = await admin();
+    const { last, ended } = await exchange(peer, bytes, { responses: Infinity });
+    expect([last.status, ended]).toEqual([status, "closed"]);
+    expect((await ask(peer, "GET /livez")).last.status).toBe(200);
+  },
+);
 
-test("an upgrade and an odd expectation are answered", async () => {
+test("an upgrade and an unknown expectation are answered", async () => {
   const peer = await admin();
   const upgrade = await ask(peer, "GET /livez", ["Connection: upgrade", "Upgrade: websocket"]);
   expect(upgrade.last.status).toBe(200);
   expect((await ask(peer, "GET /livez", ["Expect: gold"])).last.status).toBe(417);
 });
 
-describe("what changes or reveals something", () => {
+describe("a restricted page", () => {
   let asked = 0;
   const secret = { path: "/-/secret", audience: "allowed" } as const;
   const pages: AdminPage[] = [
@@ -237,7 +240,7 @@ describe("what changes or reveals something", () => {
     },
   ];
 
-  test("answers the peers that are allowed, each method by itself", async () => {
+  test("answers allowed peers, with a page per method", async () => {
     const peer = await admin({ pages });
     expect((await ask(peer, "GET /-/secret?a=b%20c")).last.body).toBe("b c");
     expect((await ask(peer, "POST /-/secret")).last).toMatchObject({ status: 202 });
@@ -245,7 +248,7 @@ describe("what changes or reveals something", () => {
     expect([last.status, last.header("allow")]).toEqual([405, "POST, GET, HEAD"]);
   });
 
-  test("answers nobody else, whatever they say of themselves", async () => {
+  test("answers no other peers, whatever their headers claim", async () => {
     const peer = await admin({ pages, allow: createNetworks(["10.0.0.0/8"]) });
     const before = asked;
     for (const line of ["GET /-/secret?a=b", "POST /-/secret", "DELETE /-/secret"]) {
@@ -257,12 +260,12 @@ describe("what changes or reveals something", () => {
   });
 });
 
-test("an address that is taken is an error", async () => {
+test("an address in use is an error", async () => {
   const { port } = await admin();
   await expect(admin({ port })).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 
-test("close ends idle connections and those that send nothing", async () => {
+test("close ends idle and silent connections", async () => {
   const peer = await admin();
   const socket = await openSocket(peer);
   const closed = Promise.withResolvers<void>();

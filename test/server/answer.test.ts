@@ -33,7 +33,7 @@ describe("an envelope", () => {
   });
 });
 
-describe.each(CODES)("the answer to %s", (code) => {
+describe.each(CODES)("the response to %s", (code) => {
   const row = errorRow(code);
   const answer = errorAnswer(
     new GateError(code, { reason: "throttled_global" }),
@@ -43,13 +43,13 @@ describe.each(CODES)("the answer to %s", (code) => {
   );
   const headers = headersOf(answer);
 
-  test("is the envelope, and does not tell the reason", () => {
+  test("is the envelope without the reason", () => {
     expect(answer.status).toBe(row.status);
     expect(JSON.parse(answer.body)).toEqual({ id: 7, message: row.message, success: false });
     expect(JSON.stringify(answer)).not.toContain("throttled_global");
   });
 
-  test("has the headers that its row asks for, and no others", () => {
+  test("has only the headers of its row", () => {
     expect(headers.get("connection")).toBe(row.close === true ? "close" : undefined);
     expect(answer.close).toBe(row.close === true);
     expect(headers.has("www-authenticate")).toBe(row.challenge === true);
@@ -71,7 +71,7 @@ test.each([
   expect(headers.get("www-authenticate")).toBe(challenge);
 });
 
-test("an answer contains what its occurrence adds: seconds rounded up, methods, another message", () => {
+test("a response contains its details: seconds rounded up, methods, another message", () => {
   const details = { retryAfter: 1.2, allow: "GET, HEAD", message: "The field x must be a string" };
   const answer = errorAnswer(new GateError("login_throttled", details), 7, "r", "x");
   expect(headersOf(answer).get("retry-after")).toBe("2");
@@ -107,7 +107,7 @@ describe("sending", () => {
   const to = (line: string, body = ""): string =>
     request([`${line} HTTP/1.1`, "Host: a", `Content-Length: ${body.length}`], body);
 
-  test("tells how many bytes of body go out, and keeps the connection", async () => {
+  test("returns the bytes of the body, and keeps the connection open", async () => {
     const bytes = to("GET /kept") + to("POST /kept", "x".repeat(100_000)) + to("GET /kept");
     const { responses } = await exchange({ port: listeningPort(server) }, bytes, { responses: 3 });
     for (const response of responses) expectEnvelope(response, 404);
@@ -115,7 +115,7 @@ describe("sending", () => {
     expect(responses).toHaveLength(3);
   });
 
-  test("to HEAD is the head alone", async () => {
+  test("has no body for HEAD", async () => {
     const { last, raw } = await exchange({ port: listeningPort(server) }, to("HEAD /kept"), {
       head: true,
     });
@@ -124,16 +124,19 @@ describe("sending", () => {
     expect(raw.endsWith("\r\n\r\n")).toBe(true);
   });
 
-  test.each(["", "x".repeat(300_000)])("an answer that closes closes", async (body) => {
-    const bytes = to("POST /closing", body) + to("GET /kept");
-    const exchanged = await exchange({ port: listeningPort(server) }, bytes, {
-      responses: Infinity,
-    });
-    expectRefusal(exchanged, 400);
-    sent.length = 0;
-  });
+  test.each(["", "x".repeat(300_000)])(
+    "a response that closes the connection closes it",
+    async (body) => {
+      const bytes = to("POST /closing", body) + to("GET /kept");
+      const exchanged = await exchange({ port: listeningPort(server) }, bytes, {
+        responses: Infinity,
+      });
+      expectRefusal(exchanged, 400);
+      sent.length = 0;
+    },
+  );
 
-  test("comes too late when an answer has begun", async () => {
+  test("does nothing once a response has begun", async () => {
     const { responses } = await exchange({ port: listeningPort(server) }, to("GET /twice"));
     expect(responses.map(({ status, body }) => [status, body])).toEqual([[200, "ok"]]);
     expect(sent.splice(0)).toEqual([0]);

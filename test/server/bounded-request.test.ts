@@ -1,4 +1,4 @@
-/** Bodies of short chunks: one read brings ten thousand, and each takes memory besides its byte. */
+/** Bodies of short chunks: one read can return ten thousand, and each uses memory in addition to its byte. */
 import { createServer, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
@@ -28,7 +28,7 @@ function send(port: number, text: string): void {
   socket.write(text);
 }
 
-it("short chunks that wait are put together, and no more is read than a share", async () => {
+it("waiting short chunks are merged, and no more is read than a share", async () => {
   const waiting: IncomingMessage[] = [];
   const port = await start((request) => void waiting.push(request));
   send(port, HEAD + SHORT.repeat(400_000));
@@ -46,7 +46,7 @@ it("short chunks that wait are put together, and no more is read than a share", 
   expect(pieces).toBeLessThan(waits / 500);
 });
 
-it("a body of chunks long and short arrives byte for byte", async () => {
+it("a body of long and short chunks arrives byte for byte", async () => {
   const parts = Array.from({ length: 400 }, (_, i) =>
     String(i % 10).repeat(1 + ((i * 37) % 2_500)),
   );
@@ -77,7 +77,7 @@ it("a body is charged to its client, 64 short chunks as one unit", async () => {
   expect(charged).toBe(11);
 });
 
-it("a body that waits is measured, and while the budget is scarce nothing more of it is read", async () => {
+it("a waiting body is measured, and no more of it is read while the budget is scarce", async () => {
   let measured = 0;
   const waiting: IncomingMessage[] = [];
   const budget = { ...UNLIMITED, measure: () => void (measured += 1) };

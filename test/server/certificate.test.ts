@@ -49,7 +49,7 @@ function faultsOf(certFile: string, keyFile: string): string[] {
 }
 
 describe("a certificate", () => {
-  test("is read with its key, a chain too", () => {
+  test("is read with its key, also as a chain", () => {
     expect(readCertificate(file("server.crt"), file("server.key"), textOf)).toEqual(pairs.server);
     const { cert } = readCertificate(file("chain.crt"), file("server.key"), textOf);
     expect(cert.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
@@ -73,7 +73,7 @@ describe("a certificate", () => {
   });
 });
 
-test("the end of a certificate is in whole seconds since the epoch", async () => {
+test("the expiry of a certificate is in whole seconds since the epoch", async () => {
   const { cert } = await createDevelopmentCertificate(["localhost"]);
   const thirtyDays = Date.now() / 1000 + 30 * 86_400;
   expect(Number.isInteger(notAfter(cert))).toBe(true);

@@ -1,4 +1,4 @@
-/** Who loses its connections when the budget is used up, and who does not. */
+/** Which clients lose their connections when the budget is exhausted. */
 import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { until } from "../support/until.ts";
 
 const LIMIT = 100 * 1024;
 
-/** A ledger in the first of two threads, with open connections of these clients, each with as many bytes. */
+/** Creates a ledger in the first of two threads, with open connections of these clients and their buffered bytes. */
 async function start(clients: readonly (readonly [name: string, bytes: number])[]) {
   const memory = allocateCounters(2);
   const shed: string[] = [];
@@ -34,18 +34,18 @@ async function start(clients: readonly (readonly [name: string, bytes: number])[
     onTestFinished(() => void client.destroy());
     await until(() => sockets.length === index + 1);
   }
-  // All are measured at once, in its next sweep.
+  // All are measured in the next sweep.
   for (const [index, socket] of sockets.entries()) {
     ledger.track(socket, { bufferedBytes: clients[index]?.[1] ?? 0 });
   }
   return { ledger, shed, sockets, otherThread: new SharedByteCounters(memory, 1) };
 }
 
-it("leaves alone a client that shares its bucket with the heaviest", async () => {
+it("spares a client that shares its bucket with the heaviest", async () => {
   const weights = new SharedByteCounters(allocateCounters(1), 0);
   const heavy = "heavy";
   let light = "light";
-  // Numbers, not more of one letter: the low bits of that hash run in a circle, which may leave the bucket out.
+  // Numbers, because with repeated letters the low bits of the hash are periodic, and might never match the bucket.
   for (let n = 0; weights.bucketOf(light) !== weights.bucketOf(heavy); n += 1) light = `light ${n}`;
   const clients = [[light, 60_000] as const, [heavy, 50_000] as const, [heavy, 50_000] as const];
   const { shed, sockets } = await start(clients);
@@ -54,14 +54,14 @@ it("leaves alone a client that shares its bucket with the heaviest", async () =>
   expect(new Set(shed)).toEqual(new Set([heavy]));
 });
 
-it("sheds its part of a crowd of equal clients, even if the heaviest is on another thread", async () => {
+it("sheds its share of many equal clients, even if the heaviest is on another thread", async () => {
   const { shed, otherThread } = await start([["here", 56 * 1024]]);
   otherThread.add((otherThread.bucketOf("here") + 1) % 1024, 60 * 1024);
   await until(() => shed.length > 0);
   expect(shed).toEqual(["here"]);
 });
 
-it("leaves a much heavier client to the thread that has it", async () => {
+it("leaves a much heavier client to its own thread", async () => {
   const { ledger, shed, otherThread } = await start([["here", 20 * 1024]]);
   otherThread.add((otherThread.bucketOf("here") + 1) % 1024, 90 * 1024);
   await until(() => ledger.bytes > 0);
@@ -70,11 +70,11 @@ it("leaves a much heavier client to the thread that has it", async () => {
   expect(shed).toEqual([]);
 });
 
-it("measures a connection that was idle again as soon as it is touched", async () => {
+it("measures an idle connection again as soon as it is touched", async () => {
   const holder = { bufferedBytes: 0 };
   const clients = Array.from({ length: 60 }, () => ["here", 0] as const);
   const { ledger, sockets } = await start(clients);
-  // In rotation, its turn would come after seven seconds.
+  // By rotation, its turn would come after seven seconds.
   const socket = sockets.at(-1) as Socket;
   ledger.track(socket, holder);
   await delay(700);

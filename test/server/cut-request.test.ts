@@ -1,4 +1,4 @@
-/** Which requests are ended when what they may do has changed, and which are let out. */
+/** Which requests are cut off when their authorization changes, and which may finish. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
@@ -15,7 +15,9 @@ import { permitFor } from "../support/permit.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { exchange } from "../support/raw-client.ts";
 
-/** What a client gets if its request is refused as soon as the head of this answer has arrived, before the turn ends. */
+/**
+ * Refuses a request once the header section of this response has arrived. @returns what the client gets, and success.
+ */
 async function refusedWhileAnswering(answer: string): Promise<readonly [string, boolean]> {
   await using backend = await startRawBackend(() => ({ write: answer }));
   const upstream = new Upstream(
@@ -37,7 +39,7 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
     reading: UNMETERED,
     clock: systemClock,
     observer: {
-      // What has arrived in the same segment is read before this.
+      // Everything in the same segment is read before this.
       upstreamAnswered: () => process.nextTick(() => refuse()),
       upstreamFailed: () => undefined,
       upstreamRetried: () => undefined,
@@ -58,16 +60,16 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
   return [raw.slice(raw.indexOf("\r\n\r\n") + 4), refused];
 }
 
-it("lets out an answer that is complete, although nothing of it has been sent", async () => {
+it("sends a complete response, although none of it has been sent yet", async () => {
   const answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
   expect(await refusedWhileAnswering(answer)).toEqual(["ok\n", false]);
 });
 
-it("lets out a complete answer without a body", async () => {
+it("sends a complete response without a body", async () => {
   expect(await refusedWhileAnswering("HTTP/1.1 204 No Content\r\n\r\n")).toEqual(["", false]);
 });
 
-it("cuts an answer that is not complete", async () => {
+it("cuts off an incomplete response", async () => {
   const answer = "HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nok\n";
   expect((await refusedWhileAnswering(answer))[1]).toBe(true);
 });

@@ -53,14 +53,14 @@ describe("the rest of a body", () => {
         chunked("x".repeat(300_000)),
       ),
     ],
-  ])("is read away, and the next request is served: %s", async (_name, bytes) => {
+  ])("is discarded, and the next request is served: %s", async (_name, bytes) => {
     const peer = { port: listeningPort(server) };
     const { responses } = await exchange(peer, bytes + NEXT, { responses: 2 });
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
     expect(await latest()).toBe(true);
   });
 
-  test("is not read to its end when it is too much, or does not come", async () => {
+  test("is not read completely if it is too large or never arrives", async () => {
     const peer = { port: listeningPort(server) };
     await exchange(peer, post("/discard", 2 * MIB));
     expect(await latest()).toBe(false);
@@ -68,7 +68,7 @@ describe("the rest of a body", () => {
     expect(await latest()).toBe(false);
   });
 
-  test("has not come when the client leaves", async () => {
+  test("counts as incomplete when the client disconnects", async () => {
     const socket = await openSocket({ port: listeningPort(server) });
     const arriving = once(server, "request");
     socket.write(post("/discard", 10, "x"));
@@ -78,7 +78,7 @@ describe("the rest of a body", () => {
   });
 });
 
-describe("finishing to read", () => {
+describe("discarding after the response", () => {
   test("ends the connection of a client that sends too much", async () => {
     const exchanged = await exchange(
       { port: listeningPort(server) },
@@ -89,7 +89,7 @@ describe("finishing to read", () => {
     expect(exchanged.responses.length).toBeLessThanOrEqual(1);
   });
 
-  test("does nothing where all has been read", async () => {
+  test("does nothing when everything has been read", async () => {
     const peer = { port: listeningPort(server) };
     const { responses } = await exchange(peer, NEXT + NEXT, { responses: 2 });
     expect(responses).toHaveLength(2);

@@ -6,7 +6,7 @@ import { until } from "../support/until.ts";
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** A listener whose connections end when the test says so, and everything that it is told. */
+/** Creates a listener that records its calls, and whose connections end when the test says so. */
 function listening() {
   const told: string[] = [];
   const ended = Promise.withResolvers<void>();
@@ -31,7 +31,7 @@ function listening() {
   return { told, end: ended.resolve, options: { listener, closeWebSockets, log: silent } };
 }
 
-test("takes nothing new, asks WebSockets to leave, and waits for what runs", async () => {
+test("accepts nothing new, closes WebSockets, and waits for running requests", async () => {
   const { told, end, options } = listening();
   const draining = drain({ ...options, delay: 0, timeout: 60_000 });
   await until(() => told.length >= 4);
@@ -52,13 +52,13 @@ test("does nothing before the delay is over", async () => {
   expect(performance.now() - started).toBeGreaterThanOrEqual(145);
 });
 
-test("ends what is still running when the time is up, and says so", async () => {
+test("ends running requests after the timeout, and returns false", async () => {
   const { told, options } = listening();
   expect(await drain({ ...options, delay: 0, timeout: 20 })).toBe(false);
   expect(told.at(-1)).toBe("closeAll");
 });
 
-test("looks again for connections that have become idle, and stops when all have ended", async () => {
+test("keeps closing idle connections until all have ended", async () => {
   const { told, end, options } = listening();
   const draining = drain({ ...options, delay: 0, timeout: 60_000 });
   await until(() => told.filter((each) => each === "closeIdle").length >= 3);

@@ -1,4 +1,4 @@
-/** Handshakes of a crowd take more than a turn of the event loop should last. Time is what the test says; sockets are real. */
+/** Many handshakes take longer than a turn of the event loop should. The test sets the time; the sockets are real. */
 import { once } from "node:events";
 import { createServer as createTcpServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,10 +13,10 @@ import { until } from "../support/until.ts";
 
 const HANDSHAKE_MS = 5;
 const CROWD = 96;
-/** Until what is on its way between the two sides has arrived. */
+/** The time until everything in transit has arrived. */
 const SETTLING_MS = 200;
 
-it("ends a turn of handshakes that lasts too long, and goes on with them in the next ones", async () => {
+it("ends a turn of handshakes that takes too long, and continues in the next turns", async () => {
   let time = 0;
   const turns = countTurns();
   const { ca, server: own } = await testCertificates();
@@ -39,7 +39,7 @@ it("ends a turn of handshakes that lasts too long, and goes on with them in the 
   const clients = Array.from({ length: CROWD }, () => connect({ port: front.port, ca }));
   onTestFinished(() => clients.forEach((client) => void client.destroy()));
   const answers = clients.map(answerTo);
-  // All of them have sent their first flight, and none has read the answer to it. Node starts reading after "connect".
+  // All have sent their first flight, and none has read the response. Node starts reading after "connect".
   for (const client of clients) {
     client.once("connect", () => void setImmediate(() => stopReading(client)));
   }

@@ -1,4 +1,7 @@
-/** Who is read from in a turn of the event loop that would last too long. Time is what the test says; sockets are real. */
+/**
+ * Which clients are read from in a turn of the event loop that would take too long. The test sets the time; sockets are
+ * real.
+ */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -10,7 +13,7 @@ import { listening } from "../support/listening.ts";
 import { countTurns } from "../support/loop-turns.ts";
 import { until } from "../support/until.ts";
 
-/** What each piece takes, in milliseconds of the test's clock. */
+/** The time of each piece, in milliseconds of the test's clock. */
 const PIECE_MS = 5;
 
 interface Read {
@@ -18,13 +21,13 @@ interface Read {
   readonly turn: number;
 }
 
-/** A server that shares its reading; the first word that a connection sends is whose it is. */
+/** Starts a server with fair reading. The first word on a connection names its client. */
 async function start(shared?: SharedUsage) {
   let time = 0;
   const turns = countTurns();
   const postponed: string[] = [];
-  const told = (what: string, client: string) => void postponed.push(`${what} ${client}`);
-  const reading = new FairReading({ now: () => 0, monotonic: () => time }, told, shared);
+  const record = (what: string, client: string) => void postponed.push(`${what} ${client}`);
+  const reading = new FairReading({ now: () => 0, monotonic: () => time }, record, shared);
   const reads: Read[] = [];
   const sockets = new Map<Socket, string>();
   let whenHeld = (): void => undefined;
@@ -53,9 +56,9 @@ async function start(shared?: SharedUsage) {
     reading,
     reads,
     postponed,
-    /** The server's sides, in the order of their arrival. */
+    /** The server's sockets, in order of arrival. */
     sockets: () => [...sockets.keys()],
-    /** Called once, when connections wait for the first time. */
+    /** Calls back once, when connections wait for the first time. */
     whenHeld: (call: () => void) => void (whenHeld = call),
     pass: (milliseconds: number) => void (time += milliseconds),
     async open(client: string, count = 1): Promise<Socket[]> {
@@ -77,7 +80,7 @@ function mostInOneTurn(reads: readonly Read[]): number {
   return Math.max(...counts.values());
 }
 
-/** Whoever may send in the same turn of the loop as the server would read it has its bytes there by then. */
+/** Sends on all sockets, so that all bytes are there before the server reads in its next turn. */
 async function sendAtOnce(sockets: readonly Socket[]): Promise<void> {
   await Promise.all(sockets.map((socket) => new Promise((sent) => void socket.write("x", sent))));
 }
@@ -86,7 +89,7 @@ async function turnsPass(count: number): Promise<void> {
   for (let passed = 0; passed < count; passed += 1) await nextTurn();
 }
 
-it("ends a turn that lasts too long, and reads on in the next ones", async () => {
+it("ends a turn that takes too long, and continues reading in the next turns", async () => {
   const { open, pass, reads } = await start();
   const crowd = await open("crowd", 200);
   pass(10_000);
@@ -95,7 +98,7 @@ it("ends a turn that lasts too long, and reads on in the next ones", async () =>
   expect(mostInOneTurn(reads)).toBeLessThan(50);
 });
 
-it("does not read on where Node resumes a connection that has to wait", async () => {
+it("does not read from a waiting connection when Node resumes it", async () => {
   const { open, pass, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 200);
   pass(10_000);
@@ -110,7 +113,7 @@ it("does not read on where Node resumes a connection that has to wait", async ()
   expect(mostInOneTurn(reads)).toBeLessThan(50);
 });
 
-it("reads from a client with one connection before all others of one with a hundred", async () => {
+it("reads from a client with one connection before most of a client with hundreds", async () => {
   const { open, pass, reads } = await start();
   const crowd = await open("crowd", 200);
   const [single] = await open("single");
@@ -142,7 +145,7 @@ it("resumes the lightest clients first", async () => {
   expect(waited.slice(0, 12)).toEqual(expect.arrayContaining(order.slice(before, before + 8)));
 });
 
-it("resumes clients that are known to be light before a crowd of newcomers", async () => {
+it("resumes known light clients before many newcomers", async () => {
   const { open, pass, reads, reading, sockets } = await start();
   const crowd: Socket[] = [];
   for (let i = 0; i < 60; i += 1) crowd.push(...(await open(`newcomer ${i}`)));
@@ -152,13 +155,13 @@ it("resumes clients that are known to be light before a crowd of newcomers", asy
   for (let i = 0; i < 10; i += 1) reading.charge(theirs);
   await turnsPass(2);
   pass(1);
-  // Newcomers have used less: their connections alone.
+  // Newcomers have used less: only their connections.
   await sendAtOnce([...crowd, known]);
   await until(() => reads.length === 61);
   expect(reads.findIndex(({ client }) => client === "known")).toBeLessThan(30);
 });
 
-it("reads from clients that were served before a crowd that has used less", async () => {
+it("reads from served clients before many strangers that have used less", async () => {
   const { open, pass, reads, reading, sockets } = await start();
   const crowd: Socket[] = [];
   for (let i = 0; i < 60; i += 1) crowd.push(...(await open(`stranger ${i}`)));
@@ -176,7 +179,7 @@ it("reads from clients that were served before a crowd that has used less", asyn
   expect(reads.findIndex(({ client }) => client === "served")).toBeLessThan(30);
 });
 
-it("begins new connections of clients that were served although many others begin", async () => {
+it("starts new connections of served clients although many others start", async () => {
   const { open, reading, sockets } = await start();
   const [kept] = await open("served");
   await open("stranger", 41);
@@ -192,7 +195,7 @@ it("begins new connections of clients that were served although many others begi
   await until(() => begun.length === 41);
 });
 
-it("forgets connections that close while they wait", async () => {
+it("drops connections that close while they wait", async () => {
   const { open, pass, reading, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 60);
   pass(10_000);
@@ -206,7 +209,7 @@ it("forgets connections that close while they wait", async () => {
   await until(() => reads.length === 20);
 });
 
-it("begins new connections of a heavy client in their turn, those of others at once", async () => {
+it("defers new connections of a heavy client, and starts those of others at once", async () => {
   const { open, pass, postponed, reading, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 60);
   await open("new", 2);
@@ -225,7 +228,7 @@ it("begins new connections of a heavy client in their turn, those of others at o
   await until(() => begun.length === 2 && reads.length === 60);
 });
 
-it("begins few connections in the turn that accepts them, and the others in turns of their own", async () => {
+it("starts few connections in the turn that accepts them, and the others in later turns", async () => {
   const turns = countTurns();
   const { open, reading, sockets } = await start();
   await open("new", 40);
@@ -240,7 +243,7 @@ it("begins few connections in the turn that accepts them, and the others in turn
   expect(Math.max(...[...inTurns.values()].map(({ length }) => length))).toBeLessThan(20);
 });
 
-it("counts what a client has used in other threads, while they are busy", async () => {
+it("counts the usage of a client in other threads while they are busy", async () => {
   let time = 0;
   const memory = usageMemory(3);
   const [own, , other] = [0, 1, 2].map((row) => new SharedUsage({ memory, row }, () => time));
@@ -265,13 +268,13 @@ it("counts what a client has used in other threads, while they are busy", async 
   });
   await sendAtOnce(noise);
   await until(() => begun.length === 2 && reads.length === 120);
-  // What is used here, the other threads see as well.
+  // The other threads see the usage of this one as well.
   expect(other.elsewhere(own.bucketOf("noise"))).toBeGreaterThan(0);
   time += 1_000;
   expect(own.elsewhere(crowd)).toBe(0);
 });
 
-it("forgets slowly what a client used while the loop is busy", async () => {
+it("decays the usage of a client slowly while the loop is busy", async () => {
   const { open, pass, reading, reads, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 60);
   await open("new");
@@ -305,13 +308,13 @@ it("counts a login as several requests", async () => {
     reading.chargeLogin(login);
     reading.charge(request);
   }
-  // The turn lasts too long now, which the next requests notice.
+  // The turn is too long now, which the next requests notice.
   pass(30);
   for (let i = 0; i < 16; i += 1) reading.charge(login);
   expect(postponed).toEqual(["read login"]);
 });
 
-it("does not read on where the stream was paused in the meantime, until it flows again", async () => {
+it("does not read from a stream that was paused meanwhile until it resumes", async () => {
   const { open, pass, reads, reading, sockets, whenHeld } = await start();
   const crowd = await open("crowd", 100);
   pass(10_000);
@@ -327,7 +330,7 @@ it("does not read on where the stream was paused in the meantime, until it flows
   const few = reads.length;
   expect(few).toBeLessThan(50);
   await turnsPass(10);
-  // Neither are they read into the buffer of the stream.
+  // Nothing is read into the buffer of the stream either.
   expect(sockets().reduce((sum, { readableLength }) => sum + readableLength, 0)).toBe(0);
   for (const socket of sockets()) socket.resume();
   await until(() => reads.length === 100);

@@ -1,4 +1,7 @@
-/** However a client cuts a body over HTTP/2 into frames and packets, the backend gets all of it, or never takes it for whole. */
+/**
+ * However a client splits an HTTP/2 body into frames and packets, the backend gets all of it or sees that it is
+ * incomplete.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { text } from "node:stream/consumers";
 import fc from "fast-check";
@@ -23,11 +26,11 @@ interface Drawn {
   /** The content of each DATA frame. */
   readonly parts: readonly string[];
   readonly padded: boolean;
-  /** What carries the end of the stream. */
+  /** Which frame ends the stream. */
   readonly end: "last part" | "empty part" | "trailers";
-  /** What `content-length` says besides the length of the body; undefined if it is not sent. */
+  /** The error of `content-length` relative to the body; undefined if it is not sent. */
   readonly off: number | undefined;
-  /** After which frames a packet ends. */
+  /** The frames after which a packet ends. */
   readonly cuts: readonly boolean[];
 }
 
@@ -61,9 +64,9 @@ function framesOf({ parts, padded, end, off }: Drawn, path: string): Buffer[] {
 
 const lengthOf = (parts: readonly string[]): number => parts.join("").length;
 
-describe.each(["http1", "h2c"])("in front of a backend of %s", (protocol) => {
+describe.each(["http1", "h2c"])("in front of an %s backend", (protocol) => {
   const stack = new AsyncDisposableStack();
-  /** The bodies that arrived whole, by path. */
+  /** The complete bodies, by path. */
   const whole = new Map<string, string>();
   let gate: Sallyport;
   let count = 0;
@@ -114,7 +117,7 @@ describe.each(["http1", "h2c"])("in front of a backend of %s", (protocol) => {
     expect(whole.get(path)).toBe(wrong ? undefined : body);
   }
 
-  it("passes whole bodies, and none that is shorter or longer than it says", async () => {
+  it("passes complete bodies, and none that differs from its declared length", async () => {
     const examples = (["last part", "empty part", "trailers"] as const).map((end): Drawn => ({
       parts: [],
       padded: false,
@@ -122,7 +125,7 @@ describe.each(["http1", "h2c"])("in front of a backend of %s", (protocol) => {
       off: undefined,
       cuts: [],
     }));
-    // Some at a time, since each waits for its packets to be read one by one.
+    // Several concurrently, since each waits until its packets are read one by one.
     const several = fc.array(drawn, { minLength: 10, maxLength: 10 });
     const checkAll = (requests: readonly Drawn[]) => Promise.all(requests.map(check));
     await fc.assert(

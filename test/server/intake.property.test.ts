@@ -77,7 +77,7 @@ const parts: fc.Arbitrary<Parts> = fc.record({
   method: fc.constantFrom("GET", "POST", "TRACE"),
   url,
   httpVersion: fc.constantFrom("1.1", "1.1", "1.1", "1.0", "0.9", "2.0"),
-  // With a good host in front more of them are taken.
+  // With a valid host first, more of them are accepted.
   fields: fc
     .tuple(fc.boolean(), fc.array(field, { maxLength: 3, size: "xsmall" }))
     .map(([hosted, others]) => (hosted ? [["Host", "a.test"] as const, ...others] : others)),
@@ -88,7 +88,7 @@ const intake = createIntake({
   limits: { headers: MAX_HEADER_FIELDS },
 });
 
-/** What intake makes of a message on a socket: the request, or the word of its refusal. */
+/** Passes a message to intake. @returns the request, or the code and reason of its refusal. */
 function read(taking: Intake, { method, url, httpVersion, fields }: Parts, socket = new Socket()) {
   const message = new IncomingMessage(socket);
   Object.assign(message, { method, url, httpVersion, rawHeaders: fields.flat() });
@@ -100,7 +100,7 @@ function read(taking: Intake, { method, url, httpVersion, fields }: Parts, socke
   }
 }
 
-test("whatever comes is refused by the table, or can be read in one way only", () => {
+test("every message is refused with a known code, or has only one interpretation", () => {
   let taken = 0;
   fc.assert(
     fc.property(parts, (given) => {
@@ -134,7 +134,7 @@ test("whatever comes is refused by the table, or can be read in one way only", (
   expect(taken).toBeGreaterThan(200);
 });
 
-test("what is remembered of a connection never changes how the next request on it is read", () => {
+test("data cached for a connection never changes how its next request is read", () => {
   fc.assert(
     fc.property(fc.array(parts, { maxLength: 6 }), (requests) => {
       const remembering = createIntake({

@@ -10,7 +10,7 @@ import { MAX_HEADER_FIELDS } from "../../src/server/request/request-fields.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { exchange, request } from "../support/raw-client.ts";
 
-/** What intake made of the requests that the server got. */
+/** The results of intake for the requests that the server received. */
 const read: (GateRequest | GateError)[] = [];
 let server: Server;
 const limits = { headers: MAX_HEADER_FIELDS };
@@ -80,7 +80,7 @@ describe("the request target", () => {
     expect(await refusal(`GET ${target} HTTP/1.1`)).toBe(`bad_request ambiguous_${why}`);
   });
 
-  test("* is refused: nobody is asked", async () => {
+  test("* is refused", async () => {
     expect(await refusal("OPTIONS * HTTP/1.1")).toMatch(/^bad_request/);
   });
 });
@@ -138,7 +138,7 @@ describe("the body", () => {
   });
 });
 
-test("a request that waits for 100, and one with two credentials, are recognized", async () => {
+test("an expected 100 and two credentials are recognized", async () => {
   const got = await accepted("POST / HTTP/1.1", [
     ...["Content-Length: 1", "Expect: 100-continue"],
     ...["Authorization: Bearer one", "authorization: Bearer two"],
@@ -156,20 +156,20 @@ test("TRACE is a method that nothing allows", async () => {
   expect(await refusal("TRACE / HTTP/1.1")).toMatch(/^method_not_allowed/);
 });
 
-test("more fields than are surely seen are refused", async () => {
+test("more fields than Node reports reliably are refused", async () => {
   const fields = (count: number) => Array.from({ length: count }, (_, i) => `X-${i}: 1`);
   expect(await refusal("GET / HTTP/1.1", fields(MAX_HEADER_FIELDS - 1))).toBe("accepted");
   expect(await refusal("GET / HTTP/1.1", fields(MAX_HEADER_FIELDS))).toBe("header_too_large");
 });
 
-test("the peer is where the connection comes from", async () => {
+test("the peer is the address of the connection", async () => {
   const got = await accepted("GET / HTTP/1.1", ["X-Forwarded-For: 203.0.113.7"]);
   expect([got.id, got.peer, got.client, got.peerTrusted, got.secure]).toEqual([
     ...[7, "127.0.0.1", "127.0.0.1", false, false],
   ]);
 });
 
-/** A message from an address that no test can have. */
+/** Creates a message from an address that a test cannot connect from. */
 function messageWith(rawHeaders: readonly string[], from = "10.0.0.1"): IncomingMessage {
   const socket = new Socket();
   Object.defineProperty(socket, "remoteAddress", { value: from });
@@ -228,14 +228,14 @@ describe("behind trusted proxies, the client", () => {
     expect(behind(message, 7).client).toBe(client);
   });
 
-  test("is told of when it is not named, with the proxy that should have", () => {
+  test("is reported when it is not named, with the proxy that should have named it", () => {
     const told: [proxy: string, list: string | undefined][] = [];
-    const telling = createIntake({
+    const reporting = createIntake({
       ...{ trustedProxies: createNetworks(["10.0.0.0/8"]), limits: { headers: 100 } },
       unknown: (...one) => told.push(one),
     });
     const from = (list: readonly string[], peer = "10.0.0.1"): void => {
-      telling(
+      reporting(
         messageWith(
           list.flatMap((value) => ["X-Forwarded-For", value]),
           peer,
@@ -265,12 +265,12 @@ describe("behind trusted proxies, the client", () => {
 });
 
 describe("the request id", () => {
-  test.each(["a", "A-b_c.9", "x".repeat(128)])("that is harmless is kept: %s", (sent) => {
+  test.each(["a", "A-b_c.9", "x".repeat(128)])("is kept if it is valid: %s", (sent) => {
     expect(requestIdOf(sent, 7)).toBe(sent);
   });
 
   test.each([undefined, "", "a b", "a,b", "x".repeat(129), "<a>", "\u00e9", "a\n", ["a"]])(
-    "is made for %j",
+    "is generated for %j",
     (sent) => {
       expect(requestIdOf(sent, 7)).toMatch(/^[A-Za-z0-9._-]{1,128}$/);
       expect(requestIdOf(sent, 7)).not.toBe(sent);

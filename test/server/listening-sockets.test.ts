@@ -1,4 +1,4 @@
-/** How connections are accepted. The sockets are the system's, and so is the order in which it deals connections out. */
+/** How connections are accepted. The sockets are real, so the system decides the order of connections. */
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
@@ -29,7 +29,7 @@ async function open(port: number): Promise<void> {
   await once(socket, "connect");
 }
 
-it("accepts several connections in a turn of the event loop, and not all that wait", async () => {
+it("accepts several connections per turn of the event loop, but not all that wait", async () => {
   const turns = countTurns();
   const acceptedIn: number[] = [];
   const { port } = await start(() => void acceptedIn.push(turns()));
@@ -41,7 +41,7 @@ it("accepts several connections in a turn of the event loop, and not all that wa
   expect(most).toBeLessThanOrEqual(16);
 });
 
-it("has the address alone, unless it is shared", async () => {
+it("uses its address exclusively, unless it is shared", async () => {
   const { port } = await start(() => undefined);
   await expect(start(() => undefined, port)).rejects.toMatchObject({ code: "EADDRINUSE" });
   const shared = await start(() => undefined, 0, true);
@@ -50,7 +50,7 @@ it("has the address alone, unless it is shared", async () => {
   });
 });
 
-it("takes no more connections once it is closed, and waits for those that are open", async () => {
+it("accepts no more connections once it is closed, and waits for open ones", async () => {
   const open: Socket[] = [];
   const { port, close } = await start((socket) => void open.push(socket));
   const client = connect(port, "127.0.0.1");

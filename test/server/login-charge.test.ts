@@ -7,7 +7,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { authenticateEndpoint } from "../../src/server/endpoints/authenticate.ts";
 import { requestWith } from "../support/permit.ts";
 
-it("charges the client for a login, whatever comes of it", async () => {
+it("charges the client for a login, whatever its result", async () => {
   const charged: Socket[] = [];
   const endpoint = authenticateEndpoint({
     logins: { logIn: () => Promise.reject(new Error("never asked")) },

@@ -23,11 +23,11 @@ test.each([
     { username: "alice", password: "s3cret" },
     { remember: true, nested: { username: 1 } },
   ],
-])("%j is taken, whatever else is there: %j", (login, more) => {
+])("%j is accepted with any other fields: %j", (login, more) => {
   expect(parseLoginRequest(Buffer.from(JSON.stringify({ ...login, ...more })))).toEqual(login);
 });
 
-describe("a body that is refused names the field, never its value", () => {
+describe("a refusal names the field, never its value", () => {
   test.each<[body: string | Buffer, names: RegExp, reason: string]>([
     ["", /body/, "not_json"],
     ["s3cret", /body/, "not_json"],
@@ -88,7 +88,7 @@ describe("the content type", () => {
   });
 
   test.each<[string, Record<string, string[]>]>([
-    ["said twice", { "content-type": ["application/json", "application/json"] }],
+    ["sent twice", { "content-type": ["application/json", "application/json"] }],
     ["encoded", { "content-type": ["application/json"], "content-encoding": ["gzip"] }],
   ])("is not: %s", (_name, headers) => {
     expect(refusalOf(() => checkHead(headers)).code).toBe("login_media_type");

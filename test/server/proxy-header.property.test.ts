@@ -1,4 +1,7 @@
-/** Whatever a peer sends in front of a connection is a PROXY header, not yet one, or none; and no more than the header is taken. */
+/**
+ * Any bytes at the start of a connection are a PROXY header, an incomplete one or none, and only the header is
+ * consumed.
+ */
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
@@ -10,7 +13,7 @@ const V2_START = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x
 const someBytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((each) => [...each]);
 const port = fc.nat({ max: 65_535 });
 
-/** Sound headers, each with the client that it names. */
+/** Valid headers, each with the client that it names. */
 const v1 = fc
   .record({ from: fc.ipV4(), to: fc.ipV4(), port, own: port })
   .map(({ from, to, port: source, own }) => ({
@@ -33,7 +36,7 @@ const v2 = fc
     };
   });
 
-it("a sound header is read whole, whatever follows, and never before it is complete", () => {
+it("a valid header is read completely, whatever follows, and only once it is complete", () => {
   fc.assert(
     fc.property(fc.oneof(v1, v2), someBytes(300), fc.nat(), ({ bytes, source }, rest, at) => {
       const all = Buffer.concat([bytes, Buffer.from(rest)]);
@@ -44,7 +47,7 @@ it("a sound header is read whole, whatever follows, and never before it is compl
   );
 });
 
-it("one with changed bytes is a header, an incomplete one or none, and waits for no more than it may", () => {
+it("a header with changed bytes is valid, incomplete or invalid, and never waits for more than the maximum", () => {
   const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 });
   fc.assert(
     fc.property(fc.oneof(v1, v2), changes, someBytes(200), ({ bytes }, changed, rest) => {
@@ -60,7 +63,7 @@ it("one with changed bytes is a header, an incomplete one or none, and waits for
   );
 });
 
-it("any bytes end as a decision once the longest header has arrived", () => {
+it("any bytes lead to a decision once the length of the longest header has arrived", () => {
   const beginnings = fc.constantFrom(
     [],
     V2_START,

@@ -1,4 +1,4 @@
-/** One client in the sharing of the event loop. Nothing is sent on the sockets. */
+/** One client in fair reading. Nothing is sent on the sockets. */
 import { Socket } from "node:net";
 import { expect, it } from "vitest";
 import { ReadingClient } from "../../src/server/listener/reading/reading-client.ts";
@@ -8,7 +8,7 @@ import { SharedUsage, usageMemory } from "../../src/server/listener/reading/shar
 const clientsOfOneThread = (now = () => 0) =>
   new ReadingClients(new SharedUsage({ memory: usageMemory(1), row: 0 }, now));
 
-it("resumes connections that were open before new ones, and each once", () => {
+it("resumes open connections before new ones, each of them once", () => {
   const client = new ReadingClient();
   const resumed: string[] = [];
   const wait = (line: Map<Socket, () => void>, name: string): void => {
@@ -24,7 +24,7 @@ it("resumes connections that were open before new ones, and each once", () => {
   expect(client.waiting).toBe(0);
 });
 
-it("begins a new connection after eight that were open, though those have to wait again and again", () => {
+it("starts a new connection after eight open ones, although those keep waiting", () => {
   const client = new ReadingClient();
   let resumed = 0;
   const waitAgain = (): void => {
@@ -38,7 +38,7 @@ it("begins a new connection after eight that were open, though those have to wai
   expect(begun).toEqual([8, 16, 24]);
 });
 
-it("counts what was used for half after 32 ms, whenever it is asked", () => {
+it("halves the usage every 32 ms, however often it is read", () => {
   const client = new ReadingClient();
   client.charge(100, 0);
   for (const time of [1, 7, 15, 31]) client.used(time);
@@ -46,7 +46,7 @@ it("counts what was used for half after 32 ms, whenever it is asked", () => {
   expect(client.used(96)).toBeCloseTo(12.5);
 });
 
-it("calls clients heavy from half of the usage-weighted mean, and nobody who used little", () => {
+it("calls clients heavy from half of the usage-weighted mean, but never with little usage", () => {
   const clients = clientsOfOneThread();
   for (const name of ["a", "b"]) clients.of(name).charge(100, 0);
   clients.of("c").charge(2, 0);
@@ -55,7 +55,7 @@ it("calls clients heavy from half of the usage-weighted mean, and nobody who use
   expect(clients.heavyFrom(320).others).toBe(16);
 });
 
-it("calls clients that were served heavy when they take much of the time, and among themselves", () => {
+it("calls served clients heavy if they use much of the time, and compares them among themselves", () => {
   const clients = clientsOfOneThread();
   const served = clients.of("served");
   clients.served(served);
@@ -81,7 +81,7 @@ it("counts a client as served for ten minutes", () => {
   expect(clients.wasServed(client)).toBe(false);
 });
 
-it("remembers a heavy client that has closed its connections, and no light one", () => {
+it("remembers only heavy clients that have closed their connections", () => {
   const clients = clientsOfOneThread();
   clients.of("heavy").charge(100, 0);
   clients.of("light").charge(2, 0);

@@ -15,7 +15,7 @@ it("resumes fewer after turns that overran, but always one, and more after short
   expect(rate.after(CALM)).toBe(1_024);
 });
 
-it("leaves four parts of five of the time to accepting, while connections are accepted", () => {
+it("leaves four fifths of the time to accepting while connections are accepted", () => {
   const rate = new ResumeRate(20);
   const accepting = { ...CALM, lasted: 10, accepted: true };
   rate.after(CALM);

@@ -17,7 +17,7 @@ const HOSTILE = [
   "\u202Egnp.exe\u0000\u001b[31m",
 ];
 
-/** Puts a text wherever the status has one, besides the words that choose a class. */
+/** Replaces every string of the status, except the ones that select a CSS class. */
 function poisoned(value: unknown, poison: string, key = ""): unknown {
   const kept = ["state", "tone", "outcome", "result"].includes(key);
   if (typeof value === "string") return kept ? value : poison;
@@ -32,7 +32,7 @@ function tagsOf(page: string): string[] {
   return (page.match(/<[^!][^>]*>/g) ?? []).map((tag) => tag.replace(/\s+/g, " "));
 }
 
-it.each(HOSTILE)("shows %j as text wherever it stands", (poison) => {
+it.each(HOSTILE)("shows %j as text everywhere", (poison) => {
   const plain = renderStatus(poisoned(SAMPLE_STATUS, "harmless") as Status);
   const page = renderStatus({
     ...(poisoned(SAMPLE_STATUS, poison) as Status),
@@ -46,7 +46,7 @@ it.each(HOSTILE)("shows %j as text wherever it stands", (poison) => {
   expect(page).not.toMatch(/<(?:script|img|iframe)/i);
   // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
   expect(page).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u202e]/);
-  // Nothing opens or closes an element that was not there before.
+  // It must not add or close an element.
   const kinds = (text: string): string[] =>
     [...new Set(tagsOf(text).map((tag) => tag.split(" ")[0] ?? ""))].toSorted();
   expect(kinds(page)).toEqual(kinds(plain));
@@ -69,7 +69,7 @@ it("escapes every text so that a browser reads it back", () => {
   );
 });
 
-it("allows its own style and nothing else", () => {
+it("allows only its own style", () => {
   expect(CONTENT_SECURITY_POLICY).toMatch(
     /^default-src 'none'; style-src 'sha256-[\w+/]+=*'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
   );
@@ -78,7 +78,7 @@ it("allows its own style and nothing else", () => {
   expect(page.match(/<style>/g)).toHaveLength(1);
 });
 
-it("has every section, and leaves out what there is not", () => {
+it("has every section, and omits empty ones", () => {
   const page = renderStatus(SAMPLE_STATUS);
   const ids = [...page.matchAll(/<section id="([a-z]+)"/g)].map(([, id]) => id);
   expect(ids).toEqual([
@@ -101,7 +101,7 @@ it("has every section, and leaves out what there is not", () => {
   expect(small).toContain("not ready: upstreams");
 });
 
-it("says times and sizes as people do", () => {
+it("formats times and sizes for people", () => {
   expect([0, 61_000, 3_723_000, 90_000_000, 9e9, 2e10].map(span)).toEqual([
     "0s",
     "1m 1s",

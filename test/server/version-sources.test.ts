@@ -19,7 +19,7 @@ async function reasonOf(source: VersionSource): Promise<string> {
     : `no refusal: ${String(error)}`;
 }
 
-test("a fixed version is given as it is", async () => {
+test("a fixed version is returned unchanged", async () => {
   expect(await fixedVersion("2.3.1").current()).toBe("2.3.1");
 });
 
@@ -31,7 +31,7 @@ describe("a version in a file", () => {
     },
   );
 
-  test("is read anew each time", async () => {
+  test("is read again each time", async () => {
     const source = fileVersion(await directory.write("VERSION", "1.0.0"));
     expect(await source.current()).toBe("1.0.0");
     await directory.write("VERSION", "1.0.1");
@@ -41,14 +41,14 @@ describe("a version in a file", () => {
   test.each([
     ...["", "2.3", "v2.3.1", "2.3.1-rc.1", "02.3.1", "2.3.1 4", "2.3.1\n2.3.2", "\ufeff2", "1.2.x"],
     ...[`${"1".repeat(300)}.0.0`, "\u0000"],
-  ])("that is none is not given: %j", async (text) => {
+  ])("that is invalid is refused: %j", async (text) => {
     const source = fileVersion(await directory.write("VERSION", text));
     expect(await reasonOf(source)).toBe("version_unavailable version_malformed");
   });
 
-  test("that is a pipe does not keep anybody waiting", async () => {
+  test("that is a named pipe does not block", async () => {
     const source = fileVersion(await namedPipe(join(directory.path, "pipe")));
-    // As many as would take all threads that read files.
+    // Enough to occupy all threads that read files.
     for (const reason of await Promise.all([1, 2, 3, 4, 5].map(() => reasonOf(source)))) {
       expect(reason).toBe("version_unavailable version_unreadable");
     }

@@ -7,7 +7,7 @@ import { permitFor } from "../support/permit.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { until } from "../support/until.ts";
 
-/** An answer that its client does not take: its last write never comes to an end. */
+/** A response that its client does not read: its last write never completes. */
 class UntakenResponse extends ServerResponse {
   override end(): this {
     return this;
@@ -15,7 +15,7 @@ class UntakenResponse extends ServerResponse {
 }
 
 test.each([2, 100_000])(
-  "a place is free when the %d bytes of the answer have arrived, though its client has not taken them",
+  "a slot is released when the %d bytes of the response have arrived, although the client has not read them",
   async (bytes) => {
     await using backend = await startRawBackend(() => ({
       write: `HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`,
@@ -31,7 +31,7 @@ test.each([2, 100_000])(
     const left = new AbortController();
     const answers: Promise<unknown>[] = [];
     for (let asked = 1; asked <= 3; asked += 1) {
-      // Kept: `fetch` closes the connection of an answer that is collected as garbage.
+      // Referenced, because `fetch` closes the connection of a response that is garbage-collected.
       answers.push(fetch(front.url, { signal: left.signal }).catch(() => undefined));
       await until(() => backend.requests().length === asked);
     }

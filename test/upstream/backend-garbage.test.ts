@@ -1,4 +1,4 @@
-/** The buffers of what a backend sends are freed, also where it is no body. */
+/** The buffers of data from a backend are freed, even if it is not part of a body. */
 import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type Socket } from "node:net";
 import { PerformanceObserver, type PerformanceEntry } from "node:perf_hooks";
@@ -11,10 +11,10 @@ import { until } from "../support/until.ts";
 
 const PIECE = Buffer.from(`1;${"e".repeat(10_000)}\r\nx\r\n`);
 const PIECES = 3_000;
-/** `NODE_PERFORMANCE_GC_FLAGS_FORCED` of Node. */
+/** Node's `NODE_PERFORMANCE_GC_FLAGS_FORCED`. */
 const FORCED = 4;
 
-/** Answers with 3,000 bytes that come in 30 MB of chunk extensions. */
+/** Answers with 3,000 bytes in 30 MB of chunk extensions. */
 function sendExtensions(socket: Socket): void {
   let left = PIECES;
   const more = (): void => {

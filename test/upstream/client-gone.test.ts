@@ -1,4 +1,4 @@
-/** A client that leaves while its token is verified, say: its request comes to be forwarded when nobody waits for it. */
+/** A client that disconnects before its request is forwarded, for example while its token is verified. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";

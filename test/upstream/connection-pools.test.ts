@@ -1,4 +1,4 @@
-/** What every pool of connections to a backend promises: our own, and undici's, which stands in where Node's parser has changed. */
+/** The contract of every connection pool: our own, and undici's, which replaces it if Node's parser has changed. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { BackendRequest, ConnectionPool } from "../../src/upstream/http/connection.ts";
 import { LateUndiciPool } from "../../src/upstream/undici/late-undici-pool.ts";
@@ -14,7 +14,7 @@ const POOLS: readonly [string, (origin: TargetOrigin) => ConnectionPool][] = [
   ["undici's", (origin) => new LateUndiciPool(origin, { connections: 1, connectMs: 5_000 })],
 ];
 
-test("this Node has the parser that is known", () => {
+test("this Node has the known parser", () => {
   expect(hasNodeParser()).toBe(true);
 });
 
@@ -41,7 +41,7 @@ describe.each(POOLS)("%s", (name, open) => {
 
   const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-  test("one connection carries request after request", async () => {
+  test("one connection carries several requests", async () => {
     const { backend, ask } = await started(() => ({ write: OK }));
     expect((await ask()).wasUsed).toBe(false);
     const second = await ask();
@@ -52,7 +52,7 @@ describe.each(POOLS)("%s", (name, open) => {
   test.each([
     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
     "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
-  ])("a connection that ends by %j is not used again", async (write) => {
+  ])("a connection that ends with %j is not used again", async (write) => {
     const { backend, ask } = await started(() => ({ write }));
     for (let asked = 0; asked < 2; asked += 1) {
       expect(await ask()).toMatchObject({ text: "ok", error: undefined });
@@ -60,7 +60,7 @@ describe.each(POOLS)("%s", (name, open) => {
     expect(backend.connections).toHaveLength(2);
   });
 
-  test("chunks, interim responses and trailers, byte by byte", async () => {
+  test("reads chunks, interim responses and trailers byte by byte", async () => {
     const write =
       "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\nx-a: 2\r\n\r\n" +
       "2;x=y\r\nab\r\n3\r\ncde\r\n0\r\nX-Sum: 7\r\n\r\n";
@@ -71,14 +71,14 @@ describe.each(POOLS)("%s", (name, open) => {
     });
   });
 
-  test("a 100 that no request asked for costs nothing, and a reason phrase keeps every byte", async () => {
+  test("ignores an unsolicited 100, and preserves every byte of a reason phrase", async () => {
     const answer = "HTTP/1.1 200 Tr\u00e8s bien\r\nContent-Length: 2\r\n\r\nok";
     const write = Buffer.from(`HTTP/1.1 100 Continue\r\n\r\n${answer}`, "latin1");
     const { ask } = await started(() => ({ write, everyMs: 0 }));
     expect(await ask()).toMatchObject({ text: "ok", statusMessage: "Tr\u00e8s bien" });
   });
 
-  test("forty fields, and names that all objects have", async () => {
+  test("reads forty fields, and names of object properties", async () => {
     const names = Array.from({ length: 40 }, (_, index) => `x-${index}`);
     const odd = ["constructor", "__proto__", "tostring"];
     const fields = [...names, ...odd].map((name) => `${name}: ${name}\r\n`).join("");
@@ -114,9 +114,9 @@ describe.each(POOLS)("%s", (name, open) => {
       "another protocol",
       "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
     ],
-    ["no status", "HTTP/1.1 099 None\r\nContent-Length: 0\r\n\r\n"],
-    ["no HTTP", "SSH-2.0-OpenSSH_9.2\r\n"],
-    ["a head that is too long", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(70_000)}\r\n\r\n`],
+    ["an invalid status", "HTTP/1.1 099 None\r\nContent-Length: 0\r\n\r\n"],
+    ["another protocol's greeting", "SSH-2.0-OpenSSH_9.2\r\n"],
+    ["a header section that is too long", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(70_000)}\r\n\r\n`],
     ["an end too soon", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"],
   ])("%s is an error", async (what, write) => {
     const { ask } = await started(() =>
@@ -128,7 +128,7 @@ describe.each(POOLS)("%s", (name, open) => {
   test.each([
     ["in the same segment", 0],
     ["a moment later", 20],
-  ])("what comes after a response, %s, is no answer to the next request", async (_when, ms) => {
+  ])("bytes after a response, %s, are not the response to the next request", async (_when, ms) => {
     let asked = 0;
     const { ask, backend } = await started((_request, { socket }) => {
       asked += 1;
@@ -143,7 +143,7 @@ describe.each(POOLS)("%s", (name, open) => {
     expect(await ask()).toMatchObject({ text: "ok", wasUsed: false });
   });
 
-  test("a connection that is lost while it is idle costs no request", async () => {
+  test("a connection that is lost while idle fails no request", async () => {
     const { ask, backend } = await started(() => ({ write: OK, then: "close" }));
     for (let asked = 0; asked < 3; asked += 1) {
       expect(await ask()).toMatchObject({ text: "ok", error: undefined });
@@ -151,7 +151,7 @@ describe.each(POOLS)("%s", (name, open) => {
     }
   });
 
-  test("a request that is aborted takes its connection along", async () => {
+  test("aborting a request closes its connection", async () => {
     const { backend, pool } = await started(() => "hang");
     const exchange = recorder();
     pool.dispatch(GET, exchange);
@@ -182,8 +182,8 @@ describe.each(POOLS)("%s", (name, open) => {
     expect(pauses).toBe(1);
   });
 
-  // undici throws it at once.
-  test.runIf(name === "our own")("a request that is no HTTP is not sent", async () => {
+  // undici throws this error at once.
+  test.runIf(name === "our own")("an invalid request is not sent", async () => {
     const { ask, backend } = await started(() => ({ write: OK }));
     for (const value of ["a\r\nX-B: c", "a\u0000", "\u0100"]) {
       const asking = ask({ headers: ["Host", "a", "X-A", value] });
@@ -196,7 +196,7 @@ describe.each(POOLS)("%s", (name, open) => {
     expect(backend.requests()).toEqual([]);
   });
 
-  test("a pool that closes lets its requests end", async () => {
+  test("a pool that closes lets its requests finish", async () => {
     const { backend, pool, close } = await started((_request, { socket }) => {
       setTimeout(() => void socket.write(OK), 50);
       return "hang";

@@ -61,23 +61,23 @@ describe("the reason of a failure", () => {
     expect(failureReason(error)).toBe(reason);
   });
 
-  test("of several addresses of a name is that of the first", () => {
+  test("is that of the first address of a name", () => {
     const several = new AggregateError([withCode("ECONNREFUSED"), withCode("ETIMEDOUT")]);
     expect(failureReason(several)).toBe("connect_refused");
   });
 
-  test("of a port on which nobody listens is what the system says", async () => {
+  test("is connect_refused for a port where nothing listens", async () => {
     const socket = connect(await closedPort(), "127.0.0.1");
     const [error] = await once(socket, "error");
     expect(failureReason(error)).toBe("connect_refused");
   });
 });
 
-test.each(UPSTREAM_ERROR_REASONS)("%s becomes an error that knows it", (reason) => {
+test.each(UPSTREAM_ERROR_REASONS)("%s becomes an error with that reason", (reason) => {
   const cause = new Error("why");
   const error = failure(reason, cause);
   expect(error).toBeInstanceOf(GateError);
-  // Of these a client is told nothing: it left, or has the head of the answer.
+  // These are not reported to the client: it has disconnected, or already has the header section.
   const rows: Readonly<Record<string, string>> = {
     aborted: "reset",
     idle_timeout: "response_timeout",
@@ -87,7 +87,7 @@ test.each(UPSTREAM_ERROR_REASONS)("%s becomes an error that knows it", (reason) 
   expect(upstreamReason(error)).toBe(reason);
 });
 
-test("an error about something else is none about a backend", () => {
+test("another error has no upstream reason", () => {
   expect(upstreamReason(new GateError("body_too_large", { reason: "body_too_large" }))).toBe(
     undefined,
   );

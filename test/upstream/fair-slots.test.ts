@@ -132,7 +132,7 @@ it("displaces the newest request of the greediest client from a full queue", asy
   expect(await events()).toEqual(["a 2", "a 3", "b 1"]);
 });
 
-it("refuses a newcomer if nobody has more than it would have", async () => {
+it("refuses a newcomer if no client has more than it would have", async () => {
   const { come, events } = start(1, 3);
   come("a 1", "b 1", "c 1", "d 1");
   come("e 1", "b 2");
@@ -150,7 +150,7 @@ it("counts slots and waiting requests when the queue is full", async () => {
   ]);
 });
 
-it("refuses everybody if the queue has no room at all", async () => {
+it("refuses all requests if the queue has length 0", async () => {
   const { come, events } = start(2, 0);
   come("a 1", "a 2", "b 1");
   expect(await events()).toEqual(["a 1", "a 2", "b 1: upstream_busy"]);
@@ -282,7 +282,7 @@ it("counts many addresses with one user's tokens as one", async () => {
   expect(await events()).toEqual(["carol@address-17 1"]);
 });
 
-it("counts a slot that was waited for like any other", async () => {
+it("counts a slot granted from the queue like any other", async () => {
   const { come, leave, events } = start(2, 10);
   come("a 1", "b 1", "c 1", "c 2", "a 2");
   await leave("a 1");

@@ -15,7 +15,7 @@ const authority = fc.constantFrom(
   "",
 );
 const peer = fc.constantFrom("192.0.2.1", "10.0.0.1", "2001:db8::7");
-/** What a client or a proxy before us says, in any case and any number. */
+/** Headers from a client or another proxy, in any case and number. */
 const said = fc.array(
   fc.tuple(
     fc.constantFrom(...NAMES, ...NAMES.map((name) => name.toUpperCase()), "X-Other"),
@@ -24,8 +24,8 @@ const said = fc.array(
   { maxLength: 8 },
 );
 
-describe("from anybody", () => {
-  test("what the client says changes nothing, and each name stands there once", () => {
+describe("from an untrusted peer", () => {
+  test("headers from the client change nothing, and each name appears once", () => {
     fc.assert(
       fc.property(authority, peer, fc.boolean(), said, (authority, peer, secure, lies) => {
         const honest = { authority, peer, client: peer, secure };
@@ -62,7 +62,7 @@ describe("from anybody", () => {
 });
 
 describe("from a trusted proxy", () => {
-  test("lists go on as they were, with one element more: what we saw", () => {
+  test("lists pass unchanged, with our observation appended", () => {
     fc.assert(
       fc.property(authority, peer, said, (authority, peer, fields) => {
         const rawHeaders = fields.flat();

@@ -1,4 +1,4 @@
-/** What connections by HTTP/2 promise besides what those of HTTP/1.1 do. */
+/** The contract of HTTP/2 connections in addition to that of HTTP/1.1. */
 import { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import { Socket } from "node:net";
@@ -37,7 +37,7 @@ function poolTo(
   return { pool, ask, close };
 }
 
-test("one connection carries requests at the same time", async () => {
+test("one connection carries concurrent requests", async () => {
   const held: ServerHttp2Stream[] = [];
   await using backend = await startHttp2Backend(({ stream }) => void held.push(stream));
   const { ask } = poolTo(backend.url);
@@ -55,7 +55,7 @@ test("one connection carries requests at the same time", async () => {
   expect(backend.sessions).toHaveLength(1);
 });
 
-test("another connection opens where the backend takes no more on one", async () => {
+test("another connection opens when the backend accepts no more streams on one", async () => {
   let atATime = 0;
   let most = 0;
   await using backend = await startHttp2Backend(
@@ -77,7 +77,7 @@ test("another connection opens where the backend takes no more on one", async ()
   expect((await ask()).wasUsed).toBe(true);
 });
 
-test("a backend that allows no stream is an error", async () => {
+test("a backend that allows no streams is an error", async () => {
   await using backend = await h2.startRawHttp2Backend(() => undefined, h2.settings([3, 0]));
   expect((await poolTo(backend.url).ask()).error).toMatchObject({ code: "ERR_HTTP2_ERROR" });
 });
@@ -92,7 +92,7 @@ test.each(["refused", "silent"])("a connection that does not open is an error: %
   expect(answers.map(({ error }) => error)).toMatchObject([{ code }, { code }]);
 });
 
-test("a request whose client has left before the connection was open is not sent", async () => {
+test("a request whose client disconnects before the connection opens is not sent", async () => {
   await using backend = await startHttp2Backend();
   const { pool, ask } = poolTo(backend.url);
   const gone = recorder();
@@ -118,7 +118,7 @@ test("requests that a backend has not processed are distinguished from those tha
   expect(second.error).toBeInstanceOf(Unprocessed);
 });
 
-test("a goodbye lets requests end, and the next goes to another connection", async () => {
+test("a GOAWAY lets requests finish, and the next one uses another connection", async () => {
   await using backend = await h2.startRawHttp2Backend(({ type, stream }, socket) => {
     if (type !== h2.HEADERS) return;
     socket.write(h2.goaway(stream, 0));
@@ -131,7 +131,7 @@ test("a goodbye lets requests end, and the next goes to another connection", asy
   }
 });
 
-test("a quiet connection is asked, and given up if it does not answer", async () => {
+test("a quiet connection is pinged, and closed if it does not answer", async () => {
   let answers = true;
   await using backend = await h2.startRawHttp2Backend(({ type, payload, flags }, socket) => {
     if (type === h2.PING && flags === 0 && answers)
@@ -160,7 +160,7 @@ test("a response that is reset without an error code is cut off, not complete", 
   });
 });
 
-test("an upload that is broken off does not look complete", async () => {
+test("an aborted upload does not look complete", async () => {
   await using backend = await h2.startRawHttp2Backend(() => undefined);
   const { pool } = poolTo(backend.url);
   const exchange = recorder();
@@ -174,7 +174,7 @@ test("an upload that is broken off does not look complete", async () => {
   expect(data.map(({ flags }) => flags & h2.END_STREAM)).toEqual([0]);
 });
 
-test("nothing beyond the window is taken while the client does not read", async () => {
+test("nothing beyond the window is read while the client does not read", async () => {
   await using backend = await startHttp2Backend(({ stream }) => {
     stream.respond({ ":status": 200 });
     stream.end("x".repeat(1_000_000));
@@ -190,13 +190,13 @@ test("nothing beyond the window is taken while the client does not read", async 
       control?.resume();
     }, 200);
   });
-  // Another request passes all the same.
+  // Another request still passes.
   const both = Promise.all([ask({}, exchange), ask()]);
   expect((await both).map(({ text }) => text.length)).toEqual([1_000_000, 1_000_000]);
   expect(pausedAt).toBeGreaterThan(0);
 });
 
-test("a pool that closes lets its requests end", async () => {
+test("a pool that closes lets its requests finish", async () => {
   const { promise: asked, resolve } = Promise.withResolvers<ServerHttp2Stream>();
   await using backend = await startHttp2Backend(({ stream }) => resolve(stream));
   const { ask, close } = poolTo(backend.url);
@@ -210,7 +210,7 @@ test("a pool that closes lets its requests end", async () => {
   await until(() => backend.sessions.every(({ destroyed }) => destroyed), 5_000);
 });
 
-/** A body that is not complete yet. */
+/** Creates a body that is not complete yet. */
 function openBody() {
   const source = new IncomingMessage(new Socket());
   const body = new RequestBody(source, Infinity, {

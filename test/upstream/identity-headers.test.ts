@@ -15,7 +15,7 @@ function headersFor(given: IdentityHeaderNames, identity: Identity | undefined) 
   return new IdentityHeaders(given).for(identity);
 }
 
-/** A field value of RFC 9110 §5.5 in ASCII: no control character, no blank at either end. */
+/** An ASCII field value (RFC 9110 §5.5): no control characters, no spaces at the ends. */
 const FIELD_VALUE = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
 
 const claim = fc
@@ -45,11 +45,11 @@ describe("a subject", () => {
     ["\u0085", "%C2%85"],
     ["\ud83d\ude00", "%F0%9F%98%80"],
     ["a\ud800", "a%EF%BF%BD"],
-  ])("%j goes as %s", (subject, value) => {
+  ])("%j is sent as %s", (subject, value) => {
     expect(headersFor(names, identityWith({ subject }))[1]).toBe(value);
   });
 
-  test("is a valid field value, whatever it is, and can be read back", () => {
+  test("is always a valid field value, and can be decoded", () => {
     fc.assert(
       fc.property(claim, claim, (subject, issuer) => {
         const got = headersFor(names, identityWith({ subject, issuer }));
@@ -76,11 +76,11 @@ describe("groups", () => {
     [["\u00e9", " x"], "%C3%A9,%20x"],
     [["50%", "a b"], "50%25,a b"],
     [["\u00e9,x"], "%C3%A9%2Cx"],
-  ])("%j go as %j", (groups, value) => {
+  ])("%j are sent as %j", (groups, value) => {
     expect(valuesIn(headersFor(names, identityWith({ groups })), "x-auth-groups")).toEqual([value]);
   });
 
-  test("are a valid field value, whatever they are, and can be read back one by one", () => {
+  test("are always a valid field value, and can be decoded one by one", () => {
     const groups = fc.array(
       claim.filter((name) => name !== ""),
       { minLength: 1, maxLength: 5 },
@@ -96,7 +96,7 @@ describe("groups", () => {
     );
   });
 
-  test("that are not well-formed text are no error", () => {
+  test("that are not well-formed are not an error", () => {
     const got = headersFor(names, identityWith({ groups: ["a,\ud800", "\udfff"] }));
     expect(valuesIn(got, "x-auth-groups")).toEqual(["a%2C%EF%BF%BD,%EF%BF%BD"]);
   });

@@ -3,7 +3,7 @@ import { responseHeaders, responseTrailers } from "../../src/upstream/headers/in
 import { pairsOf } from "../support/pairs.ts";
 
 describe("the backend's header section", () => {
-  test("goes on in its order, each value of several by itself, with our request id", () => {
+  test("keeps its order and separate values, with our request ID", () => {
     const headers = {
       "content-type": "text/plain",
       "set-cookie": ["a=1", "b=2"],
@@ -25,7 +25,7 @@ describe("the backend's header section", () => {
   test.each([
     ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate"],
     ...["proxy-authorization", "proxy-authentication-info", "te", "transfer-encoding", "upgrade"],
-  ])("loses %s, which is meant for us", (name) => {
+  ])("loses the hop-by-hop field %s", (name) => {
     const got = responseHeaders({ [name]: "x", "x-kept": "1" }, "id-1", 200);
     expect(got).toEqual(["x-kept", "1", "X-Request-Id", "id-1"]);
   });
@@ -36,7 +36,7 @@ describe("the backend's header section", () => {
     ["X-Private ,x-other", ["x-private", "x-other"]],
     ["keep-alive", []],
     ["close", []],
-  ])("loses what Connection names: %j", (connection, lost) => {
+  ])("loses the fields named in Connection: %j", (connection, lost) => {
     const got = responseHeaders({ connection, "x-private": "1", "x-other": "2" }, "id-1", 200);
     const names = pairsOf(got).map(([name]) => name);
     expect(names).toEqual(
@@ -44,7 +44,7 @@ describe("the backend's header section", () => {
     );
   });
 
-  test("has no other request id", () => {
+  test("has no other request ID", () => {
     expect(responseHeaders({ "x-request-id": "theirs" }, "ours", 200)).toEqual([
       "X-Request-Id",
       "ours",
@@ -52,7 +52,7 @@ describe("the backend's header section", () => {
   });
 });
 
-test("trailers go on without those that change how the message is read", () => {
+test("trailers pass without those that change how the message is interpreted", () => {
   const trailers = {
     "grpc-status": "0",
     "x-several": ["1", "2"],

@@ -11,7 +11,7 @@ import { pairsOf, valuesIn } from "../support/pairs.ts";
 
 const NAMES: Readonly<Record<string, IdentityHeaderNames>> = {
   ...IDENTITY_PRESETS,
-  "names of one's own": { subject: "X-User", groups: "X-Teams" },
+  "custom names": { subject: "X-User", groups: "X-Teams" },
   "names with underscores": { subject: "X_User", groups: "X_Teams" },
 };
 const HOP_BY_HOP = [
@@ -30,12 +30,12 @@ function identityNames(names: IdentityHeaderNames): string[] {
     .filter((name) => name !== undefined);
 }
 
-/** What a backend reads that folds case, `_` and `.`. */
+/** Returns the name as read by a backend that ignores case, and treats `_` and `.` as `-`. */
 function folded(name: string): string {
   return name.toLowerCase().replaceAll(/[_.]/g, "-");
 }
 
-/** A name in some spelling that such a backend folds into it. */
+/** Returns spellings that such a backend reads as this name. */
 function spelling(name: string): fc.Arbitrary<string> {
   return fc.array(fc.nat(3), { minLength: name.length, maxLength: name.length }).map((turns) =>
     Array.from(name)
@@ -61,7 +61,7 @@ describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
   const fields = fc.array(field, { maxLength: 20 });
   const flat = fc.tuple(fields, fc.boolean(), fc.boolean());
 
-  test("no identity comes from the client, and ours stands there once", () => {
+  test("no identity comes from the client, and ours appears once", () => {
     fc.assert(
       fc.property(flat, ([sent, isPublic, peerTrusted]) => {
         const rawHeaders = sent.flat();
@@ -86,7 +86,7 @@ describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
     );
   });
 
-  test("nothing for the next hop alone goes further, nor what Connection names", () => {
+  test("hop-by-hop fields and fields named in Connection are removed", () => {
     fc.assert(
       fc.property(fields, (sent) => {
         const got = pairsOf(outgoing.headers(permitFor({ rawHeaders: sent.flat() })));
@@ -102,7 +102,7 @@ describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
     );
   });
 
-  test("everything else goes on as it was, in its order", () => {
+  test("all other fields pass unchanged and in order", () => {
     const harmless = fc.array(
       fc.tuple(fc.constantFrom(...HARMLESS).chain(spelling), fc.string({ maxLength: 5 })),
     );
@@ -112,7 +112,7 @@ describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
           ([name]) =>
             !HARMLESS.some((one) => folded(one) === folded(name)) && folded(name) !== "connection",
         );
-        // Those that are dropped stand between those that are kept.
+        // Dropped fields between the ones that are kept.
         const mixed = kept.flatMap((field, i) => [...without.slice(i, i + 1), field]);
         const got = pairsOf(outgoing.headers(permitFor({ rawHeaders: mixed.flat() })));
         expect(got.slice(0, kept.length)).toEqual(kept);
@@ -129,13 +129,13 @@ describe("many Connection fields", () => {
   test.each([
     ["one option each", (i: number) => `x-${i}`],
     ["several options each", (i: number) => `x-${i}, close, x-${i}-a`],
-  ])("cost time in proportion to their number: %s", (_name, options) => {
+  ])("take time proportional to their number: %s", (_name, options) => {
     const many = Array.from({ length: COUNT }, (_, i) => ["Connection", options(i)]).flat();
     const rawHeaders = ["X-1", "a", ...many, `X-${COUNT - 1}`, "b", "X-Kept", "c"];
     const before = process.cpuUsage();
     const got = outgoing.headers(permitFor({ rawHeaders }));
     const { user, system } = process.cpuUsage(before);
-    // Linear: some 20 ms. With a copy of the set for each field: more than 10 s.
+    // About 20 ms if linear; more than 10 s with a copy of the set per field.
     expect((user + system) / 1e6).toBeLessThan(2);
     expect(got.slice(0, 2)).toEqual(["X-Kept", "c"]);
   });
@@ -145,14 +145,14 @@ describe("Authorization", () => {
   const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
   const rawHeaders = ["Authorization", "Bearer one", "authorization_", "x"];
 
-  test("is kept from the backend unless the route says otherwise", () => {
+  test("is removed unless the route keeps it", () => {
     const strip = outgoing.headers(permitFor({ rawHeaders }));
     expect(valuesIn(strip, "authorization")).toEqual([]);
     const keep = outgoing.headers(permitFor({ rawHeaders }, { forwardAuthorization: "keep" }));
     expect(valuesIn(keep, "authorization")).toEqual(["Bearer one"]);
   });
 
-  test("is not kept where Connection names it", () => {
+  test("is removed if Connection names it", () => {
     const named = ["Connection", "close, Authorization", ...rawHeaders];
     const keep = outgoing.headers(
       permitFor({ rawHeaders: named }, { forwardAuthorization: "keep" }),
@@ -161,14 +161,14 @@ describe("Authorization", () => {
   });
 });
 
-describe("the headers about the way", () => {
+describe("the forwarding headers", () => {
   const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
   const way = (parts: Parameters<typeof requestWith>[0]): Record<string, string[]> => {
     const got = outgoing.headers(permitFor(parts));
     return Object.fromEntries(OURS.map((name) => [name, valuesIn(got, name.toLowerCase())]));
   };
 
-  test("are what was seen, an IPv6 address in brackets and quotes (RFC 7239 §6)", () => {
+  test("are set from the connection, with IPv6 addresses in brackets and quotes (RFC 7239 §6)", () => {
     expect(way({ peer: "2001:db8::1", authority: "a.test:9000", secure: false })).toEqual({
       "X-Forwarded-For": ["2001:db8::1"],
       "X-Forwarded-Proto": ["http"],
@@ -185,11 +185,11 @@ describe("the headers about the way", () => {
     [false, "a.test", "80"],
     [true, "[2001:db8::1]", "443"],
     [true, "[2001:db8::1]:9", "9"],
-  ])("know the port (TLS %s, %s)", (secure, authority, port) => {
+  ])("include the port (TLS %s, %s)", (secure, authority, port) => {
     expect(way({ secure, authority })["X-Forwarded-Port"]).toEqual([port]);
   });
 
-  test("of a trusted proxy are lists that go on, joined when there were several", () => {
+  test("of a trusted proxy are continued, and joined if there are several", () => {
     const said = [
       ...["X-Forwarded-For", "192.0.2.9", "x-forwarded-for", "198.51.100.3, 203.0.113.7"],
       ...["Forwarded", "for=192.0.2.9", "X-Forwarded-Proto", "http", "X-Real-IP", "forged"],
@@ -210,7 +210,7 @@ describe("the headers about the way", () => {
   });
 });
 
-test("thousands of names that a client thinks of change nothing", () => {
+test("thousands of invented names change nothing", () => {
   const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
   for (let i = 0; i < 3000; i += 1) {
     outgoing.headers(permitFor({ rawHeaders: [`X-Name-${i}`, "1"] }));

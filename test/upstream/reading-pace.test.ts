@@ -2,10 +2,10 @@ import { expect, it } from "vitest";
 import { ReadingPace } from "../../src/upstream/http/reading-pace.ts";
 
 const RATE = 256 * 1024;
-/** What the system takes at once when it has room again, in bytes. */
+/** The bytes that the system accepts at once when it has room again. */
 const STEP = 1_250_000;
 
-/** Whether a client that reads so many bytes a second is ever slow, in a hundred steps. */
+/** Returns whether a client with this reading rate is ever slow within a hundred steps. */
 function isEverSlow(bytesPerSecond: number): boolean {
   const pace = new ReadingPace(0);
   let slowAt = pace.waits(0, 0);
@@ -33,7 +33,7 @@ it("is slow after five seconds without progress, whatever was read before", () =
   expect(pace.waits(1_000_000_001, 7_000)).toBeLessThan(7_000);
 });
 
-it("does not count the time for which it is the backend that is slow", () => {
+it("does not count time in which the backend is slow", () => {
   const pace = new ReadingPace(0);
   expect(pace.waits(0, 0)).toBe(5_000);
   pace.goesOn(1_000);

@@ -1,4 +1,4 @@
-/** What a body tells of how it flows. Its source is Node's own request, given its bytes by hand. */
+/** The events of a body as it flows. Its source is a Node request that the test fills. */
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { expect, it } from "vitest";
@@ -25,7 +25,7 @@ function start() {
   return { source, body, events, send };
 }
 
-it("is not waited for until the backend asks for it, and then until 16 KiB have come", async () => {
+it("is awaited once the backend wants it, and again after every 16 KiB", async () => {
   const { body, events, send } = start();
   expect(events).toEqual([]);
   body.resume();
@@ -39,7 +39,7 @@ it("is not waited for until the backend asks for it, and then until 16 KiB have 
   expect(events).toEqual(["awaited", "awaited"]);
 });
 
-it("is not waited for while the backend has enough, or when it has all", async () => {
+it("is not awaited while the backend has enough, or once it is complete", async () => {
   const { source, body, events, send } = start();
   body.resume();
   await until(() => events.length === 1);

@@ -9,7 +9,7 @@ const CHUNKED = ["Host: localhost", "Transfer-Encoding: chunked", "Trailer: X-Su
 const post = (path: string, body: string): string =>
   request([`POST /public/${path} HTTP/1.1`, ...CHUNKED], body);
 
-test("what stands behind the body is dropped, and the body arrives whole", async () => {
+test("trailers are dropped, and the body arrives complete", async () => {
   const { gate, backend } = standing();
   const body = "a".repeat(200_000);
   const forged = ["X-Auth-Subject: root", "Authorization: Bearer x", "Host: evil", "X-Sum: 42"];
@@ -22,7 +22,7 @@ test("what stands behind the body is dropped, and the body arrives whole", async
 });
 
 test.each(["Content-Length: 0", "Transfer-Encoding: chunked"])(
-  "framing behind the body is refused: %s",
+  "framing fields in trailers are refused: %s",
   async (field) => {
     const { gate, backend } = standing();
     const bytes = post("sum", chunked("body", [field, "X-Sum: 42"]));
@@ -31,7 +31,7 @@ test.each(["Content-Length: 0", "Transfer-Encoding: chunked"])(
   },
 );
 
-test("the connection to the backend serves on, and nothing of them is left on it", async () => {
+test("the connection to the backend stays usable, without any leftovers", async () => {
   const { gate, backend } = standing();
   const bytes = [
     post("1", chunked("one", ["X-Sum: left-over"])),

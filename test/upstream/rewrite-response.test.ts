@@ -18,7 +18,7 @@ function cookie(text: string, rewrite: RouteRewrite): unknown {
 const SHOP = { stripPrefix: "/shop" };
 const MOVED = { stripPrefix: "/shop", addPrefix: "/v2" };
 
-describe("an address in an answer", () => {
+describe("a URL in a response", () => {
   test.each([
     ["/a", SHOP, "/shop/a"],
     ["/", SHOP, "/shop/"],
@@ -43,11 +43,11 @@ describe("an address in an answer", () => {
     expect(located(location, rewrite)).toBe(expected);
   });
 
-  test("of a host that the client does not know becomes a path", () => {
+  test("with an internal host becomes a path", () => {
     expect(located("http://10.0.0.1:8080/a?b", SHOP, "10.0.0.1:8080")).toBe("/shop/a?b");
   });
 
-  test("never becomes that of another host", () => {
+  test("never becomes a URL of another host", () => {
     const add = { addPrefix: "/v2" };
     for (const path of ["/v2//evil.example", "/v2/\\evil.example"]) {
       expect(located(path, add)).toBe(path);

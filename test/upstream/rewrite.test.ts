@@ -5,7 +5,7 @@ import type { CanonicalPath } from "../../src/lib/http/path/percent-encoding.ts"
 import { rewritePath } from "../../src/upstream/headers/rewrite.ts";
 import { routeWith } from "../support/permit.ts";
 
-/** As intake hands it on. */
+/** Returns a path in the form that intake produces. */
 function spelled(path: string): CanonicalPath {
   const both = canonicalPath(path);
   if (both === undefined) throw new Error(`${path} can be read in two ways`);
@@ -39,7 +39,7 @@ test.each([
   ["/api/api/x", "/api", undefined, "/api/x"],
   ["/api/%40me", "/api", "/v2", "/v2/%40me"],
   ["/orders", "/", "/", "/orders"],
-  // A prefix is the same prefix in every spelling, and what follows it stays as it was sent.
+  // A prefix matches in every spelling, and the rest stays as sent.
   ["/%40me/x", "/@me", undefined, "/x"],
   ["/@me/%40x", "/@me", undefined, "/%40x"],
   ["/%40me", "/@me", "/v2", "/v2/"],
@@ -53,7 +53,7 @@ test("without a rewrite the path is the same", () => {
   expect(rewritePath(routeWith(), spelled("/a/b/"))).toBe("/a/b/");
 });
 
-test("the result is a path without empty segments, when the parts are", () => {
+test("the result has no empty segments if its parts have none", () => {
   const path = fc
     .array(fc.constantFrom("a", "b", "ab"), { maxLength: 4 })
     .chain((segments) => fc.constantFrom(`/${segments.join("/")}`, `/${segments.join("/")}/`))

@@ -1,4 +1,4 @@
-/** Who is told to the sharing of the event loop as a client that was served: it goes before strangers. */
+/** Which clients count as served in fair reading: they come before strangers. */
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -14,8 +14,8 @@ import { until } from "../support/until.ts";
 const WHOLE = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const HALF = "HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\nok";
 
-/** How many connections were told after one answer. */
-async function toldAfter(write: string, identity: Identity | undefined): Promise<number> {
+/** Returns how many connections were reported as served after one response. */
+async function reportedAfter(write: string, identity: Identity | undefined): Promise<number> {
   await using backend = await startRawBackend(() => ({ write, then: "close" }));
   const told: Socket[] = [];
   const served = (socket: Socket): void => void told.push(socket);
@@ -37,9 +37,9 @@ async function toldAfter(write: string, identity: Identity | undefined): Promise
 }
 
 test.each([
-  ["a whole answer to a caller with a token", WHOLE, identityWith(), 1],
-  ["a whole answer to anybody", WHOLE, undefined, 0],
-  ["an answer that broke off", HALF, identityWith(), 0],
+  ["a complete response to a caller with a token", WHOLE, identityWith(), 1],
+  ["a complete response without a token", WHOLE, undefined, 0],
+  ["an aborted response", HALF, identityWith(), 0],
 ])("%s", async (_name, write, identity, count) => {
-  expect(await toldAfter(write, identity)).toBe(count);
+  expect(await reportedAfter(write, identity)).toBe(count);
 });

@@ -1,4 +1,4 @@
-/** What a connection to a backend counts in the budget. */
+/** How much a connection to a backend counts against the budget. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
@@ -11,7 +11,7 @@ import { permitFor } from "../support/permit.ts";
 
 const MIB = 1024 * 1024;
 
-/** A connection to a backend that reads nothing. */
+/** Opens a connection to a backend that reads nothing. */
 async function deafBackend(): Promise<Socket> {
   const server = createServer((socket) => socket.on("error", () => undefined).pause());
   const { port } = await listening(server);
@@ -24,7 +24,7 @@ async function deafBackend(): Promise<Socket> {
   return socket;
 }
 
-it("counts all that was written for a backend that does not read, while the request has its slot", async () => {
+it("counts all data written to a backend that does not read, while the request has its slot", async () => {
   const upstream = new Upstream(
     {
       ...{ name: "app", targets: ["http://127.0.0.1:9"], connections: 1 },
@@ -43,7 +43,7 @@ it("counts all that was written for a backend that does not read, while the requ
   slot.connection = { socket, begin: () => false, writableNeedDrain: true };
   socket.write(Buffer.alloc(16 * MIB));
   expect(socket.writableLength).toBeGreaterThan(MIB);
-  // The body behind it is empty: all of it was accepted.
+  // The request body is empty, since all of it was accepted.
   expect(slot.bufferedBytes(0)).toBeGreaterThanOrEqual(socket.writableLength);
   slot.release();
   expect(slot.bufferedBytes(0)).toBe(0);

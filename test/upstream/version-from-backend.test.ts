@@ -1,4 +1,4 @@
-/** The version that a backend tells: how often it is asked, and what a stop does not wait for. */
+/** The version from a backend: how often it is fetched, and that a stop does not wait for it. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
@@ -37,26 +37,26 @@ function open(upstream: Pick<UpstreamOptions, "targets" | "tls">, responseMs = L
   return source;
 }
 
-const told = (text: string): string =>
+const responseWith = (text: string): string =>
   `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
 
-it("is asked for once by all who ask at the same time, and once more after it failed", async () => {
+it("is fetched once for concurrent requests, and once more after a failure", async () => {
   const { backend, source } = await start(() => "hang");
   const ask = (): Promise<string | undefined> =>
     source.current().catch((error: unknown) => (error instanceof GateError ? error.reason : ""));
   const failing = [ask(), ask(), ask()];
   await until(() => backend.requests().length === 1);
-  backend.connections[0]?.socket.write(told("no JSON"));
+  backend.connections[0]?.socket.write(responseWith("no JSON"));
   expect(await Promise.all(failing)).toEqual(Array(3).fill("version_malformed"));
 
   const asking = [ask(), ask(), ask()];
   await until(() => backend.requests().length === 2);
-  backend.connections.at(-1)?.socket.write(told('{"version":"4.5.6"}'));
+  backend.connections.at(-1)?.socket.write(responseWith('{"version":"4.5.6"}'));
   expect(await Promise.all(asking)).toEqual(Array(3).fill("4.5.6"));
   expect(backend.requests().length).toBe(2);
 });
 
-it("does not keep a stop waiting for a silent backend", async () => {
+it("does not delay a stop if the backend is silent", async () => {
   const { backend, source } = await start(() => "hang");
   const asked = source.current();
   await until(() => backend.requests().length === 1);
@@ -64,7 +64,7 @@ it("does not keep a stop waiting for a silent backend", async () => {
   await Promise.all([refused, source.close()]);
 });
 
-it("gives up a connection whose handshake ends after the time limit", async () => {
+it("closes a connection whose handshake ends after the timeout", async () => {
   await using server = await startTlsServer();
   const port = Number(new URL(server.url).port);
   const arrived: Socket[] = [];

@@ -23,7 +23,7 @@ const EVERY_MS = 50;
 /**
  * Reads at a steady rate until everything has arrived or the connection ends. It pauses after each chunk that is ahead
  * of time: a client that paused only every 50 ms would read many megabytes at once on a fast machine, then nothing for
- * ten
+ * ten seconds.
  *
  * @returns the bytes received
  */
