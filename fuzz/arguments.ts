@@ -9,7 +9,7 @@ check, and reports findings. The exit code is 1 if there are any. Nothing leaves
   --seconds S     duration (60)
   --seed N        seed (default: random)
   --only a,b      kinds of input (${CLASS_NAMES.join(",")}; default: all)
-  --path P        runs only one case of the seed and kind: findings print it
+  --path P        runs only one case of the seed and kind, as printed by a finding
   -h, --help      this text
 
 SALLYPORT_ENTRY names the file to start instead of src/main.ts, such as dist/main.js.
@@ -24,7 +24,7 @@ export interface Arguments {
   readonly help: boolean;
 }
 
-/** Throws with one line for a person when an argument makes no sense. */
+/** Parses the arguments. Throws an error with a one-line message if one is invalid. */
 export function readArguments(args: readonly string[]): Arguments {
   const { values } = parseArgs({
     args: [...args],
@@ -46,7 +46,7 @@ export function readArguments(args: readonly string[]): Arguments {
   };
 }
 
-/** Seeds below this leave room to count on from. */
+/** Seeds are below this limit, so that they can be incremented. */
 const SEEDS = 1_000_000_000;
 
 function className(text: string): ClassName {
@@ -56,8 +56,9 @@ function className(text: string): ClassName {
 
 function single(path: string, classes: readonly ClassName[]): Arguments["single"] {
   const [name, another] = classes;
-  if (name === undefined || another !== undefined) throw new Error("--path wants --only one class");
-  if (!/^\d+(?::\d+)*$/.test(path)) throw new Error("--path wants numbers with colons between");
+  if (name === undefined || another !== undefined)
+    throw new Error("--path needs --only with one class");
+  if (!/^\d+(?::\d+)*$/.test(path)) throw new Error("--path needs numbers separated by colons");
   return { name, path };
 }
 

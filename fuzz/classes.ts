@@ -15,11 +15,11 @@ import { type FuzzClass, fuzzClass } from "./search/fuzz-class.ts";
 import type { MeasuredStage } from "./search/measured-stage.ts";
 import type { Stages } from "./search/stages.ts";
 
-/** What is sent to the proxy over raw sockets, many at a time. */
+/** Classes of requests that are sent over raw sockets, many at a time. */
 const REQUESTS = { framing, paths, headers, tokens, bodies, upgrade } as const;
-/** The same, over HTTP/2, TLS, and behind headers of the PROXY protocol. */
+/** The same, over HTTP/2, TLS, and after headers of the PROXY protocol. */
 const CONNECTIONS = { http2, frames, alpn, proxied } as const;
-/** One at a time, and what each costs is measured. */
+/** Classes whose cases are played one at a time, to measure the cost of each. */
 const MEASURED = { repetition, answers } as const;
 
 export type ClassName =
@@ -45,17 +45,17 @@ export function isClassName(text: string): text is ClassName {
   return CLASS_NAMES.some((name) => name === text);
 }
 
-/** Whether its cases are played one at a time. */
+/** Whether the cases of a class are played one at a time. */
 export function isMeasured(name: ClassName): name is keyof typeof MEASURED {
   return Object.hasOwn(MEASURED, name);
 }
 
-/** Whether some of its cases need a proxy that speaks TLS. */
+/** Whether some cases of a class need a proxy that speaks TLS. */
 export function wantsTls(name: ClassName): name is keyof typeof CONNECTIONS {
   return Object.hasOwn(CONNECTIONS, name);
 }
 
-/** Puts a class of generated inputs to what it is meant for. */
+/** Returns a class of generated inputs together with the stage on which its cases are played. */
 export function classOf(name: ClassName, { stages, measured, check }: Played): FuzzClass {
   if (name === "config") return fuzzClass(configurations, check);
   const stage = isMeasured(name) ? measured : stages;

@@ -1,4 +1,4 @@
-/** `npm run fuzz`: looks for inputs that Sallyport does not stand. */
+/** `npm run fuzz`: searches for inputs that Sallyport handles wrongly. */
 import { HELP, readArguments } from "./arguments.ts";
 import { FAULT_KINDS } from "./judge/fault.ts";
 import { fuzz, repeat } from "./search/fuzz.ts";
@@ -14,7 +14,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (single !== undefined) {
     const found = await repeat({ start: startSallyport, seed, ...single });
-    console.log(found === undefined ? "Nothing is wrong with this case." : told(found));
+    console.log(found === undefined ? "Nothing is wrong with this case." : textOf(found));
     return found === undefined ? 0 : 1;
   }
   console.error(`seed ${seed}`);
@@ -23,14 +23,14 @@ async function main(args: readonly string[]): Promise<number> {
     ...{ classes, seed, seconds },
     say: (line) => console.error(line),
   });
-  for (const finding of findings) console.log(`${told(finding)}\n`);
+  for (const finding of findings) console.log(`${textOf(finding)}\n`);
   console.log(`${tally.line()}, ${findings.length} findings, seed ${seed}\n${tally.table()}`);
   return findings.length === 0 ? 0 : 1;
 }
 
-function told({ name, seed, path, kind, faults, shown, repeated }: Finding): string {
+function textOf({ name, seed, path, kind, faults, shown, repeated }: Finding): string {
   const all = [...new Set(faults.map((each) => `  ${each.kind}: ${each.detail}`))];
-  const luck = repeated ? "" : " (or another one at the time; it did not repeat alone)";
+  const luck = repeated ? "" : " (or a concurrent one; alone, it did not repeat)";
   return [
     `${name}: ${FAULT_KINDS[kind]}`,
     ...all,

@@ -2,26 +2,26 @@ import type { AnswerStyle } from "../wire/converse.ts";
 import { valuesOf } from "../wire/head.ts";
 import type { ReadRequest } from "../wire/requests.ts";
 
-/** One request that reached the backend: from its head on, whether or not its body ever becomes whole. */
+/** One request that reached the backend: counted when its head has arrived, whether or not its body ever becomes complete. */
 export interface Arrival {
-  /** Counted from 1; the answer carries it. */
+  /** Counts from 1; the answer contains it. */
   readonly number: number;
-  /** The head; the body when it is whole. */
+  /** The head, and the body when it is complete. */
   request: ReadRequest;
-  /** What came through after the backend had switched protocols; undefined when it has not. */
+  /** The data that arrived after the backend switched protocols; undefined if it has not. */
   tunnel: string | undefined;
 }
 
 const PLAIN: AnswerStyle = { interim: "", fields: "" };
 
-/** What reached the backend, by the client that it came from. */
+/** The requests that reached the backend, by client. */
 export class Arrivals {
   readonly #byClient = new Map<string, Arrival[]>();
   readonly #styles = new Map<string, AnswerStyle>();
   #count = 0;
-  /** Requests that name no client whom we know. */
+  /** Requests without a known client. */
   readonly strays: Arrival[] = [];
-  /** Why bytes that reached the backend are no clear request. */
+  /** Bytes that reached the backend but are not an unambiguous request. */
   readonly broken: string[] = [];
 
   /**
@@ -54,7 +54,7 @@ export class Arrivals {
   }
 }
 
-/** The client as the proxy saw it: the last address of `X-Forwarded-For`. What was smuggled past the proxy has none. */
+/** Returns the client as seen by the proxy: the last address in `X-Forwarded-For`, which a smuggled request does not have. */
 function clientOf({ fields }: ReadRequest): string {
   const [last = ""] = valuesOf(fields, "x-forwarded-for").slice(-1);
   return last.slice(last.lastIndexOf(",") + 1).trim();

@@ -11,13 +11,13 @@ export interface Backend extends AsyncDisposable {
   readonly arrivals: Arrivals;
 }
 
-/** How long some answers take, in milliseconds, so that what is sent behind a request meets it under way. */
+/** How long some answers take, in milliseconds, so that data after a request arrives while the request is in progress. */
 const SLOW_MS = 5;
 
-/** The field that says which arrival an answer is to. */
+/** The field with the number of the arrival that an answer belongs to. */
 export const ANSWER_FIELD = "X-Fuzz-Answer";
 
-/** Takes the bytes on each connection to the letter, keeps what arrived, and executes all that reads like a request. */
+/** Starts a backend that parses each connection strictly, records what arrived, and answers everything that is a request. */
 export async function startBackend(): Promise<Backend> {
   const arrivals = new Arrivals();
   const sockets = new Set<Socket>();
@@ -43,7 +43,7 @@ class Connection {
   readonly #socket: Socket;
   readonly #arrivals: Arrivals;
   #unread = "";
-  /** The request whose body is under way. */
+  /** The request whose body is still arriving. */
   #begun: Arrival | undefined;
   #switched: Arrival | undefined;
 
@@ -107,19 +107,19 @@ class Connection {
   }
 }
 
-/** The answer to a WebSocket handshake (RFC 6455 §4.2.2); undefined for one that this backend does not want. */
+/** Returns the key that accepts a WebSocket handshake (RFC 6455 §4.2.2); undefined if this backend refuses it. */
 function switchKey({ fields, target }: ReadRequest): string | undefined {
   const [key] = valuesOf(fields, "sec-websocket-key");
   if (key === undefined || target.includes("refuse")) return undefined;
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
-/** By the request alone, so that a case repeats. */
+/** Whether the answer is slow: depends only on the request, so that a case is repeatable. */
 function isSlow({ target, fields }: ReadRequest): boolean {
   return (target.length + fields.length) % 3 === 0;
 }
 
-/** 200 with a length or in chunks, or 204. */
+/** Returns a 200 with a length or in chunks, or a 204. */
 function ordinaryAnswer(method: string, number: number, fields: string): string {
   const body = `answer ${number}`;
   const field = `${fields}${ANSWER_FIELD}: ${number}`;

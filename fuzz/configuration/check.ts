@@ -14,7 +14,7 @@ export interface ConfigurationCheck extends AsyncDisposable {
   playAlone(written: WrittenConfiguration): Promise<readonly Fault[]>;
 }
 
-/** The longest that one check may take, in milliseconds: nothing that is checked here is large, but the machine is busy. */
+/** The maximum time of one check, in milliseconds: all inputs are small, but the machine is busy. */
 const LONGEST_MS = 10_000;
 
 const VALID = 0;
@@ -73,8 +73,8 @@ async function ended(
     });
     return { code, out, err, elapsed: performance.now() - started };
   } catch (error) {
-    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return { code: -1, out, err: told, elapsed: performance.now() - started };
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { code: -1, out, err: text, elapsed: performance.now() - started };
   }
 }
 
@@ -97,32 +97,32 @@ function judgeBoth(asText: Ended, asJson: Ended): Fault[] {
   return [wrong(`exit ${asText.code} as text, ${asJson.code} as JSON`)];
 }
 
-/** Every problem is told with its place; what was said by flag or environment names that instead. */
+/** Checks that every problem is reported with its position, or with the flag or variable that it comes from. */
 function judgeJson({ code, out, err }: Ended, file: string): Fault[] {
   if (code === WRONG_USAGE) return [];
-  let told: unknown;
+  let report: unknown;
   try {
-    told = JSON.parse(out);
+    report = JSON.parse(out);
   } catch {
     return [wrong(`exit ${code}, no JSON: ${show(out)} ${show(err)}`)];
   }
-  if (!isVerdict(told)) return [wrong(`no verdict: ${show(out)}`)];
-  const faults = told.problems
+  if (!isVerdict(report)) return [wrong(`no verdict: ${show(out)}`)];
+  const faults = report.problems
     .filter((problem) => !isPlaced(problem, file))
     .map((problem) => wrong(`a problem without place: ${show(JSON.stringify(problem))}`));
   const right =
-    code === VALID ? told.valid && told.problems.length === 0 : told.problems.length > 0;
+    code === VALID ? report.valid && report.problems.length === 0 : report.problems.length > 0;
   return right ? faults : [...faults, wrong(`exit ${code} with ${show(out)}`)];
 }
 
-interface ToldProblem {
+interface ReportedProblem {
   readonly file?: unknown;
   readonly line?: unknown;
   readonly column?: unknown;
   readonly message?: unknown;
 }
 
-function isVerdict(value: unknown): value is { valid: boolean; problems: ToldProblem[] } {
+function isVerdict(value: unknown): value is { valid: boolean; problems: ReportedProblem[] } {
   return (
     typeof value === "object" &&
     value !== null &&
@@ -133,7 +133,7 @@ function isVerdict(value: unknown): value is { valid: boolean; problems: ToldPro
   );
 }
 
-function isPlaced(problem: ToldProblem, file: string): boolean {
+function isPlaced(problem: ReportedProblem, file: string): boolean {
   if (typeof problem.message !== "string" || problem.message === "") return false;
   if (problem.file !== file) return typeof problem.file === "string";
   if (problem.message === "the file is not UTF-8 text") return true;

@@ -4,20 +4,20 @@ import type { Case } from "../wire/converse.ts";
 import { usualFields } from "./pieces.ts";
 import { manyFields, run } from "./repeated.ts";
 
-/** Fields of an answer that somebody on the way reads, and one that nobody does. */
+/** Answer fields that some hop interprets, and one that none does. */
 const NAMES = [
   ...["Link", "Link", "Set-Cookie", "Connection", "Keep-Alive", "Content-Disposition", "Vary"],
   ...["Content-Type", "Location", "WWW-Authenticate", "ETag", "Date", "Via", "Upgrade", "X-A"],
 ];
-/** Behind an interim answer that ends the connection no parser reads on. */
+/** No parser continues after an interim answer that ends the connection. */
 const INTERIM_NAMES = NAMES.filter((name) => name !== "Connection");
-/** Of a head; the subject takes 64 KiB. */
+/** The limits of a head; the subject accepts 64 KiB. */
 const MOST_BYTES = 30_000;
 const MOST_FIELDS = 400;
-/** Of one answer; the subject takes 16. */
+/** The number of interim answers; the subject accepts 16. */
 const MOST_INTERIM = 6;
 
-/** What is behind a link and is nearly right: a parameter over and over, and an end that fits to none. */
+/** An almost valid link: a repeated parameter, and an end that fits none of them. */
 const parameters = fc
   .tuple(
     fc.array(fc.constantFrom(";a", "; a", "; a=b", ';a="b"', '; a=""', ";", " ", ", <y>"), {
@@ -29,7 +29,7 @@ const parameters = fc
   )
   .map(([units, times, end]) => `Link: <x>${units.join("").repeat(times)}${end}`);
 
-/** Of as many bytes as a head of several such parts may have. */
+/** Generates fields with up to this many bytes in total. */
 function fields(names: readonly string[], mostBytes: number): fc.Arbitrary<string[]> {
   return fc.oneof(
     parameters.map((link) => [link]),
@@ -51,7 +51,7 @@ function ended(lines: readonly string[]): string {
   return lines.map((line) => `${line}\r\n`).join("");
 }
 
-/** What a backend may say before and in its answer, over and over. */
+/** Generates answers of a backend, with interim answers before them, and many repetitions. */
 export function answers(credentials: Credentials): fc.Arbitrary<Case> {
   return fc
     .record({

@@ -34,7 +34,7 @@ const login = fc
     body,
   }));
 
-/** Bodies of every size in every framing, and those of logins. */
+/** Generates bodies of all sizes with all framings, and login bodies. */
 export function bodies(credentials: Credentials) {
   const upload = fc
     .record({

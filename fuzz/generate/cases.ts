@@ -2,12 +2,12 @@ import fc from "fast-check";
 import type { Case } from "../wire/converse.ts";
 import { cuts, splices } from "./message.ts";
 
-/** One in so many cases waits for the proxy's own limits, which takes seconds. */
+/** One in this many cases waits for the proxy's own time limits, which takes seconds. */
 const PATIENT_EVERY = 1_000;
 
 /**
- * One to three requests on one connection, all at once or one after the other, in a few writes; every fifth case with a few
- * bytes changed, wherever they stand.
+ * Generates one to three requests on one connection, all at once or one after the other, in a few writes. In one of five
+ * cases, a few bytes are changed anywhere.
  */
 export function casesOf(message: fc.Arbitrary<string>): fc.Arbitrary<Case> {
   return fc

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 
-/** A configuration as somebody may have written it, with flags and environment beside it. */
+/** A configuration as a user may have written it, with flags and environment variables. */
 export interface WrittenConfiguration {
   readonly text: string;
   readonly encoding: "utf8" | "latin1";
@@ -23,7 +23,7 @@ const SMALLEST = [
   "  - { name: rest, upstream: app }",
 ];
 
-/** Values that a reader of YAML, numbers, durations, sizes, addresses or patterns may stumble over. */
+/** Values that are difficult for parsers of YAML, numbers, durations, sizes, addresses or patterns. */
 const VALUES = [
   ...[
     "",
@@ -165,7 +165,7 @@ const place = fc.nat(9_999);
 
 type Change = (lines: readonly string[]) => readonly string[];
 
-/** Changes one line, which some number chooses. */
+/** Returns a change of one line, chosen by a number from 0 to 9,999. */
 function atLine(change: (line: string) => readonly string[]): (at: number) => Change {
   return (at) => (lines) => {
     const index = Math.floor((at * lines.length) / 10_000);
@@ -206,7 +206,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   ),
 );
 
-/** A tree of the keys that there are, with any values: JSON is YAML, too. */
+/** A tree of existing keys with any values; JSON is also YAML. */
 const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
   tree: fc.oneof(
     { maxDepth: 4, depthSize: "small" },
@@ -232,7 +232,7 @@ const text = fc.oneof(
   fc.string({ unit: "binary" }),
 );
 
-/** Configurations, most of them nearly right. */
+/** Configurations, most of them almost valid. */
 export const configurations: fc.Arbitrary<WrittenConfiguration> = fc.record({
   text,
   encoding: fc.constantFrom("utf8", "utf8", "utf8", "latin1"),

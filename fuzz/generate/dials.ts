@@ -6,14 +6,14 @@ import { headers } from "./headers.ts";
 import { http2 } from "./http2.ts";
 import { splices } from "./message.ts";
 
-/** A case of either version of HTTP on a connection that begins like this. */
+/** Generates a case of either version of HTTP on a connection that begins with this dial. */
 function dialling(credentials: Credentials, dial: fc.Arbitrary<Partial<Dial>>): fc.Arbitrary<Case> {
   return fc
     .tuple(fc.oneof(headers(credentials), http2(credentials)), dial)
     .map(([play, begins]) => ({ ...play, dial: { ...(play.dial ?? PLAIN), ...begins } }));
 }
 
-/** Protocols agreed on in the handshake of TLS, and another one spoken. */
+/** Generates connections that negotiate one protocol in the TLS handshake and may speak another. */
 export function alpn(credentials: Credentials): fc.Arbitrary<Case> {
   const names = ["h2", "http/1.1", "http/1.0", "h2c", "H2", "spdy/3", "x"];
   const offers = fc.oneof(
@@ -27,12 +27,12 @@ export function alpn(credentials: Credentials): fc.Arbitrary<Case> {
 }
 
 const SIGNATURE = "\r\n\r\n\0\r\nQUIT\n";
-/** Not biased: each case needs an address of its own. In 128.0.0.0/2, where nobody else is. */
+/** Unbiased, since each case needs a unique address, in 128.0.0.0/2, which nothing else uses. */
 const octets = fc
   .noBias(fc.tuple(fc.nat(63), fc.nat(255), fc.nat(255), fc.nat(255)))
   .map(([first, ...others]) => [128 + first, ...others]);
 
-/** A header of version 1, mostly well formed. */
+/** Headers of version 1, mostly well-formed. */
 const v1 = fc
   .record({
     octets,
@@ -61,7 +61,7 @@ const v1 = fc
     return `PROXY TCP6 2001:DB8::${hex} ::1 4660 443\r\n`;
   });
 
-/** One of version 2: of a command, a family, and a length that may not fit to what follows. */
+/** Headers of version 2: a command, a family, and a length that may differ from the content. */
 const v2 = fc
   .record({
     octets,
@@ -85,7 +85,7 @@ const v2 = fc
     return SIGNATURE + String.fromCharCode(command, family, length >> 8, length & 255) + content;
   });
 
-/** Connections that begin with a header of the PROXY protocol, or with none, from those who may send one and from others. */
+/** Generates connections with or without a header of the PROXY protocol, from peers that may send one and from others. */
 export function proxied(credentials: Credentials): fc.Arbitrary<Case> {
   const well = fc.oneof({ arbitrary: fc.oneof(v1, v2), weight: 8 }, fc.constant(""));
   const header = fc.oneof(

@@ -6,7 +6,7 @@ import { framedCase, streamPieces } from "./http2.ts";
 import { type ListChange, place, withOneTwice, withoutOne } from "./list-changes.ts";
 import { SMUGGLED } from "./pieces.ts";
 
-/** Numbers of four bytes: none, some, and what is out of bounds. */
+/** Numbers of four bytes: zero, small ones, and ones that are out of bounds. */
 const NUMBERS = [
   ...["\0\0\0\0", "\0\0\0\u0001", "\0\0\u0040\0", "\u007f\u00ff\u00ff\u00ff"],
   ...["\u0080\0\0\u0001", "\u00ff\u00ff\u00ff\u00ff"],
@@ -28,7 +28,7 @@ const TYPES = fc.oneof(
   fc.constantFrom(5, 10, 12, 16, 0x21, 0xbe, 0xff),
 );
 
-/** A frame that changes nothing for the streams of requests. */
+/** Frames that change nothing for the streams of requests. */
 const harmless = fc
   .tuple(
     fc.constantFrom(
@@ -43,7 +43,7 @@ const harmless = fc
   )
   .map(([one, times]) => one.toString("latin1").repeat(times));
 
-/** A frame that may mean anything, once or many times. */
+/** Arbitrary frames, once or many times. */
 const anything: fc.Arbitrary<string> = fc
   .record({
     type: TYPES,
@@ -59,7 +59,7 @@ const anything: fc.Arbitrary<string> = fc
 
 type Change = ListChange<string>;
 
-/** A piece left out, doubled, moved, cut, or with a length, type, flags or stream that is not its own. */
+/** Changes that remove, double, move or cut a piece, or change its length, type, flags or stream. */
 const change: fc.Arbitrary<Change> = fc.oneof(
   withoutOne<string>(),
   withOneTwice<string>(),
@@ -83,7 +83,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   ),
 );
 
-/** Frames that nobody expects, among those of requests that may be well formed. */
+/** Generates unexpected frames among those of requests, which may be well-formed. */
 export function frames(credentials: Credentials): fc.Arbitrary<Case> {
   const some = <T>(all: fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
     fc.oneof(fc.constant<T[]>([]), fc.array(all, { minLength: 1, maxLength: 2 }));

@@ -4,7 +4,7 @@ import { casesOf } from "./cases.ts";
 import { type Draft, messages } from "./message.ts";
 import { framedBody, method, plainPath, SMUGGLED, usualFields } from "./pieces.ts";
 
-/** Fields about which two readers may disagree where the body ends. */
+/** Fields with which two parsers may disagree about the end of the body. */
 const FIELDS = [
   ...["Content-Length: 0", "Content-Length: 5", "Content-Length: 05", "Content-Length: +5"],
   ...["Content-Length: -1", "Content-Length: 5, 5", "Content-Length: 0x5", "Content-Length:"],
@@ -46,7 +46,7 @@ const long = fc
   .tuple(fc.constantFrom("X-Long: ", "Cookie: ", "X"), fc.integer({ min: 1_000, max: 20_000 }))
   .map(([start, length]) => start + "a".repeat(length));
 
-/** Disagreements about where a request ends. */
+/** Generates requests about whose end parsers may disagree. */
 export function framing(credentials: Credentials) {
   const draft = fc
     .record({

@@ -4,7 +4,7 @@ import { casesOf } from "./cases.ts";
 import { type Draft, messages } from "./message.ts";
 import { bearer, chunked, plainPath, usualFields } from "./pieces.ts";
 
-/** Names by which a backend could be lied to. */
+/** Names with which a client could deceive a backend. */
 const NAMES = [
   ...["X-Auth-Subject", "X-Auth-Groups", "X-Auth-Issuer", "X-Forwarded-User"],
   ...[
@@ -22,7 +22,7 @@ const NAMES = [
   ...["toString", "hasOwnProperty", "X-Auth", "Content-Type", "Via", "Max-Forwards", "CDN-Loop"],
 ];
 
-/** A name in one of the spellings that some backend folds into it. */
+/** A name in one of the spellings that some backend treats as the same. */
 const name = fc
   .tuple(fc.constantFrom(...NAMES), fc.array(fc.nat(5), { maxLength: 30 }))
   .map(([plain, turns]) =>
@@ -44,14 +44,14 @@ const value = fc.oneof(
   }),
 );
 
-/** A field by which a client lies. */
+/** A field with which a client tries to deceive. */
 export const forged = fc.tuple(name, value);
 
 const named = fc
   .array(name, { minLength: 1, maxLength: 3 })
   .map((names) => `Connection: ${["keep-alive", ...names].join(", ")}`);
 
-/** Forged identities and origins, hop-by-hop fields, and names that mean something to a language. */
+/** Generates forged identities and origins, hop-by-hop fields, and names with a meaning in JavaScript. */
 export function headers(credentials: Credentials) {
   const line = forged.map(([key, text]) => `${key}: ${text}`);
   const field = fc.oneof({ arbitrary: line, weight: 8 }, named, bearer(credentials));

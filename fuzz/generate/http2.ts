@@ -12,7 +12,7 @@ import { type ListChange, place, withOneTwice, withoutOne } from "./list-changes
 import { bearer, method, plainPath, SMUGGLED } from "./pieces.ts";
 import { cutting, interleaved, pieces } from "./streams.ts";
 
-/** Fields that a translation to HTTP/1.1 could trip over. */
+/** Fields that are difficult to translate to HTTP/1.1. */
 const ODD: readonly Field[] = [
   ...([
     ["host", "localhost"],
@@ -113,7 +113,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   ),
 );
 
-/** Puts a field somewhere: in front of the others, between them, or behind. */
+/** Inserts a field before, between or after the others. */
 function put(field: fc.Arbitrary<Field>): fc.Arbitrary<Change> {
   return fc.tuple(place, field).map(
     ([at, one]) =>
@@ -133,13 +133,13 @@ const trailers = fc.oneof(
   fc.constantFrom(...TRAILERS).map(([, fields]) => fields),
   fc.constantFrom<Field[]>([["x-sum", "1"]], [["x-auth-subject", "forged"]], [["host", "a"]], []),
 );
-/** What `content-length` says; nothing, the right length, or another one. */
+/** The `content-length`: none, the right one, or another one. */
 const lengths = fc.oneof(
   { arbitrary: fc.constantFrom("none", "right"), weight: 5 },
   fc.constantFrom(...LENGTHS).map(([, said]) => said),
 );
 
-/** A request on one stream; two in three are well formed but for what stands in their fields. */
+/** Generates a request on one stream; two in three are well-formed except for the values of their fields. */
 function request(credentials: Credentials): fc.Arbitrary<StreamRequest> {
   const lower = forged.map(([name, value]): Field => [name.toLowerCase(), value.trim()]);
   const changes = fc.oneof(
@@ -177,13 +177,13 @@ function request(credentials: Credentials): fc.Arbitrary<StreamRequest> {
     });
 }
 
-/** A connection by prior knowledge, or over TLS. */
+/** A connection with prior knowledge, or over TLS. */
 const dialHttp2: fc.Arbitrary<Dial> = fc.boolean().map((secure) => ({
   ...PLAIN,
   ...(secure ? { secure, offers: ["h2"] } : {}),
 }));
 
-/** The pieces of one to four requests, laid between each other. */
+/** Generates the pieces of one to four requests, interleaved. */
 export function streamPieces(credentials: Credentials): fc.Arbitrary<string[]> {
   return fc
     .record({
@@ -198,7 +198,7 @@ export function streamPieces(credentials: Credentials): fc.Arbitrary<string[]> {
     );
 }
 
-/** A case of frames, in one round or two, in a few writes. */
+/** Generates a case of frames, in one or two rounds, in a few writes. */
 export function framedCase(frames: fc.Arbitrary<string[]>): fc.Arbitrary<Case> {
   return fc
     .record({ frames, cut: cuts, turn: fc.option(fc.nat(99), { freq: 3 }), dial: dialHttp2 })
@@ -210,7 +210,7 @@ export function framedCase(frames: fc.Arbitrary<string[]>): fc.Arbitrary<Case> {
     });
 }
 
-/** Requests on the streams of a connection, of which some are malformed. */
+/** Generates requests on the streams of a connection, some of them malformed. */
 export function http2(credentials: Credentials): fc.Arbitrary<Case> {
   return framedCase(streamPieces(credentials));
 }

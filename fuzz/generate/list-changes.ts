@@ -1,12 +1,12 @@
 import fc from "fast-check";
 
-/** Makes another list of one. */
+/** Returns a changed copy of a list. */
 export type ListChange<T> = (all: readonly T[]) => readonly T[];
 
 /** An index, modulo the length of the list. */
 export const place = fc.nat(99);
 
-/** Leaves an element out. */
+/** Removes an element. */
 export function withoutOne<T>(): fc.Arbitrary<ListChange<T>> {
   return place.map(
     (at): ListChange<T> =>
@@ -15,7 +15,7 @@ export function withoutOne<T>(): fc.Arbitrary<ListChange<T>> {
   );
 }
 
-/** Puts an element behind itself. */
+/** Doubles an element. */
 export function withOneTwice<T>(): fc.Arbitrary<ListChange<T>> {
   return place.map((at): ListChange<T> => (all) => {
     const index = at % all.length;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** The parts of a well-formed request, which is damaged only afterwards. Texts are bytes as latin1. */
+/** The parts of a well-formed request, which may be damaged afterwards. Texts are bytes in Latin-1. */
 export interface Draft {
   readonly line: string;
   readonly fields: readonly string[];
@@ -14,7 +14,7 @@ interface Line {
 
 type Change = (lines: readonly Line[]) => readonly Line[];
 
-/** Line ends that readers disagree about. */
+/** Line ends that parsers disagree about. */
 const LINE_ENDS = [
   "\n",
   "\r",
@@ -27,14 +27,14 @@ const LINE_ENDS = [
   "\0\r\n",
 ];
 
-/** A number that stands for a place in something whose length is not known yet. */
+/** A position in something whose length is not known yet, in parts of 10,000. */
 const place = fc.nat(9_999);
 
 function placed(at: number, length: number): number {
   return Math.floor((at * length) / 10_000);
 }
 
-/** One change to the lines of a head: one doubled, left out, put in, replaced, moved, or ended in another way. */
+/** Generates a change of a head's lines: one is doubled, removed, inserted, replaced, moved, or gets another line end. */
 function changes(fields: fc.Arbitrary<string>): fc.Arbitrary<Change> {
   const put =
     (at: number, text: string, instead: number): Change =>
@@ -66,8 +66,8 @@ function changes(fields: fc.Arbitrary<string>): fc.Arbitrary<Change> {
 }
 
 /**
- * The bytes of requests, of which two in three are as the draft says and the others are changed.
- * @param fields what is put in as further header lines.
+ * Generates the bytes of requests: two in three are unchanged drafts, the others are changed.
+ * @param fields lines to insert.
  */
 export function messages(
   drafts: fc.Arbitrary<Draft>,
@@ -104,7 +104,7 @@ const SPLICED = [
   ...["0", "1", "a", "%", "/", "-", "+", "0\r\n\r\n", "\r\n0\r\n\r\n", "GET /admin HTTP/1.1\r\n"],
 ];
 
-/** Takes a few bytes out somewhere and puts others there. */
+/** Replaces a few bytes anywhere. */
 export const splices: fc.Arbitrary<(text: string) => string> = fc
   .tuple(place, fc.nat(4), fc.constantFrom(...SPLICED))
   .map(([at, cut, put]) => (text: string) => {

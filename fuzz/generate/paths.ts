@@ -69,12 +69,12 @@ const start = fc.oneof(
   fc.constantFrom(...START),
 );
 
-/** A target of any form. */
+/** Targets of any form. */
 export const target = fc
   .tuple(start, fc.array(piece, { maxLength: 6 }))
   .map(([start, pieces]) => start + pieces.join(""));
 
-/** Readings of one path, and targets of every form. */
+/** Generates paths that can be read in several ways, and targets of every form. */
 export function paths(credentials: Credentials) {
   const draft = fc
     .record({

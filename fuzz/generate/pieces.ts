@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import type { Credentials } from "../subject/subject.ts";
 
-/** Methods, those most often that have or have not a body. */
+/** Methods, most often common ones with and without a body. */
 export const method = fc.oneof(
   { arbitrary: fc.constantFrom("GET", "POST", "DELETE"), weight: 4 },
   { arbitrary: fc.constantFrom("HEAD", "PUT", "PATCH", "OPTIONS"), weight: 2 },
   fc.constantFrom("TRACE", "CONNECT", "PROPFIND", "QUERY", "PRI", "get", "G ET", ""),
 );
 
-/** Well-formed paths on both sides of the line. */
+/** Well-formed paths, public and protected. */
 export const plainPath = fc.constantFrom("/public/a", "/public/b/c", "/admin", "/orders/1", "/");
 
 export function bearer({ valid, refused }: Credentials): fc.Arbitrary<string> {
@@ -18,17 +18,17 @@ export function bearer({ valid, refused }: Credentials): fc.Arbitrary<string> {
   );
 }
 
-/** The fields that nearly every request has: a host, and often a token. */
+/** Generates the fields of almost every request: a host, and often a token. */
 export function usualFields(credentials: Credentials): fc.Arbitrary<string[]> {
   return fc
     .tuple(fc.constantFrom("Host: localhost", "Host: a.test:8443"), fc.option(bearer(credentials)))
     .map(([host, token]) => (token === null ? [host] : [host, token]));
 }
 
-/** A request that wants to be taken for one of its own. */
+/** A request that must not be taken for a separate one. */
 export const SMUGGLED = "GET /admin?smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/** A body with its framing field; `chunks` are the places where a chunked one is cut. */
+/** A body with its framing field. `sizes` are those of the chunks of a chunked body. */
 export const framedBody = fc
   .record({
     body: fc.oneof(

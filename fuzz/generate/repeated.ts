@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** What lists, parameters, quotes, comments and paths are made of. */
+/** The elements of lists, parameters, quotes, comments and paths. */
 const UNITS = [
   ...[", ", ",", ",,", "; ", ";", ";a", "; a", "; a=b", ';a="b"', '; a="', ";a=b=c", "=", "a=b&"],
   ...[" ", "\t", " \t", "  a", "(", "((", ")", "[", "{", "<", ">", ", <x>", '"', '\\"', "\\", "'"],
@@ -10,7 +10,7 @@ const UNITS = [
 const STARTS = ["", "", "a", "<x>", '"', "a/b", "a=b", "0", "bytes=", "for=", "00-", "Bearer "];
 const ENDS = ["", "", ' "', '"', ";", " x", ",", "=", "\\", "!", "\u00ff"];
 
-/** A number that is small, middling or large about as often. */
+/** Generates numbers that are about equally often small, medium or large. */
 export function count(most: number): fc.Arbitrary<number> {
   return fc.oneof(
     fc.integer({ min: 1, max: Math.min(most, 40) }),
@@ -19,7 +19,7 @@ export function count(most: number): fc.Arbitrary<number> {
   );
 }
 
-/** One piece over and over, with a beginning and an end that may not fit to it. At most so many bytes. */
+/** Generates a repeated piece, with a beginning and an end that may not fit it. */
 export function run(mostBytes: number): fc.Arbitrary<string> {
   return fc
     .record({
@@ -34,14 +34,14 @@ export function run(mostBytes: number): fc.Arbitrary<string> {
     });
 }
 
-/** What makes each of many fields another one. */
+/** How the values of many fields differ. */
 const DIFFERENCES = {
   none: () => "",
   value: (i: number) => `x-${i}`,
   list: (i: number) => Array.from({ length: 9 }, (_, j) => `n${i}-${j}`).join(","),
 } as const;
 
-/** Many fields, of one name or of as many names, with one value or another each time. At most so many bytes. */
+/** Generates many fields, with the same or different names and values. */
 export function manyFields(
   names: readonly string[],
   most: number,

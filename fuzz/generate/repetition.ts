@@ -5,7 +5,7 @@ import { type Draft, messages } from "./message.ts";
 import { chunked, usualFields } from "./pieces.ts";
 import { count, manyFields, run } from "./repeated.ts";
 
-/** Fields that somebody on the way reads, and one that nobody does. */
+/** Request fields that some hop interprets, and one that none does. */
 const NAMES = [
   ...[
     "Connection",
@@ -21,7 +21,7 @@ const NAMES = [
   ...["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Request-Id", "Authorization", "Cookie"],
   ...["traceparent", "tracestate", "Accept", "Content-Type", "Link", "Range", "Host", "X-A"],
 ];
-/** Of a head that is within the limits of the subject. */
+/** The limits of a head, within those of the subject. */
 const MOST_BYTES = 14_000;
 const MOST_FIELDS = 240;
 
@@ -43,7 +43,7 @@ const repeated = fc.oneof(
     .map(([name, value]) => [`${name}: ${value}`]),
 );
 
-/** JSON that is deep, or wide. */
+/** Deep or wide JSON. */
 const json = fc
   .tuple(
     fc.constantFrom("[", '{"a":', '"a",', "[[],", '"\\\\', '"\\u0061', "1e", "-"),
@@ -57,7 +57,7 @@ const login = json.map((body): Draft => ({
   body,
 }));
 
-/** One request with many of something, or something in something: what takes longer than its length accounts for. */
+/** Generates single requests with much repetition or nesting, which could take more time than their length justifies. */
 export function repetition(credentials: Credentials): fc.Arbitrary<Case> {
   const request = fc
     .record({

@@ -12,9 +12,9 @@ import type { StreamRequest } from "../../src/selftest/http2/http2-requests.ts";
 
 /** How a request is cut into frames. */
 interface Cutting {
-  /** Where the header section is cut, in parts of 10,000; not at all where there is nothing. */
+  /** Where the header section is cut, in parts of 10,000; empty if it is not cut. */
   readonly section: readonly number[];
-  /** Bytes of padding; without padding where it is 0. */
+  /** Bytes of padding; 0 for none. */
   readonly padding: number;
 }
 
@@ -26,7 +26,7 @@ export const cutting: fc.Arbitrary<Cutting> = fc.record({
   padding: fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, fc.constantFrom(1, 7, 255)),
 });
 
-/** The frames of a request in pieces that nothing may come between, as latin1. */
+/** Returns the frames of a request in Latin-1, in pieces that must not be interrupted. */
 export function pieces(
   stream: number,
   { fields, body = [], trailers }: StreamRequest,
@@ -42,7 +42,7 @@ export function pieces(
   return [head, ...data, ...end].map((bytes) => bytes.toString("latin1"));
 }
 
-/** A header section: HEADERS, and CONTINUATION. */
+/** Returns a header section as HEADERS and CONTINUATION frames. */
 function section(stream: number, fields: readonly Field[], flags: number, cut: Cutting): Buffer {
   const block = headerBlock(fields);
   const offsets = cut.section.map((at) => Math.floor((at * block.length) / 10_000));
@@ -70,7 +70,7 @@ function padded(
   return frame(type, flags | PADDED, stream, whole);
 }
 
-/** Lays the pieces of several streams between each other: each stream in order, and streams begin in theirs. */
+/** Interleaves the pieces of several streams. The pieces of each stream stay in order, and streams begin in order. */
 export function interleaved(
   streams: readonly (readonly string[])[],
   picks: readonly number[],

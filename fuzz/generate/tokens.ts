@@ -24,7 +24,7 @@ const PUT = [
 
 type Turn = (token: string) => string;
 
-/** One change of a token: some bytes, one bit of the last character, its parts in another order. */
+/** A change of a token: some bytes, its last character, or the order of its parts. */
 const turn: fc.Arbitrary<Turn> = fc.oneof(
   {
     arbitrary: fc
@@ -71,7 +71,7 @@ const NAMES = [
   ...["Authorization_", "Proxy-Authorization", "X-Authorization", "Authorization.", "Cookie"],
 ];
 
-/** Spellings of a valid token, and tokens that strangers make. */
+/** Generates spellings of a valid token, and tokens made by strangers. */
 export function tokens({ valid, refused }: Credentials) {
   const token = fc
     .tuple(

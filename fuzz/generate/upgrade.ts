@@ -30,7 +30,7 @@ const FIELDS = [
   ...["Host: another", "Proxy-Authorization: Basic eA==", "X-Request-Id: a b"],
 ];
 
-/** Requests for another protocol, with what a client sends behind them at once. */
+/** Generates requests for another protocol, with data that the client sends immediately after them. */
 export function upgrade(credentials: Credentials) {
   const draft = fc
     .record({

@@ -1,24 +1,26 @@
-/** What can be wrong, by what it means. */
+/** The kinds of faults, with their meaning. */
 export const FAULT_KINDS = {
-  smuggled: "a request reached the backend that the client did not send, or not whole",
+  smuggled:
+    "a request reached the backend that the client did not send, or did not send completely",
   unauthorised: "a request reached a protected path without a valid token",
-  forged: "the backend was told an identity or an origin that the client chose",
+  forged: "the backend got an identity or an origin that the client chose",
   path: "the path or the query that arrived is not the one that was sent",
   body: "the body or the trailers that arrived are not the ones that were sent",
-  field: "a header field was lost, changed, or went further than it may",
-  malformed: "the backend got bytes that are no clear request",
-  mixed: "a client got an answer that is not the one to its request",
-  answer: "an answer is no valid HTTP, no envelope, or a failure of our own",
+  field: "a header field was lost, changed, or passed on although it must not be",
+  malformed: "the backend got bytes that are not an unambiguous request",
+  mixed: "a client got the answer to another request",
+  answer: "an answer is not valid HTTP, has no envelope, or reports a failure of our own",
   silence: "a connection got no answer, or did not end",
-  needless: "a well-formed, authorised request was refused",
+  needless: "a well-formed, authorized request was refused",
   stall: "the event loop did not turn",
-  cost: "a request cost far more time than its size accounts for",
-  memory: "the process holds far more memory than its limits account for",
-  trouble: "the process ended, complained, or does not say that it is alive",
-  configuration: "the check of a configuration crashed, hung, or told a problem without its place",
+  cost: "a request cost far more time than its size justifies",
+  memory: "the process uses far more memory than its limits justify",
+  trouble: "the process ended, logged an error, or does not report that it is alive",
+  configuration:
+    "the check of a configuration crashed, hung, or reported a problem without its position",
 } as const;
 
-/** Kinds that are measured: what is seen once and not again was the machine. */
+/** Kinds that are measured: if they do not repeat, the machine was the cause. */
 export const MEASURED_KINDS: ReadonlySet<FaultKind> = new Set<FaultKind>(["stall", "cost"]);
 
 export type FaultKind = keyof typeof FAULT_KINDS;

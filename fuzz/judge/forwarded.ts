@@ -33,7 +33,7 @@ export function judgeForwarded(
   return faults;
 }
 
-/** Whether the request carries the valid token in the one way in which it counts. */
+/** Whether the request has the valid token in the only accepted form. */
 export function hasToken({ fields }: ReadRequest, { credentials }: Subject): boolean {
   const [value = "", another] = valuesOf(fields, "authorization");
   const [, token] = /^bearer +(.*)$/is.exec(value) ?? [];
@@ -105,7 +105,7 @@ function judgeOrigin(
   return faults;
 }
 
-/** What is nobody's business but the two ends' arrives as it was sent, in its order; nothing else does. */
+/** End-to-end fields must arrive unchanged and in order, and no others. */
 function judgeFields(got: ReadRequest, sent: ReadRequest): Fault[] {
   const named = new Set(connectionOptions(sent.fields));
   const wanted = sent.fields.filter(([name]) => !endsHere(name) && !named.has(name.toLowerCase()));
@@ -137,12 +137,12 @@ function judgeFields(got: ReadRequest, sent: ReadRequest): Fault[] {
   return faults;
 }
 
-/** The name that the proxy leaves, so that it finds its own requests again (RFC 8586). */
+/** Whether a field has the name that the proxy adds to recognize its own requests (RFC 8586). */
 function isOurName([name, value]: Fields[number]): boolean {
   return name.toLowerCase() === "cdn-loop" && /^sallyport-[0-9a-f]+$/.test(value);
 }
 
-/** Several fields of this name are one, the only list with semicolons (RFC 9113 §8.2.3). */
+/** Joins several cookie fields with semicolons (RFC 9113 §8.2.3). */
 function oneCookie(fields: Fields): Fields {
   const cookies = valuesOf(fields, "cookie");
   if (cookies.length < 2) return fields;
@@ -154,7 +154,7 @@ function listed(fields: Fields): string[] {
   return fields.map(([name, value]) => `${name.toLowerCase()}: ${value}`);
 }
 
-/** Trailers go on, in their order; none may become an identity, a credential or a length. */
+/** Trailers must arrive in order; none may become an identity, a credential or a length. */
 function judgeTrailers(got: ReadRequest, sent: ReadRequest): Fault[] {
   const faults: Fault[] = [];
   const left = listed(sent.trailers);
@@ -169,7 +169,7 @@ function judgeTrailers(got: ReadRequest, sent: ReadRequest): Fault[] {
   return faults;
 }
 
-/** A text for a person, not too long. */
+/** Formats text for a report, truncated. */
 export function show(text: string): string {
   return JSON.stringify(text.length > 300 ? `${text.slice(0, 300)}…` : text);
 }

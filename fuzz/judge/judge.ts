@@ -11,16 +11,16 @@ import { hasToken, judgeForwarded, show } from "./forwarded.ts";
 import { judgeOwnAnswer } from "./own-answer.ts";
 import { isPublic, isSame, splitTarget } from "./paths.ts";
 
-/** When the shortest of the proxy's limits may end a connection, in milliseconds: on a busy machine a client may be too slow. */
+/** After this time, the shortest of the proxy's limits may end a connection, in milliseconds: a busy machine slows clients. */
 export const LATE_MS = 800;
 
-/** Everything that is known of one case when it is over. */
+/** Everything that is known about a finished case. */
 export interface Played {
   readonly talk: Talk;
   readonly arrivals: readonly Arrival[];
 }
 
-/** Holds what happened against what the client sent. */
+/** Compares what happened with what the client sent. */
 export function judge({ talk, arrivals }: Played, subject: Subject): Fault[] {
   const { client, reading, answers } = talk;
   const { requests, begun } = reading;
@@ -48,8 +48,8 @@ export function judge({ talk, arrivals }: Played, subject: Subject): Fault[] {
 }
 
 /**
- * Requests that arrived and whose answer the client did not get: each must be one that it sent. In any order, since several
- * of one connection may be under way at once.
+ * Judges requests that arrived but whose answers the client did not get: each must be one that it sent. They may be in any
+ * order, since several of one connection may be in progress at once.
  */
 export function judgeUnanswered(
   arrivals: readonly Arrival[],
@@ -58,23 +58,23 @@ export function judgeUnanswered(
   subject: Subject,
 ): Fault[] {
   const left = new Set(sent);
-  // Those that are whole first: each may only be one that was sent whole.
+  // Complete ones first: they can only match requests that were sent completely.
   const inOrder = arrivals.toSorted((a, b) => Number(isCut(a)) - Number(isCut(b)));
   return inOrder.flatMap((arrival) => {
     const { method, target, body } = arrival.request;
-    const alike = [...left].filter(
+    const candidates = [...left].filter(
       (each) =>
         each.method === method &&
         isSame(each.target, target) &&
         (body === undefined || each.body !== undefined),
     );
-    const judged = alike.map((each) => ({
+    const judged = candidates.map((each) => ({
       each,
       faults: judgeForwarded(arrival, each, client, subject),
     }));
     const best = judged.find(({ faults }) => faults.length === 0) ?? judged[0];
     if (best === undefined) {
-      return [fault("smuggled", `${method} ${show(target)} ${show(body ?? "(not whole)")}`)];
+      return [fault("smuggled", `${method} ${show(target)} ${show(body ?? "(incomplete)")}`)];
     }
     left.delete(best.each);
     return best.faults;
@@ -98,7 +98,7 @@ function judgeEnd({ reading, answers, ended, handshakeMs }: Talk): Fault[] {
   if (answers.whole.length < owed && said === -1 && handshakeMs < LATE_MS) {
     faults.push(fault("silence", `${answers.whole.length} answers to ${owed} requests (${ended})`));
   }
-  // What cannot be read may be refused after the request that it stands in was answered.
+  // Unreadable bytes may be refused after the request that contains them was answered.
   const { begun, stop } = reading;
   const most = reading.requests.length + (begun === undefined ? 0 : 1) + (stop === "end" ? 0 : 1);
   if (answers.whole.length > most) {
@@ -108,7 +108,7 @@ function judgeEnd({ reading, answers, ended, handshakeMs }: Talk): Fault[] {
 }
 
 /**
- * Whether every request must be answered for itself: garbage behind one may be refused in its place, while it is under way,
+ * Whether every request must get its own answer: garbage after a request may be refused instead, while that is in progress,
  * and so may trailers.
  */
 function isWhole({ stop, rest, requests }: Reading): boolean {
@@ -138,7 +138,7 @@ function judgeOwn(
   return faults;
 }
 
-/** Whether nothing whatever can be said against a request, so that it must be forwarded. */
+/** Whether nothing is wrong with a request, so that it must be forwarded. */
 export function isOrdinary(request: ReadRequest, subject: Subject): boolean {
   const { method, target, fields, body = "", switches } = request;
   const { path } = splitTarget(target);
@@ -156,7 +156,7 @@ export function isOrdinary(request: ReadRequest, subject: Subject): boolean {
   );
 }
 
-/** After a switch the bytes of both sides go through as they are. */
+/** After a switch of protocols, the bytes of both sides must pass unchanged. */
 function judgeTunnel({ tunnel }: Arrival, { reading, answers }: Talk): Fault[] {
   if (tunnel === undefined) return [];
   const faults: Fault[] = [];

@@ -1,25 +1,25 @@
 /**
- * Names whose meaning is settled before a request goes on. In lower case, as CGI and what follows it read
- * them: every character that is no letter or digit is one.
+ * Names that the proxy handles itself. In lower case, and folded the way CGI and its successors do: all characters except
+ * letters and digits are the same.
  */
 
-/** Who is asking: those of all presets. */
+/** Names that identify the caller: those of all presets. */
 export const IDENTITY_NAMES: ReadonlySet<string> = new Set([
   ...["x-auth-subject", "x-auth-groups", "x-auth-issuer"],
   ...["x-forwarded-user", "x-forwarded-groups", "x-remote-user", "x-remote-groups"],
   "x-auth-client-subject",
 ]);
 
-/** Families in which proxies tell who is asking, and what was asked for before they changed it. */
+/** Families of names in which proxies report the caller and the original request. */
 const FAMILIES = /^x-(?:auth-request|remote|forwarded|original|rewrite)(?:-|$)/;
 
-/** Where it came from. */
+/** Names that report the origin of a request. */
 export const ORIGIN_NAMES: ReadonlySet<string> = new Set([
   ...["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port"],
   ...["x-real-ip", "forwarded"],
 ]);
 
-/** For the next hop alone (RFC 9110 §7.6.1), or written anew. */
+/** Only for the next hop (RFC 9110 §7.6.1), or replaced by the proxy. */
 const HOP_NAMES: ReadonlySet<string> = new Set([
   ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
   ...["proxy-authentication-info", "te", "trailer", "transfer-encoding", "upgrade"],
@@ -30,12 +30,12 @@ export function folded(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
 }
 
-/** Names of another method than the one that was authorized. */
+/** Names that override the method that was authorized. */
 export const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
   ...["x-http-method-override", "x-method-override", "x-http-method"],
 ]);
 
-/** Whether a header of a client's must not reach the backend as it was sent. */
+/** Whether a client's header must not reach the backend unchanged. */
 export function endsHere(name: string): boolean {
   const one = folded(name);
   return (

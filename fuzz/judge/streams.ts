@@ -11,7 +11,7 @@ import { isOrdinary, judgeUnanswered, LATE_MS } from "./judge.ts";
 import { judgeOwnAnswer } from "./own-answer.ts";
 import { splitTarget } from "./paths.ts";
 
-/** Holds what happened on the streams of a connection against what the client sent on them. */
+/** Compares what happened on the streams of a connection with what the client sent on them. */
 export function judgeStreams(
   { client, reading, streamAnswers, ended, writtenMs }: StreamTalk,
   arrivals: readonly Arrival[],
@@ -53,7 +53,7 @@ export function judgeStreams(
   return [...faults, ...judgeUnanswered([...unexplained], sent, client, subject)];
 }
 
-/** The body of an answer names the request that it is to. */
+/** Checks that the body of an answer names its request. */
 function judgeBody(
   { body, complete, status }: StreamAnswer,
   stream: ReadStream,

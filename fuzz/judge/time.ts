@@ -1,25 +1,25 @@
 import type { Lap } from "../subject/loop-watch.ts";
 import { type Fault, fault } from "./fault.ts";
 
-/** When an event loop that does not turn counts as hung, in milliseconds: a machine that is busy may take long, too. */
+/** How long an event loop may not turn until it counts as hung, in milliseconds: a busy machine is slow, too. */
 export const HUNG_MS = 4_000;
-/** The longest that it may not turn, in milliseconds of processor time. */
+/** The maximum length of a turn, in milliseconds of CPU time. */
 const LONGEST_TURN_MS = 50;
 
 /**
- * What is wrong with a lap of the event loop.
+ * Judges a lap of the event loop.
  *
- * @param lap undefined when it hung.
- * @param costMs the most that it may cost, in milliseconds of processor time.
+ * @param lap undefined if it hung.
+ * @param costMs the maximum cost, in milliseconds of CPU time.
  */
 export function judgeLap(lap: Lap | undefined, costMs = Infinity): Fault[] {
   if (lap === undefined) return [fault("stall", `not for ${HUNG_MS} ms`)];
   const { spentMs, longestMs } = lap;
-  if (longestMs > LONGEST_TURN_MS) return [fault("stall", `not for ${told(longestMs)} ms`)];
-  return spentMs > costMs ? [fault("cost", `${told(spentMs)} ms`)] : [];
+  if (longestMs > LONGEST_TURN_MS) return [fault("stall", `not for ${rounded(longestMs)} ms`)];
+  return spentMs > costMs ? [fault("cost", `${rounded(spentMs)} ms`)] : [];
 }
 
-/** Rounded, so that the same finding reads alike. */
-function told(ms: number): string {
+/** Rounds a time, so that the same finding has the same text. */
+function rounded(ms: number): string {
   return ms.toPrecision(2);
 }

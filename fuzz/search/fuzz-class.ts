@@ -5,7 +5,7 @@ import type { Played } from "./stage.ts";
 /** A case that the search has drawn. */
 export interface Drawn {
   play(): Promise<Played>;
-  /** The case, for a person. */
+  /** The case, as readable text. */
   readonly shown: string;
 }
 
@@ -14,31 +14,31 @@ interface Shrunk {
   /** What `--path` takes to repeat it. */
   readonly path: string;
   readonly faults: readonly Fault[];
-  /** The case, for a person. */
+  /** The case, as readable text. */
   readonly shown: string;
 }
 
-/** One family of generated inputs, whatever they are. */
+/** One family of generated inputs. */
 export interface FuzzClass {
-  /** The cases of a batch: the same for the same seed. */
+  /** Returns the cases of a batch, which are the same for the same seed. */
   batch(seed: number, size: number): readonly Drawn[];
   /**
-   * Plays the case at a path of a batch alone, and looks for a smaller one that is wrong in the same way.
-   * @returns undefined when nothing is wrong with it.
+   * Plays the case at a path of a batch alone, and searches for a smaller one with the same fault.
+   * @returns undefined if nothing is wrong with it.
    */
   repeat(seed: number, path: string, wanted: Wanted): Promise<Shrunk | undefined>;
 }
 
-/** What a case is repeated for. */
+/** What to look for when a case is repeated. */
 interface Wanted {
   readonly counts: (fault: Fault) => boolean;
-  /** How long a smaller case is looked for, in milliseconds; not at all when it is 0. */
+  /** How long to search for a smaller case, in milliseconds; 0 to not search. */
   readonly shrinkingMs: number;
 }
 
 export interface Trial<T> {
   readonly play: (value: T) => Promise<Played>;
-  /** Plays it with nobody else there. */
+  /** Plays it without any other case at the same time. */
   readonly playAlone: (value: T) => Promise<readonly Fault[]>;
 }
 
@@ -64,7 +64,7 @@ export function fuzzClass<T>(values: fc.Arbitrary<T>, trial: Trial<T>): FuzzClas
       const one = { seed, path, numRuns: 1 };
       await fc.check(property, { ...one, endOnFailure: true });
       if (last === undefined || shrinkingMs === 0) return last;
-      // Only now, since the limit counts for the first run, too, and a case that hangs takes long.
+      // A separate run, since the time limit would also apply to the first run, and a case that hangs takes long.
       const limit = { interruptAfterTimeLimit: shrinkingMs };
       const { counterexamplePath } = await fc.check(property, { ...one, ...limit });
       return { ...last, path: counterexamplePath ?? path };

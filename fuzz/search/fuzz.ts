@@ -13,16 +13,16 @@ export interface FuzzOptions {
   readonly start: StartSubject;
   readonly classes: readonly ClassName[];
   readonly seed: number;
-  /** The most that it may take, and the most cases, whichever comes first. */
+  /** The maximum time, and the maximum number of cases, whichever is reached first. */
   readonly seconds: number;
   readonly cases?: number;
-  /** How long a smaller case is looked for, for each finding. */
+  /** How long to search for a smaller case, for each finding. */
   readonly shrinkingSeconds?: number;
-  /** The faults that count; all when left out. */
+  /** The faults that count; by default, all. */
   readonly kinds?: readonly FaultKind[];
   /** Ends with the first finding. */
   readonly first?: boolean;
-  /** Gets a line now and then. */
+  /** Receives a progress line from time to time. */
   readonly say?: (line: string) => void;
 }
 
@@ -31,10 +31,10 @@ export interface FuzzReport {
   readonly tally: Tally;
 }
 
-/** Findings beyond these are more of the same. */
-const MOST_FINDINGS = 12;
+/** Maximum number of findings: further ones would be more of the same. */
+const MAX_FINDINGS = 12;
 
-/** Plays generated cases, many at a time, for so many seconds; each finding is made small, alone. */
+/** Plays generated cases, many at a time, for a number of seconds. Each finding is then repeated alone and made smaller. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const { shrinkingSeconds = 20 } = options;
   await using stages = await Stages.open(options.start, options.classes.some(wantsTls));
@@ -48,7 +48,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const findings: Finding[] = [];
   const rush = new Rush({ ...options, stages, classes, tally });
   const deadline = performance.now() + options.seconds * 1_000;
-  while (performance.now() < deadline && !rush.done && findings.length < MOST_FINDINGS) {
+  while (performance.now() < deadline && !rush.done && findings.length < MAX_FINDINGS) {
     const suspicion = await rush.until(deadline);
     if (suspicion !== undefined) {
       const found = await narrowed(suspicion, classes, shrinkingSeconds * 1_000);
@@ -64,7 +64,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   return { findings, tally };
 }
 
-/** Plays one case again, by its seed and path, as it is. */
+/** Plays one case again, by its seed and path, without making it smaller. */
 export async function repeat(
   options: Pick<FuzzOptions, "start" | "seed"> & {
     readonly name: ClassName;

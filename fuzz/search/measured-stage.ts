@@ -6,15 +6,15 @@ import type { StartSubject, Subject } from "../subject/subject.ts";
 import type { Case } from "../wire/converse.ts";
 import { CANARY, type Played, Stage } from "./stage.ts";
 
-/** The most that one case may cost, in milliseconds of processor time… */
+/** The maximum cost of one case, in milliseconds of CPU time… */
 const COST_MS = 5;
-/** …or so many times as much as a plain request, on a machine where that takes longer. */
+/** …or, on a machine where that is more, this multiple of the cost of a plain request. */
 const COST_RATIO = 8;
-/** How often the event loop is asked meanwhile, in milliseconds. */
+/** How often the event loop is queried during a case, in milliseconds. */
 const ASK_EVERY_MS = 500;
-/** Plain requests that come first: code that has not run yet costs many times as much. */
+/** The number of plain requests to begin with: code costs many times as much when it first runs. */
 const WARMING = 100;
-/** A case costs what it costs at the cheapest of so many times: the collector and the compiler come now and then. */
+/** A case is played this many times, and the lowest cost counts: garbage collector and compiler run from time to time. */
 const TIMES = 3;
 
 const NOTHING: Lap = { spentMs: 0, longestMs: 0 };
@@ -26,16 +26,16 @@ const UNPLAYED: Played = {
 
 interface Measured {
   readonly played: Played;
-  /** Undefined when the loop hung. */
+  /** Undefined if the loop hung. */
   readonly lap: Lap | undefined;
 }
 
-/** A stage on which cases are played one after the other, with nobody else there, and what each costs is measured. */
+/** A stage on which cases are played one at a time, to measure the cost of each. */
 export class MeasuredStage implements AsyncDisposable {
   readonly #start: StartSubject;
   #stage: Promise<Stage> | undefined;
   #costMs = COST_MS;
-  /** The last case hung the proxy. What waits behind it is not played, since the next ones may do the same, for seconds each. */
+  /** Whether the last case hung the proxy. Waiting cases are then skipped, since each may hang it for seconds again. */
   #hung = false;
   #warmed: Subject | undefined;
   #last: Promise<unknown> = Promise.resolve();
@@ -60,7 +60,7 @@ export class MeasuredStage implements AsyncDisposable {
     });
   }
 
-  /** What is wrong each time. */
+  /** Returns the faults that occur every time. */
   playAlone(play: Case): Promise<readonly Fault[]> {
     return this.#inTurn(async () => {
       this.#hung = false;
@@ -94,7 +94,7 @@ export class MeasuredStage implements AsyncDisposable {
     return playMeasured(await this.ready(), play);
   }
 
-  /** Also learns what a plain request costs here. */
+  /** Warms up a proxy, and measures what a plain request costs on this machine. */
   async #warm(stage: Stage): Promise<void> {
     this.#warmed = stage.subject;
     const costs: number[] = [];
@@ -106,7 +106,7 @@ export class MeasuredStage implements AsyncDisposable {
     this.#costMs = Math.max(COST_MS, COST_RATIO * usual);
   }
 
-  /** A proxy that runs, and has run for a while. */
+  /** Returns a stage whose proxy is running and warm. */
   async ready(): Promise<Stage> {
     this.#stage ??= Stage.open(this.#start);
     const stage = await this.#stage;
@@ -121,12 +121,12 @@ async function playMeasured(stage: Stage, play: Case): Promise<Measured> {
   await subject.loop?.lap(HUNG_MS);
   const playing = stage.play(play);
   const lap = await lapOf(playing, subject);
-  // Ends the conversation, too.
+  // This also ends the conversation.
   if (lap === undefined) await subject[Symbol.asyncDispose]();
   return { played: await playing, lap };
 }
 
-/** What the event loop does until a case is over; undefined when it hangs. A subject that does not tell does nothing. */
+/** Measures the event loop until a case is over; undefined if it hangs. A subject without a loop counts as idle. */
 async function lapOf(playing: Promise<unknown>, { loop }: Subject): Promise<Lap | undefined> {
   let spentMs = 0;
   let longestMs = 0;

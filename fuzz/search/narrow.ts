@@ -7,22 +7,22 @@ import type { Suspicion } from "./suspicion.ts";
 export interface Finding {
   readonly name: ClassName;
   readonly seed: number;
-  /** What `--path` takes. */
+  /** The value for `--path`. */
   readonly path: string;
   readonly kind: FaultKind;
   readonly faults: readonly Fault[];
-  /** The case; the last of several that were under way, when it did not repeat alone. */
+  /** The case; if it did not repeat alone, the last of several concurrent ones. */
   readonly shown: string;
   readonly repeated: boolean;
 }
 
-/** Alone, a case that needs some luck gets so many tries. */
+/** How often a case is tried alone, since it may depend on timing. */
 export const TRIES = 3;
 
 /**
- * Finds the case behind a suspicion by playing the suspects alone, and makes it small.
- * @param shrinkingMs how long a smaller case is looked for.
- * @returns undefined when nothing but time was wrong, and not again.
+ * Finds the case that caused a suspicion by playing the suspects alone, and makes it smaller.
+ * @param shrinkingMs how long to search for a smaller case.
+ * @returns undefined if only timing was wrong, and that did not repeat.
  */
 export async function narrowed(
   { faults, suspects }: Suspicion,

@@ -18,19 +18,19 @@ export interface RushOptions {
   readonly say?: (line: string) => void;
 }
 
-/** Cases that are played at once. */
+/** The number of concurrent cases. */
 const LANES = 48;
-/** Cases of one seed and class. Few, so that a case is found again quickly by its number. */
+/** Cases per seed and class: few, so that a case can be regenerated quickly by its number. */
 const BATCH = 40;
-/** How long after its end a case is judged, in milliseconds: what it left behind may still be on its way. */
+/** How long after its end a case is judged, in milliseconds: its requests may still be in transit. */
 const JUDGED_AFTER_MS = 200;
-/** How long after its end the last that it left behind must have arrived, on a machine that is busy. */
+/** How long after its end all requests of a case must have arrived, in milliseconds, even on a busy machine. */
 const FORGOTTEN_AFTER_MS = 10_000;
-/** How often the proxy is asked whether it lives, and the line is said, in milliseconds. */
+/** How often the proxy is checked and progress is printed, in milliseconds. */
 const TICK_MS = 3_000;
-/** How often it is looked whether something went wrong that no case answers for, in milliseconds. */
+/** How often to look for troubles that belong to no single case, in milliseconds. */
 const LOOK_EVERY_MS = 50;
-/** Cases that may have caused what no single case answers for. */
+/** The number of recent cases that are suspected of such a trouble. */
 const RECENT = 150;
 
 interface Pending {
@@ -39,7 +39,7 @@ interface Pending {
   readonly endedAt: number;
 }
 
-/** Many cases at once, until something is wrong. */
+/** Plays many cases at once, until something is wrong. */
 export class Rush {
   readonly #options: RushOptions;
   readonly #known = new Set<string>();
@@ -50,7 +50,7 @@ export class Rush {
   #judged: Pending[] = [];
   #recent: Origin[] = [];
   #suspicion: Suspicion | undefined;
-  /** Up to when the time has been counted. */
+  /** The time up to which `playedMs` was counted. */
   #since = 0;
 
   constructor(options: RushOptions) {
@@ -59,18 +59,18 @@ export class Rush {
     this.#left = options.cases ?? Infinity;
   }
 
-  /** Whether all cases that were wanted have been played, or none is left that may be. */
+  /** Whether all requested cases have been played, or no class is left to play. */
   get done(): boolean {
     return this.#left <= 0 || this.#stopping.size === this.#options.classes.size;
   }
 
-  /** From now on the same fault of the same class is old news. A class that stops the proxy is not played any more. */
+  /** Ignores the same fault of the same class from now on. A class that stalls the proxy is no longer played. */
   ignore({ name, kind }: Finding): void {
     this.#known.add(`${name} ${kind}`);
     if (kind === "stall") this.#stopping.add(name);
   }
 
-  /** Plays until something is wrong; undefined when nothing was until the deadline (of `performance.now`). */
+  /** Plays until something is wrong; resolves with undefined if nothing is until the deadline (of `performance.now`). */
   async until(deadline: number): Promise<Suspicion | undefined> {
     this.#suspicion = undefined;
     const over = (): boolean =>
@@ -104,7 +104,7 @@ export class Rush {
     }
   }
 
-  /** Judges what ended before. When the proxy has ended, no single case is at fault. */
+  /** Judges the cases that ended before this time. If the proxy has ended, no single case is suspected. */
   #judge(before: number): void {
     const dead = this.#options.stages.exited();
     for (const pending of endedBefore(this.#pending, before)) {
@@ -154,13 +154,13 @@ export class Rush {
   }
 }
 
-/** Takes those out that ended before a time; they stand in order. */
+/** Removes and returns those that ended before a time; the list is in order. */
 function endedBefore(all: Pending[], time: number): Pending[] {
   const later = all.findIndex(({ endedAt }) => endedAt >= time);
   return all.splice(0, later === -1 ? all.length : later);
 }
 
-/** Cases without end, of each class in turn; of configurations, which cost more, one in ten. */
+/** Generates endless cases, of each class in turn; only a tenth as many configurations, which cost more. */
 function* drawn({ classes, seed }: RushOptions): Generator<Origin, never> {
   for (let batch = seed; ; batch += 1) {
     const batches = Array.from(classes, ([name, each]) => {

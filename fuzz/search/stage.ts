@@ -10,38 +10,38 @@ import { type Case, converse } from "../wire/converse.ts";
 import { converseStreams } from "../wire/converse-streams.ts";
 import { admitted, PLAIN } from "../wire/dial.ts";
 
-/** What came of one case. */
+/** The result of one case. */
 export interface Verdict {
   readonly faults: readonly Fault[];
-  /** Requests that reached the backend, and answers that the proxy gave by itself. */
+  /** Requests that reached the backend, and answers that the proxy generated. */
   readonly forwarded: number;
   readonly refused: number;
 }
 
 /** A case that has been played. */
 export interface Played {
-  /** Asked for a while later, when all that it caused has arrived. */
+  /** Called a while later, when all its requests have arrived. */
   verdict(): Verdict;
-  /** Asked for much later: what is wrong with requests that arrived after the verdict. Nothing more is expected then. */
+  /** Called much later: returns the faults of requests that arrived after the verdict. After that, none is expected. */
   afterwards(): readonly Fault[];
 }
 
-/** How long the backend may take to see what a client sent that is gone already, in milliseconds. */
+/** How long the backend may take to receive what a client sent before it left, in milliseconds. */
 const SETTLE_MS = 40;
 
-/** The most memory that a proxy may have, in bytes: more than its budget for buffers and what it takes at rest, from sources. */
-const MOST_RESIDENT = 450 * 1024 * 1024;
+/** Maximum memory of a proxy, in bytes: above its budget for buffers plus its memory at rest when run from sources. */
+const MAX_RESIDENT = 450 * 1024 * 1024;
 
-/** Requests after a start of which nothing is expected. */
+/** The number of requests after a start that are not judged. */
 const SETTLING = 30;
 
-/** A request that nothing can be said against. */
+/** A request that must always succeed. */
 export const CANARY: Case = {
   rounds: [["GET /public/canary HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]],
   patient: false,
 };
 
-/** A proxy in front of the capturing backend. A proxy that ended is started anew. */
+/** A proxy in front of the recording backend. A proxy that has ended is restarted. */
 export class Stage implements AsyncDisposable {
   readonly #start: StartSubject;
   readonly #secure: boolean;
@@ -96,7 +96,7 @@ export class Stage implements AsyncDisposable {
     };
   }
 
-  /** Plays a case with nobody else there, and holds against it whatever goes wrong meanwhile. */
+  /** Plays a case alone, and attributes everything that goes wrong meanwhile to it. */
   async playAlone(play: Case): Promise<readonly Fault[]> {
     await this.revive();
     this.troubles();
@@ -108,7 +108,7 @@ export class Stage implements AsyncDisposable {
     return [...played.verdict().faults, ...played.afterwards(), ...stalls, ...this.troubles()];
   }
 
-  /** What no single case answers for, since the last call. */
+  /** Returns the faults since the last call that belong to no single case. */
   troubles(): Fault[] {
     const { strays, broken } = this.#backend.arrivals;
     return [
@@ -120,7 +120,7 @@ export class Stage implements AsyncDisposable {
     ];
   }
 
-  /** Whether the event loop stood still since the last call. A proxy that ended is another fault. */
+  /** Returns a fault if the event loop has stalled since the last call. A proxy that has ended is a different fault. */
   async stalls(): Promise<Fault[]> {
     const { loop, exited } = this.#subject;
     if (loop === undefined || exited()) return [];
@@ -128,13 +128,13 @@ export class Stage implements AsyncDisposable {
     return exited() ? [] : judgeLap(lap);
   }
 
-  /** Whether the process has grown beyond what its limits account for. */
+  /** Returns a fault if the process uses more memory than its limits justify. */
   async growth(): Promise<Fault[]> {
     const bytes = await this.#subject.residentBytes();
-    return bytes > MOST_RESIDENT ? [fault("memory", `${Math.round(bytes / 2 ** 20)} MiB`)] : [];
+    return bytes > MAX_RESIDENT ? [fault("memory", `${Math.round(bytes / 2 ** 20)} MiB`)] : [];
   }
 
-  /** Starts the proxy anew when it has ended, or hangs. */
+  /** Restarts the proxy if it has ended, or hangs. */
   async revive(): Promise<void> {
     if (!this.#subject.exited() && (await this.#subject.alive())) return;
     await this.#subject[Symbol.asyncDispose]();
@@ -147,7 +147,7 @@ export class Stage implements AsyncDisposable {
     await this.#backend[Symbol.asyncDispose]();
   }
 
-  /** Lets the start pass, which keeps the event loop busy for long, and the first run of everything. */
+  /** Waits until the start is over, which blocks the event loop for long, and all code has run once. */
   async #settle(): Promise<void> {
     for (let turn = 0; turn < SETTLING; turn += 1) (await this.play(this.#canary)).afterwards();
     await this.stalls();
@@ -157,7 +157,7 @@ export class Stage implements AsyncDisposable {
     return this.#secure ? { ...CANARY, dial: { ...PLAIN, secure: true } } : CANARY;
   }
 
-  /** Every case has an address of its own in 127.0.0.0/8, so that the backend knows whose request it has. */
+  /** Returns a unique address in 127.0.0.0/8 for each case, so that the backend can attribute requests. */
   #nextClient(trusted: boolean): string {
     this.#clients = (this.#clients + 1) % 0x7c_00_00;
     const number = this.#clients + (trusted ? TRUSTED_FROM : 0x02_00_00);

@@ -3,7 +3,7 @@ import type { StartSubject } from "../subject/subject.ts";
 import type { Case } from "../wire/converse.ts";
 import { type Played, Stage } from "./stage.ts";
 
-/** The stages of a run: one without TLS, and one with it if a class wants that. */
+/** The stages of a run: one without TLS, and one with TLS if a class needs it. */
 export class Stages implements AsyncDisposable {
   readonly #plain: Stage;
   readonly #all: readonly Stage[];
@@ -18,7 +18,7 @@ export class Stages implements AsyncDisposable {
     return new Stages(plain, withTls ? await Stage.open(start, true) : undefined);
   }
 
-  /** The same on all stages. */
+  /** The credentials, which are the same on all stages. */
   get credentials() {
     return this.#plain.subject.credentials;
   }
@@ -36,12 +36,12 @@ export class Stages implements AsyncDisposable {
     return this.#all.some(({ subject }) => subject.exited());
   }
 
-  /** What no single case answers for, since the last call. */
+  /** Returns the faults since the last call that belong to no single case. */
   troubles(): Fault[] {
     return this.#all.flatMap((each) => each.troubles());
   }
 
-  /** The same, and whether all proxies turn, say that they are alive, and stay small. */
+  /** Returns these, and faults of proxies that stall, do not report that they are alive, or have grown. */
   async lookAround(): Promise<Fault[]> {
     const faults = this.troubles();
     for (const stage of this.#all) {

@@ -2,7 +2,7 @@ import type { ClassName } from "../classes.ts";
 import type { Fault } from "../judge/fault.ts";
 import type { Drawn } from "./fuzz-class.ts";
 
-/** Which case it was. */
+/** Identifies a case. */
 export interface Origin {
   readonly name: ClassName;
   readonly seed: number;
@@ -10,7 +10,7 @@ export interface Origin {
   readonly drawn: Drawn;
 }
 
-/** Something that went wrong, and the cases that may be the reason, the likeliest first. */
+/** Something that went wrong, and the cases that may have caused it, most likely first. */
 export interface Suspicion {
   readonly faults: readonly Fault[];
   readonly suspects: readonly Origin[];

@@ -3,16 +3,16 @@ import type { Verdict } from "./stage.ts";
 
 export interface Count {
   cases: number;
-  /** Requests that the backend got. */
+  /** Requests that reached the backend. */
   forwarded: number;
-  /** Answers that the proxy gave by itself. */
+  /** Answers that the proxy generated. */
   refused: number;
 }
 
-/** How much was played, by class. */
+/** Counts what was played, by class. */
 export class Tally {
   readonly counts: ReadonlyMap<ClassName, Count>;
-  /** Time in which cases were played, many at once, in milliseconds. */
+  /** The time during which cases were played concurrently, in milliseconds. */
   playedMs = 0;
 
   constructor(names: readonly ClassName[]) {
@@ -31,13 +31,13 @@ export class Tally {
     return [...this.counts.values()].reduce((sum, { cases }) => sum + cases, 0);
   }
 
-  /** One line for a person who waits. */
+  /** Returns a progress line. */
   line(): string {
     const seconds = this.playedMs / 1_000;
     return `${Math.round(seconds)} s: ${this.cases} cases, ${Math.round(this.cases / seconds)}/s`;
   }
 
-  /** One line for each class. */
+  /** Returns one line for each class. */
   table(): string {
     const rows = [...this.counts].map(([name, { cases, forwarded, refused }]) =>
       name === "config"

@@ -1,22 +1,22 @@
 /**
- * Runs inside the subject (`node --import`) and tells the fuzzer about its event loop. Times are those of the thread on a
- * processor: what else runs on the machine does not change them.
+ * Runs inside the subject (`node --import`) and reports its event loop to the fuzzer. Times are CPU times of the thread, so
+ * other load on the machine does not change them.
  */
 import { isMainThread } from "node:worker_threads";
 
-/** What the event loop did in a while, in milliseconds of processor time. */
+/** The activity of the event loop in some period, in milliseconds of CPU time. */
 export interface Lap {
   readonly spentMs: number;
-  /** The longest that it did not turn. */
+  /** The longest turn. */
   readonly longestMs: number;
 }
 
-/** How often it is looked at the clock, in milliseconds. */
+/** How often the clock is read, in milliseconds. */
 const LOOK_EVERY_MS = 5;
 
 if (isMainThread) watchLoop((lap) => void process.send?.(lap));
 
-/** Answers every message with the lap since the last one. Keeps no process alive. */
+/** Answers every message with the lap since the last one. Does not keep the process alive. */
 function watchLoop(tell: (lap: Lap) => void): void {
   let begun = spentMs();
   let last = begun;
@@ -33,7 +33,7 @@ function watchLoop(tell: (lap: Lap) => void): void {
     begun = last;
     longestMs = 0;
   });
-  // A fuzzer that was killed leaves nothing behind.
+  // A killed fuzzer leaves no process behind.
   process.once("disconnect", () => process.exit());
   process.channel?.unref();
 }

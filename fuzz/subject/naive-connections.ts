@@ -10,8 +10,8 @@ const ALICE: ReadonlyMap<string, string> = new Map([["x-auth-subject", "alice"]]
 const NOBODY: ReadonlyMap<string, string> = new Map();
 
 /**
- * A front that believes a header of the PROXY protocol from anybody, tells HTTP/2 by its first bytes whatever was agreed on,
- * and knows no rules of HTTP/2: what the fuzzer must find fault with.
+ * A proxy in which the fuzzer must find faults: it trusts a PROXY protocol header from anyone, detects HTTP/2 only by its first
+ * bytes, whatever was negotiated, and ignores the rules of HTTP/2.
  */
 export async function startNaiveConnections(backend: string, secure: boolean): Promise<Subject> {
   const { ca, server: pair } = await testCertificates();
@@ -50,7 +50,7 @@ export async function startNaiveConnections(backend: string, secure: boolean): P
   };
 }
 
-/** Reads the first bytes, and leaves what stands behind a header of the PROXY protocol to whoever reads next. */
+/** Reads the first bytes, and leaves the data after a PROXY protocol header to the next reader. */
 function beginning(socket: Socket, begin: (client: string, http2: boolean) => void): void {
   socket.once("data", (chunk: Buffer) => {
     const text = chunk.toString("latin1");
@@ -78,7 +78,7 @@ function serveStreams(socket: Socket, target: Target, client: string): void {
   });
 }
 
-/** One request for each connection, whose token is looked for anywhere in it. */
+/** Serves one request per connection, and accepts a token anywhere in it. */
 function serveRequest(socket: Socket, target: Target, client: string): void {
   socket.once("data", (chunk: Buffer) => {
     const text = chunk.toString("latin1");

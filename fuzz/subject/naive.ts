@@ -4,10 +4,10 @@ import type { Subject } from "./subject.ts";
 const ALICE: ReadonlyMap<string, string> = new Map([["x-auth-subject", "alice"]]);
 const NOBODY: ReadonlyMap<string, string> = new Map([["x-auth-subject", "nobody"]]);
 
-/** http-proxy-3 as it comes: what the fuzzer must find fault with. */
+/** http-proxy-3 with its defaults, in which the fuzzer must find faults. */
 export async function startNaive(backend: string): Promise<Subject> {
   const proxy = await startNaiveProxy(backend);
-  let told = false;
+  let reported = false;
   return {
     port: proxy.port,
     ca: undefined,
@@ -15,8 +15,8 @@ export async function startNaive(backend: string): Promise<Subject> {
     keepsContract: false,
     identity: ({ hasToken }) => (hasToken ? ALICE : NOBODY),
     troubles() {
-      if (told || !proxy.exited()) return [];
-      told = true;
+      if (reported || !proxy.exited()) return [];
+      reported = true;
       return [`the process ended: ${proxy.stderr()}`];
     },
     exited: proxy.exited,

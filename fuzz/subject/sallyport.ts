@@ -8,14 +8,14 @@ import { PUBLIC, type Subject, TRUSTED } from "./subject.ts";
 import { AUDIENCE, credentials, ISSUER, signingKeyPem } from "./tokens.ts";
 import { watchProcess } from "./watched-process.ts";
 
-/** The largest body, in bytes: small, so that cases go beyond it. */
+/** The maximum body size, in bytes: small, so that cases exceed it. */
 export const BODY_BYTES = 64 * 1024;
 
-/** What no log line may hold. */
+/** Log lines that must not occur. */
 const ERROR_LINE = /"level":"(?:error|fatal)"/;
 
 /**
- * Starts the product as people do, with short limits, in front of a backend.
+ * Starts the product the way users do, with short time limits, in front of a backend.
  *
  * @param secure whether it speaks TLS.
  * @param preloaded modules that are loaded into its process first.
@@ -106,7 +106,7 @@ function entry(): string {
   );
 }
 
-/** The port in the log line with this message; 0 in any other line. */
+/** Returns the port from the log line with this message; 0 for any other line. */
 function portIn(line: string, message: string): number {
   if (!line.includes(`"msg":"${message}"`)) return 0;
   return Number(/"port":(\d+)/.exec(line)?.[1] ?? 0);

@@ -5,16 +5,16 @@ import type { Credentials } from "./subject.ts";
 export const ISSUER = "fuzz";
 export const AUDIENCE = "fuzz";
 
-/** RFC 8410 §7: what stands before the 32 bytes of an Ed25519 private key. */
+/** The DER prefix of an Ed25519 private key of 32 bytes (RFC 8410 §7). */
 const PKCS8_HEAD = "302e020100300506032b657004220420";
 
-/** Ed25519 signs the same text alike each time, so a case has the same bytes whenever it is repeated. */
+/** Creates a fixed key. Ed25519 signatures are deterministic, so a repeated case has the same bytes. */
 function keyOf(octet: string): KeyObject {
   const der = Buffer.from(PKCS8_HEAD + octet.repeat(32), "hex");
   return createPrivateKey({ key: der, format: "der", type: "pkcs8" });
 }
 
-/** PEM of the key that the proxy verifies with. */
+/** Returns the proxy's signing key as PEM. */
 export function signingKeyPem(): string {
   return keyOf("5a").export({ format: "pem", type: "pkcs8" });
 }
@@ -29,7 +29,7 @@ const CLAIMS = {
   groups: ["sales"],
 };
 
-/** One token that the proxy accepts, and what strangers make of it. */
+/** Returns a token that the proxy accepts, and forgeries of it. */
 export async function credentials(): Promise<Credentials> {
   const key = keyOf("5a");
   const publicKey = createPublicKey(key);

@@ -3,23 +3,23 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { LOOP_WATCH, type Loop, loopOf } from "./loop.ts";
 
-/** A process whose output is read line by line and not kept, and whose event loop is watched. */
+/** A process whose output is read line by line without storing it, and whose event loop is watched. */
 export interface WatchedProcess extends AsyncDisposable {
   readonly loop: Loop;
   exited(): boolean;
-  /** The memory that it has now; 0 if it has ended. */
+  /** Returns its resident memory; 0 if it has ended. */
   residentBytes(): Promise<number>;
-  /** What `complaint` said of its lines, what it wrote on standard error, and how it ended, since the last call. */
+  /** Returns the troubles found by `onLine`, its standard error output, and how it ended, since the last call. */
   troubles(): string[];
 }
 
-/** How much is kept of what it complains about; a flood says the same over and over. */
+/** Maximum number of stored complaints; a flood of them is repetitive. */
 const KEPT = 50;
 
 /**
  * Runs a script with this Node.
  * @param preloaded modules that are loaded first.
- * @param onLine gets every line of standard output and gives the trouble that it tells of, if any.
+ * @param onLine gets every line of standard output, and returns the trouble that it reports, if any.
  */
 export function watchProcess(
   script: string,

@@ -1,7 +1,7 @@
 import { readChunks } from "./chunks.ts";
 import { connectionOptions, type Fields, type Head, readHead, valuesOf } from "./head.ts";
 
-/** One final answer, as latin1. */
+/** One final answer, in Latin-1. */
 export interface Answer {
   readonly status: number;
   readonly fields: Fields;
@@ -10,9 +10,9 @@ export interface Answer {
 }
 
 export interface Answers {
-  /** Whole final answers in order; interim ones (1xx but 101) are left out. */
+  /** Complete final answers in order, without interim ones (1xx except 101). */
   readonly whole: readonly Answer[];
-  /** What is left: nothing, the beginning of an answer, what came after a switch of protocols, or no HTTP at all. */
+  /** What the rest is: nothing, the beginning of an answer, data after a switch of protocols, or not HTTP at all. */
   readonly stop: "end" | "incomplete" | "unclear" | "switched";
   readonly rest: string;
 }
@@ -20,8 +20,8 @@ export interface Answers {
 const STATUS_LINE = /^HTTP\/1\.1 (\d{3}) [\t\u0020-\u007e\u0080-\u00ff]*$/;
 
 /**
- * Reads what came back on one connection.
- * @param methods of the requests that the answers belong to; an answer without one is read as that of a GET.
+ * Reads the answers on one connection.
+ * @param methods of the corresponding requests; an answer without one is read as that of a GET.
  */
 export function readAnswers(text: string, methods: readonly string[]): Answers {
   const whole: Answer[] = [];
@@ -50,13 +50,13 @@ export function readAnswers(text: string, methods: readonly string[]): Answers {
   }
 }
 
-/** A head that no parser could read may be refused before anybody knows that its method is HEAD: with a body, and the end. */
+/** Whether an answer to HEAD has a body: an unparsable head is refused before its method is known, and the connection closed. */
 function hasBodyAnyway(text: string, { fields, end }: Head): boolean {
   const last = connectionOptions(fields).includes("close");
   return last && end < text.length && !text.startsWith("HTTP/1.1 ", end);
 }
 
-/** An answer says how long it is, or lasts as long as the connection, as to HTTP/1.0. */
+/** Reads a body, which has a length, is chunked, or lasts until the end of the connection, as for HTTP/1.0. */
 function readBody(text: string, fields: Fields, start: number): ReturnType<typeof readChunks> {
   const codings = valuesOf(fields, "transfer-encoding");
   const lengths = valuesOf(fields, "content-length");

@@ -1,6 +1,6 @@
 import { type Fields, readFields } from "./head.ts";
 
-/** What no trailer may say again (RFC 9110 §6.5.1). */
+/** Fields that must not be trailers (RFC 9110 §6.5.1). */
 const FRAMING = /^(?:content-length|transfer-encoding)$/i;
 
 export interface ChunkedBody {
@@ -12,7 +12,7 @@ export interface ChunkedBody {
 const SIZE_LINE =
   /^([0-9A-Fa-f]{1,8})(?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"[^"\\]*"))?)*$/;
 
-/** Reads a chunked body to the letter of RFC 9112 §7.1. */
+/** Reads a chunked body strictly according to RFC 9112 §7.1. */
 export function readChunks(text: string, start: number): ChunkedBody | "incomplete" | "unclear" {
   let body = "";
   let at = start;

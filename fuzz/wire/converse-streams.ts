@@ -5,14 +5,14 @@ import { type Case, DEADLINE_MS, PATIENCE_MS } from "./converse.ts";
 import { admitted, dialled, type Listener, PLAIN } from "./dial.ts";
 import { type ReadStream, type ReadStreams, readStreams } from "./streams.ts";
 
-/** What became of a connection of HTTP/2. */
+/** The result of an HTTP/2 connection. */
 export interface StreamTalk {
   /** The address that the proxy must take for the client's. */
   readonly client: string;
   readonly reading: ReadStreams;
-  /** By the number of the stream. */
+  /** By stream number. */
   readonly streamAnswers: ReadonlyMap<number, StreamAnswer>;
-  /** How many streams got an answer. */
+  /** The number of streams that got an answer. */
   readonly answered: number;
   /** Whether the other side has ended the connection. */
   readonly ended: boolean;
@@ -20,8 +20,8 @@ export interface StreamTalk {
   readonly writtenMs: number;
 }
 
-/** Streams beyond this number are not listened to. */
-const MOST_STREAM = 41;
+/** Streams above this number are ignored. */
+const MAX_STREAM = 41;
 
 /** Plays a case whose rounds are frames. */
 export async function converseStreams(
@@ -71,9 +71,9 @@ export function isOver(answer: StreamAnswer | undefined): boolean {
   return answer === undefined || answer.complete || answer.reset !== undefined;
 }
 
-/** Of the streams 1, 3, 5… */
+/** Returns the methods of the streams 1, 3, 5… */
 function methodsOf(streams: readonly ReadStream[]): string[] {
-  const numbers = streams.map(({ number }) => number).filter((number) => number <= MOST_STREAM);
+  const numbers = streams.map(({ number }) => number).filter((number) => number <= MAX_STREAM);
   const count = (Math.max(0, ...numbers) + 1) / 2;
   return Array.from(
     { length: Math.floor(count) },
@@ -81,7 +81,7 @@ function methodsOf(streams: readonly ReadStream[]): string[] {
   );
 }
 
-/** A connection that fails, or never begins, is talked on as well as it goes. */
+/** Waits for an event for a limited time: a connection that fails, or never begins, is used as far as possible. */
 async function soon(event: Promise<unknown>): Promise<void> {
   const settled = event.then(
     () => undefined,

@@ -5,7 +5,7 @@ import { type Answers, readAnswers } from "./answers.ts";
 import { admitted, type Dial, dialled, type Listener, PLAIN } from "./dial.ts";
 import { type Reading, readRequests } from "./requests.ts";
 
-/** What a backend sends besides a plain answer. Texts are bytes as latin1. */
+/** What a backend sends in addition to a plain answer. Texts are bytes in Latin-1. */
 export interface AnswerStyle {
   /** Interim answers before it. */
   readonly interim: string;
@@ -13,43 +13,43 @@ export interface AnswerStyle {
   readonly fields: string;
 }
 
-/** What one client does on one connection. Texts are bytes as latin1. */
+/** What one client does on one connection. Texts are bytes in Latin-1. */
 export interface Case {
-  /** How the connection begins; without TLS when left out. */
+  /** How the connection begins; by default, without TLS. */
   readonly dial?: Dial;
-  /** Whether the rounds are frames of HTTP/2, behind a preface. Each ends with a whole frame. */
+  /** Whether the rounds are HTTP/2 frames, after a preface. Each round ends with a complete frame. */
   readonly frames?: boolean;
-  /** Each round is written piece by piece; between two rounds the client waits for the answers so far. */
+  /** Each round is written piece by piece; between two rounds, the client waits for the answers so far. */
   readonly rounds: readonly (readonly string[])[];
-  /** What the backend's answers to it look like; plain ones when left out. */
+  /** The style of the backend's answers; by default, plain. */
   readonly answer?: AnswerStyle;
-  /** Whether it waits for a limit of the proxy's when its request is not whole; else it ends its side. */
+  /** Whether it waits for a time limit of the proxy if its request is incomplete; otherwise it ends its side. */
   readonly patient: boolean;
 }
 
-/** What became of it. */
+/** The result of a case. */
 export interface Talk {
   /** The address that the proxy must take for the client's. */
   readonly client: string;
-  /** What a strict reader takes the client's bytes for. */
+  /** How a strict parser reads the client's bytes. */
   readonly reading: Reading;
-  /** Of the requests, also of one that cannot be read, as far as can be guessed. */
+  /** The methods of the requests, guessed for one that cannot be parsed. */
   readonly methods: readonly string[];
   readonly answers: Answers;
   /** How the connection ended: the other side closed it, it was reset, or nothing happened until the deadline. */
   readonly ended: "closed" | "reset" | "deadline";
-  /** How long the handshake of TLS took, in milliseconds, as far as it went; 0 without TLS. */
+  /** How long the TLS handshake took until it ended or failed, in milliseconds; 0 without TLS. */
   readonly handshakeMs: number;
 }
 
-/** How long a connection may live, in milliseconds: more than every limit of the proxy together. */
+/** The maximum lifetime of a connection, in milliseconds: more than the sum of all limits of the proxy. */
 export const DEADLINE_MS = 10_000;
-/** How long the proxy may take over a request that reads as unclear before the client ends its side, in milliseconds. */
+/** How long the proxy may take for an ambiguous request before the client ends its side, in milliseconds. */
 export const PATIENCE_MS = 150;
-/** The same for one that is not whole: what came before it shall be answered first. */
+/** The same for an incomplete one: the requests before it should be answered first. */
 const INCOMPLETE_MS = 15;
 
-/** Plays a case on a connection of its own, from an address of its own. */
+/** Plays a case on a new connection, from the given address. */
 export async function converse(
   listener: Listener,
   localAddress: string,
@@ -71,12 +71,12 @@ export async function converse(
   await client.finish(play.patient);
   clearTimeout(deadline);
   const talk = client.talk();
-  // What comes back is another protocol's, or nothing.
+  // The answer belongs to another protocol, or there is none.
   if (heard === undefined) return { client: localAddress, ...talk, answers: readAnswers("", []) };
   return { client: heard.client, ...talk };
 }
 
-/** Of a connection on which nothing may be served. */
+/** The reading of a connection on which nothing may be served. */
 const NOTHING: Reading = { requests: [], begun: undefined, stop: "unclear", rest: "" };
 
 class Client {
@@ -118,7 +118,7 @@ class Client {
     await nextTurn();
   }
 
-  /** Resolves when so many final answers have come, the connection has ended, or the time is up. */
+  /** Resolves when this many final answers have arrived, the connection has ended, or the time is up. */
   async answered(count: number, limitMs = DEADLINE_MS): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(() => resolve(), limitMs);
@@ -131,7 +131,7 @@ class Client {
     this.#onBytes = () => undefined;
   }
 
-  /** Waits for what must come, and ends our side where nothing more is owed. */
+  /** Waits for the expected answers, and then ends our side. */
   async finish(patient: boolean): Promise<void> {
     const { stop, requests } = this.#reading;
     if (stop === "end" || stop === "closed") await this.answered(requests.length);
@@ -160,7 +160,7 @@ class Client {
   }
 }
 
-/** Of every request that may be answered: what cannot be read is taken for HEAD where it begins so. */
+/** Returns the methods of all requests that may be answered; unparsable data counts as HEAD if it begins with that word. */
 function methodsOf({ requests, begun, rest }: Reading): string[] {
   const methods = requests.map(({ method }) => method);
   const next = begun?.method ?? (/^[\r\n]*HEAD /.test(rest) ? "HEAD" : "GET");

@@ -4,13 +4,13 @@ import { readProxyHeader } from "./proxy-header.ts";
 
 /** How a connection begins. */
 export interface Dial {
-  /** Whether it is one of TLS. */
+  /** Whether it uses TLS. */
   readonly secure: boolean;
-  /** The protocols that are offered in the handshake of TLS (ALPN), if any. */
+  /** The protocols that are offered in the TLS handshake (ALPN), if any. */
   readonly offers: readonly string[];
-  /** Whether it comes from a trusted proxy, and so must begin with a header of the PROXY protocol. */
+  /** Whether it comes from a trusted proxy, and therefore must begin with a PROXY protocol header. */
   readonly trusted: boolean;
-  /** Bytes before everything else, TLS included, as latin1. */
+  /** Bytes before everything else, including TLS, in Latin-1. */
   readonly header: string;
 }
 
@@ -24,12 +24,12 @@ export interface Listener {
   readonly ca: string | undefined;
 }
 
-/** Opens a connection. Its errors are for the caller to hear. */
+/** Opens a connection. The caller must handle its errors. */
 export function dialled({ port, ca }: Listener, localAddress: string, dial: Dial): Socket {
   const socket = connect({ host: "127.0.0.1", port, localAddress, noDelay: true });
   if (dial.header !== "") socket.write(dial.header, "latin1");
   if (ca === undefined) return socket;
-  // Those of the connection below end the one above, too.
+  // An error of this connection also ends the TLS connection above it.
   socket.on("error", () => undefined);
   return connectTls({
     ...{ socket, ca, servername: "localhost" },
@@ -37,19 +37,19 @@ export function dialled({ port, ca }: Listener, localAddress: string, dial: Dial
   });
 }
 
-/** What a reader gets to see that takes all protocols below HTTP to the letter. */
+/** What a strict implementation of all protocols below HTTP passes on. */
 export interface Admitted {
   /** The address that it takes for the client's. */
   readonly client: string;
-  /** As latin1. */
+  /** In Latin-1. */
   readonly text: string;
 }
 
 /**
- * What becomes of a client's bytes on their way to the reader of HTTP.
+ * Returns the part of a client's bytes that reaches the HTTP parser.
  *
- * @param frames whether the client speaks HTTP/2, whatever was agreed.
- * @returns undefined where nothing may be served.
+ * @param frames whether the client speaks HTTP/2, whatever was negotiated.
+ * @returns undefined if nothing may be served.
  */
 export function admitted(
   { secure, offers, trusted, header }: Dial,
@@ -69,7 +69,7 @@ export function admitted(
   return { client: read.source ?? localAddress, text: rest };
 }
 
-/** What is agreed on by ALPN (RFC 7301); a client that offers nothing speaks HTTP/1.1. */
+/** Returns the protocol negotiated with ALPN (RFC 7301); a client that offers nothing speaks HTTP/1.1. */
 function agreed(offers: readonly string[]): string | undefined {
   if (offers.length === 0) return "http/1.1";
   return ["h2", "http/1.1"].find((each) => offers.includes(each));

@@ -1,4 +1,4 @@
-/** Header or trailer fields as they stand in a message: nothing joined, blanks around the value taken off. */
+/** Header or trailer fields as received: not joined, without whitespace around the values. */
 export type Fields = readonly (readonly [name: string, value: string])[];
 
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -12,8 +12,8 @@ export interface Head {
 }
 
 /**
- * Reads a header section to the letter of RFC 9112 §5: lines end in CRLF, no folding, no control characters.
- * @returns "incomplete" when the empty line has not come, "unclear" when it is no header section.
+ * Reads a header section strictly according to RFC 9112 §5: lines end in CRLF, no folding, no control characters.
+ * @returns "incomplete" if the empty line has not arrived, "unclear" if it is not a header section.
  */
 export function readHead(text: string, start: number): Head | "incomplete" | "unclear" {
   const end = text.indexOf("\r\n\r\n", start);
@@ -23,7 +23,7 @@ export function readHead(text: string, start: number): Head | "incomplete" | "un
   return fields === undefined ? "unclear" : { startLine, fields, end: end + 4 };
 }
 
-/** Undefined when one of the lines is no field. */
+/** Reads field lines; returns undefined if one of them is not a field. */
 export function readFields(lines: readonly string[]): Fields | undefined {
   const fields: [string, string][] = [];
   for (const line of lines) {
@@ -36,7 +36,7 @@ export function readFields(lines: readonly string[]): Fields | undefined {
   return fields;
 }
 
-/** Blanks and tabs alone are optional whitespace (RFC 9110 §5.6.3). */
+/** Removes optional whitespace, which is only spaces and tabs (RFC 9110 §5.6.3). */
 function withoutBlanks(value: string): string {
   let from = 0;
   let to = value.length;
@@ -49,12 +49,12 @@ function isBlank(text: string, at: number): boolean {
   return text[at] === " " || text[at] === "\t";
 }
 
-/** All values of a name, given in lower case, in order. */
+/** Returns all values of a name in order. @param name in lower case. */
 export function valuesOf(fields: Fields, name: string): string[] {
   return fields.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value);
 }
 
-/** The options of all `Connection` fields, in lower case. */
+/** Returns the options of all `Connection` fields, in lower case. */
 export function connectionOptions(fields: Fields): string[] {
   return valuesOf(fields, "connection").flatMap((value) =>
     value.split(",").map((option) => option.trim().toLowerCase()),

@@ -2,17 +2,17 @@ import { isIPv4, isIPv6 } from "node:net";
 
 const SIGNATURE = "\r\n\r\n\0\r\nQUIT\n";
 const V1 = /^PROXY (?:TCP4 ([0-9.]+) ([0-9.]+)|TCP6 ([0-9a-f:.]+) ([0-9a-f:.]+)) (\d+) (\d+)$/i;
-/** The longest line of version 1, and the longest content of version 2 that anybody sends. */
+/** The longest line of version 1, and the longest content of version 2 that is accepted. */
 const V1_BYTES = 107;
 const V2_BYTES = 4096;
 
 export interface ReadProxyHeader {
-  /** The client; undefined where the proxy speaks for itself. */
+  /** The client; undefined if the proxy speaks for itself. */
   readonly source: string | undefined;
   readonly end: number;
 }
 
-/** Reads a header of the PROXY protocol to the letter; undefined where the bytes begin with none. */
+/** Reads a PROXY protocol header strictly; undefined if the bytes do not begin with one. */
 export function readProxyHeader(text: string): ReadProxyHeader | undefined {
   return text.startsWith(SIGNATURE) ? readV2(text) : readV1(text);
 }
@@ -52,7 +52,7 @@ function readV2(text: string): ReadProxyHeader | undefined {
   return { source: canonical(words.join(":")), end };
 }
 
-/** In the one spelling of RFC 5952; an IPv4 address in the clothes of IPv6 is one of IPv4. */
+/** Returns an address in the canonical form of RFC 5952; an IPv4-mapped IPv6 address as IPv4. */
 function canonical(address: string): string {
   const text = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [, high = "", low = ""] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(text) ?? [];

@@ -2,47 +2,47 @@ import { METHODS } from "node:http";
 import { readChunks } from "./chunks.ts";
 import { connectionOptions, type Fields, type Head, readHead, valuesOf } from "./head.ts";
 
-/** One request as a reader sees it that takes RFC 9112 to the letter and gives no benefit of a doubt. */
+/** One request as read by a parser that follows RFC 9112 strictly. */
 export interface ReadRequest {
   readonly method: string;
   readonly target: string;
   readonly version: string;
   readonly fields: Fields;
-  /** Its bytes as latin1; undefined while it is not whole, or where it cannot be read. */
+  /** Its bytes in Latin-1; undefined while it is incomplete, or if it cannot be read. */
   readonly body: string | undefined;
   readonly trailers: Fields;
-  /** What follows on the connection is no HTTP to whoever grants this. */
+  /** Whether it asks for another protocol: if that is granted, the following data is not HTTP. */
   readonly switches: boolean;
 }
 
 /**
- * Why reading stopped: all was read (`end`), more is to come (`incomplete`), the bytes can be read in two ways or none
+ * Why reading stopped: everything was read (`end`), more data is needed (`incomplete`), the bytes are ambiguous or invalid
  * (`unclear`), the last request asked for another protocol (`switched`), or for the end of the connection (`closed`).
  */
 type Stop = "end" | "incomplete" | "unclear" | "switched" | "closed";
 
 export interface Reading {
-  /** Whole requests, in order. */
+  /** Complete requests, in order. */
   readonly requests: readonly ReadRequest[];
-  /** A request whose head is clear and whose body is not whole. */
+  /** A request with an unambiguous head and an incomplete body. */
   readonly begun: ReadRequest | undefined;
   readonly stop: Stop;
-  /** What stands behind the whole requests. */
+  /** The data after the complete requests. */
   readonly rest: string;
 }
 
-/** Perhaps with more than one blank between the parts, as RFC 9112 §3 lets a recipient read it. */
+/** A request line; RFC 9112 §3 lets a recipient accept several spaces between the parts. */
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) +([!-~]+) +HTTP\/(1\.[01])$/;
-/** Origin form, absolute form of this scheme, or the asterisk (RFC 9112 §3.2); the path itself is not looked at. */
+/** Origin form, absolute form with HTTP, or the asterisk (RFC 9112 §3.2); the path itself is not checked. */
 const TARGET = /^(?:\/.*|\*|https?:\/\/[A-Za-z0-9.-]+(?::\d+)?(?:[/?].*)?)$/i;
-/** What CONNECT asks for. */
+/** The target of CONNECT. */
 const AUTHORITY = /^[A-Za-z0-9.-]+:\d+$/;
-/** Those of every parser that is built on Node's: another one ends the connection. */
+/** The methods that Node's parser knows: it closes the connection for any other. */
 const KNOWN = new Set(METHODS);
 export const HOST =
   /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
 
-/** Reads the requests in the bytes of one connection, given as latin1. */
+/** Reads the requests in the bytes of one connection. @param text in Latin-1. */
 export function readRequests(text: string): Reading {
   const requests: ReadRequest[] = [];
   let at = 0;
@@ -68,7 +68,7 @@ export function readRequests(text: string): Reading {
   }
 }
 
-/** RFC 9112 §2.2: empty lines before a request line are passed over. */
+/** Skips empty lines before a request line (RFC 9112 §2.2). */
 function skipEmptyLines(text: string, from: number): number {
   let at = from;
   while (text[at] === "\r" || text[at] === "\n") at += 1;
@@ -105,7 +105,7 @@ function readBody(text: string, { startLine, fields, end }: Head): OneRequest | 
   return { request: { ...bare, body }, end: bodyEnd, stop: "incomplete" };
 }
 
-/** RFC 9112 §3.2: exactly one valid Host; HTTP/1.0 may do without. */
+/** Whether there is exactly one valid Host (RFC 9112 §3.2); HTTP/1.0 may have none. */
 function hasOneHost(fields: Fields, version: string): boolean {
   const [host, another] = valuesOf(fields, "host");
   if (host === undefined) return version === "1.0";

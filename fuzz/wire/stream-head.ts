@@ -5,16 +5,16 @@ import { HOST, type ReadRequest } from "./requests.ts";
 
 export interface StreamHead {
   readonly request: ReadRequest;
-  /** What `content-length` says, if anything. */
+  /** The `content-length`, if any. */
   readonly length: number | undefined;
-  /** Whether each field can stand in a request. One that cannot is left out, but the request may also be refused. */
+  /** Whether each field is valid in a request. An invalid one is omitted, but the request may also be refused. */
   readonly sound: boolean;
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
-/** RFC 9113 §8.2.1, which allows no blank at either end. */
+/** A value (RFC 9113 §8.2.1), without whitespace at either end. */
 const VALUE = /^(?:[!-~\u0080-\u00ff](?:[\t -~\u0080-\u00ff]*[!-~\u0080-\u00ff])?)?$/;
-/** What may stand in an authority (RFC 3986 §3.2). */
+/** The characters of an authority (RFC 3986 §3.2). */
 const AUTHORITY = /^[A-Za-z0-9\-._~!$&'()*+,;=:@%[\]]*$/;
 const PSEUDO = new Set([":method", ":scheme", ":authority", ":path", ":protocol"]);
 const CONNECTION = new Set([
@@ -23,7 +23,7 @@ const CONNECTION = new Set([
 const KNOWN = new Set(METHODS);
 
 /**
- * Reads the head of a request to the letter of RFC 9113 §8.3; undefined where it is malformed, or means no request that can be
+ * Reads the head of a request strictly according to RFC 9113 §8.3; undefined if it is malformed, or not a request that can be
  * passed on.
  */
 export function readStreamHead(given: readonly Field[]): StreamHead | undefined {
@@ -54,14 +54,14 @@ export function readStreamHead(given: readonly Field[]): StreamHead | undefined 
   };
 }
 
-/** Undefined where trailers are malformed. */
+/** Reads trailers; undefined if they are malformed. */
 export function readTrailerFields(given: readonly Field[]): Fields | undefined {
   return readRegular(given);
 }
 
 /**
- * A name with capitals, one that belongs to a connection, and a pseudo-header field make a section malformed. A field that
- * cannot be one is left out, as by nghttp2; the others go on without it.
+ * Reads regular fields. A name with capitals, a connection-specific name, or a pseudo-header field makes the section
+ * malformed. An invalid field is omitted, like in nghttp2, and the others are passed on without it.
  */
 function readRegular(given: readonly Field[]): Field[] | undefined {
   const fields: Field[] = [];
@@ -76,7 +76,7 @@ function readRegular(given: readonly Field[]): Field[] | undefined {
   return fields;
 }
 
-/** One host, whoever names it; undefined where there is none, or two. */
+/** Returns the host from either field; undefined if there is none, or if there are two. */
 function hostOf(authority: string | undefined, hosts: readonly string[]): string | undefined {
   const [host, another] = hosts;
   const named = authority ?? host;
@@ -88,7 +88,7 @@ function hostOf(authority: string | undefined, hosts: readonly string[]): string
   return named;
 }
 
-/** Cookies joined (RFC 9113 §8.2.3), and one host, behind all others. */
+/** Joins cookies (RFC 9113 §8.2.3), and appends them and one host to the other fields. */
 function asOne(fields: readonly Field[], host: string): Field[] {
   const all = valuesIn(fields, "cookie");
   const first = all.findIndex((each) => each !== "");

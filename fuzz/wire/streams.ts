@@ -12,12 +12,12 @@ import { literalsIn } from "../../test/support/careless-http2.ts";
 import { readStreamHead, readTrailerFields, type StreamHead } from "./stream-head.ts";
 import type { ReadRequest } from "./requests.ts";
 
-/** One stream as a reader sees it that takes RFC 9113 to the letter. */
+/** One stream as read by a parser that follows RFC 9113 strictly. */
 export interface ReadStream {
   readonly number: number;
-  /** What may reach the backend, its body undefined while it is not whole; undefined if nothing may. */
+  /** The request that may reach the backend, with an undefined body while it is incomplete; undefined if none may. */
   readonly request: ReadRequest | undefined;
-  /** Of an answer, as far as can be told. */
+  /** The method, as far as it is known. */
   readonly method: string;
   /** Whether it must be answered, if the connection is clean. */
   readonly owed: boolean;
@@ -25,19 +25,19 @@ export interface ReadStream {
 
 export interface ReadStreams {
   readonly streams: readonly ReadStream[];
-  /** Whether nothing can be said against the connection, so that every whole request must be answered. */
+  /** Whether the connection has no error, so that every complete request must be answered. */
   readonly clean: boolean;
 }
 
 const PRIORITY = 0x20;
 const PRIORITY_BYTES = 5;
-/** The largest frame without settings that allow more, and what all DATA may have without a window that opens. */
+/** The default maximum size of a frame, and the default window for all DATA. */
 const FRAME_BYTES = 16_384;
 const WINDOW_BYTES = 65_535;
-/** A window that opens by so much cannot overflow. */
+/** The window cannot overflow with updates below this size. */
 const SMALL_UPDATE = 2 ** 20;
 
-/** Fields of a head that nghttp2 reads in trailers, too. */
+/** Fields of a head that nghttp2 also interprets in trailers. */
 const CONTROL = new Set(["content-length", "host"]);
 
 interface Begun {
@@ -48,7 +48,7 @@ interface Begun {
   state: "open" | "whole" | "reset" | "malformed";
 }
 
-/** Reads the frames behind the preface, given as latin1. */
+/** Reads the frames after the preface. @param text in Latin-1. */
 export function readStreams(text: string): ReadStreams {
   const bytes = Buffer.from(text, "latin1");
   const frames = new FrameReader().read(bytes);
@@ -64,7 +64,7 @@ class StreamReader {
   #stopped = false;
   #last = 0;
   #dataBytes = 0;
-  /** A header section whose end has not come. */
+  /** A header section whose end has not arrived. */
   #section: { stream: number; parts: Buffer[]; ends: boolean } | undefined;
 
   take(frame: Frame): void {
@@ -82,7 +82,11 @@ class StreamReader {
   result(whole: boolean): ReadStreams {
     const streams = [...this.#streams.values()].map(({ number, head, body, trailers, state }) => {
       const whole = state === "whole" && (head?.length ?? body.length) === body.length;
-      const request = head && { ...head.request, body: whole ? body : told(head, body), trailers };
+      const request = head && {
+        ...head.request,
+        body: whole ? body : announced(head, body),
+        trailers,
+      };
       const method = head?.request.method ?? "GET";
       return { number, request, method, whole, owed: whole && head?.sound === true };
     });
@@ -95,7 +99,7 @@ class StreamReader {
     return { streams, clean };
   }
 
-  /** Nothing behind it can be understood. */
+  /** Stops reading: nothing after this frame can be interpreted. */
   #stop(): void {
     this.#clean = false;
     this.#stopped = true;
@@ -120,14 +124,14 @@ class StreamReader {
     this.#section = undefined;
     const whole = Buffer.concat(section.parts);
     const fields = literalsIn(whole);
-    // Whatever is not written in literals is not read here, and must not be written to a backend either.
+    // Only literals are read here. Anything else must not reach a backend.
     const known = headerBlock(fields).equals(whole) ? fields : undefined;
     if (known === undefined) this.#clean = false;
     const begun = this.#streams.get(section.stream);
     if (begun === undefined) this.#open(section.stream, known, section.ends);
     else if (begun.state === "open") {
       const trailers = known && section.ends ? readTrailerFields(known) : undefined;
-      // Again what the head said, or nothing that is allowed here.
+      // It repeats a field of the head, or is not allowed here.
       if (trailers?.some(([name]) => CONTROL.has(name)) !== false) this.#clean = false;
       begun.trailers = trailers ?? [];
       begun.state = trailers === undefined ? "malformed" : "whole";
@@ -141,7 +145,7 @@ class StreamReader {
     }
     this.#last = number;
     const head = fields && readStreamHead(fields);
-    // A body that disagrees with its length ends the connection, whatever else is wrong with the head.
+    // A body that does not match its length ends the connection, whatever else is wrong with the head.
     const hasLength = fields?.some(([name]) => name === "content-length") === true;
     if (head === undefined && hasLength && !ends) this.#clean = false;
     const state = ends ? "whole" : "open";
@@ -168,12 +172,12 @@ class StreamReader {
   }
 }
 
-/** The body of a stream that does not end well: a backend has all of it as soon as it has as much as the head says. */
-function told({ length }: StreamHead, body: string): string | undefined {
+/** Returns the body of a stream that does not end properly: a backend has all of it once it has the announced length. */
+function announced({ length }: StreamHead, body: string): string | undefined {
   return length !== undefined && body.length >= length ? body.slice(0, length) : undefined;
 }
 
-/** Undefined where there is more padding than frame. */
+/** Removes the padding of a frame; undefined if it is longer than the frame. */
 function withoutPadding({ flags, payload }: Frame): Buffer | undefined {
   if ((flags & PADDED) === 0) return payload;
   const padding = payload[0];
