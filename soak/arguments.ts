@@ -23,7 +23,7 @@ export interface Arguments {
   readonly help: boolean;
 }
 
-/** Throws with one line for a person when an argument makes no sense. */
+/** Parses the arguments. Throws an error with a one-line message if one is invalid. */
 export function readArguments(args: readonly string[]): Arguments {
   const { values } = parseArgs({
     args: [...args],

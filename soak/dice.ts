@@ -1,15 +1,15 @@
-/** Chance that a seed repeats: the same seed gives the same throws. */
+/** Reproducible random choices: the same seed gives the same sequence. */
 export interface Dice {
-  /** From 0 up to, and not including, 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   fraction(): number;
-  /** A whole number, both ends included. */
+  /** Returns an integer between both ends, inclusive. */
   between(least: number, most: number): number;
-  /** @throws RangeError when there is nothing to pick from. */
+  /** Returns one of the items. @throws RangeError if there are none. */
   pick<T>(from: readonly T[]): T;
   shuffled<T>(items: readonly T[]): T[];
 }
 
-/** Mulberry32: 32 bits of state, a full period, and good enough to choose what comes next. */
+/** Creates dice with Mulberry32: 32 bits of state and a full period, which is good enough for this. */
 export function createDice(seed: number): Dice {
   let state = seed >>> 0;
   const fraction = (): number => {

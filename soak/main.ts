@@ -1,4 +1,4 @@
-/** `npm run soak`: minutes to hours of mixed traffic and faults, and what is left when it is over. */
+/** `npm run soak`: runs mixed traffic with faults for minutes to hours, and checks what is left afterwards. */
 import { writeFile } from "node:fs/promises";
 import { HELP, readArguments } from "./arguments.ts";
 import { hasPassed, renderReport } from "./report/report.ts";

@@ -20,23 +20,23 @@ import { KINDS } from "./traffic/kinds.ts";
 import { prepareTokens } from "./traffic/tokens.ts";
 
 export interface SoakOptions {
-  /** Of traffic with faults, after warming up. */
+  /** The length of traffic with faults, after warming up. */
   readonly seconds: number;
   readonly seed: number;
-  /** Pieces of traffic a second. */
+  /** Pieces of traffic per second. */
   readonly rate: number;
   readonly workers: number;
-  /** The script that is Sallyport; by default what is shipped when it has been built, else the source. */
+  /** The script that starts Sallyport; by default, the built one if it exists, otherwise the source. */
   readonly entry?: string;
-  /** Ends the traffic early; the report is made all the same. */
+  /** Ends the traffic early; the report is still created. */
   readonly stop?: AbortSignal;
   readonly say?: (text: string) => void;
 }
 
-/** Milliseconds until everything must be at rest after traffic. */
+/** The time until everything must be at rest after traffic, in milliseconds. */
 const REST_MS = 40_000;
 
-/** Runs Sallyport under mixed traffic and faults, and judges what is left when it is over. Rejects when Sallyport dies. */
+/** Runs Sallyport under mixed traffic and faults, and judges what is left afterwards. Rejects if Sallyport dies. */
 export async function soak(options: SoakOptions): Promise<Report> {
   const { seconds, seed, rate, workers, entry = chosenEntry() } = options;
   const { say = () => undefined } = options;
@@ -59,7 +59,7 @@ export async function soak(options: SoakOptions): Promise<Report> {
   };
 
   say(
-    `warms up: Sallyport is process ${pid}, port ${deployment.port}, admin ${deployment.adminPort}`,
+    `warming up: Sallyport is process ${pid}, port ${deployment.port}, admin ${deployment.adminPort}`,
   );
   const warmingMs = Math.min(20_000, seconds * 250);
   await drive(world, KINDS, warmingMs, { rate, stop });
@@ -83,7 +83,7 @@ export async function soak(options: SoakOptions): Promise<Report> {
   const lastedMs = performance.now() - startedMs;
   sampling.abort();
   const looks = await samples;
-  say("traffic has ended; waits until all is quiet");
+  say("the traffic has ended; waiting until all is quiet");
   const end = await rest(openDescriptors(base.state));
   const code = await deployment.stop();
   const { troubles } = faults;
@@ -100,7 +100,13 @@ export async function soak(options: SoakOptions): Promise<Report> {
       ...judgeRequests(ledger, book),
       ...judgeTotals(book, end.metrics),
       ...judgeResources({ base, end, samples: looks }),
-      finding("faults not met as promised", troubles.count === 0, troubles.count, 0, troubles.told),
+      finding(
+        "faults not met as promised",
+        troubles.count === 0,
+        troubles.count,
+        0,
+        troubles.examples,
+      ),
       finding("exit code after SIGTERM", code === 0, code, 0),
     ],
   };
@@ -110,8 +116,8 @@ function placeOf({ pid, adminPort, inspector }: Deployment) {
   return { pid, adminPort, inspector };
 }
 
-/** A log line is written a moment after the answer. */
+/** Returns a text about unmatched requests: a log line is written a moment after the answer. */
 function unaccounted({ withoutLine, withoutClient }: Ledger): string | undefined {
   const open = withoutLine.length + withoutClient.length;
-  return open === 0 ? undefined : `${open} requests are not told in the log, or told and not asked`;
+  return open === 0 ? undefined : `${open} requests have no log line, or log lines no request`;
 }

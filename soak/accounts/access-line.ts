@@ -1,4 +1,4 @@
-/** What the accounts use of one access line of Sallyport's log. */
+/** The fields of an access line in Sallyport's log that the accounts use. */
 export interface AccessLine {
   readonly id: number;
   readonly requestId: string;
@@ -14,7 +14,7 @@ export interface AccessLine {
 /** Any line of the log. */
 export type LogLine = Readonly<Record<string, unknown>>;
 
-/** Undefined for what is not one JSON object. */
+/** Parses a log line; undefined if it is not one JSON object. */
 export function parseLogLine(text: string): LogLine | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -26,7 +26,7 @@ export function parseLogLine(text: string): LogLine | undefined {
   }
 }
 
-/** Undefined for a line that tells of something else than a request. */
+/** Returns the access line; undefined if the line is not about a request. */
 export function accessLineOf(line: LogLine): AccessLine | undefined {
   if (line["msg"] !== "request") return undefined;
   return {

@@ -1,19 +1,19 @@
-/** What a client got for one request. */
+/** The result of one request for its client. */
 export type Got =
   | {
       readonly what: "answer";
       readonly status: number;
       /** The `id` of Sallyport's own envelope; undefined for an answer of a backend. */
       readonly envelopeId: number | undefined;
-      /** Why the answer is wrong whatever its status; undefined when it is as it should be. */
+      /** Why the answer is wrong, whatever its status; undefined if it is right. */
       readonly fault: string | undefined;
     }
-  /** The connection ended before the answer was whole. */
+  /** The connection ended before the answer was complete. */
   | { readonly what: "broke"; readonly why: string }
-  /** The client itself went away, as it meant to. */
+  /** The client left on purpose. */
   | { readonly what: "left" };
 
-/** One request as its client saw it. Times in milliseconds of `performance.now()`. */
+/** One request as its client saw it. Times are in milliseconds of `performance.now()`. */
 export interface Asked {
   /** The `X-Request-Id` that it was sent with. */
   readonly id: string;
@@ -26,5 +26,5 @@ export interface Asked {
   readonly got: Got;
 }
 
-/** The beginning of every request id that a client of the soak sends. */
+/** The prefix of all request ids that clients of the soak test send. */
 export const OUR_IDS = "soak-";

@@ -1,7 +1,7 @@
-/** A time in which a backend was made to fail, and what a client may see of it. */
+/** A period in which a backend fails on purpose, and the effects that clients may see. */
 export interface FaultWindow {
   readonly fault: string;
-  /** As Sallyport's log names the target; undefined for whatever had been sent to any. */
+  /** The target as named in Sallyport's log; undefined for all targets. */
   readonly target: string | undefined;
   readonly fromMs: number;
   /** Infinity while it lasts. */
@@ -9,19 +9,19 @@ export interface FaultWindow {
   readonly excuses: readonly Excuse[];
 }
 
-/** A status, or an answer that breaks off. */
+/** A status, or an incomplete answer. */
 export type Excuse = 401 | 502 | 503 | 504 | "broke";
 
 /**
- * How long after a fault its traces may still surface, in milliseconds: the end of a connection that the backend dropped
- * at the last moment is read one turn of the loop later, and on a busy core a turn can be long.
+ * How long after a fault its effects may still appear, in milliseconds: the end of a connection that the backend dropped at
+ * the last moment is read one turn of the event loop later, and on a busy core a turn can be long.
  */
 const GRACE_MS = 1_000;
 
 export class FaultWindows {
   readonly #windows: { -readonly [Key in keyof FaultWindow]: FaultWindow[Key] }[] = [];
 
-  /** Opens a window now; the function that it returns ends it. Call it before the fault begins, and after it has ended. */
+  /** Opens a window, before the fault begins. @returns a function that ends it, to be called after the fault has ended. */
   open(fault: string, target: string | undefined, excuses: readonly Excuse[]): () => void {
     const window = {
       fault,
@@ -36,7 +36,7 @@ export class FaultWindows {
     };
   }
 
-  /** The fault that may have caused this at this target in this time; undefined when none was under way. */
+  /** Returns the fault that may have caused this effect at this target in this time; undefined if there was none. */
   excuse(
     target: string | undefined,
     excuse: Excuse,

@@ -6,14 +6,14 @@ import { Trouble } from "./trouble.ts";
 import { judgeRequest } from "./verdict.ts";
 
 /**
- * Brings every request of a client together with its line in the log, judges the pair and forgets it: what is kept does
- * not grow with the length of the run, but for the numbers of the responses.
+ * Matches every request of a client with its line in the log, judges the pair and forgets it: except for the ids of
+ * responses, its memory does not grow with the length of the run.
  */
 export class Ledger {
   readonly #windows: FaultWindows;
-  /** Requests whose clients have their answers, by request id; the line is yet to come. */
+  /** Finished requests whose log line has not arrived yet, by request id. */
   readonly #asked = new Map<string, Asked>();
-  /** Lines whose clients are still reading. */
+  /** Lines whose clients have not finished yet. */
   readonly #lines = new Map<string, AccessLine>();
   readonly #responseIds = new Set<number>();
   readonly right = new Tally();
@@ -21,19 +21,19 @@ export class Ledger {
   readonly lost = new Trouble();
   readonly mismatches = new Trouble();
   readonly repeatedIds = new Trouble();
-  /** Refusals of bytes that were no request, by status: what clients got, and what the log tells. */
+  /** Refusals of bytes that were not a request, by status: as clients got them, and as logged. */
   readonly namelessAnswers = new Tally();
   readonly namelessLines = new Tally();
-  /** Clients that left before their head was whole: each may have left a line or not. */
+  /** Clients that left before their head was complete: each may have caused a line. */
   unfinishedHeads = 0;
-  /** All lines that tell of a request. */
+  /** The number of lines about requests. */
   lines = 0;
 
   constructor(windows: FaultWindows) {
     this.#windows = windows;
   }
 
-  /** A client has its answer, or has left. */
+  /** A client has received its answer, or has left. */
   asked(asked: Asked): void {
     const line = this.#lines.get(asked.id);
     if (line === undefined) {
@@ -44,7 +44,7 @@ export class Ledger {
     }
   }
 
-  /** The log tells of a request. */
+  /** A line about a request was logged. */
   line(line: AccessLine): void {
     this.lines += 1;
     if (this.#responseIds.has(line.id)) this.repeatedIds.add(`the id ${line.id} came twice`);
@@ -63,12 +63,12 @@ export class Ledger {
     }
   }
 
-  /** Requests whose line has not come. Those whose client left need not have one: their bytes may not have arrived. */
+  /** Requests without a line. One whose client left needs none, since its bytes may not have arrived. */
   get withoutLine(): readonly Asked[] {
     return [...this.#asked.values()].filter(({ got }) => got.what !== "left");
   }
 
-  /** Lines that no client has accounted for. */
+  /** Lines without a client's request. */
   get withoutClient(): readonly AccessLine[] {
     return [...this.#lines.values()];
   }

@@ -2,10 +2,10 @@ import { type AccessLine, accessLineOf, type LogLine, parseLogLine } from "./acc
 import { Tally } from "./tally.ts";
 import { Trouble } from "./trouble.ts";
 
-/** The methods that have a label of their own in the metrics. */
+/** The methods that have their own label in the metrics. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-/** Reads Sallyport's log as it is written, and counts. */
+/** Reads Sallyport's log while it is written, and counts its lines. */
 export class LogBook {
   readonly #onAccess: (line: AccessLine) => void;
   readonly #expected = new Set<string>();
@@ -13,23 +13,23 @@ export class LogBook {
   readonly requests = new Tally();
   /** By the `result` of `auth_decisions_total`. */
   readonly decisions = new Tally();
-  /** Lines that tell of an answer of a backend. */
+  /** The number of lines about answers of a backend. */
   fromUpstream = 0;
   /** All other lines, by message. */
   readonly messages = new Tally();
-  /** Lines of the level error or fatal that no fault has announced, lost lines, and what is no JSON. */
+  /** Unexpected lines of the level error or fatal, lost lines, and lines that are not JSON. */
   readonly errors = new Trouble();
 
   constructor(onAccess: (line: AccessLine) => void) {
     this.#onAccess = onAccess;
   }
 
-  /** A message of the level error that a fault will cause. */
+  /** Expects a message of the level error, which a fault will cause. */
   expectError(message: string): void {
     this.#expected.add(message);
   }
 
-  /** Takes one line of standard output. */
+  /** Reads one line of standard output. */
   read(text: string): void {
     const line = parseLogLine(text);
     if (line === undefined) {
@@ -41,7 +41,7 @@ export class LogBook {
     else this.#access(access);
   }
 
-  /** Takes one line of standard error, where nothing should ever be. */
+  /** Reads one line of standard error, which should always be empty. */
   readError(text: string): void {
     this.errors.add(`on standard error: ${text}`);
   }

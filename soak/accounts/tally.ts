@@ -1,4 +1,4 @@
-/** How often each word came. */
+/** Counts words. */
 export class Tally {
   readonly #counts = new Map<string, number>();
 

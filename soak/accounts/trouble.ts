@@ -1,13 +1,13 @@
-/** Of each kind of trouble so many are told in words; all are counted. */
-const TOLD = 10;
+/** The number of troubles of each kind that are stored as text; all are counted. */
+const MAX_EXAMPLES = 10;
 
 /** Trouble of one kind. */
 export class Trouble {
-  readonly told: string[] = [];
+  readonly examples: string[] = [];
   count = 0;
 
   add(why: string): void {
     this.count += 1;
-    if (this.told.length < TOLD) this.told.push(why);
+    if (this.examples.length < MAX_EXAMPLES) this.examples.push(why);
   }
 }

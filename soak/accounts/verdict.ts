@@ -4,16 +4,16 @@ import type { Excuse, FaultWindows } from "./fault-windows.ts";
 
 export type Verdict =
   | { readonly word: "right" }
-  /** Something else came than was asked for, by a fault of the target that was under way. */
+  /** The answer was not the expected one, but its target had a fault at that time. */
   | { readonly word: "excused"; readonly fault: string }
-  /** The answer need not have been lost. */
+  /** The answer was wrong or missing without an excuse. */
   | { readonly word: "lost"; readonly why: string }
-  /** The log tells something else than the client got. */
+  /** The log differs from what the client got. */
   | { readonly word: "mismatch"; readonly why: string };
 
 const RIGHT: Verdict = { word: "right" };
 
-/** Judges one request by what its client got, what the log tells of it, and the faults at its target. */
+/** Judges one request by what its client got, its log line, and the faults of its target. */
 export function judgeRequest(asked: Asked, line: AccessLine, windows: FaultWindows): Verdict {
   const { got, right } = asked;
   if (got.what === "left") return RIGHT;

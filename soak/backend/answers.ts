@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Echo } from "./echo.ts";
 import { patternOf } from "./pattern.ts";
 
-/** `/…/bytes?size=N` is a body of that size, `/…/late?ms=N` answers after that time, everything else is told back. */
+/** Answers `/…/bytes?size=N` with a body of that size, `/…/late?ms=N` after that time, and everything else with an echo. */
 export async function answerRightly(
   request: IncomingMessage,
   response: ServerResponse,
@@ -24,7 +24,7 @@ export async function answerRightly(
   response.end(echo.length % 2 === 0 ? echo : echo.slice(1));
 }
 
-/** The head of a good answer and a part of its body; then the connection ends. */
+/** Sends the head of a valid answer and part of its body, and then closes the connection. */
 export function breakOff(response: ServerResponse): void {
   response.writeHead(200, { "Content-Length": "100000", "X-Soak-Backend": String(process.pid) });
   response.write(patternOf(30_000), () => response.destroy());

@@ -1,4 +1,4 @@
-/** What a backend tells of the request that it got; an absent header is empty. */
+/** The description of a request that a backend returns; a missing header is empty. */
 export interface Echo {
   readonly method: string;
   readonly url: string;

@@ -1,4 +1,4 @@
-/** One backend of the soak, a program of its own so that it can be killed: `main.ts HOST PORT`, commands over IPC. */
+/** One backend of the soak test, a separate program so that it can be killed: `main.ts HOST PORT`, with commands over IPC. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { WebSocketServer } from "ws";
 import { answerRightly, breakOff } from "./answers.ts";
@@ -7,7 +7,7 @@ import { isMode, type Mode } from "./modes.ts";
 const [host = "127.0.0.1", port = "0"] = process.argv.slice(2);
 let mode: Mode = "right";
 
-/** Short, so that connections without work end soon, and longer than Sallyport keeps them. */
+/** The timeout is short, so that idle connections end soon. */
 const server = createServer({ keepAliveTimeout: 3_000 }, (request, response) => {
   void answer(request, response).catch(() => response.destroy());
 });

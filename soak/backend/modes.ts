@@ -1,4 +1,4 @@
-/** How a backend behaves: as it should, says nothing, breaks off in mid-answer, or drops what it is asked. */
+/** How a backend behaves: correctly, without answering, with incomplete answers, or by dropping connections. */
 const MODES = ["right", "silent", "breaking", "dropping"] as const;
 export type Mode = (typeof MODES)[number];
 

@@ -5,13 +5,12 @@ import { type Program, startProgram } from "./program.ts";
 const SCRIPT = fileURLToPath(new URL("../backend/main.ts", import.meta.url));
 
 /**
- * Where backends listen: not where clients connect from, so that no client's own port can take that of a backend while it
- * is dead.
+ * The address of backends. Clients connect from another one, so that no client's port can occupy that of a dead backend.
  */
 const HOST = "127.0.0.2";
 const ANSWER_MS = 20_000;
 
-/** One target: a program that can be killed, started again on the same port, and told to behave badly. */
+/** One target: a program that can be killed, restarted on the same port, and made to misbehave. */
 export class Backend {
   #program: Program;
   readonly port: number;
@@ -23,30 +22,30 @@ export class Backend {
 
   static async start(): Promise<Backend> {
     const program = startScript(0);
-    return new Backend(program, Number(await told(program, "port")));
+    return new Backend(program, Number(await nextField(program, "port")));
   }
 
-  /** As Sallyport's log names it. */
+  /** The address as named in Sallyport's log. */
   get address(): string {
     return `http://${HOST}:${this.port}`;
   }
 
-  /** Resolves when it behaves so. */
+  /** Changes its behaviour; resolves when that is in effect. */
   async behave(mode: Mode): Promise<void> {
-    const done = told(this.#program, "mode");
+    const done = nextField(this.#program, "mode");
     this.#program.child.send(mode);
     await done;
   }
 
-  /** SIGKILL to its process. */
+  /** Sends SIGKILL to its process. */
   async kill(): Promise<void> {
     await this.#program.kill();
   }
 
-  /** Starts it again where it was; resolves when it listens. */
+  /** Starts it again on the same port; resolves when it listens. */
   async restart(): Promise<void> {
     this.#program = startScript(this.port);
-    await told(this.#program, "port");
+    await nextField(this.#program, "port");
   }
 }
 
@@ -61,15 +60,15 @@ function startScript(port: number): Program {
   });
 }
 
-/** The next message that has this field. Rejects when the program ends or says nothing. */
-async function told({ child }: Program, field: string): Promise<unknown> {
+/** Resolves with this field of the next message that has it. Rejects if the program ends or sends none. */
+async function nextField({ child }: Program, field: string): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   const read = (message: unknown): void => {
     if (typeof message === "object" && message !== null && field in message) {
       resolve(new Map<string, unknown>(Object.entries(message)).get(field));
     }
   };
-  const fail = (): void => reject(new Error(`the backend did not tell its ${field}`));
+  const fail = (): void => reject(new Error(`the backend did not report its ${field}`));
   const timer = setTimeout(fail, ANSWER_MS);
   child.on("message", read).once("close", fail);
   try {

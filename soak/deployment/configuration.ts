@@ -1,24 +1,24 @@
-/** The subject of the users that log in, and the password of all of them. */
+/** The user that logs in, with the password. */
 export const USER = "alice";
 export const PASSWORD = "correct horse battery staple";
 export const FOREIGN_ISSUER = "https://id.soak.example";
 export const FOREIGN_AUDIENCE = "soak";
 
-/** Where a valid request goes without a token, with one, and with one of the right group. */
+/** Routes that need no token, a token, and a token with the right group. */
 export const PUBLIC = "/public";
 export const OPEN = "/app";
 export const GROUPED = "/sales";
 
-/** A route for a group that nobody has. */
+/** A route for a group that no one has. */
 export const FORBIDDEN = "/closed";
 
-/** The largest body of a request, in bytes. */
+/** The maximum body size of requests, in bytes. */
 export const BODY_LIMIT = 4 * 1024 * 1024;
 
-/** Threads that check passwords. */
+/** The number of threads that check passwords. */
 export const HASHING_THREADS = 2;
 
-/** The configuration as written to the file; time limits are short, so that silent backends are found within the run. */
+/** Returns the configuration. Its time limits are short, so that silent backends are detected within the run. */
 export function configurationFor(targets: readonly string[], workers: number): object {
   const group = (name: string): object => ({ require: { groups: { any: [name] } } });
   return {
@@ -26,7 +26,7 @@ export function configurationFor(targets: readonly string[], workers: number): o
       listen: "127.0.0.1:0",
       tls: { certFile: "tls.crt", keyFile: "tls.key" },
       workers,
-      // Clients choose their address, so that those who guess passwords ban nobody but themselves.
+      // Clients choose their address, so that those that guess passwords ban only themselves.
       trustedProxies: ["127.0.0.1/32"],
       limits: { bodyBytes: `${BODY_LIMIT / 1024 / 1024}MiB` },
       drain: { delay: "0s", timeout: "5s" },

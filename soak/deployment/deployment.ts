@@ -15,7 +15,7 @@ import { startProgram } from "./program.ts";
 const SOURCE = join(import.meta.dirname, "../../src/main.ts");
 const BUILT = join(import.meta.dirname, "../../dist/main.js");
 
-/** What is shipped when it has been built, else the source. */
+/** Returns the built script if there is one, otherwise the source. */
 export function chosenEntry(): string {
   return existsSync(BUILT) ? BUILT : SOURCE;
 }
@@ -27,30 +27,30 @@ export interface DeploymentOptions {
   readonly book: LogBook;
 }
 
-/** A Sallyport in its surroundings: two backends, files, keys. */
+/** A running Sallyport with its environment: two backends, files, keys. */
 export interface Deployment extends AsyncDisposable {
   readonly pid: number;
   readonly port: number;
   readonly adminPort: number;
-  /** Where Node's inspector listens, as a URL of a WebSocket. */
+  /** The WebSocket URL of Node's inspector. */
   readonly inspector: string;
-  /** The authority that Sallyport's certificate comes from, PEM. */
+  /** The authority that issued Sallyport's certificate, PEM. */
   readonly ca: string;
   readonly backends: readonly Backend[];
   readonly users: ReturnType<typeof lastingUsers>;
-  /** The key with which the foreign issuer signs now; in the key file. */
+  /** The foreign issuer's current signing key, which is in the key file. */
   foreignKey: ReturnType<typeof foreignPair>;
-  /** Puts a file in the place of `users/users.yaml` or `trusted/jwks.json` by renaming, as editors and Kubernetes do. */
+  /** Replaces `users/users.yaml` or `trusted/jwks.json` by renaming a new file, the way editors and Kubernetes do. */
   replaceFile(name: string, content: string): Promise<void>;
-  /** Aborted, with an error that tells how, when Sallyport ends without having been asked to. */
+  /** Aborted if Sallyport ends unexpectedly, with an error that describes how. */
   readonly died: AbortSignal;
-  /** SIGTERM; the exit code, or the name of the signal that ended it. */
+  /** Sends SIGTERM; resolves with the exit code, or the name of the signal that ended it. */
   stop(): Promise<number | string>;
 }
 
 const START_MS = 30_000;
 
-/** What Node itself says of its inspector on standard error. */
+/** Node's own messages about the inspector on standard error. */
 const ABOUT_INSPECTOR =
   /^(For help, see: https:\/\/nodejs\.org|Debugger (attached|ending on)|Waiting for the debugger)/;
 
@@ -95,7 +95,7 @@ export async function deploy({ entry, workers, book }: DeploymentOptions): Promi
   const death = new AbortController();
   let asked = false;
   void proxy.ended.then((code) => {
-    const words = [`Sallyport ended by itself with ${code}`, ...book.errors.told];
+    const words = [`Sallyport ended by itself with ${code}`, ...book.errors.examples];
     if (!asked) death.abort(new Error(words.join("\n")));
   });
   await until(() => (ports.size === 2 && inspector !== "") || death.signal.aborted, START_MS);

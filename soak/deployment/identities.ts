@@ -3,10 +3,10 @@ import { cheapHash } from "../../test/support/sallyport.ts";
 import { signingPair, type SigningPair, signToken } from "../../test/support/foreign-keys.ts";
 import { FOREIGN_AUDIENCE, FOREIGN_ISSUER, PASSWORD, USER } from "./configuration.ts";
 
-/** A user as the users file has it. */
+/** Users as in the users file. */
 export type Users = Readonly<Record<string, object>>;
 
-/** The users that are always there. */
+/** Returns the permanent users. */
 export function lastingUsers(): Users {
   return { [USER]: { password: cheapHash(PASSWORD), groups: ["sales"] } };
 }
@@ -21,13 +21,13 @@ export function keySetFile(pairs: readonly SigningPair[]): string {
 
 let keys = 0;
 
-/** A new key pair of the foreign issuer. */
+/** Creates a new key pair for the foreign issuer. */
 export function foreignPair(): SigningPair {
   keys += 1;
   return signingPair(`foreign-${keys}`);
 }
 
-/** A token of the foreign issuer. @param lifetime seconds from now until `exp`; negative for one that has expired. */
+/** Signs a token of the foreign issuer. @param lifetime seconds from now until `exp`; negative for an expired token. */
 export function foreignToken(pair: SigningPair, lifetime = 86_400): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
   return signToken(pair, {
@@ -40,12 +40,12 @@ export function foreignToken(pair: SigningPair, lifetime = 86_400): Promise<stri
   });
 }
 
-/** The same claims under a signature that belongs to nothing. */
+/** Returns a token with the same claims and a random signature. */
 export function forge(token: string): string {
   return `${token.slice(0, token.lastIndexOf(".") + 1)}${randomBytes(64).toString("base64url")}`;
 }
 
-/** A text in the form of a token without any meaning. */
+/** Returns random text in the form of a token. */
 export function garbage(): string {
   return [60, 240, 64].map((length) => randomBytes(length).toString("base64url")).join(".");
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** A child process that is ended for certain: by us, or with us. */
+/** A child process that never outlives this one. */
 export interface Program {
   readonly pid: number;
   readonly child: ChildProcess;
@@ -12,20 +12,20 @@ export interface Program {
 }
 
 export interface ProgramOptions {
-  /** What runs the script; this Node when left out. */
+  /** The program that runs the script; by default, this Node. */
   readonly command?: string;
-  /** Options of the command's own. */
+  /** Options of the command. */
   readonly flags?: readonly string[];
   readonly script: string;
   readonly args: readonly string[];
   /** Added to our own environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Written to standard input, which then stays open. Left out: standard input is empty. */
+  /** Written to standard input, which then stays open. By default, standard input is empty. */
   readonly input?: string;
-  /** Each line of standard output and of standard error. */
+  /** Called with each line of standard output, and of standard error. */
   readonly onLine: (line: string) => void;
   readonly onErrorLine: (line: string) => void;
-  /** Whether it has a channel for messages to and from us; Sallyport has none in life either. */
+  /** Whether it has an IPC channel; Sallyport has none in production either. */
   readonly messages: boolean;
 }
 
@@ -35,7 +35,7 @@ process.on("exit", () => {
 });
 
 /**
- * Starts a script. It is in a group of its own: the Ctrl-C that ends the soak must not reach it.
+ * Starts a script in its own process group, so that a Ctrl-C that ends the soak test does not reach it.
  */
 export function startProgram(options: ProgramOptions): Program {
   const { command = process.execPath, flags = [], script, args, input, env } = options;

@@ -3,35 +3,35 @@ import { ATTACKS } from "./attacks.ts";
 
 export const HELP = `Usage: npm run soak:exhaustion -- [options]
 
-Attacks the built Sallyport with the settings of the shipped manifests, as strangers, clients with a
-token and neighbours would to exhaust its memory, and prints for each attack the peak of resident
-memory and how long a well-behaved client waited meanwhile for its answers (median, 99th percentile and
-slowest): over kept and over new connections, of a probe, and of a calm server of Node's that nobody
-attacks. Where that one is slow, attackers and client lack processor time, and the figures beside it say
-little of Sallyport. Attackers run at a lower priority (nice 10) than backends and client. What the client
-itself was late, since others had its processor when an answer came, is not counted and told beside ("own").
-With --bare the same attacks meet a bare server of Node's in its place.
-The exit code is 1 when memory passed 256 MiB or an answer took too long. Nothing leaves this machine.
-Linux and Python 3; with taskset and several cores, Sallyport has the first one for itself.
+Attacks the built Sallyport, with the settings of the shipped manifests, the way strangers, clients with a
+token and neighbours would to exhaust its memory. Prints for each attack the peak of resident memory, and
+how long a well-behaved client waited for its answers meanwhile (median, 99th percentile and slowest): over
+keep-alive and new connections, for a probe, and from a calm Node server that is not attacked. If the calm
+server is slow, attackers and client lack CPU time, and the other figures say little about Sallyport.
+Attackers run at a lower priority (nice 10) than backends and client. The delay of the client itself, when
+it had no CPU at the arrival of an answer, is not counted but printed separately ("own").
+With --bare, the same attacks are made against a bare Node server instead.
+The exit code is 1 if memory exceeded 256 MiB or an answer took too long. Nothing leaves this machine.
+Needs Linux and Python 3; with taskset and several cores, Sallyport has the first core for itself.
 
-  --quick               one attack of each class, TLS and plain in turn, a few seconds each
-  --only NAME           this attack alone; several times for several
-  --tls, --plain        over one of them alone
-  --workers N           threads of Sallyport: 1, 4 or whatever you run; several times for several (1 and 4)
-  --seconds S           how long each attack goes on (12, with --quick 4)
-  --node-flag FLAG      one more flag of Node's for Sallyport, to try it; several times for several
-  --bare                attacks a bare node:http or node:https server that answers as the backends do: what the
-                        attack does to Node and to the machine. Its exit code says nothing
-  --entry FILE          the script that is Sallyport (dist/main.js)
-  --slowest MS          the longest that an answer may take, in milliseconds (1000)
-  --memory-only         waiting alone is no fault: answers that are late or missing are printed and not judged,
-                        for machines on which attackers, backends and Sallyport share few cores
-  --json FILE           where the results go, besides the table
-  --list                the attacks
+  --quick               one attack of each class, alternately over TLS and plain HTTP, a few seconds each
+  --only NAME           only this attack; can be repeated
+  --tls, --plain        only over TLS, or only over plain HTTP
+  --workers N           threads of Sallyport; can be repeated (1 and 4)
+  --seconds S           length of each attack (12, with --quick 4)
+  --node-flag FLAG      an additional Node flag for Sallyport; can be repeated
+  --bare                attacks a bare node:http or node:https server that answers like the backends, to show what
+                        the attack does to Node and to the machine. The exit code is then always 0
+  --entry FILE          the script that starts Sallyport (dist/main.js)
+  --slowest MS          the maximum time of an answer, in milliseconds (1000)
+  --memory-only         late and missing answers are printed but not judged, for machines on which attackers,
+                        backends and Sallyport share few cores
+  --json FILE           also writes the results to a file
+  --list                lists the attacks
   -h, --help            this text
 `;
 
-/** Throws with one line for a person when an argument makes no sense. */
+/** Parses the arguments. Throws an error with a one-line message if one is invalid. */
 export function readArguments(args: readonly string[]) {
   const { values } = parseArgs({
     args: [...args],

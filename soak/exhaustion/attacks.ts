@@ -5,7 +5,7 @@ import { SIGNED_IN } from "./attacks/signed-in.ts";
 import { STRANGERS } from "./attacks/strangers.ts";
 import { UNREAD } from "./attacks/unread.ts";
 
-/** All of them, in the order in which they are run. */
+/** All attacks, in the order in which they are run. */
 export const ATTACKS: readonly Attack[] = [
   ...PIPELINED,
   ...UNREAD,

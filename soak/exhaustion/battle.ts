@@ -13,17 +13,17 @@ import { startWitness } from "./witness/witness.ts";
 export interface BattleOptions extends Demands {
   /** The script that is Sallyport. */
   readonly entry: string;
-  /** Attacks a bare server of Node's in its place. */
+  /** Whether to attack a bare Node server instead. */
   readonly bare: boolean;
   readonly tls: boolean;
   readonly workers: number;
-  /** Of Node's, besides those of the image. */
+  /** Node flags in addition to those of the image. */
   readonly flags: readonly string[];
-  /** How long the attack goes on. */
+  /** The length of the attack. */
   readonly seconds: number;
 }
 
-/** Runs one attack against a Sallyport of its own. Rejects when there is nothing to attack. */
+/** Runs one attack against a new Sallyport process. Rejects if it cannot be started. */
 export async function battle(attack: Attack, options: BattleOptions): Promise<Judged> {
   const shipped = shippedSettings();
   await using victim = options.bare
@@ -73,12 +73,12 @@ export async function battle(attack: Attack, options: BattleOptions): Promise<Ju
   return judge(evidence, options);
 }
 
-/** How often the attackers' progress is looked at, in milliseconds. */
+/** How often the attackers' progress is checked, in milliseconds. */
 const LOOK_MS = 500;
 
 /**
- * Waits for `ms`; on a slow machine longer: until the attack has done its work, for four times as long at most, and while
- * it still makes progress for twice as long.
+ * Waits for `ms`. On a slow machine, waits up to four times as long until the attack is effective, and up to twice as long
+ * while it still makes progress.
  */
 async function lasting(
   ms: number,

@@ -1,23 +1,23 @@
-"""A crowd of hostile TCP clients in one process. Node cannot set the receive buffer or the segment size of a socket.
+"""A crowd of hostile TCP clients in one process, since Node cannot set the receive buffer or the segment size of a socket.
 
 Reads one order, a JSON object on one line, from standard input; begins at once; prints its counts as a JSON line every
 200 ms, until it is killed. Members of the order:
 
   host, port          where the attacked server listens
   tls                 whether to speak TLS (the certificate is not checked)
-  addresses           own addresses; connection number i binds to addresses[i % len(addresses)]
+  addresses           local addresses; connection number i binds to addresses[i % len(addresses)]
   connections         how many connections to open
   steps               what each connection does, in order, each step one of
-                        {"send": text, "times": n}    text as latin-1, n times over; n < 0: for ever; a list of numbers is
-                                                      dealt out to the connections in turn
+                        {"send": text, "times": n}    text as latin-1, n times; n < 0: forever; a list of numbers is
+                                                      distributed over the connections
                         {"await": text}               reads until the text arrives
                         {"pause": seconds}
   read                "nothing", or "all" after the last step
   receiveBuffer       SO_RCVBUF in bytes; 0 leaves it to the system
-  segment             TCP_MAXSEG in bytes; 0 leaves it to the system. As Ethernet has it, 1,400: the loopback's own 65,483
-                      makes the other side's send buffer grow to megabytes
-  handshake           false: with TLS, the first step is sent in place of the handshake
-  reconnect           whether a connection that ended is opened anew
+  segment             TCP_MAXSEG in bytes; 0 leaves it to the system. Use 1,400, as on Ethernet: with the loopback's 65,483,
+                      the other side's send buffer grows to megabytes
+  handshake           false: with TLS, the first step is sent instead of the handshake
+  reconnect           whether a connection that ended is opened again
 """
 
 import errno
@@ -35,8 +35,8 @@ AT_ONCE = 64
 READ_BYTES = 256 * 1024
 SEND_BYTES = 256 * 1024
 REPORT_SECONDS = 0.2
-# In life attackers have machines of their own. Here they share cores with the backends and the well-behaved client, who
-# go first: the attackers get what these leave.
+# Real attackers have their own machines. Here they share cores with the backends and the well-behaved client, which have
+# priority: the attackers get the remaining CPU time.
 NICE = 10
 RECONNECT_SECONDS = 0.1
 
@@ -183,7 +183,7 @@ class Client:
         self.state = "rest"
 
     def send(self, step, piece):
-        """Sends until all is out, or raises what says that it would wait."""
+        """Sends until everything is sent, or raises the exception that means that it would block."""
         self.watch(select.EPOLLOUT)
         text, copies = piece
         wanted = step.get("times", 1)
@@ -210,7 +210,7 @@ class Client:
 
     def rest(self):
         if self.crowd.order["read"] == "nothing":
-            # EPOLLHUP and EPOLLERR are told all the same.
+            # EPOLLHUP and EPOLLERR are reported anyway.
             if self.watched != 0:
                 self.watch(0)
             else:
@@ -258,7 +258,7 @@ def context():
 
 
 def piece_of(step):
-    """The text of a step, repeated up to some 64 KiB, and how often it is in there."""
+    """Returns the text of a step, repeated up to some 64 KiB, and the number of repetitions."""
     text = step.get("send", "").encode("latin-1")
     if text == b"":
         return text, 1

@@ -21,26 +21,26 @@ export interface Order {
   readonly reconnect?: boolean;
 }
 
-/** What a crowd has done so far; bytes are those of HTTP, inside TLS. */
+/** What a crowd has done so far. Bytes are those of HTTP, inside TLS. */
 export interface Counts {
   readonly opened: number;
   readonly refused: number;
   readonly open: number;
-  /** Connections that have taken all of their steps. */
+  /** Connections that have completed all their steps. */
   readonly finished: number;
   readonly sent: number;
   readonly received: number;
 }
 
 export interface Crowd extends AsyncDisposable {
-  /** As of the last fifth of a second. */
+  /** The counts, at most a fifth of a second old. */
   readonly counts: Counts;
 }
 
 const SCRIPT = `${import.meta.dirname}/crowd.py`;
 const NOTHING: Counts = { opened: 0, refused: 0, open: 0, finished: 0, sent: 0, received: 0 };
 
-/** Starts a crowd in a process of its own; it goes on until it is disposed of. Throws where there is no Python 3. */
+/** Starts a crowd in a separate process, which runs until it is disposed of. Throws if Python 3 is not installed. */
 export function startCrowd(order: Order): Crowd {
   const full = {
     host: "127.0.0.1",
@@ -74,7 +74,7 @@ function readCounts(line: string): Counts {
   return counts;
 }
 
-/** The counts of several crowds together. */
+/** Returns the sum of the counts of several crowds. */
 export function together(crowds: readonly Crowd[]): Counts {
   const sum = (field: keyof Counts): number =>
     crowds.reduce((total, { counts }) => total + counts[field], 0);

@@ -1,4 +1,4 @@
-/** `npm run soak:exhaustion`: what strangers, clients and neighbours can make the process hold. */
+/** `npm run soak:exhaustion`: measures how much memory strangers, clients and neighbours can make the process use. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { keepToOwnCores } from "../../bench/machine/cores.ts";
@@ -53,7 +53,7 @@ async function main(args: readonly string[]): Promise<number> {
   return failed === 0 || bare ? 0 : 1;
 }
 
-/** Every attack in every setting; in the short form one of each class, over TLS and plain HTTP in turn. */
+/** Returns every attack in every setting; for a quick run one of each class, alternately over TLS and plain HTTP. */
 function roundsOf(
   choice: Pick<ReturnType<typeof readArguments>, "quick" | "only" | "over" | "workers">,
 ): Round[] {

@@ -19,14 +19,14 @@ const COLUMNS = [
   ["verdict", 8],
 ] as const;
 
-/** The heading of the table. Times are medians, 99th percentiles and the slowest; "own" is what the client itself was late. */
+/** Returns the heading of the table. Times are median, 99th percentile and slowest; "own" is the client's own delay. */
 export function heading(): string {
   return COLUMNS.map(([title, width]) => title.padEnd(width))
     .join("")
     .trimEnd();
 }
 
-/** One line for an attack, one for each of its faults, and one for what the kernel lost. */
+/** Returns one line for an attack, one for each of its faults, and one for the kernel's losses. */
 export function row(judged: Judged): string {
   const { name, tls, workers, memory, testimony, counts, faults } = judged;
   const { kept, fresh, livez, calm } = testimony;

@@ -3,7 +3,7 @@ import type { KernelLosses } from "./victim/kernel-losses.ts";
 import type { Memory } from "./victim/memory.ts";
 import type { Seen, Testimony } from "./witness/witness.ts";
 
-/** What came of one attack. */
+/** The results of one attack. */
 export interface Evidence {
   readonly name: string;
   readonly tls: boolean;
@@ -11,34 +11,34 @@ export interface Evidence {
   readonly memory: Memory;
   readonly testimony: Testimony;
   readonly counts: Counts;
-  /** Whether the attackers did what they were told to. */
+  /** Whether the attack was effective. */
   readonly bit: boolean;
-  /** Every connection that strangers can have is taken: no new one can be had. */
+  /** Whether all connections that strangers can have are taken, so that no new one can be opened. */
   readonly fills: boolean;
-  /** How the process ended by itself. */
+  /** How the process ended, if it did. */
   readonly ended: string | undefined;
-  /** A connection whose SYN was lost waits a second, whatever is attacked. */
+  /** Losses of the kernel: a connection whose SYN was lost waits for a second, whatever is attacked. */
   readonly losses: KernelLosses;
 }
 
 export interface Judged extends Evidence {
-  /** Why it failed; empty when it passed. */
+  /** Why it failed; empty if it passed. */
   readonly faults: readonly string[];
 }
 
 export const MIB = 1024 * 1024;
 
-/** The most resident memory, in bytes. */
-const MOST_RESIDENT = 256 * MIB;
+/** The limit of resident memory, in bytes. */
+const MAX_RESIDENT = 256 * MIB;
 
 export interface Demands {
   /** The longest that a well-behaved client may wait for an answer, in milliseconds. */
   readonly slowestMs: number;
-  /** A late or missing answer is no fault, as long as there were answers. */
+  /** Whether late and missing answers are not faults, as long as there are any answers. */
   readonly memoryOnly: boolean;
 }
 
-/** Holds what came of an attack against what must hold. */
+/** Compares the results of an attack with the demands. */
 export function judge(evidence: Evidence, { slowestMs, memoryOnly }: Demands): Judged {
   const faultOf = (what: string, seen: Seen): string | undefined => faultIn(what, seen, slowestMs);
   const { memory, testimony, bit, fills, ended } = evidence;
@@ -46,9 +46,9 @@ export function judge(evidence: Evidence, { slowestMs, memoryOnly }: Demands): J
   const faults = [
     ended === undefined ? undefined : `the process ended: ${ended}`,
     bit ? undefined : "the attack did not do its work",
-    memory.peak <= MOST_RESIDENT
+    memory.peak <= MAX_RESIDENT
       ? undefined
-      : `${mib(memory.peak)} of memory, and not ${mib(MOST_RESIDENT)}`,
+      : `${mib(memory.peak)} of memory, and not ${mib(MAX_RESIDENT)}`,
     ...(memoryOnly ? [unanswered("a kept connection", kept), unanswered("/livez", livez)] : []),
     ...(memoryOnly ? [] : [faultOf("a kept connection", kept), faultOf("/livez", livez)]),
     memoryOnly || fills ? undefined : faultOf("a new connection", fresh),
@@ -75,7 +75,7 @@ function faultIn(
   return `${what}: an answer after ${ms} ms, connected after ${connected} ms, asked ${after} ms after the first`;
 }
 
-/** In whole MiB. */
+/** Formats bytes as whole MiB. */
 function mib(bytes: number): string {
   return `${Math.round(bytes / MIB)} MiB`;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { FaultContext } from "./fault.ts";
 
-/** The backend's process is killed, is away for some time, and comes back on the same port. */
+/** Kills the backend's process, waits for some time, and restarts it on the same port. */
 export async function backendKilled({ victim, windows, holdMs }: FaultContext): Promise<void> {
   const mended = windows.open("backend killed", victim.address, [502, "broke"]);
   await victim.kill();

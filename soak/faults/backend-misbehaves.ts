@@ -3,7 +3,7 @@ import type { Excuse } from "../accounts/fault-windows.ts";
 import type { Mode } from "../backend/modes.ts";
 import type { Fault } from "./fault.ts";
 
-/** For some time the backend treats every request in a bad way; what clients may see of it is excused. */
+/** Creates a fault in which the backend mistreats all requests for some time; the effects on clients are excused. */
 function misbehaving(name: string, mode: Mode, excuses: readonly Excuse[]): Fault {
   return async ({ victim, windows, holdMs }) => {
     const mended = windows.open(name, victim.address, excuses);
@@ -14,11 +14,11 @@ function misbehaving(name: string, mode: Mode, excuses: readonly Excuse[]): Faul
   };
 }
 
-/** It takes requests and says nothing. */
+/** It accepts requests and does not answer. */
 export const backendSilent = misbehaving("backend silent", "silent", [503, 504]);
 
-/** It begins to answer and ends the connection in the middle. */
+/** It begins to answer, and closes the connection before the end. */
 export const answersBreakOff = misbehaving("answers break off", "breaking", [502, "broke"]);
 
-/** It drops each connection on which a request comes. */
+/** It drops each connection on which a request arrives. */
 export const connectionsDropped = misbehaving("connections dropped", "dropping", [502, "broke"]);

@@ -4,7 +4,7 @@ import type { Fault } from "./fault.ts";
 import { trustedKeysChange } from "./trusted-keys-file.ts";
 import { usersFileChanges } from "./users-file.ts";
 
-/** All faults there are. A new one is a file and a line. */
+/** All faults. A new one needs a file and a line here. */
 export const FAULTS = {
   "backend killed and restarted": backendKilled,
   "backend silent": backendSilent,

@@ -3,23 +3,23 @@ import { Tally } from "../accounts/tally.ts";
 import { Trouble } from "../accounts/trouble.ts";
 import type { Fault, FaultContext } from "./fault.ts";
 
-/** How the faults went. */
+/** The results of the faults. */
 export interface FaultRecord {
   readonly ended: Tally;
-  /** Faults in which something did not come that Sallyport promises. */
+  /** Faults to which Sallyport did not react as promised. */
   readonly troubles: Trouble;
 }
 
 export interface ScheduleOptions extends Omit<FaultContext, "victim" | "holdMs"> {
   readonly faults: Readonly<Record<string, Fault>>;
-  /** No fault begins after so many milliseconds, once each has had its turn. */
+  /** No fault begins after this many milliseconds, once each has occurred. */
   readonly forMs: number;
-  /** About how long a fault lasts, and how long it is quiet between two, in milliseconds. */
+  /** The approximate length of faults, and of the pauses between them, in milliseconds. */
   readonly paceMs: number;
   readonly stop: AbortSignal;
 }
 
-/** One fault after the other, never two at once, in an order that the dice give; each has its turn before one comes again. */
+/** Runs the faults one at a time, in random order. Each occurs once before any occurs again. */
 export async function runFaults(options: ScheduleOptions): Promise<FaultRecord> {
   const { faults, forMs, paceMs, stop, world, ...rest } = options;
   const { dice, deployment } = world;

@@ -2,16 +2,16 @@ import { setTimeout as delay } from "node:timers/promises";
 import { OPEN } from "../deployment/configuration.ts";
 import { foreignPair, foreignToken, keySetFile } from "../deployment/identities.ts";
 import type { FaultContext } from "./fault.ts";
-import { told } from "./told.ts";
+import { untilLogged } from "./until-logged.ts";
 
 const FILE = "trusted/jwks.json";
 const LOADED = "the keys of a trusted issuer were loaded";
 const UNUSABLE = "the keys of a trusted issuer cannot be reloaded: the old keys stay in use";
 
 /**
- * A foreign issuer changes its key as one should: the new one is added, then used, then the old one is taken away; in
- * between the file is broken for some time. Good tokens pass all the time, and one of the old key never again: a request
- * that is at a backend when its key is taken away is refused.
+ * A foreign issuer rotates its key properly: the new key is added, then used, then the old one is removed. In between, the
+ * file is invalid for some time. Valid tokens are accepted all the time, and tokens of the removed key no longer: even a
+ * request that is at a backend when its key is removed is refused.
  */
 export async function trustedKeysChange({
   world,
@@ -24,7 +24,7 @@ export async function trustedKeysChange({
   const old = { pair: deployment.foreignKey, token: tokens.foreign };
   const next = foreignPair();
   const put = (message: string, content: string): Promise<void> =>
-    told(book, message, () => deployment.replaceFile(FILE, content));
+    untilLogged(book, message, () => deployment.replaceFile(FILE, content));
 
   await put(LOADED, keySetFile([old.pair, next]));
   tokens.foreign = await foreignToken(next);

@@ -2,9 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { cheapHash } from "../../test/support/sallyport.ts";
 import { usersFile } from "../deployment/identities.ts";
 import { addressOf, guesserAddress } from "../traffic/addresses.ts";
-import { loginQuestion } from "../traffic/tokens.ts";
+import { loginRequest } from "../traffic/tokens.ts";
 import type { FaultContext } from "./fault.ts";
-import { told } from "./told.ts";
+import { untilLogged } from "./until-logged.ts";
 
 const FILE = "users/users.yaml";
 const READ_AGAIN = "the users file was reloaded";
@@ -14,8 +14,8 @@ const PASSWORD = "a guest's password";
 let guests = 0;
 
 /**
- * A guest is added, then the file is broken, then mended without the guest. Everybody else logs in all the time, the guest
- * for as long as a good file named them.
+ * A guest is added, then the file becomes invalid, and then valid again without the guest. All other users can always log
+ * in; the guest can until a valid file no longer contains the name.
  */
 export async function usersFileChanges({ world, book, holdMs }: FaultContext): Promise<void> {
   const { deployment, client } = world;
@@ -23,14 +23,18 @@ export async function usersFileChanges({ world, book, holdMs }: FaultContext): P
   guests += 1;
   const guest = `guest${guests}`;
   const logIn = (address: string, status: number): Promise<unknown> =>
-    client.ask(`login of a guest, ${status}`, loginQuestion(guest, PASSWORD, address, [status]));
+    client.ask(`login of a guest, ${status}`, loginRequest(guest, PASSWORD, address, [status]));
 
   const withGuest = { ...deployment.users, [guest]: { password: cheapHash(PASSWORD) } };
-  await told(book, READ_AGAIN, () => deployment.replaceFile(FILE, usersFile(withGuest)));
+  await untilLogged(book, READ_AGAIN, () => deployment.replaceFile(FILE, usersFile(withGuest)));
   await logIn(addressOf(guests), 200);
-  await told(book, UNUSABLE, () => deployment.replaceFile(FILE, "users: { alice: {{ broken"));
+  await untilLogged(book, UNUSABLE, () =>
+    deployment.replaceFile(FILE, "users: { alice: {{ broken"),
+  );
   await delay(holdMs);
   await logIn(addressOf(guests), 200);
-  await told(book, READ_AGAIN, () => deployment.replaceFile(FILE, usersFile(deployment.users)));
+  await untilLogged(book, READ_AGAIN, () =>
+    deployment.replaceFile(FILE, usersFile(deployment.users)),
+  );
   await logIn(guesserAddress(guests), 401);
 }

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
 
-/** Milliseconds for one command. */
+/** The time limit of one command, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
 /**
- * Bytes of the objects and buffers that are really held by Sallyport's main thread: counted after two full collections,
- * which are asked for over Node's inspector. What a look at the running process shows is mostly garbage that V8 has not
- * come to yet: 27 to 59 MiB within half a minute, with 25 MiB held at both ends.
+ * Returns the bytes of live objects and buffers of Sallyport's main thread, after two full garbage collections over Node's
+ * inspector. Without them, most of the heap is garbage that V8 has not collected yet: 27 to 59 MiB within half a minute, with
+ * 25 MiB of live data at both ends.
  */
 export async function liveHeap(inspector: string): Promise<number> {
   const socket = new WebSocket(inspector);
@@ -24,7 +24,7 @@ export async function liveHeap(inspector: string): Promise<number> {
 
 let commands = 0;
 
-/** The `result` of a command of the Chrome DevTools Protocol. */
+/** Sends a command of the Chrome DevTools Protocol, and resolves with its `result`. */
 async function command(
   socket: WebSocket,
   method: string,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** What the operating system knows of a process. */
+/** The state of a process, from the operating system. */
 export interface ProcessState {
   /** Open descriptors by kind: `socket`, `pipe`, `anon_inode`, `file`. */
   readonly descriptors: Readonly<Record<string, number>>;
@@ -8,7 +8,7 @@ export interface ProcessState {
   readonly threads: number;
 }
 
-/** Reads `/proc/<pid>` (proc(5)). Throws when there is no such process. */
+/** Reads `/proc/<pid>` (proc(5)). Throws if there is no such process. */
 export function processState(pid: number): ProcessState {
   const status = readFileSync(`/proc/${pid}/status`, "latin1");
   return {
@@ -18,7 +18,7 @@ export function processState(pid: number): ProcessState {
   };
 }
 
-/** All of them. */
+/** Returns the number of all open descriptors. */
 export function openDescriptors({ descriptors }: Pick<ProcessState, "descriptors">): number {
   return Object.values(descriptors).reduce((sum, count) => sum + count, 0);
 }
@@ -32,7 +32,7 @@ function descriptorsOf(pid: number): Record<string, number> {
   return counts;
 }
 
-/** Undefined for one that was closed in the meantime. */
+/** Returns the kind of a descriptor; undefined if it was closed in the meantime. */
 function kindOf(link: string): string | undefined {
   try {
     return /^(socket|pipe|anon_inode):/.exec(readlinkSync(link))?.[1] ?? "file";

@@ -3,15 +3,15 @@ import { scrape, type Scrape } from "../../test/support/scrape.ts";
 import { liveHeap } from "./live-heap.ts";
 import { openDescriptors, processState, type ProcessState } from "./process-state.ts";
 
-/** Sallyport with nobody asking anything. */
+/** The state of Sallyport without traffic. */
 export interface Rest {
   readonly state: ProcessState;
   readonly metrics: Scrape;
-  /** What is held on the main thread's heap, its garbage collected. */
+  /** The live data on the main thread's heap, after garbage collection. */
   readonly liveHeapBytes: number;
   /** What keeps the event loop alive, by type (`process.getActiveResourcesInfo`). */
   readonly resources: Readonly<Record<string, number>>;
-  /** What is not at rest yet; empty when it came to rest before the time was up. */
+  /** What is not at rest; empty if everything came to rest in time. */
   readonly restless: readonly string[];
 }
 
@@ -19,29 +19,29 @@ export interface RestOptions {
   readonly pid: number;
   readonly adminPort: number;
   readonly inspector: string;
-  /** The most descriptors and sockets that there may be. */
+  /** The maximum number of descriptors and sockets. */
   readonly descriptors: number;
   readonly sockets: number;
-  /** What else is waited for: a word on what is missing, or undefined. */
+  /** Another condition: returns a text about what is missing, or undefined. */
   readonly also: () => string | undefined;
   readonly timeoutMs: number;
 }
 
-/** Gauges that are 0 when nothing runs. */
+/** Gauges that are 0 without traffic. */
 const ZERO_AT_REST = [
   "sallyport_http_requests_in_flight",
   "sallyport_websocket_connections",
   "sallyport_login_queue_length",
 ] as const;
 
-/** Waits until nothing runs any more and descriptors are back; when the time is up, tells what it found. */
+/** Waits until nothing is running and all descriptors are closed. After the time limit, returns what it found. */
 export async function comeToRest(options: RestOptions): Promise<Rest> {
   const { pid, timeoutMs } = options;
   const liveHeapBytes = await liveHeap(options.inspector);
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const metrics = await scrape(options);
-    // The connection of the scrape itself is to be gone.
+    // Waits until the connection of the scrape itself has closed.
     await delay(50);
     const state = processState(pid);
     const restless = whatMoves(metrics, state, options);

@@ -3,7 +3,7 @@ import { ask } from "../../test/support/ask.ts";
 import { scrape } from "../../test/support/scrape.ts";
 import { openDescriptors, processState } from "./process-state.ts";
 
-/** One look at the running Sallyport; NaN where the admin listener did not tell. */
+/** One sample of the running Sallyport; values are NaN if the admin listener did not answer. */
 export interface Sample {
   /** Seconds since the first. */
   readonly seconds: number;
@@ -12,7 +12,7 @@ export interface Sample {
   readonly heapBytes: number;
   readonly descriptors: number;
   readonly inFlight: number;
-  /** 99th percentile of the event loop's delay since the look before. */
+  /** 99th percentile of the event loop's delay since the previous sample. */
   readonly loopLagSeconds: number;
   readonly ready: boolean;
 }
@@ -22,7 +22,7 @@ interface Watched {
   readonly adminPort: number;
 }
 
-/** Looks every so many milliseconds until it is told to stop; at once no more when nothing is there to look at. */
+/** Takes a sample every `everyMs` milliseconds until `stop` is aborted, or the process has ended. */
 export async function takeSamples(
   watched: Watched,
   everyMs: number,

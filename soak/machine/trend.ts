@@ -1,8 +1,8 @@
 /** A straight line through points. */
 export interface Trend {
-  /** Growth for each unit of x. */
+  /** The growth per unit of x. */
   readonly slope: number;
-  /** Standard error of the slope: twice that on either side holds it in 95 of 100 cases. */
+  /** The standard error of the slope: the true slope is within twice that in 95 of 100 cases. */
   readonly error: number;
 }
 
@@ -11,7 +11,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** Ordinary least squares. Undefined for fewer than three points, which have no error. */
+/** Fits a line by ordinary least squares. Returns undefined for fewer than three points, which have no error. */
 export function fitTrend(points: readonly Point[]): Trend | undefined {
   const { length } = points;
   if (length < 3) return undefined;
@@ -25,8 +25,8 @@ export function fitTrend(points: readonly Point[]): Trend | undefined {
 }
 
 /**
- * The least point of each of so many stretches of equal length. What a collector has not yet swept lies above, so the
- * least is nearest to what is really held.
+ * Returns the lowest point of each of `stretches` sections of equal length. Uncollected garbage adds to the values, so the
+ * lowest is closest to the live data.
  */
 export function lowest(points: readonly Point[], stretches: number): readonly Point[] {
   const first = points[0]?.x ?? 0;

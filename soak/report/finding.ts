@@ -1,17 +1,17 @@
 /** One property, judged. */
 export interface Finding {
   readonly property: string;
-  /** What was measured, in words. */
+  /** What was measured, as text. */
   readonly figure: string;
-  /** What it may be. */
+  /** The limit, as text. */
   readonly limit: string;
   /** `short`: the run was too short to say. */
   readonly verdict: "PASS" | "FAIL" | "short";
-  /** What went wrong, the first few of it. */
+  /** The first few failures. */
   readonly examples: readonly string[];
 }
 
-/** @returns the finding that passes when `passed` does. */
+/** Creates a finding. */
 export function finding(
   property: string,
   passed: boolean,

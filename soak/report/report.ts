@@ -1,24 +1,24 @@
 import type { Sample } from "../machine/samples.ts";
 import type { Finding } from "./finding.ts";
 
-/** What a run found. */
+/** The results of a run. */
 export interface Report {
   readonly seed: number;
   readonly entry: string;
   readonly workers: number;
-  /** Of the traffic. */
+  /** The length of the traffic. */
   readonly seconds: number;
-  /** Somebody ended it before its time. */
+  /** Whether it was ended early. */
   readonly cutShort: boolean;
   readonly begun: number;
   readonly heldBack: number;
-  /** By kind of traffic: those that got their right answer. */
+  /** Requests with the right answer, by kind of traffic. */
   readonly right: Readonly<Record<string, number>>;
-  /** By fault: those that a fault at their backend kept from it. */
+  /** Requests without it because of a fault, by fault. */
   readonly excused: Readonly<Record<string, number>>;
-  /** How often each fault took place. */
+  /** How often each fault occurred. */
   readonly faults: Readonly<Record<string, number>>;
-  /** Looks on the way. */
+  /** The samples during the traffic. */
   readonly samples: readonly Sample[];
   readonly findings: readonly Finding[];
 }
@@ -27,7 +27,7 @@ export function hasPassed({ findings }: Report): boolean {
   return findings.every(({ verdict }) => verdict !== "FAIL");
 }
 
-/** For people: the properties as a table, and what went wrong below. */
+/** Renders the report as text: a table of the properties, followed by the failures. */
 export function renderReport(report: Report): string {
   const { findings, seed, seconds, begun, heldBack, workers, entry } = report;
   const early = report.cutShort ? ", cut short" : "";

@@ -2,21 +2,21 @@ import type { Ledger } from "../accounts/ledger.ts";
 import type { LogBook } from "../accounts/log-book.ts";
 import { type Finding, finding } from "./finding.ts";
 
-/** Whether every request had its answer, and the log tells each of them once and truly. */
+/** Judges whether every request got its answer, and has exactly one correct log line. */
 export function judgeRequests(ledger: Ledger, book: LogBook): readonly Finding[] {
   const { lost, mismatches, repeatedIds, withoutLine, withoutClient } = ledger;
   const strays = withoutClient.map((line) => `${line.requestId} ${line.status} ${line.route}`);
   const silent = withoutLine.map(({ id, kind, got }) => `${kind} ${id} ${JSON.stringify(got)}`);
   const nameless = judgeNameless(ledger);
   return [
-    finding("requests lost that need not be", lost.count === 0, lost.count, 0, lost.told),
+    finding("requests lost that need not be", lost.count === 0, lost.count, 0, lost.examples),
     finding("valid requests answered rightly", ledger.right.total > 0, ledger.right.total, "> 0"),
     finding(
       "log tells what the client got",
       mismatches.count === 0,
       mismatches.count,
       0,
-      mismatches.told,
+      mismatches.examples,
     ),
     finding(
       "requests without a log line",
@@ -38,18 +38,24 @@ export function judgeRequests(ledger: Ledger, book: LogBook): readonly Finding[]
       nameless ?? "as sent",
       "as sent",
     ),
-    finding("ids that came twice", repeatedIds.count === 0, repeatedIds.count, 0, repeatedIds.told),
+    finding(
+      "ids that came twice",
+      repeatedIds.count === 0,
+      repeatedIds.count,
+      0,
+      repeatedIds.examples,
+    ),
     finding(
       "errors in the log or on standard error",
       book.errors.count === 0,
       book.errors.count,
       0,
-      book.errors.told,
+      book.errors.examples,
     ),
   ];
 }
 
-/** Each of these answers has its line; a client that left within its head may have left one, too. */
+/** Checks that each of these answers has a line. A client that left within its head may have caused one, too. */
 function judgeNameless({
   namelessAnswers,
   namelessLines,

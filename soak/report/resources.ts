@@ -7,23 +7,23 @@ import { type Finding, finding } from "./finding.ts";
 const MIB = 1024 * 1024;
 
 /**
- * What resident memory may be above the base. V8 lets its heap grow to twice what is held before it collects, and the
- * allocator keeps what it once had; the base is taken after seconds of traffic, when neither has found its size.
+ * How much resident memory may grow above the base. V8 lets its heap grow to twice the live data before it collects, and
+ * the allocator retains freed memory; the base is measured after seconds of traffic, when neither has reached its size.
  */
 const GROWTH_MIB = 96;
-/** What may be held on the heap above the base: code is still compiled, and feedback for it kept. */
+/** How much live data on the heap may grow above the base: V8 still compiles code, and stores feedback for it. */
 const HELD_MIB = 8;
-/** Growth for an hour that counts as a leak when it is certain: twice its standard error is taken off. */
+/** Growth per hour that counts as a leak if it is certain: twice its standard error is subtracted first. */
 const LEAK_MIB_PER_HOUR = 48;
-/** A run must be so long for its trend to say something: full collections lie minutes apart. */
+/** The minimum length of a run for a meaningful trend: full collections are minutes apart. */
 const TREND_SECONDS = 1_500;
-/** The first part of the run belongs to warming up. */
+/** The first part of the run, which counts as warming up. */
 const WARMING_SHARE = 0.4;
 const STRETCHES = 12;
-/** Half of the looks must have found the event loop's delay below this, in seconds. */
+/** The limit of the median of the event loop's delay, in seconds. */
 const LAG_SECONDS = 0.25;
 
-/** What runs in the next turn of the event loop: it tells of the moment, and keeps nothing alive. */
+/** Resources that exist only until the next turn of the event loop, and do not indicate a leak. */
 const FLEETING: ReadonlySet<string> = new Set(["Immediate"]);
 
 export interface Resources {
@@ -33,7 +33,7 @@ export interface Resources {
   readonly samples: readonly Sample[];
 }
 
-/** Whether everything that the traffic took was given back. */
+/** Judges whether all resources that the traffic used were released. */
 export function judgeResources({ base, end, samples }: Resources): readonly Finding[] {
   const before = openDescriptors(base.state);
   const after = openDescriptors(end.state);
@@ -90,7 +90,7 @@ export function judgeResources({ base, end, samples }: Resources): readonly Find
   ];
 }
 
-/** Exact, so that a short run can tell a leak, too. */
+/** Judges the live data on the heap, which is exact, so that even a short run can detect a leak. */
 function judgeHeld(base: Rest, end: Rest, seconds: number): Finding {
   const grownMib = (end.liveHeapBytes - base.liveHeapBytes) / MIB;
   const anHour = seconds === 0 ? 0 : (grownMib * 3600) / seconds;

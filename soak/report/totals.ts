@@ -2,7 +2,7 @@ import type { Scrape } from "../../test/support/scrape.ts";
 import type { LogBook } from "../accounts/log-book.ts";
 import { type Finding, finding } from "./finding.ts";
 
-/** Whether the metrics count what the log tells; that the log is true is judged against the clients. */
+/** Judges whether the metrics match the log, which is compared with the clients elsewhere. */
 export function judgeTotals(book: LogBook, metrics: Scrape): readonly Finding[] {
   const counted = new Map<string, number>();
   for (const name of metrics.series) {

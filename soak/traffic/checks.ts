@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Answer } from "./client.ts";
 import { objectIn } from "./envelope.ts";
 
-/** What the backend must have got. */
+/** The request that the backend must have received. */
 export interface Expected {
   readonly method: string;
   readonly path: string;
@@ -10,7 +10,7 @@ export interface Expected {
   readonly body?: Buffer | undefined;
 }
 
-/** Checks that the answer is that of the request: the backend tells what it got, of this request and no other. */
+/** Returns a check that the answer belongs to the request: it is the backend's echo of exactly this request. */
 export function echoes(expected: Expected): (answer: Answer) => string | undefined {
   const { body = Buffer.alloc(0) } = expected;
   return ({ body: answered, requestId }) => {
@@ -29,10 +29,10 @@ export function echoes(expected: Expected): (answer: Answer) => string | undefin
   };
 }
 
-/** Checks the body, byte for byte. */
+/** Returns a check of the body, byte for byte. */
 export function holds(body: Buffer): (answer: Answer) => string | undefined {
   return ({ body: answered }) => {
     if (answered.equals(body)) return undefined;
-    return `the body is another: ${answered.length} bytes in place of ${body.length}`;
+    return `the body differs: ${answered.length} bytes instead of ${body.length}`;
   };
 }

@@ -4,10 +4,10 @@ import { buffer } from "node:stream/consumers";
 import { OUR_IDS, type Asked, type Got } from "../accounts/asked.ts";
 import { envelopeId } from "./envelope.ts";
 
-/** Where requests go, and who is told of them. */
+/** Where requests go, and who is notified of them. */
 export interface Place {
   readonly port: number;
-  /** The authority of Sallyport's certificate, PEM. */
+  /** The authority that issued Sallyport's certificate, PEM. */
   readonly ca: string;
   readonly asked: (asked: Asked) => void;
 }
@@ -19,15 +19,15 @@ export interface Question {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent with its length. */
   readonly body?: string | Buffer;
-  /** A connection of its own, closed after the answer. */
+  /** Whether it uses a new connection, which is closed after the answer. */
   readonly alone?: boolean;
   /** The status codes that are right. */
   readonly right: readonly number[];
-  /** Why the answer is wrong; undefined when it is right. Asked only for a right status. */
+  /** Returns why the answer is wrong; undefined if it is right. Called only for an expected status. */
   readonly check?: (answer: Answer) => string | undefined;
-  /** Sends the body itself, where it is not simply sent. */
+  /** Sends the body, if it is not to be sent at once. */
   readonly send?: (sent: ClientRequest) => void;
-  /** Reads the body itself. */
+  /** Reads the body, if it is not to be read at once. */
   readonly read?: (response: IncomingMessage) => Promise<Buffer>;
 }
 
@@ -39,20 +39,20 @@ export interface Answer {
   readonly requestId: string;
 }
 
-/** Longer than an answer may stand still, in milliseconds: Sallyport's own limits are 10 seconds at most. */
+/** The maximum time without progress of an answer, in milliseconds: Sallyport's own limits are at most 10 seconds. */
 const PATIENCE_MS = 30_000;
 
-/** Asks as ordinary clients do, over kept-alive connections, and tells the ledger of every request. */
+/** Sends requests the way ordinary clients do, over keep-alive connections, and reports each to the ledger. */
 export class Client {
   readonly place: Place;
   readonly #agent: Agent;
-  /** The last request on each connection: what a lost one may have to do with. */
+  /** The last request on each connection, which may explain why the next one is lost. */
   readonly #lastOn = new WeakMap<object, string>();
   #count = 0;
 
   constructor(place: Place) {
     this.place = place;
-    // An idle connection is let go of long before Sallyport would end it: who is first is no question then.
+    // Idle connections are closed long before Sallyport would close them, so that the two cannot race.
     this.#agent = new Agent({
       keepAlive: true,
       maxSockets: 64,
@@ -61,13 +61,13 @@ export class Client {
     });
   }
 
-  /** A request id that nobody else has. */
+  /** Returns a unique request id. */
   nextId(): string {
     this.#count += 1;
     return `${OUR_IDS}${this.#count}`;
   }
 
-  /** Never rejects: what goes wrong is told to the ledger. Undefined when there was no whole answer. */
+  /** Sends a request. Never rejects: failures are reported to the ledger. Undefined without a complete answer. */
   async ask(kind: string, question: Question): Promise<Answer | undefined> {
     const { right } = question;
     const id = this.nextId();
@@ -84,7 +84,7 @@ export class Client {
     return answer;
   }
 
-  /** A request with the head of the question; the caller sends the body, reads the answer, and tells the ledger. */
+  /** Begins a request; the caller sends the body, reads the answer, and reports it to the ledger. */
   begin(id: string, question: Omit<Question, "right">): ClientRequest {
     const { method = "GET", path, token, headers = {}, body, alone = false } = question;
     const { port, ca } = this.place;
@@ -101,7 +101,7 @@ export class Client {
     });
   }
 
-  /** Ends the connections on which nothing runs. */
+  /** Closes idle connections. */
   close(): void {
     this.#agent.destroy();
   }
@@ -110,7 +110,7 @@ export class Client {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const { read = buffer, send = (sent) => sent.end(question.body) } = question;
     const sent = this.begin(id, question);
-    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error("the answer stands still")));
+    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error("the answer has stalled")));
     let before: string | undefined;
     sent.on("socket", (socket) => {
       before = this.#lastOn.get(socket);

@@ -2,25 +2,25 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Kind, World } from "./kind.ts";
 
 export interface DriverOptions {
-  /** Pieces of traffic that are begun each second. */
+  /** Pieces of traffic that are started per second. */
   readonly rate: number;
   /** Ends it early. */
   readonly stop: AbortSignal;
 }
 
-/** How often pieces are begun, in milliseconds. */
+/** How often pieces are started, in milliseconds. */
 const TURN_MS = 20;
-/** More are not under way at once: a product that does not answer must not be asked without end. */
-const MOST_UNDER_WAY = 400;
+/** The maximum number of concurrent pieces, so that requests do not accumulate if Sallyport does not answer. */
+const MAX_CONCURRENT = 400;
 
-/** What was begun. */
+/** What was started. */
 export interface Driven {
   readonly begun: number;
-  /** Pieces that were not begun, since too many were under way. */
+  /** Pieces that were not started, since too many were in progress. */
   readonly heldBack: number;
 }
 
-/** Begins traffic at the rate for so many milliseconds; resolves when all of it has ended. */
+/** Starts traffic at the rate for `forMs` milliseconds; resolves when all of it has ended. */
 export async function drive(
   world: World,
   kinds: Readonly<Record<string, Kind>>,
@@ -34,7 +34,7 @@ export async function drive(
   const startedMs = performance.now();
   let begun = 0;
   let heldBack = 0;
-  // Every kind once first, so that a short run has them all.
+  // Every kind is started once first, so that a short run has all of them.
   const first = world.dice.shuffled(Object.entries(kinds).map(([name, kind]) => ({ name, kind })));
   const begin = (): void => {
     const { name, kind } = first.pop() ?? world.dice.pick(urn);
@@ -46,7 +46,7 @@ export async function drive(
     nowMs = performance.now();
     const due = Math.floor(((nowMs - startedMs) * rate) / 1000);
     while (begun + heldBack < due) {
-      if (underWay.size < MOST_UNDER_WAY) {
+      if (underWay.size < MAX_CONCURRENT) {
         begin();
         begun += 1;
       } else {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** The object in a body; undefined when it is none. */
+/** Parses the JSON object in a body; undefined if it is not one. */
 export function objectIn(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(body.toString());
@@ -10,7 +10,7 @@ export function objectIn(body: Buffer): Readonly<Record<string, unknown>> | unde
   }
 }
 
-/** The `id` of one of Sallyport's own answers; undefined when it is not as the contract has it. */
+/** Returns the `id` of an answer that Sallyport generated; undefined if the answer violates the contract. */
 export function envelopeId(answer: {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;

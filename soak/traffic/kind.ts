@@ -4,7 +4,7 @@ import type { Dice } from "../dice.ts";
 import type { Client } from "./client.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** What a piece of traffic has to work with. */
+/** The input of a piece of traffic. */
 export interface World {
   readonly deployment: Deployment;
   readonly client: Client;
@@ -15,8 +15,8 @@ export interface World {
 
 /** One kind of traffic. */
 export interface Kind {
-  /** How often it comes, beside the others. */
+  /** Its frequency, relative to the others. */
   readonly weight: number;
-  /** Runs it once. Never rejects: what goes wrong is told to the ledger. */
+  /** Runs it once. Never rejects: failures are reported to the ledger. */
   readonly run: (world: World, kind: string) => Promise<unknown>;
 }

@@ -7,7 +7,7 @@ import * as requests from "./requests.ts";
 import { slowReader, slowWriter } from "./slow.ts";
 import { converse, leaveWebSocket, refusedWebSocket } from "./websockets.ts";
 
-/** All traffic there is. A new kind is a function and a line. */
+/** All kinds of traffic. A new one needs a function and a line here. */
 export const KINDS = {
   get: { weight: 60, run: requests.get },
   "get on a new connection": { weight: 8, run: requests.getOnNewConnection },

@@ -5,9 +5,9 @@ import { OPEN } from "../deployment/configuration.ts";
 import type { Question } from "./client.ts";
 import type { World } from "./kind.ts";
 
-/** Clients that go away before they have what they asked for. */
+/** Clients that leave before they have their answer. */
 
-/** Begins a request on a connection of its own, leaves when `leave` resolves, and tells the ledger. */
+/** Begins a request on a new connection, leaves when `leave` resolves, and reports that to the ledger. */
 async function leaving(
   { client, ledger, tokens }: World,
   kind: string,
@@ -24,7 +24,7 @@ async function leaving(
   ledger.asked({ id, kind, startedMs, endedMs, right: [], got: { what: "left" } });
 }
 
-/** Resolves with the first of these, and at the latest after a few seconds. */
+/** Resolves with the first of these events, or after a few seconds. */
 function first(sent: ClientRequest, ...events: readonly string[]): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(() => resolve(), 5_000);
@@ -32,7 +32,7 @@ function first(sent: ClientRequest, ...events: readonly string[]): Promise<void>
   return promise.finally(() => clearTimeout(timer));
 }
 
-/** Resolves when the request is on its way. */
+/** Resolves when the connection is open. */
 function connected(sent: ClientRequest): Promise<void> {
   sent.once("socket", (socket) => socket.once("secureConnect", () => sent.emit("connected")));
   return first(sent, "connected");

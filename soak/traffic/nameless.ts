@@ -1,7 +1,7 @@
 import { exchange, openSocket } from "../../test/support/raw-client.ts";
 import type { World } from "./kind.ts";
 
-/** Bytes that never become a request with a name: Node's parser refuses them before Sallyport reads a header. */
+/** Sends bytes that never become a request with an id: Node's parser refuses them before Sallyport reads a header. */
 
 async function refused({ client, ledger }: World, bytes: string, status: number): Promise<void> {
   const { last } = await exchange(client.place, bytes, { timeoutMs: 20_000 }).catch(() => ({

@@ -1,7 +1,7 @@
 import { BODY_LIMIT, FORBIDDEN, OPEN } from "../deployment/configuration.ts";
 import type { World } from "./kind.ts";
 
-/** Requests that must be refused, by clients that are otherwise well behaved. */
+/** Requests that must be refused, from clients that are otherwise well-behaved. */
 
 export function withoutToken({ client }: World, kind: string): Promise<unknown> {
   return client.ask(kind, { path: `${OPEN}/echo`, right: [401] });

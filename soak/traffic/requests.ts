@@ -4,7 +4,7 @@ import { GROUPED, OPEN, PUBLIC, USER } from "../deployment/configuration.ts";
 import { echoes, holds } from "./checks.ts";
 import type { World } from "./kind.ts";
 
-/** Valid requests: each must get its own right answer. */
+/** Valid requests, each of which must get its own answer. */
 
 const KIB = 1024;
 

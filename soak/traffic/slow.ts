@@ -5,7 +5,7 @@ import { OPEN, USER } from "../deployment/configuration.ts";
 import { echoes, holds } from "./checks.ts";
 import type { World } from "./kind.ts";
 
-/** Clients on bad lines: slow, and right to expect their answer all the same. */
+/** Clients with slow connections, which must still get their answers. */
 
 export function slowReader({ client, tokens, dice }: World, kind: string): Promise<unknown> {
   const size = dice.between(500_000, 2_000_000);

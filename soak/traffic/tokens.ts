@@ -7,21 +7,21 @@ import { objectIn } from "./envelope.ts";
 
 /** The tokens that clients send. */
 export interface Tokens {
-  /** Of our own user. */
+  /** The token of our own user. */
   readonly own: string;
-  /** Of the foreign issuer; replaced when its keys are. */
+  /** The token of the foreign issuer, which is replaced together with its keys. */
   foreign: string;
-  /** Tokens that must be refused, each made when it is asked for. */
+  /** Functions that return tokens that must be refused. */
   readonly refused: Readonly<Record<"garbage" | "forged" | "expired" | "stranger", () => string>>;
 }
 
 /**
- * Logs in and signs what else is needed. Several log in at once, so that Sallyport has started every thread that it starts
- * on demand. Rejects when nobody can log in.
+ * Logs in, and signs the other tokens. Several logins run at once, so that Sallyport starts all threads that it starts on
+ * demand. Rejects if the login fails.
  */
 export async function prepareTokens(client: Client, deployment: Deployment): Promise<Tokens> {
   const logins = Array.from({ length: 4 * HASHING_THREADS }, (_, turn) =>
-    client.ask("login", loginQuestion(USER, PASSWORD, addressOf(turn), [200])),
+    client.ask("login", loginRequest(USER, PASSWORD, addressOf(turn), [200])),
   );
   const [answer] = await Promise.all(logins);
   const token = answer === undefined ? undefined : objectIn(answer.body)?.["token"];
@@ -38,8 +38,8 @@ export async function prepareTokens(client: Client, deployment: Deployment): Pro
   return { own: token, foreign, refused };
 }
 
-/** A login as the published interface has it, from a client that says it has this address. */
-export function loginQuestion(
+/** Creates a login request according to the published interface, from a client that claims this address. */
+export function loginRequest(
   username: string,
   password: string,
   address: string,

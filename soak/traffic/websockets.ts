@@ -3,15 +3,15 @@ import type { Got } from "../accounts/asked.ts";
 import { OPEN } from "../deployment/configuration.ts";
 import type { World } from "./kind.ts";
 
-/** How a conversation ends: the client or the backend closes, or the backend just drops the connection. */
+/** How a conversation ends: the client or the backend closes it, or the backend drops the connection. */
 const ENDINGS = ["close by the client", "close", "drop"] as const;
 
-/** A conversation: every message comes back, then one side ends it. */
+/** Holds a conversation: every message is echoed, then one side ends it. */
 export function converse(world: World, kind: string): Promise<void> {
   const { dice } = world;
   const turns = dice.between(1, 20);
   const ending = dice.pick(ENDINGS);
-  return connect(world, kind, "/echo", [101], (socket, told) => {
+  return connect(world, kind, "/echo", [101], (socket, report) => {
     let turn = 0;
     const next = (): void => {
       if (turn < turns) socket.send(`turn ${turn}`);
@@ -20,31 +20,31 @@ export function converse(world: World, kind: string): Promise<void> {
     };
     socket.on("open", next);
     socket.on("message", (message: Buffer) => {
-      if (message.toString() !== `turn ${turn}`) told({ what: "broke", why: "another message" });
+      if (message.toString() !== `turn ${turn}`) report({ what: "broke", why: "another message" });
       turn += 1;
       next();
     });
     socket.on("close", (code) => {
       const wanted = ending === "drop" ? 1006 : 1000;
       const whole = turn === turns && code === wanted;
-      told(whole ? switched() : { what: "broke", why: `${ending}: ${code} after ${turn} turns` });
+      report(whole ? switched() : { what: "broke", why: `${ending}: ${code} after ${turn} turns` });
     });
   });
 }
 
-/** The client drops the connection in mid-conversation. */
+/** Drops the client's connection during the conversation. */
 export function leaveWebSocket(world: World, kind: string): Promise<void> {
-  return connect(world, kind, "/echo", [101], (socket, told) => {
+  return connect(world, kind, "/echo", [101], (socket, report) => {
     socket.on("open", () => socket.send("hello"));
     socket.on("message", () => socket.terminate());
-    socket.on("close", () => told({ what: "left" }));
+    socket.on("close", () => report({ what: "left" }));
   });
 }
 
-/** The backend does not want this client. */
+/** Opens a WebSocket that the backend refuses. */
 export function refusedWebSocket(world: World, kind: string): Promise<void> {
-  return connect(world, kind, "/refuse", [409], (socket, told) => {
-    socket.on("close", (code) => told({ what: "broke", why: `switched, then ${code}` }));
+  return connect(world, kind, "/refuse", [409], (socket, report) => {
+    socket.on("close", (code) => report({ what: "broke", why: `switched, then ${code}` }));
   });
 }
 
@@ -53,7 +53,7 @@ async function connect(
   kind: string,
   path: string,
   right: readonly number[],
-  talk: (socket: WebSocket, told: (got: Got) => void) => void,
+  talk: (socket: WebSocket, report: (got: Got) => void) => void,
 ): Promise<void> {
   const id = client.nextId();
   const startedMs = performance.now();
@@ -74,7 +74,7 @@ async function connect(
   ledger.asked({ id, kind, startedMs, endedMs: performance.now(), right, got });
 }
 
-/** Milliseconds; the longest conversation takes a fraction of it. */
+/** In milliseconds; the longest conversation takes a fraction of it. */
 const PATIENCE_MS = 30_000;
 
 function switched() {

@@ -1,10 +1,10 @@
 import type { Step } from "../crowd.ts";
 import { type Attack, CLOGGED, manyAddresses, oneAddress, request } from "./attack.ts";
 
-/** Large requests that wait behind an answer: some 1.5 MB on a connection, and fewer than a hundred of them. */
+/** Large requests that wait for an earlier answer: some 1.5 MB per connection, and fewer than a hundred of them. */
 const LARGE = 16_000;
 const LARGE_WAITING = 92;
-/** Tiny ones whose refusals fill the buffers of both kernels: 132 or 133, plain and over TLS, where it was measured. */
+/** Tiny requests whose refusals fill the kernel buffers of both sides: measured as 132 or 133, over plain HTTP and TLS. */
 const REFUSED = [130, 132, 134, 136];
 
 interface Behind extends Partial<Attack> {
@@ -13,7 +13,7 @@ interface Behind extends Partial<Attack> {
   readonly bytes?: number;
 }
 
-/** Requests of `bytes` bytes behind the first steps of each connection. */
+/** Creates an attack that sends requests of `bytes` bytes after the first steps of each connection. */
 function behind(
   name: string,
   title: string,
@@ -32,7 +32,7 @@ function behind(
   };
 }
 
-/** The refusals are to be out before more requests come. */
+/** The refusals should be sent before more requests arrive. */
 const REFUSED_SECONDS = 5;
 const refused: Step[] = [{ send: request("/app/ok"), times: REFUSED }, { pause: REFUSED_SECONDS }];
 const slow: Step[] = [{ send: request("/public/slow?ms=30000") }];
@@ -43,7 +43,7 @@ const slowBackend = true;
 const from = oneAddress;
 const long = true;
 
-/** Whole requests that wait for the answers to those before them. */
+/** Complete requests that wait for the answers to earlier ones. */
 export const PIPELINED: readonly Attack[] = [
   behind("refusals", "16 KB requests behind unread refusals", refused, { lead }),
   behind("refusals-one", "the same from one address", refused, { from, lead, long }),

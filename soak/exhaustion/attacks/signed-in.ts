@@ -31,7 +31,7 @@ function uploads(name: string, title: string, length: number, sent: number, long
   };
 }
 
-/** One client that has a token. */
+/** Attacks of one client with a token. */
 export const SIGNED_IN: readonly Attack[] = [
   {
     name: "busy",

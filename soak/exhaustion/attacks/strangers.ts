@@ -10,12 +10,12 @@ import {
 
 const place = (field: Battlefield) => ({ port: field.port, tls: field.tls });
 
-/** The beginning of a ClientHello: a record of 512 bytes, of which 100 come (RFC 8446 §5.1). */
+/** The beginning of a ClientHello: 100 bytes of a record of 512 (RFC 8446 §5.1). */
 const HALF_HELLO = `\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003${"r".repeat(89)}`;
 
 const login = (name: string): string => JSON.stringify({ username: name, password: "guessed" });
 
-/** What needs neither a token nor a public route. */
+/** Attacks that need neither a token nor a public route. */
 export const STRANGERS: readonly Attack[] = [
   {
     name: "connections",

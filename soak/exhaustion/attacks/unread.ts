@@ -18,7 +18,7 @@ function unread(
   };
 }
 
-/** Answers that nobody reads. */
+/** Answers that the clients do not read. */
 export const UNREAD: readonly Attack[] = [
   unread("answers", "unread answers of 250 KB", "/public/bytes?size=250000"),
   unread("answers-one", "the same from one address", "/public/bytes?size=250000", {

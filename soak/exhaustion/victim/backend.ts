@@ -1,6 +1,6 @@
 /**
- * The backend of the attacked Sallyport, a program of its own: its memory is not counted. Prints its port, and with a
- * certificate and a key (files) as its arguments another one for HTTPS: then it can be attacked itself.
+ * The backend of the attacked Sallyport, a separate program, so that its memory is not counted. Prints its port. With a
+ * certificate and a key (files) as arguments, it also prints a port for HTTPS, and can be attacked itself.
  *
  *   /bytes?size=N   N bytes          /slow?ms=N      answers after N ms         /head?size=N   N bytes of header fields
  *   /ignore         never reads      /hints          early hints without end    /hang          never answers
@@ -68,7 +68,7 @@ async function sendHints(response: ServerResponse): Promise<void> {
   }
 }
 
-/** Resolves when more may be written, or nothing ever again. */
+/** Resolves when more can be written, or the stream has closed. */
 async function flowing(stream: NodeJS.EventEmitter): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const done = (): void => resolve();

@@ -5,8 +5,8 @@ import { startBackend } from "./start-backend.ts";
 import type { Victim, VictimOptions } from "./victim.ts";
 
 /**
- * A bare server of Node's that answers as the backends do, attacked in the place of Sallyport: what the same attack does to
- * Node and to the machine. Resolves when it listens.
+ * Starts a bare Node server that answers like the backends and is attacked instead of Sallyport, to show what the same attack
+ * does to Node and to the machine. Resolves when it listens.
  */
 export async function startBare({ tls }: Pick<VictimOptions, "tls">): Promise<Victim> {
   await using undo = new AsyncDisposableStack();

@@ -11,11 +11,11 @@ export interface ConfigurationOptions {
   readonly tls: boolean;
   readonly workers: number;
   readonly shipped: ShippedSettings;
-  /** Of the backend that attacks use, and of one that they leave alone. */
+  /** The ports of the backend that attacks use, and of one that they do not use. */
   readonly backendPorts: { readonly app: number; readonly calm: number };
 }
 
-/** What the shipped manifests say, with a public route, a trusted issuer and a slow probe for those attacks. */
+/** Returns the settings of the shipped manifests, plus a public route, a trusted issuer and a slow probe for the attacks. */
 export function configurationFor(options: ConfigurationOptions): object {
   const { tls, workers, shipped, backendPorts } = options;
   return {

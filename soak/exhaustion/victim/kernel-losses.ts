@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 
-/** What the kernel lost, since it began, for everybody on this machine. A lost SYN is sent again after a whole second. */
+/** What the kernel has lost since its start, for all processes on this machine. A lost SYN is sent again after a second. */
 export interface KernelLosses {
-  /** Connections that a full queue of a listening socket turned away. */
+  /** Connections that were refused because the queue of a listening socket was full. */
   readonly overflows: number;
   /** SYNs that were sent again. */
   readonly synsAgain: number;
-  /** Packets that found the queue of a core full (`net.core.netdev_max_backlog`). */
+  /** Packets that were dropped because the queue of a core was full (`net.core.netdev_max_backlog`). */
   readonly packets: number;
 }
 
@@ -29,7 +29,7 @@ export function lossesBetween(before: KernelLosses, after: KernelLosses): Kernel
   };
 }
 
-/** What it says below the row of an attack; undefined when nothing was lost. */
+/** Returns the line below the row of an attack; undefined if nothing was lost. */
 export function lossesLine({ overflows, synsAgain, packets }: KernelLosses): string | undefined {
   if (overflows + synsAgain + packets === 0) return undefined;
   return (
@@ -38,7 +38,7 @@ export function lossesLine({ overflows, synsAgain, packets }: KernelLosses): str
   );
 }
 
-/** Lines in pairs: the names of a group, then their values. */
+/** Parses pairs of lines: the names of a group, then their values. */
 function namedCounters(text: string): ReadonlyMap<string, number> {
   const lines = text.split("\n").map((line) => line.split(" "));
   return new Map(

@@ -4,16 +4,16 @@ import { setTimeout as delay } from "node:timers/promises";
 /** Resident memory over some time, in bytes. */
 export interface Memory {
   readonly first: number;
-  /** By `VmHWM`, the peak that Linux itself keeps, which no sampling can miss. */
+  /** `VmHWM`, the peak that Linux itself records, which sampling cannot miss. */
   readonly peak: number;
   readonly last: number;
-  /** Milliseconds from the beginning until the greatest value that was seen. */
+  /** Milliseconds from the beginning until the highest sample. */
   readonly peakAfterMs: number;
 }
 
 const EVERY_MS = 50;
 
-/** Looks at `/proc/<pid>/status` (proc(5)) until `stop` is aborted. A process that has ended keeps its last figures. */
+/** Samples `/proc/<pid>/status` (proc(5)) until `stop` is aborted, or the process has ended. */
 export async function watchMemory(pid: number, stop: AbortSignal): Promise<Memory> {
   const began = performance.now();
   const first = residentOf(pid).now ?? 0;
@@ -40,7 +40,7 @@ function residentOf(pid: number): { readonly now?: number; readonly peak?: numbe
   }
 }
 
-/** A process that has ended and was not waited for yet has no such lines. */
+/** Reads the values; they are missing for a process that has ended but was not waited for yet. */
 function bytesOf(status: string): { readonly now?: number; readonly peak?: number } {
   const [now, peak] = ["VmRSS", "VmHWM"].map(
     (name) => new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1],

@@ -7,7 +7,7 @@ const DEPLOY = join(import.meta.dirname, "../../../deploy");
 
 type Section = Readonly<Record<string, unknown>>;
 
-/** The sections of a configuration that bound memory, as they are written. */
+/** The sections of a configuration that bound memory, as written. */
 export interface ShippedSettings {
   /** `server.limits` */
   readonly limits: Section;
@@ -15,8 +15,8 @@ export interface ShippedSettings {
 }
 
 /**
- * The settings that the plain manifests, the Kustomize component and the Helm chart ship.
- * @throws Error when they differ: then one of them is not measured.
+ * Returns the settings that the plain manifests, the Kustomize component and the Helm chart ship.
+ * @throws Error if they differ, since one of them would not be measured.
  */
 export function shippedSettings(): ShippedSettings {
   const plain = yaml("kubernetes/plain/config-map.yaml");
@@ -44,7 +44,7 @@ function sectionAt(configuration: unknown, ...names: readonly string[]): Section
   return Object.fromEntries(Object.entries(at(configuration, ...names) ?? {}));
 }
 
-/** The value below these names; undefined where there is none. */
+/** Returns the value below these names; undefined if there is none. */
 function at(value: unknown, ...names: readonly string[]): unknown {
   let found = value;
   for (const name of names) {

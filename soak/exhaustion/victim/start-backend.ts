@@ -5,7 +5,7 @@ import { type Program, type ProgramOptions, startProgram } from "../../deploymen
 export interface Backend {
   readonly program: Program;
   readonly port: number;
-  /** Of the same for HTTPS; undefined without a certificate. */
+  /** The port for HTTPS; undefined without a certificate. */
   readonly securePort: number | undefined;
 }
 
@@ -13,7 +13,7 @@ const SCRIPT = join(import.meta.dirname, "backend.ts");
 const START_MS = 30_000;
 
 /**
- * Resolves when it listens.
+ * Starts the backend; resolves when it listens.
  *
  * @param files a certificate and its key.
  */

@@ -19,32 +19,32 @@ export interface VictimOptions {
   readonly tls: boolean;
   readonly workers: number;
   readonly shipped: ShippedSettings;
-  /** Of Node's, besides those of the image. */
+  /** Node flags in addition to those of the image. */
   readonly flags: readonly string[];
 }
 
-/** A Sallyport that is attacked, started as the image starts it, with a backend. */
+/** An attacked Sallyport with a backend, started the way the image starts it. */
 export interface Victim extends AsyncDisposable {
   readonly pid: number;
   readonly port: number;
   readonly adminPort: number;
-  /** Of a bare server of Node's on the attackers' cores that no attack reaches. */
+  /** The port of a bare Node server on the attackers' cores that is not attacked. */
   readonly calmPort: number;
   /** The authority of its certificate, PEM. */
   readonly ca: string;
-  /** How the process ended, when it has. */
+  /** Returns how the process ended, if it has. */
   readonly ended: () => string | undefined;
 }
 
 const START_MS = 30_000;
 
 /**
- * What Node gives its heap in the container of the manifests by itself: in a cgroup of 384 MiB Node 26.10 has a
- * `heap_size_limit` of 280 MiB, 256 of them for the old space. V8 collects the sooner the smaller that is.
+ * The size that Node chooses for its old space in the container of the manifests: in a cgroup of 384 MiB, Node 26.10 has a
+ * `heap_size_limit` of 280 MiB, 256 of them for the old space. The smaller that is, the sooner V8 collects garbage.
  */
 const OLD_SPACE_MIB = 256;
 
-/** Resolves when it listens. */
+/** Starts Sallyport and its backends; resolves when it listens. */
 export async function startVictim(options: VictimOptions): Promise<Victim> {
   await using undo = new AsyncDisposableStack();
   const directory = undo.use(await temporaryDirectory());
@@ -98,7 +98,7 @@ function signingKey(): string {
   return privateKey.export({ format: "pem", type: "pkcs8" });
 }
 
-/** At the cost that `hash-password` gives a hash: a password under check takes 19 MiB. */
+/** Creates a user with the hash cost of `hash-password`: checking a password takes 19 MiB. */
 function users(): object {
   const nonce = randomBytes(16);
   const cost = { memory: 19_456, passes: 2, parallelism: 1 };

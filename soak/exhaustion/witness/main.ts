@@ -1,7 +1,7 @@
 /**
- * A well-behaved client and a kubelet, in a program of their own, from addresses of their own: the client asks with a
- * token at a steady rate over kept and over new connections, the kubelet asks for /livez. Takes what to ask as JSON in the
- * first argument, prints "asking" when the first answers have come, and after SIGTERM what it has seen, as JSON.
+ * A well-behaved client and a kubelet, in a separate program, with separate addresses: the client sends requests with a token
+ * at a steady rate over keep-alive and new connections, the kubelet requests /livez. Takes the options as JSON in the first
+ * argument, prints "asking" when the first answers have arrived, and after SIGTERM its observations as JSON.
  */
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
@@ -13,7 +13,7 @@ const options: WitnessOptions = JSON.parse(process.argv[2] ?? "{}");
 const { port, adminPort, calmPort, ca, token, path } = options;
 const CLIENT = "127.0.0.2";
 const KUBELET = "127.0.0.3";
-/** How often each kind of question is asked, in milliseconds. */
+/** How often each kind of request is sent, in milliseconds. */
 const EVERY = { kept: 100, fresh: 400, livez: 400, calm: 200 };
 /** No answer after this time is a failure. */
 const PATIENCE_MS = 5_000;
@@ -30,13 +30,13 @@ const stopping = new AbortController();
 
 let beganAt = performance.now();
 
-/** What came of the questions of one kind: how long each right answer took, and why the others were none. */
+/** The results of the requests of one kind: how long each successful one took, and why the others failed. */
 interface Observed {
   readonly answers: Answer[];
   readonly failures: string[];
 }
 
-/** A right answer, with the time that it took, without our own delay. */
+/** A successful request, with the time that it took without our own delay. */
 interface Answer extends Slowest {
   readonly ms: number;
 }
@@ -56,7 +56,7 @@ function summed({ answers, failures }: Observed): Seen {
   };
 }
 
-/** @param connected called when a connection is there that was made for it, over TLS with its handshake. */
+/** Sends one request. @param connected called when a new connection for it is open, including the TLS handshake. */
 function exchange(kind: Kind, connected: () => void): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const main = kind === "kept" || kind === "fresh";
@@ -107,7 +107,7 @@ async function askAll(kind: Kind): Promise<void> {
   }
 }
 
-/** Compiled code and kept connections first. */
+/** Compiles code and opens keep-alive connections first. */
 async function warmUp(): Promise<void> {
   for (let i = 0; i < 20; i++) for (const kind of KINDS) await ask(kind);
   for (const kind of KINDS) {

@@ -1,4 +1,4 @@
-/** How often the event loop of this program shows that it turns, in milliseconds. */
+/** How often the event loop of this program is timed, in milliseconds. */
 const EVERY_MS = 2;
 
 let turnedAt = performance.now();
@@ -12,8 +12,8 @@ setInterval(() => {
 }, EVERY_MS).unref();
 
 /**
- * How long what is taken up now may have been there already, in milliseconds: this program's event loop did not turn, since
- * others had the processor. Timers come before what has been received, so the turn under way counts as well.
+ * Returns how long the data that is read now may have been waiting, in milliseconds, because other programs had the CPU and
+ * this event loop did not turn. Timers run before received data is read, so the current turn counts as well.
  */
 export function ownDelayMs(): number {
   return lateMs + Math.max(0, performance.now() - turnedAt - EVERY_MS);

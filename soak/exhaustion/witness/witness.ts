@@ -4,7 +4,7 @@ import { startProgram } from "../../deployment/program.ts";
 export interface WitnessOptions {
   readonly port: number;
   readonly adminPort: number;
-  /** Of a server that nobody attacks; plain HTTP. */
+  /** The port of a server that is not attacked; plain HTTP. */
   readonly calmPort: number;
   /** The authority of the certificate, PEM; undefined for plain HTTP. */
   readonly ca: string | undefined;
@@ -12,33 +12,33 @@ export interface WitnessOptions {
   readonly path: string;
 }
 
-/** What came of the questions of one kind. */
+/** The results of the requests of one kind. */
 export interface Seen {
-  /** Right ones. */
+  /** The number of successful requests. */
   readonly answers: number;
-  /** How long they took: the median, the 99th percentile and the slowest; without `ownMs` of each. */
+  /** How long they took: median, 99th percentile and slowest, each without `ownMs`. */
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly slowestMs: number;
   readonly failed: number;
-  /** Why, the first three. */
+  /** The first three reasons. */
   readonly failures: readonly string[];
   readonly slowest: Slowest | undefined;
-  /** The greatest delay of the client itself; see `Slowest`. */
+  /** The largest delay of the client itself; see `Slowest`. */
   readonly ownMs: number;
 }
 
-/** What is known of the slowest answer, in milliseconds. */
+/** Details of the slowest answer, in milliseconds. */
 export interface Slowest {
-  /** How long it may have been there before the client had the processor to take it. */
+  /** How long it may have waited until the client had the CPU to read it. */
   readonly ownMs: number;
-  /** From the question until there was a connection, over TLS with its handshake; 0 over one that was kept. */
+  /** From the request until the connection was open, including the TLS handshake; 0 for a keep-alive connection. */
   readonly connectedMs: number;
-  /** When it was asked, since all questions began. */
+  /** When it was requested, counted from the first request. */
   readonly afterMs: number;
 }
 
-/** The well-behaved client over kept and over new connections, the kubelet's probe, and a server that nobody attacks. */
+/** The results over keep-alive and new connections, of the kubelet's probe, and of a server that is not attacked. */
 export interface Testimony {
   readonly kept: Seen;
   readonly fresh: Seen;
@@ -47,13 +47,13 @@ export interface Testimony {
 }
 
 export interface Witness extends AsyncDisposable {
-  /** Ends the questions; resolves with what has been seen since the start. */
+  /** Stops sending requests; resolves with the results since the start. */
   hear(): Promise<Testimony>;
 }
 
 const SCRIPT = join(import.meta.dirname, "main.ts");
 
-/** Resolves when all kinds of questions have been answered some times. Rejects when one was not. */
+/** Starts a witness; resolves when requests of all kinds have been answered. Rejects if one was not. */
 export async function startWitness(options: WitnessOptions): Promise<Witness> {
   const asking = Promise.withResolvers<void>();
   const heard = Promise.withResolvers<Testimony>();
@@ -73,7 +73,7 @@ export async function startWitness(options: WitnessOptions): Promise<Witness> {
     asking.reject(error);
     heard.reject(error);
   });
-  // Nobody may be waiting for it when the witness ends.
+  // No one may be waiting for it when the witness ends.
   heard.promise.catch(() => undefined);
   await asking.promise;
   return {

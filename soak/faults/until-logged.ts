@@ -1,11 +1,11 @@
 import { until } from "../../test/support/until.ts";
 import type { LogBook } from "../accounts/log-book.ts";
 
-/** Longer than the five seconds after which a change is found even where the system tells of none. */
+/** Longer than the five seconds after which a change is found even if the system does not report it. */
 const FOUND_MS = 15_000;
 
-/** Does something, and waits for the line of the log that tells that it was noticed. */
-export async function told(
+/** Performs an action, and waits for the log line that shows that it was noticed. */
+export async function untilLogged(
   book: LogBook,
   message: string,
   act: () => Promise<void>,
