@@ -13,7 +13,7 @@ import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connecti
 import type { Address, StatePlace, StateServer } from "./state-server.ts";
 import { type KnownRevocations, StateFeed } from "./state-feed.ts";
 import { keysFor, type StateKeys } from "./state-keys.ts";
-import { StateOutage } from "./state-outage.ts";
+import { Outage } from "../lib/outage.ts";
 
 export interface SharedStateOptions {
   readonly place: StatePlace;
@@ -39,7 +39,7 @@ export class SharedState {
   readonly #options: SharedStateOptions;
   readonly #keys: StateKeys;
   readonly #secret: Buffer;
-  readonly #outage: StateOutage;
+  readonly #outage: Outage;
   readonly #outbox: Outbox;
   readonly #closing = new AbortController();
   readonly #feed: StateFeed;
@@ -58,7 +58,7 @@ export class SharedState {
     this.#keys = keysFor(prefix);
     const { password = "" } = place.server;
     this.#secret = Buffer.from(hash("sha256", `sallyport\0${prefix}\0${password}`, "hex"), "hex");
-    this.#outage = new StateOutage(options);
+    this.#outage = new Outage(options.clock);
     const own = randomBytes(9).toString("base64url");
     this.#outbox = new Outbox(this.#keys, own);
     this.settling = new Settling({
@@ -147,12 +147,26 @@ export class SharedState {
         caughtUp();
       }).catch((error: unknown) => (this.#failure ??= error));
       if (signal.aborted) return;
-      this.#outage.failed(messageOf(this.#failure));
+      this.#logFailure(messageOf(this.#failure));
       // All replicas lose the server at the same time, and must not come back at the same time.
       const wait = waitMs * (0.5 + Math.random());
       waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
       await sleep(wait, undefined, { signal, ref: false }).catch(() => undefined);
     }
+  }
+
+  #logFailure(reason: string): void {
+    if (this.#outage.failed() === undefined) return;
+    this.#options.log.warn("the state server cannot be used, each replica counts for itself", {
+      reason,
+    });
+  }
+
+  #logRecovery(): void {
+    const ended = this.#outage.succeeded();
+    if (ended === undefined) return;
+    const { seconds } = ended;
+    this.#options.log.info("the state server can be used again", { seconds, lost: this.lost });
   }
 
   /** Runs one session with the server. Rejects with the reason when the connection ends. */
@@ -179,7 +193,7 @@ export class SharedState {
     this.#server = server;
     this.#commands = commands;
     open.defer(() => (this.#commands = undefined));
-    this.#outage.answered(this.lost);
+    this.#logRecovery();
     begun();
     this.#flush();
     await this.#feed.follow(commands, reading, this.#closing.signal);

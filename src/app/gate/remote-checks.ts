@@ -3,14 +3,12 @@ import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { RemoteCheckName, RemoteCheckObserver } from "../../core/remote-check.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { Outage } from "../../lib/outage.ts";
 import {
   type AuthorizationSettings,
   completeAuthorizer,
 } from "../../policy/remote/authorizer-kinds.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
-
-/** Minimum time between two log lines about the same outage, in milliseconds. */
-const REMIND_MS = 600_000;
 
 /** Counts the results of a check, and logs an outage when it begins, every ten minutes, and when it ends. */
 export function observeCheck(
@@ -21,23 +19,22 @@ export function observeCheck(
     clock,
   }: { readonly observer: Observer; readonly log: Log; readonly clock: Clock },
 ): RemoteCheckObserver {
-  let failures = 0;
-  let toldAt = -Infinity;
+  const outage = new Outage(clock);
   const check = { kind, name };
   return {
     cached: () => observer.remoteChecked(check, "cached", undefined),
     answered(allowed, seconds) {
       observer.remoteChecked(check, allowed ? "allowed" : "denied", seconds);
-      if (failures > 0)
-        log.info("a remote check is available again", { ...check, attempts: failures });
-      failures = 0;
+      const ended = outage.succeeded();
+      if (ended === undefined) return;
+      log.info("a remote check is available again", { ...check, attempts: ended.attempts });
     },
     failed(reason, seconds) {
       observer.remoteChecked(check, "unavailable", seconds);
-      failures += 1;
-      if (failures > 1 && clock.monotonic() - toldAt < REMIND_MS) return;
-      toldAt = clock.monotonic();
-      log.error("a remote check is unavailable", { ...check, reason, attempts: failures });
+      const begun = outage.failed();
+      if (begun === undefined) return;
+      const { attempts } = begun;
+      log.error("a remote check is unavailable", { ...check, reason, attempts });
     },
   };
 }

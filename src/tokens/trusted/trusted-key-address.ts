@@ -7,7 +7,7 @@ import { type JwkSet, readJwkSet } from "../keys/jwk-set.ts";
 import type { KeySource } from "../keys/key-set.ts";
 import { AbsentKids } from "./absent-kids.ts";
 import { discoveryUrl } from "./discovery.ts";
-import { FetchOutage } from "./fetch-outage.ts";
+import { Outage } from "../../lib/outage.ts";
 import { lifeOf, prefetchAfter, retryAfter, STALE_FOR_MS, TIMING } from "./key-life.ts";
 import { type CopyOwner, type KeySetCopy, readCopy, writeCopy } from "./key-set-copy.ts";
 import { KeySetServer } from "./key-set-server.ts";
@@ -36,7 +36,7 @@ export class TrustedKeyAddress implements KeySource {
   readonly #server: KeySetServer;
   readonly #owner: CopyOwner;
   readonly #closing = new AbortController();
-  readonly #outage: FetchOutage;
+  readonly #outage: Outage;
   readonly #absent: AbsentKids;
   #known: JwkSet | undefined;
   #knownText: string | undefined;
@@ -62,7 +62,7 @@ export class TrustedKeyAddress implements KeySource {
     const { issuer } = trusted;
     this.#server = new KeySetServer(issuer, address);
     this.#owner = { issuer, source: address.url ?? discoveryUrl(issuer) };
-    this.#outage = new FetchOutage(issuer, context);
+    this.#outage = new Outage(context.clock);
     this.#absent = new AbsentKids(timing.onDemand);
     this.#takeCopy();
     void this.#fetchNow();
@@ -137,14 +137,31 @@ export class TrustedKeyAddress implements KeySource {
       this.#accept(fetched);
       this.#keepCopy(fetched);
       this.#counts.succeeded += 1;
-      this.#outage.succeeded();
+      this.#logRecovery();
       return prefetchAfter(lifeMs);
     } catch (error) {
       if (signal.aborted) return 0;
       this.#counts.failed += 1;
-      const failures = this.#outage.failed(remoteFailure(error), this.#known?.keys.length ?? 0);
-      return retryAfter(failures, this.#timing);
+      this.#logFailure(remoteFailure(error));
+      return retryAfter(this.#outage.failures, this.#timing);
     }
+  }
+
+  #logFailure(reason: string): void {
+    const outage = this.#outage.failed();
+    if (outage === undefined) return;
+    const { attempts } = outage;
+    const keys = this.#known?.keys.length ?? 0;
+    this.#context.log.warn("the keys of a trusted issuer could not be fetched", {
+      ...{ issuer: this.#trusted.issuer, reason, keys, attempts },
+    });
+  }
+
+  #logRecovery(): void {
+    const ended = this.#outage.succeeded();
+    if (ended === undefined) return;
+    const fields = { issuer: this.#trusted.issuer, attempts: ended.attempts };
+    this.#context.log.info("the keys of a trusted issuer can be fetched again", fields);
   }
 
   /** @throws an `Error` if the response is not a key set. */

@@ -4,7 +4,7 @@ import type { Clock } from "../../../lib/clock.ts";
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
 import { HashingQueue } from "../../hashing/hashing-queue.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
-import { StoreOutage } from "./store-outage.ts";
+import { Outage } from "../../../lib/outage.ts";
 import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
 import { StoreUnavailable } from "./store-unavailable.ts";
 
@@ -34,13 +34,13 @@ const OVER = Symbol("over");
  */
 export class StoreAccess {
   readonly #options: AccessOptions;
-  readonly #outage: StoreOutage;
+  readonly #outage: Outage;
   readonly #waiting: HashingQueue<Waiting>;
   #running = 0;
 
   constructor(options: AccessOptions) {
     this.#options = options;
-    this.#outage = new StoreOutage(options.store, options);
+    this.#outage = new Outage(options.clock);
     this.#waiting = new HashingQueue(options.queue);
   }
 
@@ -63,11 +63,12 @@ export class StoreAccess {
       const leftMs = Math.max(1, Math.ceil(end - clock.monotonic()));
       const result = await withTimeout(work(leftMs), leftMs, OVER);
       if (result === OVER) throw new StoreUnavailable(LATE);
-      this.#outage.answered();
+      this.#logRecovery();
       return result;
     } catch (error) {
-      this.#outage.failed(remoteFailure(error));
-      throw new StoreUnavailable(remoteFailure(error), error);
+      const reason = remoteFailure(error);
+      this.#logFailure(reason);
+      throw new StoreUnavailable(reason, error);
     } finally {
       this.#next();
     }
@@ -93,6 +94,22 @@ export class StoreAccess {
       if (!job.over) return job.turn.resolve();
     }
     this.#running -= 1;
+  }
+
+  #logFailure(reason: string): void {
+    const outage = this.#outage.failed();
+    if (outage === undefined) return;
+    const { store, log } = this.#options;
+    log.error("a user store is unavailable, its users cannot log in", {
+      ...{ store, reason, attempts: outage.attempts },
+    });
+  }
+
+  #logRecovery(): void {
+    const ended = this.#outage.succeeded();
+    if (ended === undefined) return;
+    const { store, log } = this.#options;
+    log.info("a user store is available again", { store, attempts: ended.attempts });
   }
 }
 
