@@ -14,6 +14,7 @@ import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/keyed-issuers.ts";
+import { systemCode } from "../lib/text/error-code.ts";
 
 /** Builds the settings of each feature from the files of one snapshot. */
 
@@ -86,7 +87,7 @@ function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
     validateContext(tls);
     return tls;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    const code = systemCode(error) ?? "unreadable";
     throw new ConfigError([{ file, message: `cannot be served (${code})` }]);
   }
 }

@@ -6,6 +6,7 @@ import { type AdminAddress, configuredAddress, givenAddress } from "./admin-addr
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 import { withProgress } from "./terminal/progress.ts";
+import { systemCode } from "../lib/text/error-code.ts";
 
 const PATH = "/-/drain";
 /** Timeout of one request, in milliseconds. */
@@ -80,8 +81,7 @@ async function stateOrEnd(url: URL): Promise<string> {
   try {
     return await stateFrom(url, "GET");
   } catch (error) {
-    const gone = error instanceof Error && "code" in error && GONE.includes(String(error.code));
-    if (gone) return "drained";
+    if (GONE.includes(systemCode(error) ?? "")) return "drained";
     throw error;
   }
 }

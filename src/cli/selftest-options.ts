@@ -7,6 +7,7 @@ import { durationFlag, parseFlags } from "./arguments.ts";
 import { UsageError } from "./command.ts";
 import { formatFrom } from "./terminal/format.ts";
 import type { Peer } from "../selftest/raw-exchange.ts";
+import { systemCode } from "../lib/text/error-code.ts";
 
 /** The options of `selftest`. */
 export interface SelftestOptions {
@@ -163,7 +164,7 @@ function contentOf(flag: string, file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    const reason = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    const reason = systemCode(error) ?? "unreadable";
     throw new UsageError(`${flag} ${file}: ${reason}`);
   }
 }

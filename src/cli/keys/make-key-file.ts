@@ -3,6 +3,7 @@ import type { SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
 import { makeNamedKey } from "../../tokens/keys/key-making.ts";
 import { writeNewKey } from "../../tokens/keys/written-key.ts";
 import { UsageError } from "../command.ts";
+import { systemCode } from "../../lib/text/error-code.ts";
 
 interface NewKeyOptions {
   readonly directory: string;
@@ -36,7 +37,7 @@ export async function makeKeyFile(order: NewKeyOptions): Promise<{ kid: string; 
   try {
     await writeNewKey(file, { kid, key, alg: algorithm, ...dates });
   } catch (error) {
-    const taken = error instanceof Error && "code" in error && error.code === "EEXIST";
+    const taken = systemCode(error) === "EEXIST";
     throw taken ? new UsageError(`${file} already exists; choose another --name`) : error;
   }
   return { kid, file };

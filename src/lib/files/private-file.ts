@@ -1,5 +1,6 @@
 import { accessSync, constants, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { systemCode } from "../text/error-code.ts";
 
 /** The result of `stat`, which follows links. */
 type Ownership = Pick<Stats, "mode" | "uid">;
@@ -35,7 +36,7 @@ function isReadOnly(path: string): boolean {
     accessSync(path, constants.W_OK);
     return false;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EROFS";
+    return systemCode(error) === "EROFS";
   }
 }
 

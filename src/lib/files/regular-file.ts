@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } f
 import { open } from "node:fs/promises";
 import { type ContentIdentity, FileContent } from "./file-content.ts";
 import { formatSize } from "../text/size.ts";
+import { systemCode } from "../text/error-code.ts";
 
 /** The maximum size that Kubernetes allows for a ConfigMap or a Secret, in bytes. */
 const DEFAULT_MAX_BYTES = 1024 ** 2;
@@ -62,5 +63,5 @@ function suitableStats(stats: Stats, maxBytes: number): Stats {
 
 /** Describes why a file could not be read: `ENOENT`, `not a regular file`. */
 export function readFailure(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+  return systemCode(error) ?? "unknown error";
 }

@@ -1,5 +1,6 @@
 import { writeSync } from "node:fs";
 import type { LineBytes } from "./line-bytes.ts";
+import { systemCode } from "../../lib/text/error-code.ts";
 
 export interface LineWriterOptions {
   /** Pipes and sockets must be non-blocking. */
@@ -179,7 +180,7 @@ export class LineWriter {
       try {
         batch.rest = batch.rest.subarray(writeSync(this.#options.fd, batch.rest));
       } catch (error) {
-        this.#failed(error instanceof Error && "code" in error ? error.code : undefined, batch);
+        this.#failed(systemCode(error), batch);
       }
       if (batch.rest.length === 0) {
         this.#queue.shift();

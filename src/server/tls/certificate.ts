@@ -3,6 +3,7 @@ import { createSecureContext } from "node:tls";
 import { ConfigError, type ConfigProblem } from "../../core/config-problem.ts";
 import type { CertificatePair } from "./development-certificate.ts";
 import { SUITES } from "./tls-suites.ts";
+import { systemCode } from "../../lib/text/error-code.ts";
 
 /** Returns the text of a file. Throws the system's error, or a self-explanatory `ConfigError`. */
 export type ReadText = (file: string) => string;
@@ -73,7 +74,7 @@ function readPem(file: string, textOf: ReadText, problems: ConfigProblem[]): str
     return textOf(file);
   } catch (error) {
     if (error instanceof ConfigError) problems.push(...error.problems);
-    else problems.push({ file, message: `cannot be read (${codeOf(error)})` });
+    else problems.push({ file, message: `cannot be read (${systemCode(error) ?? "unreadable"})` });
     return undefined;
   }
 }
@@ -143,10 +144,6 @@ function opensslProblem(cert: string, key: string, file: string): ConfigProblem 
     createSecureContext({ cert, key, ciphers: SUITES, minVersion: "TLSv1.2" });
     return undefined;
   } catch (error) {
-    return { file, message: `cannot be served (${codeOf(error)})` };
+    return { file, message: `cannot be served (${systemCode(error) ?? "unreadable"})` };
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "unreadable";
 }

@@ -5,6 +5,7 @@ import { ConfigError, type ConfigProblem } from "../../core/config-problem.ts";
 import { isExposed, isOpenToAll, describePermissions } from "../../lib/files/private-file.ts";
 import { algorithmOf, type SigningAlgorithm, weaknessOf } from "./algorithms.ts";
 import { KeyFormatError, readKey } from "./key-file.ts";
+import { systemCode } from "../../lib/text/error-code.ts";
 
 /** A usable key of a directory, with its algorithm. Times are milliseconds since the epoch. */
 export interface FoundKey {
@@ -91,7 +92,7 @@ async function visibleNames(directory: string): Promise<string[]> {
   try {
     return (await readdir(directory)).filter((name) => !name.startsWith(".")).toSorted();
   } catch (error) {
-    const message = `the directory of keys cannot be read: ${codeOf(error)}`;
+    const message = `the directory of keys cannot be read: ${systemCode(error) ?? "unknown error"}`;
     throw new ConfigError([{ file: directory, message }]);
   }
 }
@@ -109,7 +110,7 @@ async function readKeyFile(file: string): Promise<KeyFile | undefined> {
     const text = await readFile(file, "utf8");
     return { file, writtenAt, open: isExposed(stats), content: { text } };
   } catch (error) {
-    const code = codeOf(error);
+    const code = systemCode(error) ?? "it cannot be read";
     const fault = code === "EACCES" ? `${code}: ${describePermissions(file)}` : code;
     return { ...bare, content: { fault } };
   }
@@ -138,9 +139,4 @@ function keyIn(
     if (error instanceof KeyFormatError) return error.message;
     throw error;
   }
-}
-
-/** Returns the code of a system error. */
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "it cannot be read";
 }

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { systemCode } from "../../lib/text/error-code.ts";
 
 /** A copy of a fetched key set in a file, for a start while the server is down. */
 export interface KeySetCopy {
@@ -56,7 +57,7 @@ function privateText(path: string): string | undefined {
   try {
     file = openSync(path, READ);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
   try {

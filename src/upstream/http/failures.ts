@@ -1,5 +1,6 @@
 import { GateError } from "../../core/request/errors.ts";
 import { isUpstreamErrorReason, type UpstreamErrorReason } from "../../core/request/outcome.ts";
+import { systemCode } from "../../lib/text/error-code.ts";
 
 const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
   ECONNREFUSED: "connect_refused",
@@ -38,7 +39,7 @@ const BROKEN_PROTOCOL = new Set(["bad response", "bad upgrade"]);
 export function failureReason(error: unknown): UpstreamErrorReason {
   if (!(error instanceof Error)) return "invalid_response";
   if (BROKEN_PROTOCOL.has(error.message)) return "invalid_response";
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  const code = systemCode(error) ?? "";
   const known = BY_CODE[code];
   if (known !== undefined) return known;
   if (isTls(code)) return "tls";
@@ -59,7 +60,7 @@ function isTls(code: string): boolean {
 
 /** Whether undici refused to send the request because it is not valid HTTP. */
 function isUnsendable(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "UND_ERR_INVALID_ARG";
+  return systemCode(error) === "UND_ERR_INVALID_ARG";
 }
 
 /** The errors for reasons without a row in the table: the client has left, or already has the head of the answer. */

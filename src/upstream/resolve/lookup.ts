@@ -1,5 +1,6 @@
 import { lookup as lookupBySystem, Resolver } from "node:dns/promises";
 import { isIPv4 } from "node:net";
+import { systemCode } from "../../lib/text/error-code.ts";
 
 /** Which addresses of a name to use; `auto`: IPv4 if there are any, otherwise IPv6. */
 type AddressFamily = "auto" | "ipv4" | "ipv6" | "all";
@@ -76,6 +77,6 @@ function preferred(addresses: readonly string[]): string[] {
 }
 
 function nothing(error: unknown): never[] {
-  if (error instanceof Error && "code" in error && NO_ADDRESS.has(String(error.code))) return [];
+  if (NO_ADDRESS.has(systemCode(error) ?? "")) return [];
   throw error;
 }
