@@ -3,9 +3,15 @@ import type { Snapshot } from "../config/snapshot.ts";
 import type { SnapshotFiles } from "../config/snapshot-files.ts";
 import { Identity } from "../core/request/identity.ts";
 import type { TokenVerifier } from "../core/request/token-verifier.ts";
-import { type PublishRevocations, type Revocation, REVOCATION_FORMS } from "../core/revocation.ts";
+import {
+  NAMED_REVOCATIONS,
+  type PublishRevocations,
+  type Revocation,
+  REVOCATION_FORMS,
+} from "../core/revocation.ts";
 import type { Log } from "../core/log.ts";
 import type { Clock } from "../lib/clock.ts";
+import { orList } from "../lib/text/or-list.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import { readJournal } from "../tokens/revocation/journal-file.ts";
 import { isName, TIME_EXPECTED, timeFrom } from "../tokens/revocation/revocation-kind.ts";
@@ -104,9 +110,9 @@ export async function revokeNamed(
 }
 
 /** The things that an operator can name instead of a token: `a jti`, `a subject`. */
-const NAMEABLE = Object.values(REVOCATION_FORMS).flatMap(({ names }) =>
-  names === undefined ? [] : [`a ${names}`],
-);
+const NAMEABLE = NAMED_REVOCATIONS.map(({ word }) => `a ${word}`);
+/** Those of which a time and an issuer say more. */
+const DATED = orList(NAMED_REVOCATIONS.filter(({ dated }) => dated).map(({ word }) => word));
 
 /** @returns the revocations that the query names, or why it is invalid. */
 async function revocationsIn(
@@ -118,18 +124,18 @@ async function revocationsIn(
   const before = timeFrom(written);
   if (written !== undefined && before === undefined) return `before ${TIME_EXPECTED}`;
   if (named.size + (token === undefined ? 0 : 1) > 1) {
-    return `name a token, ${NAMEABLE.join(" or ")}, and only one of them`;
+    return `name a token, ${orList(NAMEABLE)}, and only one of them`;
   }
   const [[kind, names] = [undefined, []]] = named;
   const dated = kind !== undefined && REVOCATION_FORMS[kind].dated;
-  if (issuer !== undefined && !dated) return "issuer needs subject";
+  if (issuer !== undefined && !dated) return `issuer needs ${DATED}`;
   if (before !== undefined && !dated && (token !== undefined || kind !== undefined)) {
-    return "before needs subject, or must be the only parameter";
+    return `before needs ${DATED}, or must be the only parameter`;
   }
   if (token !== undefined) return revocationOf(token, tokens, list, nowMs);
   if (kind !== undefined) {
     if (!names.every(isName)) {
-      return `a ${REVOCATION_FORMS[kind].names} must be text without control characters`;
+      return `a ${REVOCATION_FORMS[kind].named?.word} must be text without control characters`;
     }
     return names.map((name) => revocationNaming(kind, name, { issuer, before, nowMs }));
   }

@@ -63,8 +63,8 @@ function revocationIn(value: unknown, nowMs: number): Revocation | undefined {
   const { name, issuer, before, until } = value;
   const kind = REVOCATION_KINDS.find((known) => known === value["kind"]);
   if (kind === undefined || !isText(name)) return undefined;
-  const { names, dated } = REVOCATION_FORMS[kind];
-  if ((name !== "") !== (names !== undefined)) return undefined;
+  const { named, dated } = REVOCATION_FORMS[kind];
+  if ((name !== "") !== (named !== undefined)) return undefined;
   if (typeof until !== "number" || !(until > nowMs && until < nowMs + LONGEST_LIFE_MS)) return;
   if (issuer !== undefined && !isText(issuer)) return undefined;
   if (dated && !(typeof before === "number" && Number.isFinite(before))) return;

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { REVOCATION_FORMS } from "../../src/core/revocation.ts";
+import { NAMED_REVOCATIONS } from "../../src/core/revocation.ts";
 import { ACCESS_FIELDS } from "../../src/observe/log/access-log.ts";
 import { command } from "../cli/command.ts";
 import { readDocument, ROOT } from "./markdown.ts";
@@ -65,9 +65,7 @@ test("the reference names every kind of password hash", () => {
 
 test("help and documentation name the flag of every kind of revocation", async () => {
   const { out } = await command(["token", "--help"]);
-  const flags = Object.values(REVOCATION_FORMS).flatMap(({ names }) =>
-    names === undefined ? [] : [`--${names}`],
-  );
+  const flags = NAMED_REVOCATIONS.map(({ word }) => `--${word}`);
   expect(flags).toEqual(expect.arrayContaining(["--jti", "--subject"]));
   expect(flags.filter((flag) => !out.includes(flag))).toEqual([]);
   expect(missingIn("docs/operations.md", flags, (flag) => `token revoke ${flag}`)).toEqual([]);

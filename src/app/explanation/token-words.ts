@@ -5,7 +5,7 @@ import type {
   TokenStep,
   VerificationTrace,
 } from "../../core/request/token-verifier.ts";
-import type { RevocationKindName } from "../../core/revocation.ts";
+import { REVOCATION_FORMS, type RevocationKindName } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/text/duration.ts";
 import { printable } from "../../lib/text/printable.ts";
@@ -85,21 +85,15 @@ export function failDetail(refusal: TokenRefusal, context: TokenContext): string
     case "key":
       return keyDetail(refusal, header, claims, context);
     case "revocation":
-      return revokedIn(refusal.revoked?.by);
+      return revocationDetail(refusal.revoked?.by);
     case "signature":
       return "it does not match the key: the token was changed, or signed with another key";
   }
 }
 
-function revokedIn(kind: RevocationKindName | undefined): string {
-  switch (kind) {
-    case "subject":
-      return "it was issued before the time up to which its subject's tokens are revoked";
-    case "everything":
-      return "it was issued before the time up to which all tokens are revoked";
-    default:
-      return "its jti is revoked";
-  }
+/** Returns why a token is revoked, as text. */
+export function revocationDetail(kind: RevocationKindName | undefined): string {
+  return kind === undefined ? "it is revoked" : REVOCATION_FORMS[kind].refusal;
 }
 
 function claimsDetail(

@@ -1,4 +1,5 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { NAMED_REVOCATIONS } from "../../core/revocation.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";
 import { fieldSource } from "../../observe/log/create-access-fields.ts";
 import { claimsNeededBy } from "../../policy/requirements.ts";
@@ -12,6 +13,7 @@ export function neededClaims({ routes, identity, tokens, log }: Configuration): 
   const required = routes.map(({ require = {} }) => claimsNeededBy(require));
   const names = [
     ...required.flatMap((needed) => needed.names),
+    ...NAMED_REVOCATIONS.flatMap(({ claim }) => claim ?? []),
     ...Object.values(identity.claims),
     ...Object.values(log.fields).flatMap((written) => {
       const source = fieldSource(written);

@@ -1,4 +1,6 @@
 import { text as textOf } from "node:stream/consumers";
+import { NAMED_REVOCATIONS } from "../../core/revocation.ts";
+import { orList } from "../../lib/text/or-list.ts";
 import { request } from "../../lib/http/node-http.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
@@ -14,21 +16,27 @@ const ANSWER_MS = 5_000;
 const text = { type: "string" } as const;
 const FLAGS = {
   ...{ ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, url: text },
-  jti: { type: "string", multiple: true },
-  ...{ subject: text, issuer: text, before: text },
+  ...{ issuer: text, before: text },
 } as const;
+/** What `--before` and `--issuer` go with can be named once. */
+const NAME_FLAGS = Object.fromEntries(
+  NAMED_REVOCATIONS.map(({ word, dated }) => [word, { type: "string", multiple: !dated }] as const),
+);
 
 /** Runs `token revoke`: makes a running proxy revoke tokens. */
 export async function revoke(args: readonly string[], terminal: Terminal): Promise<number> {
-  const flags = parseFlags(args, FLAGS);
-  const { url: given, jti = [], subject, issuer, before } = flags;
+  const flags = parseFlags(args, { ...NAME_FLAGS, ...FLAGS });
+  const { url: written, issuer, before } = flags;
   const address =
-    given === undefined
+    written === undefined
       ? await configuredAddress(flags, terminal, PATH)
-      : givenAddress(given, PATH);
+      : givenAddress(written, PATH);
   const { url } = address;
-  for (const each of jti) url.searchParams.append("jti", each);
-  for (const [name, value] of Object.entries({ subject, issuer, before })) {
+  const given: Readonly<Record<string, unknown>> = flags;
+  for (const { word } of NAMED_REVOCATIONS) {
+    for (const name of namesIn(given[word])) url.searchParams.append(word, name);
+  }
+  for (const [name, value] of Object.entries({ issuer, before })) {
     if (value !== undefined) url.searchParams.set(name, value);
   }
   const named = [...url.searchParams.keys()].length > 0;
@@ -39,9 +47,14 @@ export async function revoke(args: readonly string[], terminal: Terminal): Promi
   return EXIT.done;
 }
 
+function namesIn(value: unknown): string[] {
+  return [value].flat().filter((name) => typeof name === "string");
+}
+
 async function piped({ input }: Terminal): Promise<string> {
   if (input.isTTY === true) {
-    throw new UsageError("name a token, --jti, --subject or --before");
+    const flags = [...NAMED_REVOCATIONS.map(({ word }) => word), "before"];
+    throw new UsageError(`name a token, ${orList(flags.map((flag) => `--${flag}`))}`);
   }
   const token = onOneLine((await textOf(input)).trim().replace(/^Bearer\s+/i, ""));
   if (token === "") throw new UsageError("there is no token to revoke");

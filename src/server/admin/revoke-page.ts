@@ -1,8 +1,7 @@
 import type { AdminResponse, AdminPage } from "../../core/admin-page.ts";
 import {
+  NAMED_REVOCATIONS,
   type Revocation,
-  REVOCATION_FORMS,
-  REVOCATION_KINDS,
   type RevocationKindName,
 } from "../../core/revocation.ts";
 
@@ -23,12 +22,7 @@ export type RevocationResult =
   | { readonly refused: string }
   | { readonly revoked: readonly Revocation[]; readonly kept: boolean };
 
-/** The kinds that have their own parameter. */
-const NAMED = REVOCATION_KINDS.flatMap((kind) => {
-  const { names: parameter } = REVOCATION_FORMS[kind];
-  return parameter === undefined ? [] : [{ kind, parameter }];
-});
-const PARAMETERS = new Set([...NAMED.map(({ parameter }) => parameter), "issuer", "before"]);
+const PARAMETERS = new Set([...NAMED_REVOCATIONS.map(({ word }) => word), "issuer", "before"]);
 const BEARER = /^Bearer +(\S+)$/i;
 
 /**
@@ -48,9 +42,9 @@ export function revokePage(
         return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
       }
       const one = (name: string): string | undefined => query.get(name) ?? undefined;
-      const given = NAMED.filter(({ parameter }) => query.has(parameter));
+      const given = NAMED_REVOCATIONS.filter(({ word }) => query.has(word));
       const result = await revoke({
-        named: new Map(given.map(({ kind, parameter }) => [kind, query.getAll(parameter)])),
+        named: new Map(given.map(({ kind, word }) => [kind, query.getAll(word)])),
         ...{ issuer: one("issuer"), before: one("before") },
         token: BEARER.exec(headers.authorization ?? "")?.[1],
       });

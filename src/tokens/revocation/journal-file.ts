@@ -91,7 +91,7 @@ function revocationIn(line: string): Revocation | undefined {
   const kind = REVOCATION_KINDS.find((each) => each === written);
   if (kind === undefined || typeof name !== "string" || typeof until !== "number") return undefined;
   const form = REVOCATION_FORMS[kind];
-  if (form.names !== undefined && !isName(name)) return undefined;
+  if (form.named !== undefined && !isName(name)) return undefined;
   if (form.dated && typeof before !== "number") return undefined;
   return {
     ...{ kind, name, until },

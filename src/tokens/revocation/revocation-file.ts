@@ -1,16 +1,27 @@
 import { ConfigError, type ConfigProblem, describeProblem } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
-import type { RevocationNews } from "../../core/revocation.ts";
+import {
+  REVOCATION_FORMS,
+  REVOCATION_KEYS,
+  REVOCATION_KINDS,
+  type RevocationNews,
+} from "../../core/revocation.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { parsePositionedYaml, type YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
 import { readFailure } from "../../lib/files/regular-file.ts";
+import { orList } from "../../lib/text/or-list.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import type { Listed } from "./revocation-kind.ts";
-import { KINDS } from "./revocation-list.ts";
+import { revocationKind } from "./revocation-list.ts";
+
+/** The kinds by their key in the file. */
+const BY_KEY = new Map(
+  REVOCATION_KINDS.map((kind) => [REVOCATION_FORMS[kind].fileKey, revocationKind(kind)]),
+);
 
 /**
- * Reads a revocation file. The keys `jti`, `subjects` and `before` are all optional. An empty file revokes nothing.
+ * Reads a revocation file. The keys of all kinds are optional. An empty file revokes nothing.
  *
  * @throws ConfigError with all problems and their positions.
  */
@@ -31,18 +42,17 @@ function readKeys(
 ): Listed[] {
   if (value === null) return [];
   if (!isJsonObject(value)) {
-    refuse([], "value", "the file must hold jti, subjects or before");
+    refuse([], "value", `the file must hold ${orList(REVOCATION_KEYS)}`);
     return [];
   }
-  const kinds = new Map(Object.values(KINDS).map((kind) => [kind.fileKey, kind]));
   return Object.entries(value).flatMap(([key, written]) => {
-    const kind = kinds.get(key);
+    const kind = BY_KEY.get(key);
     if (kind !== undefined) {
       return kind.read(written, (path, of, message) =>
         refuse([key, ...path], of, path.length === 0 ? `${key} ${message}` : message),
       );
     }
-    refuse([key], "key", `this key is unknown; known are ${[...kinds.keys()].join(", ")}`);
+    refuse([key], "key", `this key is unknown; known are ${REVOCATION_KEYS.join(", ")}`);
     return [];
   });
 }

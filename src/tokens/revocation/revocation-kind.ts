@@ -20,11 +20,9 @@ export interface RevocationIndex {
   remove(revocation: Revocation): void;
 }
 
-/** A kind of revocation: how the revocation file writes it, and how it is looked up. */
+/** How the revocations of a kind are read and looked up. */
 export interface RevocationKind {
-  /** The key in the revocation file. */
-  readonly fileKey: string;
-  /** Reads the value of the key. */
+  /** Reads the value of the key in the revocation file. */
   read(value: unknown, refuse: Refuse): Listed[];
   index(): RevocationIndex;
 }

@@ -1,21 +1,23 @@
 import {
   type Revocation,
+  REVOCATION_FORMS,
   REVOCATION_KINDS,
   type RevocationKindName,
   type RevocationNews,
   type Revocations,
 } from "../../core/revocation.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
-import { bySubject } from "./kinds/by-subject.ts";
-import { byTokenId } from "./kinds/by-token-id.ts";
+import { datedNames } from "./kinds/dated-names.ts";
+import { tokenNames } from "./kinds/token-names.ts";
 import { everythingBefore } from "./kinds/everything-before.ts";
 import type { RevocationIndex, RevocationKind } from "./revocation-kind.ts";
 
-export const KINDS: Readonly<Record<RevocationKindName, RevocationKind>> = {
-  token: byTokenId,
-  subject: bySubject,
-  everything: everythingBefore,
-};
+/** Returns how the revocations of a kind are read and looked up. */
+export function revocationKind(kind: RevocationKindName): RevocationKind {
+  const { named, dated } = REVOCATION_FORMS[kind];
+  if (named === undefined) return everythingBefore(kind);
+  return dated ? datedNames(kind, named) : tokenNames(kind, named);
+}
 
 /** Maximum number of entries that one call of `forget` examines: about 2 ms at worst. */
 const FORGET_AT_ONCE = 2_000;
@@ -25,7 +27,7 @@ const MOST_TOKENS = 250_000;
 /** Revocations by kind: those added one by one, or those of the file. */
 class Entries {
   readonly #indexes: readonly RevocationIndex[] = REVOCATION_KINDS.map((name) =>
-    KINDS[name].index(),
+    revocationKind(name).index(),
   );
 
   get size(): number {

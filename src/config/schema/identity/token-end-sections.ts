@@ -1,3 +1,4 @@
+import { REVOCATION_KEYS } from "../../../core/revocation.ts";
 import { z } from "zod";
 import { absolute, duration, filePath, text } from "../fields.ts";
 
@@ -8,7 +9,7 @@ export function revocationSection() {
     .strictObject({
       file: filePath({ readAgainBy: "reader" })
         .exactOptional()
-        .describe("File that lists what is revoked: jti, subjects, before"),
+        .describe(`File that lists what is revoked: ${REVOCATION_KEYS.join(", ")}`),
       journal: text()
         .transform(absolute)
         .exactOptional()

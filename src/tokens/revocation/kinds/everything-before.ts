@@ -1,4 +1,4 @@
-import type { Revocation } from "../../../core/revocation.ts";
+import type { Revocation, RevocationKindName } from "../../../core/revocation.ts";
 import type { IdentityClaims } from "../../../core/request/identity.ts";
 import {
   issuedBefore,
@@ -9,16 +9,17 @@ import {
 } from "../revocation-kind.ts";
 
 /** All tokens that were issued before a time, by any issuer. */
-export const everythingBefore: RevocationKind = {
-  fileKey: "before",
-  read(value, refuse) {
-    const before = timeFrom(value);
-    if (before !== undefined) return [{ kind: "everything", name: "", before }];
-    refuse([], "value", TIME_EXPECTED);
-    return [];
-  },
-  index: () => new Everything(),
-};
+export function everythingBefore(kind: RevocationKindName): RevocationKind {
+  return {
+    read(value, refuse) {
+      const before = timeFrom(value);
+      if (before !== undefined) return [{ kind, name: "", before }];
+      refuse([], "value", TIME_EXPECTED);
+      return [];
+    },
+    index: () => new Everything(),
+  };
+}
 
 class Everything implements RevocationIndex {
   #entry: Revocation | undefined;

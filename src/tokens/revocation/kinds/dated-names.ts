@@ -1,5 +1,5 @@
 import { isJsonObject } from "../../../lib/text/strict-json.ts";
-import type { Revocation } from "../../../core/revocation.ts";
+import type { NamedTokens, Revocation, RevocationKindName } from "../../../core/revocation.ts";
 import type { IdentityClaims } from "../../../core/request/identity.ts";
 import {
   isName,
@@ -11,31 +11,37 @@ import {
   timeFrom,
 } from "../revocation-kind.ts";
 
-/** The tokens of a subject that were issued before a time. */
-export const bySubject: RevocationKind = {
-  fileKey: "subjects",
-  read(value, refuse) {
-    if (!isJsonObject(value)) {
-      refuse([], "value", "must name subjects, each with a time");
-      return [];
-    }
-    return Object.entries(value).flatMap(([name, written]): Listed[] => {
-      const before = timeFrom(written);
-      if (!isName(name)) refuse([name], "key", "must be the name of a subject");
-      else if (before === undefined) refuse([name], "value", TIME_EXPECTED);
-      else return [{ kind: "subject", name, before }];
-      return [];
-    });
-  },
-  index: () => new Subjects(),
-};
+/** The tokens with a name, such as a subject, that were issued before a time. */
+export function datedNames(kind: RevocationKindName, named: NamedTokens): RevocationKind {
+  return {
+    read(value, refuse) {
+      if (!isJsonObject(value)) {
+        refuse([], "value", `must name ${named.plural}, each with a time`);
+        return [];
+      }
+      return Object.entries(value).flatMap(([name, written]): Listed[] => {
+        const before = timeFrom(written);
+        if (!isName(name)) refuse([name], "key", `must be the name of a ${named.word}`);
+        else if (before === undefined) refuse([name], "value", TIME_EXPECTED);
+        else return [{ kind, name, before }];
+        return [];
+      });
+    },
+    index: () => new DatedNames(named),
+  };
+}
 
-type SubjectEntry = Revocation & { readonly before: number };
+type DatedEntry = Revocation & { readonly before: number };
 
-class Subjects implements RevocationIndex {
-  /** Revocations by subject: one for the tokens of every issuer, and one for each single issuer. */
-  readonly #entries = new Map<string, readonly SubjectEntry[]>();
+class DatedNames implements RevocationIndex {
+  readonly #nameOf: NamedTokens["nameOf"];
+  /** Revocations by name: one for the tokens of every issuer, and one for each single issuer. */
+  readonly #entries = new Map<string, readonly DatedEntry[]>();
   #size = 0;
+
+  constructor({ nameOf }: NamedTokens) {
+    this.#nameOf = nameOf;
+  }
 
   get size(): number {
     return this.#size;
@@ -55,7 +61,8 @@ class Subjects implements RevocationIndex {
   }
 
   covers(caller: IdentityClaims): boolean {
-    const entries = this.#entries.get(caller.subject);
+    const name = this.#nameOf(caller);
+    const entries = typeof name === "string" ? this.#entries.get(name) : undefined;
     if (entries === undefined) return false;
     for (const { issuer, before } of entries) {
       const theirs = issuer === undefined || issuer === caller.issuer;
