@@ -21,7 +21,7 @@ function headersOf({ headers }: { readonly headers: readonly string[] }): Map<st
 describe("an envelope", () => {
   test("has the headers of the contract, and the length in bytes", () => {
     const envelope = { id: 7, message: "Gr\u00fc\u00dfe \ud83d\ude00", success: true, token: "x" };
-    const answer = envelopeAnswer(200, envelope, "request-7");
+    const answer = envelopeAnswer(200, envelope, { requestId: "request-7" });
     expect(Object.fromEntries(headersOf(answer))).toEqual({
       "content-type": "application/json",
       "content-length": String(Buffer.byteLength(answer.body)),

@@ -3,7 +3,6 @@ import { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../src/lib/clock.ts";
 import type { BackendRequest } from "../../src/upstream/http/connection.ts";
 import { RequestBody } from "../../src/upstream/http/request-body.ts";
 import { Unprocessed } from "../../src/upstream/http2/http2-faults.ts";
@@ -20,7 +19,7 @@ function poolTo(
   url: string,
   { connectMs = 5_000, pings }: { connectMs?: number; pings?: PingTimes } = {},
 ) {
-  const pool = new Http2Pool(originOf(url), connectMs, systemClock, pings);
+  const pool = new Http2Pool(originOf(url), { connectMs, pings });
   let closed = false;
   const close = async () => {
     closed = true;

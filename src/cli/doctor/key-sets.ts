@@ -41,8 +41,9 @@ export async function checkKeySets(
     const { issuer, jwks } = trusted;
     if ("file" in jwks) return [good(`${issuer}: ${jwks.file} contains keys`)];
     const { origin } = new URL(jwks.url ?? issuer);
+    const withAuthorities = { ...originOf(origin), ...authoritiesOf(jwks, files) };
     const [findings, answered] = await Promise.all([
-      reach(issuer, { ...originOf(origin), ...authoritiesOf(jwks, files) }, reaching, HINTS),
+      reach(issuer, withAuthorities, { ...reaching, hints: HINTS }),
       fetchKeys(trusted, jwks, reaching),
     ]);
     if (answered.behindMs !== undefined) {

@@ -1,31 +1,28 @@
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type Socket } from "node:net";
 import { remoteFailure } from "../../lib/text/remote-error.ts";
-import type { UpstreamProtocol } from "../../upstream/pool/open-pool.ts";
 import type { TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import { bad, type Finding, good } from "./finding.ts";
-import { handshake, type TlsHints } from "./tls.ts";
-import { eventOf, type ReachOptions, within } from "./waiting.ts";
+import { handshake, type HandshakeOptions } from "./tls.ts";
+import { eventOf, within } from "./waiting.ts";
 
 /**
  * Resolves a target, connects, and performs the TLS handshake if the scheme is https. Returns one finding for each
  * step, up to the first failure.
  *
  * @param label the beginning of each message.
- * @param protocol the protocol of the upstream, which determines the ALPN offer; without it, ALPN is not used.
  */
 export async function reach(
   label: string,
   origin: TargetOrigin,
-  reaching: ReachOptions,
-  hints: TlsHints,
-  protocol?: UpstreamProtocol,
+  options: HandshakeOptions,
 ): Promise<Finding[]> {
   const { hostname, socketPath } = origin;
+  const { timeoutMs } = options;
   const findings: Finding[] = [];
   try {
     if (socketPath === undefined && isIP(hostname) === 0) {
-      const { address } = await within(lookup(hostname), reaching.timeoutMs);
+      const { address } = await within(lookup(hostname), timeoutMs);
       findings.push(good(`${label}: ${hostname} is ${address}`));
     }
   } catch (error) {
@@ -34,10 +31,10 @@ export async function reach(
   }
   const socket = openTcp(origin);
   try {
-    await within(eventOf(socket, "connect"), reaching.timeoutMs);
+    await within(eventOf(socket, "connect"), timeoutMs);
     findings.push(good(`${label}: accepts connections`));
     if (origin.protocol === "http:") return findings;
-    return [...findings, ...(await handshake(label, origin, socket, reaching, hints, protocol))];
+    return [...findings, ...(await handshake(label, origin, socket, options))];
   } catch (error) {
     const hint = "is the backend running, and does a firewall or NetworkPolicy let this through?";
     return [...findings, bad(`${label}: no connection (${remoteFailure(error)})`, hint)];

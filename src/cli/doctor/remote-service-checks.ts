@@ -50,7 +50,8 @@ async function look(
 ): Promise<Finding[]> {
   const { label, caFile, timeout, probe } = asked;
   const tls = caFile === undefined ? undefined : { ca: files.text(caFile) };
-  const reached = await reach(label, originOf(new URL(probe.url).origin, tls), reaching, HINTS);
+  const origin = originOf(new URL(probe.url).origin, tls);
+  const reached = await reach(label, origin, { ...reaching, hints: HINTS });
   if (reached.some(({ result }) => result === "bad")) return reached;
   const began = performance.now();
   try {

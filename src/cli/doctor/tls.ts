@@ -17,6 +17,12 @@ export interface TlsHints {
   readonly client: string;
 }
 
+export interface HandshakeOptions extends ReachOptions {
+  readonly hints: TlsHints;
+  /** The protocol of the upstream, which determines the ALPN offer; without it, ALPN is not used. */
+  readonly protocol?: UpstreamProtocol | undefined;
+}
+
 /**
  * Maximum wait for a late refusal by the server, in milliseconds. A TLS 1.3 client completes the handshake before the
  * server has checked the client certificate (RFC 8446 §2), so a refusal arrives afterwards. Most servers send a session
@@ -33,9 +39,7 @@ export async function handshake(
   label: string,
   origin: TargetOrigin,
   socket: Socket,
-  { timeoutMs, nowMs }: ReachOptions,
-  hints: TlsHints,
-  protocol?: UpstreamProtocol,
+  { timeoutMs, nowMs, hints, protocol }: HandshakeOptions,
 ): Promise<Finding[]> {
   const offered = OFFERED[protocol ?? "http1"];
   const secure = connect({

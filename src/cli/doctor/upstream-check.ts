@@ -64,7 +64,7 @@ async function checkOrigin(
   origin: TargetOrigin,
   reaching: ReachOptions,
 ): Promise<Finding[]> {
-  const findings = await reach(label, origin, reaching, HINTS, protocol);
+  const findings = await reach(label, origin, { ...reaching, hints: HINTS, protocol });
   const isChecked = health !== undefined && (targets.length > 1 || resolve !== undefined);
   if (!isChecked || findings.some(({ result }) => result === "bad")) return findings;
   const connectMs = timeouts.connect;

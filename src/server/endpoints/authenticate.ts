@@ -38,7 +38,7 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
         result = "success";
         const { id, requestId } = call.request;
         const envelope = { id, message: "Authentication succeeded", success: true, ...answer };
-        return envelopeAnswer(200, envelope, requestId);
+        return envelopeAnswer(200, envelope, { requestId });
       } catch (error) {
         result = loginResult(error);
         throw error;

@@ -81,7 +81,7 @@ function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoin
     auth: "none",
     async answer({ request }) {
       const envelope = { id: request.id, message: "Other origins may ask", success: true };
-      return envelopeAnswer(200, envelope, request.requestId, fields);
+      return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: fields });
     },
   };
 }

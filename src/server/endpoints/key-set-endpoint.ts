@@ -31,7 +31,7 @@ export function keySetEndpoint(keys: PublicKeys): Endpoint {
     auth: "none",
     async answer({ request }) {
       const envelope = { id: request.id, message: MESSAGE, success: true, keys: keys() };
-      const answer = envelopeAnswer(200, envelope, request.requestId);
+      const answer = envelopeAnswer(200, envelope, request);
       const headers = answer.headers.map((value) =>
         value === "no-store" ? `public, max-age=${MAX_AGE_S}` : value,
       );

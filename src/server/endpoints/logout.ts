@@ -26,7 +26,7 @@ export function logoutEndpoint({ issuer, revoke }: LogoutOptions): Endpoint {
       if (identity?.issuer !== issuer) throw new GateError("forbidden");
       await revoke(identity);
       const envelope = { id: request.id, message: "Logged out", success: true };
-      return envelopeAnswer(200, envelope, request.requestId);
+      return envelopeAnswer(200, envelope, request);
     },
   };
 }

@@ -14,7 +14,7 @@ export function versionEndpoint(source: VersionSource): Endpoint {
     async answer({ request }) {
       const version = await source.current();
       const envelope = { id: request.id, message: "Version of the API", success: true, version };
-      return envelopeAnswer(200, envelope, request.requestId);
+      return envelopeAnswer(200, envelope, request);
     },
   };
 }

@@ -10,7 +10,7 @@ import type { Pipeline } from "../request/pipeline.ts";
 import { headSize, type Http2Head, readHttp2Head } from "./http2-head.ts";
 import { Http2Request } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
-import { asUpgrade, isTunnel, opensWebSocket } from "./http2-upgrade.ts";
+import { asUpgrade, opensWebSocket } from "./http2-upgrade.ts";
 import { type Http2Settings, settingsFor, startHttp2 } from "./http2-session.ts";
 
 export interface Http2ConnectionOptions {
@@ -171,7 +171,7 @@ export class Http2Connection implements BufferHolder {
     const sent = readHttp2Head(raw);
     const headBytes = headSize(raw);
     const head = opensWebSocket(sent) ? asUpgrade(sent) : sent;
-    const request = new Http2Request(stream, this.socket, head, this.#options, isTunnel(sent));
+    const request = new Http2Request(stream, this.socket, head, this.#options);
     const response = new Http2Response(stream, request, headBytes, this);
     this.responses.add(response);
     this.#pass(head, request, response);

@@ -4,6 +4,8 @@ import { ambiguous } from "../request/request-fields.ts";
 /** The head of a request in the form of HTTP/1.1: without pseudo-header fields. */
 export interface Http2Head {
   readonly method: string;
+  /** Whether it asks for a tunnel, with or without a protocol (RFC 9113 §8.5, RFC 8441 §4). */
+  readonly isTunnel: boolean;
   /** The path and query; `*` for OPTIONS. */
   readonly target: string;
   /** Extended CONNECT (RFC 8441): the protocol to be opened. */
@@ -48,7 +50,7 @@ export function readHttp2Head(raw: readonly string[]): Http2Head {
   if (named !== undefined) fields.push("host", named);
   const agrees = hosts === 0 || (hosts === 1 && sameHost(named, host));
   const refusal = agrees ? targetFault(target) : ambiguous("host");
-  return { method, target, protocol, fields, refusal };
+  return { method, isTunnel: method === "CONNECT", target, protocol, fields, refusal };
 }
 
 function targetFault(target: string): GateError | undefined {

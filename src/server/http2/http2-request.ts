@@ -38,9 +38,8 @@ export class Http2Request implements IncomingRequest {
   constructor(
     stream: ServerHttp2Stream,
     socket: Socket,
-    { method, target, fields }: Http2Head,
+    { method, target, fields, isTunnel }: Http2Head,
     options: Http2BodyOptions,
-    isTunnel: boolean,
   ) {
     this.#stream = stream;
     this.socket = socket;

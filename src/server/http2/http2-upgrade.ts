@@ -4,14 +4,9 @@ import type { Http2Head } from "./http2-head.ts";
 const KEY = "sec-websocket-key";
 const KEY_BYTES = 16;
 
-/** Whether a request asks for a tunnel, with or without a protocol (RFC 9113 §8.5, RFC 8441 §4). */
-export function isTunnel({ method }: Http2Head): boolean {
-  return method === "CONNECT";
-}
-
 /** Whether a request opens a WebSocket on its stream (RFC 8441 §5). */
-export function opensWebSocket({ method, protocol }: Http2Head): boolean {
-  return method === "CONNECT" && protocol?.toLowerCase() === "websocket";
+export function opensWebSocket({ isTunnel, protocol }: Http2Head): boolean {
+  return isTunnel && protocol?.toLowerCase() === "websocket";
 }
 
 /**

@@ -20,13 +20,20 @@ export interface Envelope {
   readonly [field: string]: unknown;
 }
 
+interface AnswerHeaders {
+  /** Of `X-Request-Id`. */
+  readonly requestId: string;
+  /** Further fields, names and values alternating. */
+  readonly extra?: readonly string[];
+  /** Whether the connection closes. */
+  readonly close?: boolean;
+}
+
 /** Makes an answer from an envelope, with the headers common to all. */
 export function envelopeAnswer(
   status: number,
   envelope: Envelope,
-  requestId: string,
-  extra: readonly string[] = [],
-  close = false,
+  { requestId, extra = [], close = false }: AnswerHeaders,
 ): Answer {
   const body = JSON.stringify(envelope);
   return {
@@ -59,7 +66,7 @@ export function errorAnswer(
   if (retryAfter !== undefined) extra.push("Retry-After", String(Math.ceil(retryAfter)));
   if (error.allow !== undefined) extra.push("Allow", error.allow);
   const envelope = { id, message: error.message, success: false };
-  return envelopeAnswer(row.status, envelope, requestId, extra, row.close === true);
+  return envelopeAnswer(row.status, envelope, { requestId, extra, close: row.close === true });
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3). */

@@ -18,6 +18,15 @@ interface Waiting {
   readonly handler: AnswerHandler;
 }
 
+interface Http2PoolOptions {
+  /** The time limit for a connection, in milliseconds. */
+  readonly connectMs: number;
+  readonly clock?: Clock;
+  readonly pings?: PingTimes | undefined;
+  /** Receives the requests of connections whose backend selects HTTP/1.1, which is then offered, too. */
+  readonly fallback?: Pick<ConnectionPool, "dispatch">;
+}
+
 /**
  * The HTTP/2 connections to one target. A request goes to the oldest connection with room for another stream; if
  * there is none, it waits for a new connection. The upstream limits the number of requests.
@@ -36,13 +45,9 @@ export class Http2Pool implements ConnectionPool {
   hasOpened = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  /** @param fallback receives the requests of connections whose backend selects HTTP/1.1, which is then offered, too. */
   constructor(
     origin: TargetOrigin,
-    connectMs: number,
-    clock: Clock = systemClock,
-    pings?: PingTimes,
-    fallback?: Pick<ConnectionPool, "dispatch">,
+    { connectMs, clock = systemClock, pings, fallback }: Http2PoolOptions,
   ) {
     this.#clock = clock;
     this.#silences = new Silences(clock, pings);

@@ -30,8 +30,11 @@ export class AlpnPool implements ConnectionPool {
       return pool;
     };
     this.#openHttp2 = () => {
-      const pool = new Http2Pool(origin, connectMs, undefined, undefined, {
-        dispatch: (request, handler) => this.#turn(pool, "http1", request, handler),
+      const pool = new Http2Pool(origin, {
+        connectMs,
+        fallback: {
+          dispatch: (request, handler) => this.#turn(pool, "http1", request, handler),
+        },
       });
       return pool;
     };

@@ -26,5 +26,5 @@ export function openPool(origin: TargetOrigin, options: PoolOptions): Connection
       : new LateUndiciPool(origin, options);
   if (protocol === "http1") return openHttp1();
   if (protocol === "auto") return new AlpnPool(origin, connectMs, openHttp1);
-  return new Http2Pool(origin, connectMs);
+  return new Http2Pool(origin, { connectMs });
 }

@@ -12,6 +12,14 @@ import type { UpstreamOptions } from "./upstream-options.ts";
 /** The default of the configuration. */
 const DEFAULT_EJECTION: EjectionOptions = { failures: 5, for: 30_000, most: 0.5 };
 
+interface GroupOptions {
+  readonly clock: Clock;
+  readonly hasRoom: (target: Target, requester: Requester) => boolean;
+  /** Called when a target is used again, or for the first time. */
+  readonly back: (target: Target) => void;
+  readonly events: UpstreamEvents | undefined;
+}
+
 /** The targets of an upstream, and the choice among them. */
 export class TargetGroup {
   /** Undefined for a single target, which is always used. */
@@ -27,14 +35,7 @@ export class TargetGroup {
   #noneAvailable = false;
   #turn = 0;
 
-  /** @param back called when a target is used again, or for the first time. */
-  constructor(
-    options: UpstreamOptions,
-    clock: Clock,
-    hasRoom: (target: Target, requester: Requester) => boolean,
-    back: (target: Target) => void,
-    events: UpstreamEvents | undefined,
-  ) {
+  constructor(options: UpstreamOptions, { clock, hasRoom, back, events }: GroupOptions) {
     const { weights, balance = "roundRobin", slowStart = 0, ejection = DEFAULT_EJECTION } = options;
     const { name, health } = options;
     this.#hasRoom = hasRoom;

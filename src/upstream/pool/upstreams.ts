@@ -44,14 +44,12 @@ export class Upstream {
     const { timeouts, queue } = options;
     this.#answerLimits = new AnswerLimits(timeouts, clock);
     this.#queue = new FairQueue(queue, this.#inFlight);
-    this.#group = new TargetGroup(
-      options,
-      clock,
-      (target, requester) =>
+    this.#group = new TargetGroup(options, {
+      hasRoom: (target, requester) =>
         target.inFlight < unreservedSlots(target) || this.#mayTakeReserved(target, requester),
-      (target) => this.#grantRoomAt(target),
-      events,
-    );
+      back: (target) => this.#grantRoomAt(target),
+      ...{ clock, events },
+    });
   }
 
   /** Whether requests may reach its targets over HTTP/2. */

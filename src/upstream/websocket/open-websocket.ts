@@ -39,6 +39,14 @@ const TLS_FACTOR = 2;
 /** An empty write, whose callback runs when everything before it was written. */
 const NOTHING = Buffer.alloc(0);
 
+/** Two ends that are piped into each other, and the request that has opened them. */
+interface PipedEnds {
+  readonly client: ClientEnd;
+  readonly backend: Socket;
+  readonly transfer: Transfer;
+  readonly permit: Permit;
+}
+
 /** The limits and services of an open WebSocket. */
 interface WebSocketLimits {
   /** The maximum time without a byte in either direction, in milliseconds. */
@@ -64,13 +72,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
   readonly #closed = Promise.withResolvers<void>();
 
   /** Must be created in the same turn as the pipes, before any data has passed. */
-  constructor(
-    client: ClientEnd,
-    backend: Socket,
-    transfer: Transfer,
-    permit: Permit,
-    limits: WebSocketLimits,
-  ) {
+  constructor({ client, backend, transfer, permit }: PipedEnds, limits: WebSocketLimits) {
     this.permit = permit;
     this.#client = client;
     this.#backend = backend;

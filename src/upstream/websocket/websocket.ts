@@ -152,7 +152,8 @@ export class WebSockets {
   async #keepOpen(context: UpgradeContext, end: ClientEnd, switched: Switched): Promise<number> {
     const { permit, transfer, upstream } = context;
     const status = switchProtocols(context, switched);
-    const webSocket = new OpenWebSocket(end, switched.socket, transfer, permit, {
+    const ends = { client: end, backend: switched.socket, transfer, permit };
+    const webSocket = new OpenWebSocket(ends, {
       idleMs: upstream.options.websocket.idle,
       buffered: this.#settings.buffered,
       scavenger: this.#settings.scavenger,
@@ -178,7 +179,7 @@ export class WebSockets {
     handshake.headers = this.#handshakeHeaders(permit, origin);
     const capture = (outgoing: ClientRequest): void => {
       sent = outgoing;
-      // http-proxy-3 would parse and normalize the path as a URL.
+      // http-proxy-3 drops an empty query.
       outgoing.path = handshake.url ?? "/";
     };
     this.#proxy.once("proxyReqWs", capture);

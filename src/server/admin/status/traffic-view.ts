@@ -10,21 +10,30 @@ export function loginsSection({ minutes }: Status): Html {
   const series = seriesOf(minutes, "logins", (word) =>
     word === "success" ? "good" : word === "bad_credentials" ? "warn" : "bad",
   );
-  return plotsSection("logins", "Logins", "nobody logged in", series, minutes);
+  return plotsSection({
+    id: "logins",
+    title: "Logins",
+    nothing: "nobody logged in",
+    series,
+    minutes,
+  });
 }
 
 export function refusalsPlots({ minutes }: Status): Html {
   const series = seriesOf(minutes, "refusals", () => "plain");
-  return plotsSection("reasons", "Refusals by reason", "nothing was refused", series, minutes);
+  const nothing = "nothing was refused";
+  return plotsSection({ id: "reasons", title: "Refusals by reason", nothing, series, minutes });
 }
 
-function plotsSection(
-  id: string,
-  title: string,
-  nothing: string,
-  series: readonly Series[],
-  minutes: Status["minutes"],
-): Html {
+interface Plots extends Pick<Status, "minutes"> {
+  readonly id: string;
+  readonly title: string;
+  /** What happened, if there are no series. */
+  readonly nothing: string;
+  readonly series: readonly Series[];
+}
+
+function plotsSection({ id, title, nothing, series, minutes }: Plots): Html {
   const note = `the last ${minutes.length} minutes`;
   return section(
     id,
