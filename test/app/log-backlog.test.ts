@@ -8,7 +8,7 @@ function twoThreads(): readonly [LogBacklog, LogBacklog] {
   return [new LogBacklog(memory, 0, MAX_WAITING), new LogBacklog(memory, 1, MAX_WAITING)];
 }
 
-it("the bound holds for all threads together, and there is room again for what was taken", () => {
+it("all threads share one limit, and lines that are taken free their space", () => {
   const [one, other] = twoThreads();
   expect([one.add(600), other.add(400), other.add(1), one.add(1)]).toEqual([
     true,
@@ -20,13 +20,13 @@ it("the bound holds for all threads together, and there is room again for what w
   expect([other.add(500), other.add(101), other.add(100)]).toEqual([true, false, true]);
 });
 
-it("lines that were lost are collected once, for each thread", () => {
+it("the number of lost lines is reported once per thread", () => {
   const [one, other] = twoThreads();
   for (let line = 0; line < 3; line += 1) one.add(MAX_WAITING + 1);
   expect([one.collectLost(), one.collectLost(), other.collectLost()]).toEqual([3, 0, 0]);
 });
 
-it("the room of a thread that is gone is free again, and what it lost is still counted", () => {
+it("the space of a thread that has ended is free again, and its lost lines still count", () => {
   const [one, other] = twoThreads();
   one.add(MAX_WAITING);
   one.add(1);

@@ -1,4 +1,4 @@
-/** What an operator learns of clients that are held back. */
+/** Metrics and log entries about clients that are held back. */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
@@ -23,7 +23,7 @@ async function acceptedSocket(): Promise<Socket> {
   return socket;
 }
 
-it("counts every connection that is held back, and names a client once a minute at most", async () => {
+it("counts every connection that is held back, and names a client at most once a minute", async () => {
   let time = 0;
   const counted: string[] = [];
   const lines: unknown[] = [];

@@ -25,7 +25,7 @@ const CONFIG = {
   routes: [{ name: "open", path: "/", auth: "none", upstream: "app" }],
 };
 
-/** Reads the configuration and its key file, which breaks afterwards. */
+/** Reads the configuration and its key file, then breaks the file. */
 async function snapshotOfWhatBreaks(): Promise<Snapshot> {
   const place = await temporaryDirectory();
   onTestFinished(() => place[Symbol.asyncDispose]());
@@ -45,7 +45,7 @@ it("a start uses the trusted keys that were checked, even if their file breaks i
   expect(loaded.map((line): unknown => JSON.parse(line))).toMatchObject([{ keys: 1 }]);
 });
 
-it("explain uses them, too", async () => {
+it("explain uses the keys that were checked, too", async () => {
   const explainer = await explainerFrom(await snapshotOfWhatBreaks());
   const dryRun = createDryRunRequest({
     ...{ method: "GET", url: "http://a/", headers: [], authorization: undefined },

@@ -62,7 +62,7 @@ async function start(jwksUrl: string) {
   };
 }
 
-it("a reload asks for the key sets of trusted issuers, but those that were asked a moment ago", async () => {
+it("a reload fetches the key sets of trusted issuers again, except those fetched a moment ago", async () => {
   const { jwk } = signingPair("foreign");
   await using provider = await startKeySetServer(() => [jwk]);
   const { clock, loaded, reload } = await start(provider.url);

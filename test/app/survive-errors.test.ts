@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 
 const MODULE = join(import.meta.dirname, "../../src/app/survive-errors.ts");
 
-it("logs what nothing has caught, and lets the process go on", async () => {
+it("logs uncaught errors, and the process keeps running", async () => {
   const script = `
     const { surviveErrors } = await import(${JSON.stringify(MODULE)});
     surviveErrors({ error: (message, { error }) => console.log(message, error.message) });

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 const MIB = 1024 * 1024;
 const MODULE = join(import.meta.dirname, "../../src/app/threads/thread-memory.ts");
 
-/** The most heap that a thread may have which is started beside so many others, in a process with the flags of the image. */
+/** Returns the heap limit of a thread in a process with `count` threads and the flags of the image. */
 async function heapLimit(count: number): Promise<number> {
   const script = `
     const { Worker } = await import("node:worker_threads");
@@ -20,7 +20,7 @@ async function heapLimit(count: number): Promise<number> {
   return Number(stdout);
 }
 
-it("shares the young space of one thread among all, and leaves each a quarter at least", async () => {
+it("divides the young generation of one thread among all, and leaves each at least a quarter", async () => {
   const limits = await Promise.all([1, 2, 4, 16].map(heapLimit));
   const [alone = 0, ...shared] = limits;
   // V8 reserves three times the semi-space.

@@ -6,7 +6,7 @@ const target = (inFlight: number, state: "available" | "ejected") => ({
   ...{ weight: 1, inFlight, failures: 0 },
 });
 
-test("the answers of all threads are merged, without those that are missing", () => {
+test("the answers of all threads are merged, and missing ones are skipped", () => {
   const replies = [
     posted("targets", [target(2, "available")]),
     undefined,

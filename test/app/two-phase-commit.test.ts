@@ -14,7 +14,7 @@ function recorded() {
   return { calls, change };
 }
 
-test("nothing is put in force before everything is prepared", async () => {
+test("nothing is committed before everything is prepared", async () => {
   const { calls, change } = recorded();
   const all = await prepareAll([change("a"), async () => change("b")()]);
   expect(calls).toEqual(["prepare a", "prepare b"]);
@@ -22,7 +22,7 @@ test("nothing is put in force before everything is prepared", async () => {
   expect(calls.slice(2)).toEqual(["commit a", "commit b"]);
 });
 
-test("what was prepared before a fault is dropped", async () => {
+test("a failed preparation rolls back the earlier ones", async () => {
   const { calls, change } = recorded();
   const broken = (): never => {
     throw new Error("broken");

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { warnUnknownClients } from "../../src/app/unknown-clients.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
-it("a trusted proxy that names no client is logged once an hour, without its value", () => {
+it("a trusted proxy that names no client is logged once an hour, without the header's value", () => {
   const log = recordedLog();
   let now = 0;
   const tell = warnUnknownClients(log, { now: () => 0, monotonic: () => now });

@@ -23,7 +23,7 @@ const sound = (workers: number) => ({
   upstreams: { app: { targets: [backend.url] } },
 });
 
-/** One fault each, in a part of Sallyport of its own. */
+/** Faults, each in a different part of Sallyport. */
 const FAULTS: Readonly<Record<string, () => object>> = {
   "users file": () => ({ users: [{ kind: "file", path: "gone.yaml" }] }),
   "directory of keys": () => ({ tokens: { keys: "gone" } }),
@@ -45,7 +45,7 @@ const FAULTS: Readonly<Record<string, () => object>> = {
   }),
 };
 
-/** Without the look into all files that `serve` takes first: what is wrong is found by whoever needs it. */
+/** Starts without the check of all files that `serve` makes first, so that each part finds its own faults. */
 async function start(workers: number) {
   const place = await temporaryDirectory();
   const users = { alice: { password: cheapHash(ALICE.password) } };
@@ -70,7 +70,7 @@ async function start(workers: number) {
 }
 
 describe.each([1, 2])("with %i workers, a reload", (workers) => {
-  it("that fails late has changed nothing, wherever it fails", async () => {
+  it("that fails late changes nothing, wherever it fails", async () => {
     await using gate = await start(workers);
     const changed = { ...sound(workers), routes: [OPEN, CLOSED] };
     for (const [name, fault] of Object.entries(FAULTS)) {

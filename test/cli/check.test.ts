@@ -36,7 +36,7 @@ async function verdict(
   return { ...(JSON.parse(out) as Verdict), code };
 }
 
-/** Where the problems are. */
+/** Returns the location of each problem. */
 async function places(): Promise<string[]> {
   const { code, valid, problems, routes } = await verdict();
   expect({ code, valid, routes }).toEqual({ code: 78, valid: false, routes: [] });
@@ -45,8 +45,8 @@ async function places(): Promise<string[]> {
   );
 }
 
-describe("the shipped configuration with the files that it names", () => {
-  it("is valid, and the routes are told in their order", async () => {
+describe("the shipped configuration with the files it names", () => {
+  it("is valid, and its routes are listed in matching order", async () => {
     const { code, out, err } = await childCommand(["check", ...shipped.flags]);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     // A host beats any path, then the longest path wins.
@@ -55,7 +55,7 @@ describe("the shipped configuration with the files that it names", () => {
     expect(out).toContain("one group of sales,admin");
   });
 
-  it("is valid in JSON, too", async () => {
+  it("is valid with --format json, too", async () => {
     const { code, valid, problems, routes } = await verdict();
     expect({ code, valid, problems }).toEqual({ code: 0, valid: true, problems: [] });
     expect(routes).toMatchObject([
@@ -76,8 +76,8 @@ describe("the shipped configuration with the files that it names", () => {
   });
 });
 
-describe("what is wrong", () => {
-  it("in the configuration is told all at once, with line, caret and suggestion", async () => {
+describe("problems", () => {
+  it("in the configuration are reported all at once, with line, caret and suggestion", async () => {
     await shipped.write(
       "config.yaml",
       `server:
@@ -114,7 +114,7 @@ routes:
     });
   });
 
-  it("in the files that it names is told all at once", async () => {
+  it("in the files it names are reported all at once", async () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const stranger = privateKey.export({ format: "pem", type: "pkcs8" });
     await shipped.write("tls.key", stranger);
@@ -134,7 +134,7 @@ routes:
     ]);
   });
 
-  it("is told once for a file that is not there", async () => {
+  it("include each missing file once", async () => {
     for (const name of ["tls.key", "users.yaml", "ca.crt", "keys"]) {
       await rm(join(shipped.directory, name), { recursive: true });
     }
@@ -151,12 +151,12 @@ routes:
     ["empty", ""],
     ["not PEM", "ca"],
     ["broken", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
-  ])("about authorities: a file that is %s", async (_what, content) => {
+  ])("include a CA file that is %s", async (_what, content) => {
     await shipped.write("ca.crt", content);
     expect(await places()).toEqual(["ca.crt"]);
   });
 
-  it("about the keys of a trusted issuer", async () => {
+  it("include an invalid key set of a trusted issuer", async () => {
     await shipped.write("jwks.json", '{"keys": 1}');
     const trusted =
       "tokens.trusted=[{issuer: 'https://id.example.com', audience: b, jwks: {file: jwks.json}, algorithms: [ES256]}]";
@@ -166,18 +166,18 @@ routes:
     expect((await verdict([...shipped.flags, "--set", trusted])).valid).toBe(true);
   });
 
-  it("about a client certificate", async () => {
+  it("include a client certificate whose key does not match", async () => {
     const tls = ["caFile: ca.crt", "certFile: tls.crt", "keyFile: keys/one.pem"].join(", ");
     const flags = [...shipped.flags, "--set", `upstreams.orders.tls={${tls}}`];
     const { problems } = await verdict(flags);
     expect(problems.map(({ file }) => basename(file))).toEqual(["one.pem"]);
   });
 
-  it("reaches a slow reader whole, however much it is", async () => {
+  it("reach a slow reader completely, even a long list", async () => {
     const lines = Array.from({ length: 2_000 }, (_, index) => `key${index}: 1\n`);
     await shipped.write("config.yaml", `server: { tls: off }\n${lines.join("")}`);
     const child = spawn(process.execPath, [entry(), "check", "--format", "json", ...shipped.flags]);
-    // More than a pipe holds waits before anybody reads.
+    // There is more to write than the pipe holds before anything is read.
     await once(child.stdout, "readable");
     const closed = once(child, "close");
     const { problems } = JSON.parse(await text(child.stdout)) as Verdict;
@@ -185,7 +185,7 @@ routes:
     expect(await closed).toEqual([78, null]);
   });
 
-  it("never shows a secret", async () => {
+  it("never show a secret", async () => {
     await shipped.write("users.yaml", "users:\n  bob: { password: hunter2, groups: 1 }\n");
     const ended = await command(["check", ...shipped.flags]);
     expect(ended.code).toBe(78);
@@ -194,7 +194,7 @@ routes:
     expect(JSON.stringify(await verdict())).not.toContain("hunter2");
   });
 
-  it("is a file that does not exist", async () => {
+  it("include a configuration file that does not exist", async () => {
     const { code, problems } = await verdict(["--config", "/none/config.yaml"]);
     expect(code).toBe(78);
     expect(problems.map(({ file }) => file)).toEqual(["/none/config.yaml"]);
@@ -213,7 +213,7 @@ describe.skipIf(!hasTerminal)("on a terminal (skipped without the program `scrip
   });
 });
 
-it("--strict fails on warnings alone", async () => {
+it("--strict makes warnings a failure", async () => {
   const directory = join(shipped.directory, "new");
   expect((await command(["init", "--directory", directory])).code).toBe(0);
   const check = async (...flags: readonly string[]): Promise<number> =>
@@ -237,7 +237,7 @@ it("--watch reports every change of the result", async () => {
   await writeFile(file, `${sound}\nnonsense: 1\n`);
   await says("is not a known key");
   await writeFile(file, sound);
-  // It looks twice a second, and CI is busy.
+  // It polls twice a second, and CI is busy.
   await expect
     .poll(() => child.lines.filter((line) => line.includes("is valid")).length, { timeout: 20_000 })
     .toBe(2);

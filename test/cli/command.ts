@@ -12,7 +12,7 @@ export interface Ended {
   readonly err: string;
 }
 
-/** Runs a command in this thread: the exit code and both streams are those of a process. */
+/** Runs a command in this thread; returns the exit code and the output of both streams, as a process would have. */
 export async function command(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -30,7 +30,7 @@ export async function command(
   return { code, out, err };
 }
 
-/** Runs `keys` with these arguments; fails where it fails or complains. */
+/** Runs `keys` with these arguments; fails the test if it fails or writes to stderr. */
 export async function keysCommand(...args: readonly string[]): Promise<void> {
   const { code, err } = await command(["keys", ...args]);
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -56,14 +56,14 @@ export async function childCommand(
   return { code: Number(code), out, err };
 }
 
-/** Of util-linux: runs a command on a terminal of its own. */
+/** Part of util-linux: runs a command in its own pseudo-terminal. */
 const TERMINAL = "script";
 
 export const hasTerminal = spawnSync(TERMINAL, ["--version"]).status === 0;
 
 /**
- * Starts `sallyport` on a terminal of its own, which the program `script` provides. `script` runs the line
- * in a shell; `exec` makes the shell become the command, so that the exit code is the command's after Ctrl-C too.
+ * Starts `sallyport` in its own pseudo-terminal, which the program `script` provides. `script` runs the line
+ * in a shell; `exec` replaces the shell with the command, so the exit code is the command's even after Ctrl-C.
  */
 export function startOnTerminal(
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** Completion scripts, run in the shells that are there. */
+/** Completion scripts, run in the installed shells. */
 import { spawnSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { command } from "./command.ts";
@@ -30,7 +30,7 @@ it("zsh and fish get every command, with its options", async () => {
   }
 });
 
-it("another shell is wrong usage", async () => {
+it("another shell is a usage error", async () => {
   const { code, err } = await command(["completion", "csh"]);
   expect(code).toBe(2);
   expect(err).toContain("--shell must be bash or zsh or fish, not csh");

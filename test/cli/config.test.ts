@@ -28,7 +28,7 @@ async function rows(
 const SMALL = "server: { tls: off }\nupstreams: { app: { targets: [unix:/run/app.sock] } }\n";
 
 describe("the effective configuration", () => {
-  it("is a file that says the same again", async () => {
+  it("is printed as a file with the same meaning", async () => {
     const before = loadConfiguration({
       file: `${shipped.directory}/config.yaml`,
       env: {},
@@ -43,7 +43,7 @@ describe("the effective configuration", () => {
     expect(again).toEqual(before);
   });
 
-  it("is whole for the smallest file", async () => {
+  it("is complete even for the smallest file", async () => {
     await shipped.write("config.yaml", SMALL);
     const config = shipped.flags.slice(0, 2);
     const { out } = await command(["config", ...config]);
@@ -59,7 +59,7 @@ describe("the effective configuration", () => {
     });
   });
 
-  it("tells the origin of each value", async () => {
+  it("includes the origin of each value", async () => {
     await shipped.write("config.yaml", `${SMALL}log:\n  level: \${LEVEL:-warn}\nadmin: off\n`);
     const file = `${shipped.directory}/config.yaml`;
     const found = await rows(
@@ -77,7 +77,7 @@ describe("the effective configuration", () => {
     expect(shown("routes[0].name")).toEqual(["default", "default"]);
   });
 
-  it("shows no secret, wherever it was put", async () => {
+  it("shows no secret, wherever it is set", async () => {
     await shipped.write("secret", "hunter2-from-file\n");
     await shipped.write(
       "config.yaml",
@@ -96,7 +96,7 @@ describe("the effective configuration", () => {
     expect((await rows(args, env)).get("tokens.issuer")?.value).toBe("${file:secret}");
   });
 
-  it("shows no secret of a reference, whatever stands around it", async () => {
+  it("shows no secret from a reference, even inside a longer value", async () => {
     await shipped.write("secret", "hunter2-file\n");
     await shipped.write(
       "config.yaml",
@@ -146,7 +146,7 @@ routes:
     );
   });
 
-  it("calls a default what a section that was set as a whole leaves out", async () => {
+  it("marks values as defaults if a section that was set in one piece omits them", async () => {
     await shipped.write("config.yaml", SMALL);
     const args = ["--config", `${shipped.directory}/config.yaml`];
     const found = await rows(args, { SALLYPORT_SERVER__LIMITS: "{ headerBytes: 32KiB }" });
@@ -157,7 +157,7 @@ routes:
     expect(origin("server.limits.bodyBytes")).toBe("default");
   });
 
-  it("holds what follows from something else, and sections that nobody wrote", async () => {
+  it("includes derived values and sections that were not written", async () => {
     await shipped.write("config.yaml", `${SMALL}login: { throttle: { attempts: 7, ban: 6m } }\n`);
     const found = await rows(["--config", `${shipped.directory}/config.yaml`]);
     const shown = (key: string) => [found.get(key)?.value, found.get(key)?.origin];
@@ -168,7 +168,7 @@ routes:
     expect(shown("login.throttle.address.ban")).toEqual(["6m", "default"]);
   });
 
-  it("shows where a reference of a flag came from", async () => {
+  it("shows the origin of a reference in a flag", async () => {
     await shipped.write("config.yaml", SMALL);
     const file = `${shipped.directory}/config.yaml`;
     const set = ["--set", "tokens.audience=${PLAIN}", "--set", "tokens.issuer=${MY_SECRET}"];
@@ -183,7 +183,7 @@ routes:
     });
   });
 
-  it("is not printed when it is wrong", async () => {
+  it("is not printed if it is invalid", async () => {
     const { code, out } = await command(["config", ...shipped.flags, "--set", "server.workers=x"]);
     expect({ code, out }).toEqual({ code: 78, out: "" });
     expect((await command(["config", "--format", "text"])).code).toBe(2);

@@ -8,13 +8,13 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 export interface Deployment {
   readonly directory: string;
-  /** Flags for the shipped configuration with every file that it names beside it. */
+  /** Flags for the shipped configuration, with every file it names next to it. */
   readonly flags: readonly string[];
   /** Replaces one of the files. */
   write(name: string, content: string): Promise<void>;
 }
 
-/** The shipped `config.yaml` in a directory of its own, with everything that it names. */
+/** Copies the shipped `config.yaml` into a new directory, with every file it names. */
 export async function deployment(): Promise<Deployment> {
   const temporary = await temporaryDirectory();
   onTestFinished(() => temporary.close());
@@ -36,7 +36,7 @@ export async function deployment(): Promise<Deployment> {
   await write("assertion-keys/one.pem", own.export({ format: "pem", type: "pkcs8" }));
   return {
     directory,
-    // The shipped file has these at absolute paths.
+    // The shipped file names these with absolute paths.
     flags: [
       ...["--config", join(directory, "config.yaml")],
       ...["--set", "server.tls.certFile=tls.crt"],

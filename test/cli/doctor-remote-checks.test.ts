@@ -5,7 +5,7 @@ import { startRemoteServer } from "../support/remote-server.ts";
 import { command } from "./command.ts";
 import { deployment } from "./deployment.ts";
 
-test("servers that are asked about tokens and callers are asked about nobody, and what is wrong is told", async () => {
+test("introspection and authorization servers are probed without real callers, and problems are reported", async () => {
   const server = await startRemoteServer(({ url }) => {
     if (url.startsWith("/introspect")) return { body: { active: false } };
     if (url.startsWith("/refuses")) return { status: 401 };

@@ -5,7 +5,7 @@ import { closedPort } from "../support/dead-ends.ts";
 import { command } from "./command.ts";
 import { deployment } from "./deployment.ts";
 
-test("a user store that is somewhere else is asked, and what is wrong is told", async () => {
+test("a remote user store is queried, and problems are reported", async () => {
   const login = await startLoginServer();
   onTestFinished(() => login[Symbol.asyncDispose]());
   login.instead = (_request, response) => response.writeHead(401).end();

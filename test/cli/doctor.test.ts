@@ -35,7 +35,7 @@ beforeEach(async () => {
   shipped = await deployment();
 });
 
-/** A sound deployment before the echo backend; what is given is laid over it. */
+/** Examines a sound deployment in front of the echo backend; `more` overrides parts of its configuration. */
 async function examine(more: Readonly<Record<string, unknown>> = {}, timeout = "5s") {
   await shipped.write(
     "config.yaml",
@@ -66,7 +66,7 @@ async function examine(more: Readonly<Record<string, unknown>> = {}, timeout = "
 const GROUPS = ["configuration", "routes", "listeners", "upstreams", "trusted key sets", "clock"];
 
 describe("a sound deployment", () => {
-  it("has nothing bad", async () => {
+  it("has no bad results", async () => {
     const { code, names, of, all } = await examine();
     expect(names).toEqual(GROUPS);
     expect(all.filter(({ result }) => result === "bad")).toEqual([]);
@@ -75,7 +75,7 @@ describe("a sound deployment", () => {
     expect(backend.requests).toEqual([]);
   });
 
-  it("is told in groups of lines with marks", async () => {
+  it("is reported as groups of marked lines", async () => {
     await examine();
     const args = ["doctor", "--config", join(shipped.directory, "config.yaml")];
     const { code, out, err } = await childCommand(args, {
@@ -91,13 +91,13 @@ describe("a sound deployment", () => {
 });
 
 describe("the configuration", () => {
-  it("is all that is told when it is broken", async () => {
+  it("is the only thing reported if it is broken", async () => {
     const { code, names, all } = await examine({ routes: 1, log: { level: "loud" } });
     expect({ code, names }).toEqual({ code: 78, names: ["configuration"] });
     expect(all.map(({ result }) => result)).toEqual(["bad", "bad"]);
   });
 
-  it("warns of a key that ends with the process", async () => {
+  it("warns of a signing key that is lost when the process ends", async () => {
     const { code, of } = await examine({ tokens: {} });
     expect(code).toBe(0);
     expect(of("configuration")).toContainEqual(
@@ -111,23 +111,20 @@ describe("the configuration", () => {
     [{ subject: "X-User" }, true],
     [{ subject: "X-User", issuer: "X-Issuer" }, false],
     ["sallyport", false],
-  ])(
-    "warns of callers of two issuers that look the same to the backend: %j",
-    async (headers, told) => {
-      await shipped.write("keys.json", JSON.stringify({ keys: [signingPair("one").jwk] }));
-      const jwks = { file: "keys.json" };
-      const trusted = [{ issuer: "us", audience: "a", jwks, algorithms: ["ES256"] }];
-      const identity = { headers };
-      const users = [{ kind: "file", path: "users.yaml" }];
-      const tokens = { keys: "keys", trusted };
-      const { code, of } = await examine({ tokens, identity, users });
-      const line =
-        "warning the backend does not learn the issuer: it cannot distinguish equal names from sallyport and us";
-      expect([code, of("configuration").some((each) => each.startsWith(line))]).toEqual([0, told]);
-      const { of: alone } = await examine({ tokens, identity });
-      expect(alone("configuration").join()).not.toContain("issuer");
-    },
-  );
+  ])("warns if the backend cannot tell callers of two issuers apart: %j", async (headers, told) => {
+    await shipped.write("keys.json", JSON.stringify({ keys: [signingPair("one").jwk] }));
+    const jwks = { file: "keys.json" };
+    const trusted = [{ issuer: "us", audience: "a", jwks, algorithms: ["ES256"] }];
+    const identity = { headers };
+    const users = [{ kind: "file", path: "users.yaml" }];
+    const tokens = { keys: "keys", trusted };
+    const { code, of } = await examine({ tokens, identity, users });
+    const line =
+      "warning the backend does not learn the issuer: it cannot distinguish equal names from sallyport and us";
+    expect([code, of("configuration").some((each) => each.startsWith(line))]).toEqual([0, told]);
+    const { of: alone } = await examine({ tokens, identity });
+    expect(alone("configuration").join()).not.toContain("issuer");
+  });
 
   it("warns of routes that leave a gap, and of monitor mode", async () => {
     const routes = [
@@ -146,7 +143,7 @@ describe("the configuration", () => {
     ]);
   });
 
-  it("warns of monitor mode where it takes what no other route names", async () => {
+  it("warns of monitor mode on the route that catches all other paths", async () => {
     const routes = [
       { name: "rest", mode: "monitor", upstream: "app" },
       { name: "admin", path: "/admin/", upstream: "app" },
@@ -163,7 +160,7 @@ describe("the configuration", () => {
 });
 
 describe("upstreams", () => {
-  it("are asked at each address of a name, and as their health checks would", async () => {
+  it("are probed at each address of a name, with the request of their health check", async () => {
     const { port } = new URL(backend.url);
     const health = { path: "/status/503" };
     const name = { targets: [`http://localhost:${port}`], resolve: {}, health };
@@ -191,26 +188,26 @@ describe("upstreams", () => {
     return found;
   }
 
-  /** The hint of the last thing that is bad. */
+  /** Returns the hint of the last bad result. */
   async function lastHint(target: string, tls: object): Promise<string> {
     const { all } = await examine({ upstreams: { app: { targets: [target], tls } } });
     return all.findLast(({ result }) => result === "bad")?.hint ?? "";
   }
 
-  it("that refuse connections are bad", async () => {
+  it("are bad if they refuse connections", async () => {
     expect(await ofTarget(`http://127.0.0.1:${await closedPort()}`)).toEqual([
       "bad no connection (ECONNREFUSED)",
     ]);
     expect(await ofTarget("unix:/none/app.sock")).toEqual(["bad no connection (ENOENT)"]);
   });
 
-  it("that do not resolve are bad", async () => {
+  it("are bad if their name does not resolve", async () => {
     expect(await ofTarget("http://nowhere.invalid:80")).toEqual([
       expect.stringMatching(/^bad nowhere\.invalid does not resolve \(/),
     ]);
   });
 
-  it("are looked up by name", async () => {
+  it("are resolved by name", async () => {
     const port = new URL(backend.url).port;
     expect(await ofTarget(`http://localhost:${port}`)).toEqual([
       expect.stringMatching(/^good localhost is /),
@@ -218,7 +215,7 @@ describe("upstreams", () => {
     ]);
   });
 
-  it("show a certificate that is trusted, or not", async () => {
+  it("have their certificate verified", async () => {
     expect(await ofTarget(secure.url, { caFile: "ca.crt" })).toEqual([
       "good accepts connections",
       expect.stringMatching(/^good TLS is trusted until 20\d\d-\d\d-\d\d, TLSv1\.3$/),
@@ -236,7 +233,7 @@ describe("upstreams", () => {
     ]);
   });
 
-  it("tell what they choose by ALPN", async () => {
+  it("have the protocol they choose by ALPN reported", async () => {
     await using both = await startHttp2Backend(undefined, { tls: ["h2", "http/1.1"] });
     await using one = await startHttp2Backend(undefined, { tls: ["h2"] });
     const tls = { caFile: "ca.crt" };
@@ -252,7 +249,7 @@ describe("upstreams", () => {
     );
   });
 
-  it("show a certificate that has ended, begins later, or ends soon", async () => {
+  it("have a certificate reported that has expired, is not yet valid, or expires soon", async () => {
     for (const [days, found] of [
       [
         [-9, -1],
@@ -279,7 +276,7 @@ describe("upstreams", () => {
   });
 
   it.each(["TLSv1.2", "TLSv1.3"] as const)(
-    "that want a client certificate are bad without, with %s",
+    "are bad without the client certificate they require, with %s",
     async (version) => {
       await using server = await startTlsServer({ version, wantsCertificate: true });
       await shipped.write("ca.crt", server.ca);
@@ -294,7 +291,7 @@ describe("upstreams", () => {
     },
   );
 
-  it("get a hint that fits what is wrong", async () => {
+  it("get a hint that fits the problem", async () => {
     expect(await lastHint(secure.url, {})).toContain("tls.caFile");
     const other = { caFile: "ca.crt", serverName: "other.example.com" };
     expect(await lastHint(secure.url, other)).toContain("tls.serverName");
@@ -304,7 +301,7 @@ describe("upstreams", () => {
     expect(await lastHint(ended.url, tls)).toMatch(/^renew it/);
   });
 
-  it("that speak no TLS, or say nothing, are bad within the time", async () => {
+  it("are bad within the timeout if they do not speak TLS or never answer", async () => {
     const plain = backend.url.replace("http:", "https:");
     expect((await ofTarget(plain)).at(-1)).toMatch(/^bad no TLS \(/);
     await using silent = await startSilentServer();
@@ -322,7 +319,7 @@ describe("trusted key sets", () => {
     tokens: { keys: "keys", trusted: [{ issuer: "us", audience: "a", jwks: { url }, algorithms }] },
   });
 
-  it("hold keys that fit, or are bad", async () => {
+  it("are bad unless they hold usable keys", async () => {
     let keys: readonly object[] | undefined = [signingPair("one").jwk];
     await using server = await startKeySetServer(() => keys);
     const good = await examine(trusting(server.url));
@@ -340,7 +337,7 @@ describe("trusted key sets", () => {
     expect(broken.code).toBe(1);
   });
 
-  it("tell how wrong the clock is here", async () => {
+  it("reveal how far off the local clock is", async () => {
     await using server = await startPlainBackend((_request, response) => {
       response.setHeader("date", new Date(Date.now() + 600_000).toUTCString());
       response.end(JSON.stringify({ keys: [signingPair("one").jwk] }));
@@ -366,7 +363,7 @@ describe("trusted key sets", () => {
     ]);
   });
 
-  it("behind a certificate that nobody here trusts are bad, with the way to trust it", async () => {
+  it("are bad behind an untrusted certificate, with a hint how to trust it", async () => {
     const { code, of, all } = await examine(trusting(`${secure.url}/jwks.json`));
     expect(code).toBe(1);
     expect(of("trusted key sets").map((line) => line.split(" ")[0])).toEqual([
@@ -378,7 +375,7 @@ describe("trusted key sets", () => {
     expect(hint).toContain("NODE_EXTRA_CA_CERTS");
   });
 
-  it("that cannot be had are bad", async () => {
+  it("are bad if they cannot be fetched", async () => {
     const url = `http://127.0.0.1:${await closedPort()}/jwks.json`;
     const { of } = await examine(trusting(url));
     expect(of("trusted key sets")).toEqual([
@@ -389,7 +386,7 @@ describe("trusted key sets", () => {
 });
 
 describe("listeners", () => {
-  it("that somebody else has are bad", async () => {
+  it("are bad if another process uses their address", async () => {
     const server = createServer((_request, response) => void response.writeHead(404).end());
     onTestFinished(() => void server.close());
     server.listen(0, "127.0.0.1");
@@ -401,12 +398,12 @@ describe("listeners", () => {
     expect(code).toBe(1);
   });
 
-  it("that are no address of this machine are bad", async () => {
+  it("are bad if the address is not one of this machine", async () => {
     const { of } = await examine({ admin: { listen: "192.0.2.1:9464" } }, "200ms");
     expect(of("listeners")[1]).toMatch(/^bad admin\.listen: .* \(EADDRNOTAVAIL\)$/);
   });
 
-  it("that a running Sallyport has are good, and it is asked whether it is ready", async () => {
+  it("are good if a running Sallyport uses them, and its readiness is checked", async () => {
     await using gate = await startSallyport({ target: backend.url });
     const admin = { listen: `127.0.0.1:${gate.adminPort}` };
     const tls = { certFile: "tls.crt", keyFile: "tls.key" };
@@ -422,10 +419,10 @@ describe("listeners", () => {
     ]);
   });
 
-  it("that a Sallyport with another configuration has are bad", async () => {
+  it("are bad if a Sallyport with another configuration uses them", async () => {
     await using gate = await startSallyport({ target: backend.url });
     const tls = { certFile: "tls.crt", keyFile: "tls.key" };
-    // Nobody is given a port here that is taken on the next address.
+    // The system assigns no port here that is taken on the next address.
     const free = `127.0.0.77:${gate.port}`;
     const other = await examine({
       admin: { listen: `127.0.0.1:${gate.adminPort}` },
@@ -446,7 +443,7 @@ describe("listeners", () => {
     expect([other.code, another.code]).toEqual([1, 1]);
   });
 
-  it("that another program has are bad, though it says 200 to everything", async () => {
+  it("are bad if another program uses them, even one that answers 200 to everything", async () => {
     const impostor = () =>
       startPlainBackend((_request, response) => {
         response.end(JSON.stringify({ id: 1, message: "ready", success: true }));
@@ -473,7 +470,7 @@ describe("listeners", () => {
   });
 });
 
-it("a configuration from the future is a clock that is wrong", async () => {
+it("a configuration file from the future means that the clock is wrong", async () => {
   await examine();
   const file = join(shipped.directory, "config.yaml");
   const later = new Date(Date.now() + 3_600_000);
@@ -484,7 +481,7 @@ it("a configuration from the future is a clock that is wrong", async () => {
 });
 
 it.each([[["--timeout", "5"]], [["--timeout", "0s"]], [["--format", "xml"]]])(
-  "%j is wrong usage",
+  "%j is a usage error",
   async (args) => {
     const { code, out } = await command(["doctor", ...shipped.flags, ...args]);
     expect({ code, out }).toEqual({ code: 2, out: "" });

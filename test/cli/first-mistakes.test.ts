@@ -1,4 +1,4 @@
-/** What people write first, and what they are told. */
+/** Common first mistakes, and the messages about them. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -8,23 +8,26 @@ import { compact } from "../support/compact-token.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { childCommand, command } from "./command.ts";
 
-it("off without quotes, which Helm makes false, is off", async () => {
+it("off without quotes, which Helm turns into false, means off", async () => {
   const { configuration } = await load(SMALLEST.replace("tls: off", "tls: false"));
   expect(configuration.server.tls).toEqual({ mode: "off" });
   const without = await load(`${SMALLEST}admin: false\n`);
   expect(without.configuration.admin).toBe("off");
-  // Its port is nobody's then.
+  // Its port is then free.
   const port = SMALLEST.replace("tls: off", 'tls: false, listen: "127.0.0.1:9464"');
   expect(await problemsOf(`${port}admin: false\n`)).toEqual([]);
   expect(await problemsOf(SMALLEST.replace("tls: off", "tls: true"))).toHaveLength(1);
 });
 
-it.each(["[admin]", "admin"])("groups as %s are told in their form", async (groups) => {
-  const route = `{ name: r, upstream: app, require: { groups: ${groups} } }`;
-  const [problem, ...more] = await problemsOf(`${SMALLEST}routes: [${route}]\n`);
-  expect(more).toEqual([]);
-  expect(problem?.message).toContain("write { any: [admin] }");
-});
+it.each(["[admin]", "admin"])(
+  "groups written as %s get a message with the correct form",
+  async (groups) => {
+    const route = `{ name: r, upstream: app, require: { groups: ${groups} } }`;
+    const [problem, ...more] = await problemsOf(`${SMALLEST}routes: [${route}]\n`);
+    expect(more).toEqual([]);
+    expect(problem?.message).toContain("write { any: [admin] }");
+  },
+);
 
 async function users(content: string): Promise<string> {
   const directory = await temporaryDirectory();
@@ -37,21 +40,21 @@ async function users(content: string): Promise<string> {
   return (await command(["check", "--config", file])).err;
 }
 
-it("the file of htpasswd is known by its looks, and its hashes are not repeated", async () => {
+it("an htpasswd file is recognized, and its hashes are not repeated", async () => {
   const told = await users("alice:$apr1$abc$SECRET\nbob:{SHA}SECRET=\n");
   expect(told).toMatch(/looks like an htpasswd file/);
   expect(told).not.toContain("SECRET");
 });
 
 it.each(["$apr1$a$b", "{SHA}abc=", "secret", "$6$a$b"])(
-  "a password %s comes with the way to a hash",
+  "the message about a password %s says how to hash it",
   async (password) => {
     const told = await users(JSON.stringify({ users: { alice: { password } } }));
     expect(told).toContain("make one with `sallyport hash-password`");
   },
 );
 
-it("a configuration that is not there is looked for in a directory that is named", async () => {
+it("the message about a missing configuration names the directory searched", async () => {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   const { code, err } = await childCommand(["check"], { cwd: directory.path });
@@ -62,7 +65,7 @@ it("a configuration that is not there is looked for in a directory that is named
   expect([folder.code, folder.err.includes("a directory")]).toEqual([78, true]);
 });
 
-it("a token is decoded without a configuration, and not said to be accepted", async () => {
+it("a token is decoded without a configuration, but not reported as accepted", async () => {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   const token = compact({ alg: "ES256" }, { sub: "alice" }, () => Buffer.from("no"));
@@ -71,12 +74,12 @@ it("a token is decoded without a configuration, and not said to be accepted", as
   expect(ended.out).toContain("alice");
   expect(ended.out).toContain("not_verified");
   expect(ended.err).toContain("nothing was verified");
-  // One that was asked for has to be there.
+  // A configuration named explicitly must exist.
   const named = await command(["token", "inspect", token, "--config", "/none.yaml"]);
   expect(named.code).toBe(78);
 });
 
-it("a field __proto__ in a login is told by its name", () => {
+it("the message about a field __proto__ in a login names it", () => {
   const body = '{"username": "a", "password": "b", "__proto__": {}}';
   expect(() => parseLoginRequest(Buffer.from(body))).toThrow(/field named __proto__/);
 });

@@ -14,13 +14,13 @@ function fits(hash: string, password: string): boolean {
 const hashed = (input: string | Buffer) => command(["hash-password"], {}, input);
 
 describe("from standard input", () => {
-  it("is read from a pipe", async () => {
+  it("reads the password from a pipe", async () => {
     const { code, out } = await childCommand(["hash-password"], { input: `${PASSWORD}\n` });
     expect(code).toBe(0);
     expect(fits(out.trimEnd(), PASSWORD)).toBe(true);
   });
 
-  it.each(["", "\n", "\r\n"])("one line break at the end does not count: %j", async (end) => {
+  it.each(["", "\n", "\r\n"])("ignores one line break at the end: %j", async (end) => {
     const { code, out, err } = await hashed(PASSWORD + end);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/^\$argon2id\$v=19\$[^\n]*\n$/);
@@ -28,12 +28,12 @@ describe("from standard input", () => {
     expect(fits(out.trimEnd(), `${PASSWORD}\n`)).toBe(false);
   });
 
-  it("only one of two line breaks is taken off", async () => {
+  it("removes only one of two line breaks", async () => {
     const { out } = await hashed(`${PASSWORD}\n\n`);
     expect(fits(out.trimEnd(), `${PASSWORD}\n`)).toBe(true);
   });
 
-  it("takes 1024 bytes", async () => {
+  it("accepts 1024 bytes", async () => {
     const { code } = await hashed(`${"x".repeat(1024)}\r\n`);
     expect(code).toBe(0);
   });
@@ -53,7 +53,7 @@ describe("from standard input", () => {
 });
 
 describe.skipIf(!hasTerminal)("on a terminal (skipped without the program `script`)", () => {
-  /** Types each answer when the question is there. */
+  /** Types each answer once its prompt is shown. */
   async function typed(answers: readonly string[]): Promise<{ code: unknown; shown: string }> {
     const child = startOnTerminal(["hash-password"]);
     let shown = "";
@@ -67,7 +67,7 @@ describe.skipIf(!hasTerminal)("on a terminal (skipped without the program `scrip
     return { code, shown };
   }
 
-  it("asks twice and shows nothing of what is typed", async () => {
+  it("prompts twice, without echo", async () => {
     const { code, shown } = await typed([`${PASSWORD}\r`, `${PASSWORD}\r`]);
     expect(code).toBe(0);
     expect(shown).not.toContain("horse");
@@ -75,13 +75,13 @@ describe.skipIf(!hasTerminal)("on a terminal (skipped without the program `scrip
     expect(fits(hash, PASSWORD)).toBe(true);
   });
 
-  it("refuses two that differ", async () => {
+  it("refuses two different passwords", async () => {
     const { code, shown } = await typed([`${PASSWORD}\r`, "another\r"]);
     expect(code).toBe(1);
     expect(shown).not.toMatch(/horse|another|argon2/);
   });
 
-  it("ends on Ctrl-C", async () => {
+  it("stops on Ctrl-C", async () => {
     const { code, shown } = await typed(["half a pass\x03"]);
     expect(code).toBe(1);
     expect(shown).not.toMatch(/half|argon2/);

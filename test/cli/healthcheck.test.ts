@@ -7,7 +7,7 @@ import { startSallyport } from "../support/sallyport.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { childCommand, command } from "./command.ts";
 
-/** An admin listener that answers `/readyz` with a status, and everything else with 404. */
+/** Starts an admin listener that answers `/readyz` with a status, and everything else with 404. */
 async function readiness(status: number): Promise<number> {
   const server = createServer((request, response) => {
     response.statusCode = request.url === "/readyz" ? status : 404;
@@ -32,7 +32,7 @@ async function configuration(admin: unknown): Promise<string> {
   );
 }
 
-it("tells a running proxy from one that has ended", async () => {
+it("distinguishes a running proxy from one that has ended", async () => {
   await using proxy = await startSallyport({ target: "http://127.0.0.1:1" });
   const args = ["healthcheck", "--config", join(proxy.directory, "config.yaml")];
   const env = { SALLYPORT_ADMIN__LISTEN: `127.0.0.1:${proxy.adminPort}` };
@@ -57,13 +57,13 @@ it("fails when the proxy is not ready", async () => {
   expect(err).toContain("503");
 });
 
-it.each(["/readyz", "/", ""])("reads no configuration when it is told where: %j", async (path) => {
+it.each(["/readyz", "/", ""])("reads no configuration if it is given a URL: %j", async (path) => {
   const url = `http://127.0.0.1:${await readiness(200)}${path}`;
   const { code } = await command(["healthcheck", "--url", url], { SALLYPORT_CONFIG: "/none" });
   expect(code).toBe(0);
 });
 
-it("fails where there is no admin listener", async () => {
+it("fails without an admin listener", async () => {
   const { code } = await command(["healthcheck", "--config", await configuration("off")]);
   expect(code).toBe(1);
 });

@@ -1,4 +1,4 @@
-/** `sallyport init`: what it creates serves, and the lines that it prints work as they are. */
+/** `sallyport init`: the deployment it creates runs, and the commands it prints work unchanged. */
 import { execFile, spawnSync } from "node:child_process";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -19,7 +19,7 @@ async function emptyDirectory(): Promise<string> {
   return join(temporary.path, "new one");
 }
 
-/** What a shell prints that runs the indented lines behind a title. */
+/** Runs the indented lines below a title in a shell, and returns the output. */
 async function pasted(out: string, title: string, cwd: string): Promise<string> {
   const [, block = ""] = out.split(title);
   const lines = block
@@ -32,7 +32,7 @@ async function pasted(out: string, title: string, cwd: string): Promise<string> 
   return run.stdout;
 }
 
-it("creates a deployment that serves, and lines that log in and call the backend", async () => {
+it("creates a working deployment, and prints commands that log in and call the backend", async () => {
   const backend = createServer((request, response) => {
     response.end(`hello ${String(request.headers["x-auth-subject"])}`);
   });
@@ -56,7 +56,7 @@ it("creates a deployment that serves, and lines that log in and call the backend
   expect(await pasted(out, "in another terminal:", directory)).toBe("hello admin");
 });
 
-it("creates files that only their owner can read, and that Git leaves out", async () => {
+it("creates files that only their owner can read, and that Git ignores", async () => {
   const directory = await emptyDirectory();
   expect((await command(["init", "-d", directory])).code).toBe(0);
   for (const name of await readdir(directory, { recursive: true })) {
@@ -136,7 +136,7 @@ it("adds a kustomization with the Secrets that the component mounts", async () =
 });
 
 it.skipIf(!hasTerminal)(
-  "asks on a terminal, again after an answer that cannot be used",
+  "prompts on a terminal, and repeats a prompt after an invalid answer",
   async () => {
     const directory = await emptyDirectory();
     const child = startOnTerminal(["init", "--directory", directory]);

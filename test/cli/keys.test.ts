@@ -44,26 +44,29 @@ async function membersOf(file: string): Promise<Record<string, unknown>> {
 }
 
 describe("keys generate", () => {
-  it.each(["ES256", "EdDSA", "RS256", "HS512"])("%s makes a key that signs", async (algorithm) => {
-    const directory = await place();
-    const out = await done("generate", directory, "--algorithm", algorithm);
-    const [key, ...more] = await listed(directory);
-    expect(more).toEqual([]);
-    expect(key).toMatchObject({ algorithm, state: "signing", verifiesUntil: null });
-    expect(out).toContain(key?.file);
-    const { signing } = await loadSigningKeys({
-      ...{ algorithm: algorithm as "ES256", log: recordedLog() },
-      files: await readKeyFiles(directory),
-    });
-    expect(signing?.kid).toBe(key?.kid);
-    const { mode } = await stat(key?.file ?? "");
-    expect(mode & 0o777).toBe(0o600);
-    expect((await stat(directory)).mode & 0o777).toBe(0o700);
-    const { d, k } = await membersOf(key?.file ?? "");
-    for (const secret of [d, k]) if (secret !== undefined) expect(out).not.toContain(secret);
-  });
+  it.each(["ES256", "EdDSA", "RS256", "HS512"])(
+    "%s generates a key that signs",
+    async (algorithm) => {
+      const directory = await place();
+      const out = await done("generate", directory, "--algorithm", algorithm);
+      const [key, ...more] = await listed(directory);
+      expect(more).toEqual([]);
+      expect(key).toMatchObject({ algorithm, state: "signing", verifiesUntil: null });
+      expect(out).toContain(key?.file);
+      const { signing } = await loadSigningKeys({
+        ...{ algorithm: algorithm as "ES256", log: recordedLog() },
+        files: await readKeyFiles(directory),
+      });
+      expect(signing?.kid).toBe(key?.kid);
+      const { mode } = await stat(key?.file ?? "");
+      expect(mode & 0o777).toBe(0o600);
+      expect((await stat(directory)).mode & 0o777).toBe(0o700);
+      const { d, k } = await membersOf(key?.file ?? "");
+      for (const secret of [d, k]) if (secret !== undefined) expect(out).not.toContain(secret);
+    },
+  );
 
-  it("takes a name, and replaces nothing", async () => {
+  it("accepts a name, and never replaces a file", async () => {
     const directory = await place();
     await done("generate", directory, "--name", "one");
     const before = await readFile(join(directory, "one.jwk"), "utf8");
@@ -85,7 +88,7 @@ describe("keys generate", () => {
     }
   });
 
-  it("wants to be asked twice where there is a key, and then signs at once", async () => {
+  it("requires --force if there is a key, and then the new key signs at once", async () => {
     const directory = await place();
     await done("generate", directory);
     expect((await command(["keys", "generate", "-d", directory])).code).toBe(1);
@@ -96,11 +99,11 @@ describe("keys generate", () => {
 });
 
 describe("keys rotate", () => {
-  it("publishes first, and lets the old key verify until its last token has ended", async () => {
+  it("publishes the new key first, and lets the old one verify until its last token has expired", async () => {
     const directory = await place();
     await done("generate", directory);
     const began = Math.floor(Date.now() / 1000) * 1000;
-    // The name would sort before the other: newer is what was made later.
+    // The name sorts before the other one, but the order is that of creation.
     await done("rotate", directory, "--publish-for", "10m", "--lifetime", "2h", "--name", "0");
     const [next, old] = await listed(directory);
     expect(next).toMatchObject({ state: "published", verifiesUntil: null });
@@ -112,7 +115,7 @@ describe("keys rotate", () => {
     for (const { file } of [next, old].filter((key) => key !== undefined)) {
       expect((await stat(file)).mode & 0o777).toBe(0o600);
     }
-    // Once more: the one that never signed gets its end, the other keeps its own.
+    // Rotated again: the key that has not signed yet gets an end, and the other key's does not change.
     await done("rotate", directory, "--publish-for", "20m", "--lifetime", "2h");
     const [, second, first] = await listed(directory);
     expect(second?.verifiesUntil).not.toBeNull();
@@ -121,7 +124,7 @@ describe("keys rotate", () => {
     expect((await readdir(directory)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
-  it("makes a JWK of a PEM file, the same key of the same age", async () => {
+  it("converts a PEM file to a JWK with the same key and creation time", async () => {
     const directory = await place();
     await mkdir(directory);
     const key = makeKey("ES256");
@@ -141,7 +144,7 @@ describe("keys rotate", () => {
     expect((await stat(join(directory, "2026.jwk"))).mode & 0o777).toBe(0o640);
   });
 
-  it("keeps what else a JWK says, and its age", async () => {
+  it("preserves the other members of a JWK, and its creation time", async () => {
     const directory = await place();
     await mkdir(directory);
     const members = { ...makeKey("RS256").export({ format: "jwk" }), alg: "PS256", x: "kept" };
@@ -153,7 +156,7 @@ describe("keys rotate", () => {
     expect((await listed(directory)).map(({ algorithm }) => algorithm)).toEqual(["PS256", "PS256"]);
   });
 
-  it("takes place, algorithm and lifetime from a configuration", async () => {
+  it("takes directory, algorithm and lifetime from a configuration", async () => {
     const { flags, directory } = await deployment();
     expect((await command(["keys", "rotate", ...flags])).code).toBe(0);
     const [next, old] = await listed(join(directory, "keys"));
@@ -170,7 +173,7 @@ describe("keys rotate", () => {
     expect((await command(["check", ...flags])).code).toBe(0);
   });
 
-  it("guesses no lifetime, and makes no first key", async () => {
+  it("requires a lifetime and an existing key", async () => {
     const directory = await place();
     await mkdir(directory);
     expect((await command(["keys", "rotate", "-d", directory])).code).toBe(2);
@@ -181,7 +184,7 @@ describe("keys rotate", () => {
 });
 
 describe("keys retire", () => {
-  it("removes what is over, and nothing else", async () => {
+  it("removes expired keys only", async () => {
     const directory = await place();
     await done("generate", directory, "--name", "one");
     await done("rotate", directory, "--name", "two", "--lifetime", "1h", "--publish-for", "0s");
@@ -196,7 +199,7 @@ describe("keys retire", () => {
     expect(await readdir(directory)).toEqual(["two.jwk"]);
   });
 
-  it("removes one that may still verify by force alone, and never the last that signs", async () => {
+  it("removes a key that may still verify only with --force, and never the last one that signs", async () => {
     const directory = await place();
     await done("generate", directory, "--name", "one");
     const [one] = await listed(directory);
@@ -224,7 +227,7 @@ describe("keys list", () => {
     expect(lines[2]).toMatch(/one\.jwk$/);
   });
 
-  it("tells every file that is no key (78)", async () => {
+  it("reports every file that is not a key (78)", async () => {
     const directory = await place();
     await done("generate", directory);
     await writeFile(join(directory, "a"), "secret text");
@@ -242,13 +245,13 @@ it.each([
   ["list", "--format", "xml"],
   ["list", "--kid", "x"],
   ["list", "--algorithm", "none"],
-])("keys %s %s %s is wrong usage", async (...args) => {
+])("keys %s %s %s is a usage error", async (...args) => {
   const { code, out } = await command(["keys", ...args]);
   expect({ code, out }).toEqual({ code: 2, out: "" });
 });
 
 describe("--assertion", () => {
-  it("has the commands manage tokens.assertion.keys, with its algorithm and lifetime", async () => {
+  it("makes the commands manage tokens.assertion.keys, with its algorithm and lifetime", async () => {
     const directory = await place();
     const { flags } = await deployment();
     const own = ["--set", `tokens.assertion.keys=${directory}`];
@@ -259,7 +262,7 @@ describe("--assertion", () => {
     expect(rotated.code).toBe(0);
     const [one] = (await listed(directory)).filter(({ file }) => file.endsWith("one.jwk"));
     const ends = Date.parse(one?.verifiesUntil ?? "") - Date.now();
-    // Ten minutes until the new key signs, the life of an assertion, and a minute for the clocks.
+    // Ten minutes until the new key signs, the lifetime of an assertion, and a minute of clock skew.
     expect(one?.algorithm).toBe("EdDSA");
     expect(ends).toBeGreaterThan(11.5 * 60_000);
     expect(ends).toBeLessThan(12.5 * 60_000);

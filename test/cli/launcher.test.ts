@@ -1,4 +1,4 @@
-/** `bin/sallyport` runs the source by a Node that can, and says in one line when there is none. */
+/** `bin/sallyport` runs the sources with a suitable Node, and says in one line if there is none. */
 import { execFile } from "node:child_process";
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -17,7 +17,7 @@ interface Ended {
   readonly err: string;
 }
 
-/** Runs it with nothing but these directories, and those of the system's tools, in PATH. */
+/** Runs it with only these directories and those of the system's tools in PATH. */
 function run(launcher: string, args: readonly string[], ...path: string[]): Promise<Ended> {
   const { promise, resolve } = Promise.withResolvers<Ended>();
   const env = { PATH: [...path, "/usr/bin", "/bin"].join(":") };
@@ -27,7 +27,7 @@ function run(launcher: string, args: readonly string[], ...path: string[]): Prom
   return promise;
 }
 
-/** A checkout without node_modules, and a Node that cannot run TypeScript, like those before 22.18, in a directory of its own. */
+/** Creates a checkout without node_modules, and a Node that cannot run TypeScript, like those before 22.18. */
 async function checkout() {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
@@ -41,21 +41,21 @@ async function checkout() {
   return { root: directory.path, path: join(directory.path, "path") };
 }
 
-it("runs by the Node that npm ci brought, whatever node is in PATH", async () => {
+it("uses the Node installed by npm ci, whatever node is in PATH", async () => {
   const { path } = await checkout();
   const { code, out, err } = await run(LAUNCHER, ["version"], path);
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out).toMatch(/^\d+\.\d+\.\d+/m);
 });
 
-it("does so through a link, too", async () => {
+it("works through a symbolic link", async () => {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   await symlink(LAUNCHER, join(directory.path, "sallyport"));
   expect((await run(join(directory.path, "sallyport"), ["version"])).code).toBe(0);
 });
 
-it("runs by a Node in PATH that can read TypeScript, where npm ci was not run", async () => {
+it("without npm ci, uses a Node in PATH that can run TypeScript", async () => {
   const { root } = await checkout();
   await writeFile(join(root, "src/entry.ts"), "console.log(process.argv[2] as string);");
   const { out } = await run(join(root, "bin/sallyport"), ["it ran"], dirname(process.execPath));
@@ -73,14 +73,14 @@ it("says in one line that a Node is too old", async () => {
   expect(await run(join(root, "bin/sallyport"), ["demo"], path)).toEqual(REFUSED);
 });
 
-it("does so if somebody runs the sources by that Node", async () => {
+it("says so, too, if that Node runs the sources directly", async () => {
   const { path } = await checkout();
   expect(await run(join(path, "node"), [SOURCES, "demo"])).toEqual(REFUSED);
 });
 
 it("says in one line that there is no Node", async () => {
   const { root } = await checkout();
-  // What the launcher needs beside Node, and nothing else.
+  // Everything the launcher needs, except Node.
   const tools = join(root, "tools");
   await mkdir(tools);
   for (const tool of ["dirname", "readlink", "sh"]) {

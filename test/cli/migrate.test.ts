@@ -1,4 +1,4 @@
-/** The examples of the guides in docs/migration, and what stands in real deployments besides. */
+/** The examples of the guides in docs/migration, and other settings found in real deployments. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ async function migrated(
 const settings = ({ report }: Result, result: string): string[] =>
   report.filter((line) => line.result === result).map(({ setting }) => setting);
 
-/** The file of a guide that comes after, as an object. */
+/** Returns a guide's file after the migration, as an object. */
 function after(proxy: string): Record<string, unknown> {
   return parse(readFileSync(join(MIGRATION, proxy, "after/config.yaml"), "utf8")) as Record<
     string,
@@ -44,7 +44,7 @@ const EXAMPLES = [
 describe.each(EXAMPLES)("the example of the guide, %s", (from, guide, name) => {
   const file = join(MIGRATION, guide, "before", name);
 
-  it("becomes a file that passes the check", async () => {
+  it("is converted to a file that passes the check", async () => {
     const { code, out, err } = await command(["migrate", "--from", from, "--file", file]);
     expect(code).toBe(0);
     expect(err).toMatch(/^Carries over\n/);
@@ -59,7 +59,7 @@ describe.each(EXAMPLES)("the example of the guide, %s", (from, guide, name) => {
     expect(await checked(here, files)).toMatchObject({ code: 0, err: "" });
   });
 
-  it("says what the guide's own file says, but for what a person adds", async () => {
+  it("is converted to the guide's own file, except for manual additions", async () => {
     const { configuration } = await migrated(["--from", from, "--file", file]);
     const {
       server: _server,
@@ -84,7 +84,7 @@ describe.each(EXAMPLES)("the example of the guide, %s", (from, guide, name) => {
         .map((each) => JSON.stringify(each))
         .toSorted();
     expect(targets(upstreams)).toEqual(targets(guided["upstreams"]));
-    // kube-rbac-proxy leaves what may be read to RBAC; the guide's file says /metrics.
+    // kube-rbac-proxy leaves the choice of paths to RBAC; the guide's file names /metrics.
     const rules = (section: unknown): unknown[] =>
       (section as Record<string, unknown>[])
         .map(({ name: _name, upstream: _upstream, ...route }) =>
@@ -98,7 +98,7 @@ describe.each(EXAMPLES)("the example of the guide, %s", (from, guide, name) => {
 });
 
 describe("oauth2-proxy", () => {
-  it("takes flags before the environment before the file, and repeats no secret", async () => {
+  it("prefers flags over the environment, and both over the file, and repeats no secret", async () => {
     const flags = `--http-address=:4180 --upstream 'http://127.0.0.1:3000/' --upstream=http://127.0.0.1:3001/api/ --upstream file:///srv --skip-auth-route '^/a(b|c)' --skip-auth-route=POST=^/hook --cookie-secret "hunter2 hunter2" --pass-host-header=false --upstream-timeout 45s`;
     const env = {
       OAUTH2_PROXY_HTTP_ADDRESS: "0.0.0.0:9999",
@@ -133,7 +133,7 @@ describe("oauth2-proxy", () => {
     expect(settings(result, "changed")).toContain("skip_auth_routes POST=^/hook");
   });
 
-  it("names a setting that it does not know", async () => {
+  it("names an unknown setting", async () => {
     const result = await migrated([
       "--from",
       "oauth2-proxy",
@@ -148,7 +148,7 @@ describe("oauth2-proxy", () => {
 });
 
 describe("kube-rbac-proxy", () => {
-  it("takes paths and certificates, and no wildcards", async () => {
+  it("carries over paths and certificates, but not wildcards", async () => {
     const flags =
       "--secure-listen-address=:8443 --upstream=https://127.0.0.1:9090/ --upstream-ca-file=/ca.crt --allow-paths=/metrics,/federate --ignore-paths=/healthz,/static/* --client-ca-file=/clients.crt --tls-min-version=VersionTLS13 --v=10";
     const result = await migrated(["--from", "kube-rbac-proxy", "--flags", flags]);
@@ -181,7 +181,7 @@ describe("nginx", () => {
       location /files/ { root /srv; }
     }`;
 
-  it("takes the server that asks, and says what is no path", async () => {
+  it("uses the server with auth_request, and reports locations that are not plain paths", async () => {
     const result = await migrated(["--from", "nginx", "--file", "-"], {}, conf);
     expect(result.configuration).toMatchObject({
       server: { listen: "0.0.0.0:443", tls: { minVersion: "TLSv1.3" } },
@@ -202,7 +202,7 @@ describe("nginx", () => {
   });
 
   it.each(["server {", "}", "server { listen 80; }", "listen 80", "a {".repeat(30)])(
-    "says what is wrong with %j",
+    "reports the problem with %j",
     async (text) => {
       const { code, out, err } = await command(
         ["migrate", "--from", "nginx", "--file", "-"],
@@ -224,7 +224,7 @@ it.each([
     "the manifest has no container of kube-rbac-proxy",
   ],
   [["--from", "kube-rbac-proxy"], "there is no --upstream with an http URL"],
-])("%j is wrong usage", async (args, message) => {
+])("%j is a usage error", async (args, message) => {
   const { code, err } = await command(["migrate", ...args]);
   expect(code).toBe(2);
   expect(err).toContain(message);

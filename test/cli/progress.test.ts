@@ -3,7 +3,7 @@ import { Pending, withProgress } from "../../src/cli/terminal/progress.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-it("says every two seconds what is waited for, and nothing after the end", async () => {
+it("names what is pending every two seconds, and prints nothing after the end", async () => {
   vi.useFakeTimers();
   const said: string[] = [];
   const pending = new Pending();
@@ -29,7 +29,7 @@ it("says every two seconds what is waited for, and nothing after the end", async
   expect(said).toHaveLength(2);
 });
 
-it("says nothing where nobody looks", async () => {
+it("prints nothing if it is disabled", async () => {
   vi.useFakeTimers();
   const said: string[] = [];
   const work = (): Promise<number> => new Promise((resolve) => void setTimeout(resolve, 9_000, 3));

@@ -5,8 +5,8 @@ import { command } from "./command.ts";
 const read = (name: string): string =>
   readFileSync(new URL(`../../${name}`, import.meta.url), "utf8");
 
-it("the schema in the repository is the one that the command prints", async () => {
-  // When it is not: node src/main.ts schema > config.schema.json
+it("the schema in the repository is the one the command prints", async () => {
+  // To update it: node src/main.ts schema > config.schema.json
   expect(await command(["schema"])).toEqual({
     code: 0,
     out: read("config.schema.json"),
@@ -14,7 +14,7 @@ it("the schema in the repository is the one that the command prints", async () =
   });
 });
 
-it("is the schema that the shipped configuration names for editors", () => {
+it("the shipped configuration names it for editors", () => {
   expect(read("config.yaml").split("\n")[0]).toBe(
     "# yaml-language-server: $schema=./config.schema.json",
   );

@@ -1,4 +1,4 @@
-/** What the self-test is seen to fail against, beside the naive proxy. */
+/** Insecure servers that the self-test must fail against, in addition to the naive proxy. */
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import {
   createServer as createHttpServer,
@@ -11,7 +11,7 @@ import { createAttackerKey, tokenParts } from "../../src/selftest/forgeries.ts";
 import { readCarelessly, translateCarelessly } from "../support/careless-http2.ts";
 import { listening, type Listening } from "../support/listening.ts";
 
-/** A signed token of alice's, whoever signed it. */
+/** Returns a signed token for alice from an arbitrary issuer. */
 export function someToken(): string {
   const claims = { sub: "alice", iss: "somebody", exp: 4_000_000_000 };
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -24,7 +24,7 @@ export function somePublicKey(): KeyObject {
   return generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey;
 }
 
-/** Answers 200 to whatever comes, and hangs up. */
+/** Answers 200 to anything, and closes the connection. */
 export function startYesSayer(): Promise<Listening> {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -35,7 +35,7 @@ export function startYesSayer(): Promise<Listening> {
   return listening(server);
 }
 
-/** The same, also in HTTP/2. */
+/** Does the same, also over HTTP/2. */
 export function startYesSayerOfBoth(): Promise<Listening> {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -49,7 +49,7 @@ export function startYesSayerOfBoth(): Promise<Listening> {
 
 const PUBLIC = /\.css/;
 
-/** Tells HTTP/2 by its first bytes, and leaves them to whoever reads next. */
+/** Detects HTTP/2 by its first bytes, and puts them back for the next reader. */
 function whenBegun(socket: Socket, begin: (http2: boolean) => void): void {
   socket.once("data", (chunk: Buffer) => {
     begin(chunk.toString("latin1").startsWith("PRI * HTTP/2.0"));
@@ -58,9 +58,9 @@ function whenBegun(socket: Socket, begin: (http2: boolean) => void): void {
 }
 
 /**
- * A gate that checks the token, and then builds a request of its own for the backend, carelessly: without body and query,
- * with the first cookie alone, with trailers for headers, without what `Connection` names. A path is public for it that has
- * `.css` anywhere. In HTTP/2 it knows no rules at all.
+ * Starts a gate that checks the token, and then builds a new request for the backend, carelessly: without body and
+ * query, with only the first cookie, with trailers as headers, without the fields named by `Connection`. It treats any
+ * path with `.css` in it as public. Over HTTP/2 it checks no rules at all.
  */
 export function startCarelessGate(socketPath: string, token: string): Promise<Listening> {
   const server = createHttpServer((request, response) => {
@@ -82,7 +82,7 @@ export function startCarelessGate(socketPath: string, token: string): Promise<Li
   );
 }
 
-/** Checks the token, and writes by hand what it has read. */
+/** Checks the token, and writes the request to the backend by hand. */
 function serveHttp2(socket: Socket, path: string, token: string): void {
   readCarelessly(socket, (request, answer) => {
     const { stream, fields, path: url } = request;
@@ -104,7 +104,7 @@ function serveHttp2(socket: Socket, path: string, token: string): void {
   });
 }
 
-/** By the name of a header, what is to be done with it; looked up in an object, which has names of its own. */
+/** Handlers by header name. It is a plain object on purpose: lookups also find inherited properties. */
 const HANDLERS: Record<string, (value: string) => void> = {};
 
 function forward(request: IncomingMessage, response: ServerResponse, socketPath: string): void {

@@ -6,9 +6,9 @@ import { command, type Ended } from "./command.ts";
 
 export interface SelftestRun extends Ended {
   readonly results: readonly Result[];
-  /** Names with a verdict. */
+  /** Returns the names of the results with a verdict. */
   names(verdict: Verdict): string[];
-  /** Name and what was seen, for a readable difference. */
+  /** Names and observations, for a readable diff. */
   told(verdict: Verdict): string[];
 }
 
@@ -25,7 +25,7 @@ export async function selftestRun(args: readonly string[]): Promise<SelftestRun>
   };
 }
 
-/** A path for a Unix socket: where a backend may listen before anybody knows a port. */
+/** Returns a path for a Unix socket, so that the backend's address is known before it listens. */
 export async function socketPath(): Promise<string> {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());

@@ -10,7 +10,7 @@ const URL = ["--url", "https://127.0.0.1:1"];
 const TOKEN = ["--token", "x.y.z"];
 const TWO_BACKENDS = ["--backend", "127.0.0.1:0", "--backend", "127.0.0.1:0"];
 
-describe("wrong usage", () => {
+describe("usage errors", () => {
   it.each([
     [[]],
     [URL],
@@ -51,7 +51,7 @@ describe("wrong usage", () => {
     },
   );
 
-  it("does not show the token that is wrong", async () => {
+  it("do not show the invalid token", async () => {
     const { code, err } = await command(["selftest", ...URL, "--token", "hunter2 hunter2"]);
     expect(code).toBe(2);
     expect(err).not.toContain("hunter2");
@@ -59,7 +59,7 @@ describe("wrong usage", () => {
 });
 
 describe("a deployment that does not answer", () => {
-  it("is one failure, and everything else is skipped", async () => {
+  it("counts as one failure, and everything else is skipped", async () => {
     const { code, out, err } = await childCommand(["selftest", ...URL, ...TOKEN]);
     expect({ code, err }).toEqual({ code: 1, err: "" });
     const [first, ...rest] = out.trimEnd().split("\n");
@@ -69,14 +69,14 @@ describe("a deployment that does not answer", () => {
     expect(rest.filter((line) => !/^SKIP [a-z0-9]+\/\S+ {2}./.test(line))).toEqual([]);
   });
 
-  it("is silent for as long as the time-out says", async () => {
+  it("is given up on after the timeout", async () => {
     await using silent = await startPlainBackend(() => undefined);
     const run = await selftestRun(["--url", silent.url, ...TOKEN, "--timeout", "100ms"]);
     expect(run.names("FAIL")).toEqual(["tokens/valid"]);
     expect(run.names("PASS")).toEqual([]);
   });
 
-  it("refuses the token", async () => {
+  it("may refuse the token", async () => {
     await using strict = await startPlainBackend((_request, response) => {
       response.writeHead(401).end();
     });
@@ -85,7 +85,7 @@ describe("a deployment that does not answer", () => {
   });
 });
 
-it("a backend that the deployment does not lead to is told", async () => {
+it("a backend that the deployment does not forward to is reported", async () => {
   await using gate = await startYesSayer();
   const backend = ["--backend", `unix:${await socketPath()}`];
   const run = await selftestRun(["--url", gate.url, "--token", someToken(), ...backend]);
@@ -93,7 +93,7 @@ it("a backend that the deployment does not lead to is told", async () => {
   expect(run.names("FAIL")).toEqual(["tokens/valid"]);
 });
 
-it("tells where its backend listens", async () => {
+it("prints the address its backend listens on", async () => {
   const args = ["selftest", ...URL, ...TOKEN, ...TWO_BACKENDS];
   const [one = "", two = "", ...rest] = (await command(args)).err.trimEnd().split("\n");
   for (const line of [one, two]) expect(line).toMatch(/ 127\.0\.0\.1:\d{4,}$/);
@@ -112,11 +112,11 @@ describe("the echo", () => {
     [{ method: "GET", url: "/x", headers: { A: "1" } }],
     [{ method: "GET", path: "/x", headers: { A: ["1"] } }],
     [{ method: "GET", url: "/x", rawHeaders: ["A", "1"], headers: {} }],
-  ])("is read in the shape %j", (echo) => {
+  ])("is read in the form %j", (echo) => {
     expect(ECHO_WITNESS.arrivals("", [answer(echo)])).toEqual(seen);
   });
 
-  it("tells nothing when an answer is something else", () => {
+  it("yields nothing if an answer is not an echo", () => {
     expect(ECHO_WITNESS.arrivals("", [answer({ ok: true })])).toBeUndefined();
     expect(ECHO_WITNESS.arrivals("", [answer({ message: "no" }, 401)])).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { listeningPort } from "../support/listening-port.ts";
 import { childCommand } from "./command.ts";
 import { deployment } from "./deployment.ts";
 
-it("does not start with broken files, and tells all of them at once", async () => {
+it("does not start with broken files, and reports all of them at once", async () => {
   const { flags, write } = await deployment();
   await write("tls.crt", "");
   await write("users.yaml", "users: 1");
@@ -14,11 +14,11 @@ it("does not start with broken files, and tells all of them at once", async () =
   const { code, out, err } = await childCommand(["serve", ...flags]);
   expect({ code, out }).toEqual({ code: 78, out: "" });
   expect(err.match(/\w+\.(?:crt|yaml)(?=:)/g)).toEqual(["tls.crt", "users.yaml", "ca.crt"]);
-  // Whoever is on call finds the entry from the last line.
+  // An operator finds the entry through the last line.
   expect(err.trimEnd().split("\n").at(-1)).toBe(`see ${linkTo("It does not start")}`);
 });
 
-it("ends with one line when the port is taken", async () => {
+it("ends with a single line if the port is taken", async () => {
   const { flags } = await deployment();
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");

@@ -1,4 +1,4 @@
-/** `check`, `doctor` and `serve` warn of the same, and refuse the same. */
+/** `check`, `doctor` and `serve` give the same warnings, and refuse the same configurations. */
 import { generateKeyPairSync } from "node:crypto";
 import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const OWN = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export
 const PUBLIC = publicKey.export({ format: "pem", type: "spki" });
 const USERS = JSON.stringify({ users: { alice: { password: cheapHash("a") } } });
 
-/** Everything in order, in a directory of its own. */
+/** Creates a sound deployment in a new directory. */
 async function sound(more: Record<string, unknown> = {}): Promise<string> {
   const temporary = await temporaryDirectory();
   onTestFinished(() => temporary.close());
@@ -29,7 +29,7 @@ async function sound(more: Record<string, unknown> = {}): Promise<string> {
   await writeFile(at("own/one.pem"), OWN, { mode: 0o600 });
   await writeFile(at("users.yaml"), USERS, { mode: 0o600 });
   const configuration = {
-    // So many connections do not need more files than a test may open.
+    // That many connections do not need more file descriptors than a test may open.
     server: { tls: "off", listen: "127.0.0.1:0", limits: { connections: 1000 } },
     admin: "off",
     users: [{ kind: "file", path: "users.yaml" }],
@@ -47,7 +47,7 @@ interface Told {
   readonly message: string;
 }
 
-/** What each of them warns of: the file and the sentence, however it is put. */
+/** Returns the warnings of each command as file and sentence, independent of the format. */
 async function warnings(directory: string) {
   const config = ["--config", join(directory, "config.yaml")];
   const told = await command(["check", "--format", "json", ...config]);
@@ -75,12 +75,12 @@ async function warnings(directory: string) {
 }
 
 describe("the same warnings", () => {
-  it("none, where everything is in order", async () => {
+  it("none for a sound deployment", async () => {
     const told = await warnings(await sound());
     expect(told).toEqual({ check: [], doctor: [], serve: [] });
   });
 
-  it("of assertions that have no keys of their own", async () => {
+  it("assertions without their own keys", async () => {
     const tokens = { keys: "keys", assertion: { audience: "backend" } };
     const { check, doctor, serve } = await warnings(await sound({ tokens }));
     expect(check).toEqual(["the token keys also sign assertions"]);
@@ -119,7 +119,7 @@ describe("the same warnings", () => {
       "users.yaml",
       /contains no users/,
     ],
-  ])("of %s", async (_what, spoil, file, message) => {
+  ])("%s", async (_what, spoil, file, message) => {
     const directory = await sound();
     await spoil((name) => join(directory, name));
     const { check, doctor, serve } = await warnings(directory);
@@ -130,7 +130,7 @@ describe("the same warnings", () => {
     expect(serve[0]).toContain(join(directory, file));
   });
 
-  it("of nobody who could get in, routes that leave a gap, and monitor mode", async () => {
+  it("no possible callers, routes that leave a gap, and monitor mode", async () => {
     const routes = [
       { name: "home", path: "/", auth: "none", upstream: "app" },
       { name: "admin", path: "/admin", methods: ["GET"], upstream: "app" },
@@ -152,7 +152,7 @@ describe("the same warnings", () => {
   });
 });
 
-describe("refused by both", () => {
+describe("refused by check and serve", () => {
   it.each<[string, (at: (name: string) => string) => Promise<unknown>, RegExp]>([
     [
       "a key directory that every user can write to",
@@ -160,12 +160,12 @@ describe("refused by both", () => {
       /keys: every user of this machine can add keys/,
     ],
     [
-      "the same with the sticky bit, which keeps nobody from adding a key",
+      "the same with the sticky bit, which does not prevent adding a key",
       (at) => chmod(at("keys"), 0o1777),
       /keys: every user of this machine can add keys/,
     ],
     [
-      "a key directory without a key that can sign, beside users",
+      "users with a key directory without a key that can sign",
       async (at) => {
         await writeFile(at("keys/one.pem"), PUBLIC);
       },
@@ -177,7 +177,7 @@ describe("refused by both", () => {
       /own: every user of this machine can add keys/,
     ],
     [
-      "one that has a key of tokens",
+      "one that contains a key of tokens",
       (at) => writeFile(at("own/two.pem"), PRIVATE, { mode: 0o600 }),
       /own\/two\.pem: this key is in tokens\.keys, too: assertions need their own keys/,
     ],
@@ -205,7 +205,7 @@ describe("refused by both", () => {
     }
   });
 
-  it("but public keys alone are enough where tokens are issued elsewhere", async () => {
+  it("not refused: public keys alone, if tokens are issued elsewhere", async () => {
     const directory = await sound({ users: [] });
     await writeFile(join(directory, "keys/one.pem"), PUBLIC);
     const { code } = await command(["check", "--config", join(directory, "config.yaml")]);
@@ -214,7 +214,7 @@ describe("refused by both", () => {
 });
 
 it.skipIf(process.getuid?.() !== 0)(
-  "a file that may not be read is told with its mode, its owner and who wants to read it (skipped but for root)",
+  "an unreadable file is reported with its mode, its owner and the process's user (skipped unless run as root)",
   async () => {
     const directory = await sound();
     await chmod(directory, 0o755);

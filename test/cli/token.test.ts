@@ -31,7 +31,7 @@ async function inspected(token: string): Promise<Inspected & { readonly code: nu
 }
 
 describe("mint", () => {
-  it("prints the token alone, which is accepted, and a note beside it", async () => {
+  it("prints only a valid token on stdout, and a note on stderr", async () => {
     const args = ["--subject", "alice", "--groups", "sales, admin", "--lifetime", "1h30m"];
     const { code, out, err } = await childCommand(["token", "mint", ...shipped.flags, ...args]);
     expect(code).toBe(0);
@@ -45,7 +45,7 @@ describe("mint", () => {
     });
   });
 
-  it("takes the lifetime of the configuration", async () => {
+  it("uses the configured lifetime", async () => {
     const { out } = await mint("--subject", "alice", "--set", "tokens.lifetime=2m");
     const { claims } = await inspected(out.trim());
     expect(Number(claims["exp"]) - Number(claims["iat"])).toBe(120);
@@ -63,7 +63,7 @@ describe("mint", () => {
     expect(err).toContain("tokens.keys");
   });
 
-  it("refuses where only public keys are", async () => {
+  it("refuses with public keys only", async () => {
     const pem = signingPair("").jwk;
     await shipped.write("keys/one.pem", "");
     await shipped.write("jwk.json", JSON.stringify(pem));
@@ -71,14 +71,11 @@ describe("mint", () => {
     expect({ code, out }).toEqual({ code: 78, out: "" });
   });
 
-  it.each([["a\u0007b"], ["x".repeat(256)]])(
-    "refuses a subject that is not accepted",
-    async (name) => {
-      const { code, out, err } = await mint("--subject", name);
-      expect({ code, out }).toEqual({ code: 1, out: "" });
-      expect(err).toContain("malformed");
-    },
-  );
+  it.each([["a\u0007b"], ["x".repeat(256)]])("refuses a malformed subject", async (name) => {
+    const { code, out, err } = await mint("--subject", name);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain("malformed");
+  });
 
   it.each([
     [[]],
@@ -87,14 +84,14 @@ describe("mint", () => {
     [["--subject", "a", "--lifetime", "0s"]],
     [["--subject", "a", "--lifetime", "9000h"]],
     [["--subject", "a", "word"]],
-  ])("%j is wrong usage", async (args) => {
+  ])("%j is a usage error", async (args) => {
     const { code, out } = await mint(...args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
   });
 });
 
 describe("inspect", () => {
-  it("takes the token as a word, by a flag, from a file and from standard input", async () => {
+  it("reads the token from an argument, a flag, a file or standard input", async () => {
     const token = (await mint("--subject", "alice")).out.trim();
     await shipped.write("token", `${token}\n`);
     const ways: [readonly string[], string][] = [
@@ -112,7 +109,7 @@ describe("inspect", () => {
     }
   });
 
-  it("tells why a token is not accepted, and its dates", async () => {
+  it("says why a token is not accepted, and shows its dates", async () => {
     const now = Math.floor(Date.now() / 1000);
     const claims = { iss: "sallyport", aud: "sallyport", sub: "a", iat: now - 90, exp: now - 60 };
     const ended = await inspected(await signToken(signingPair("x"), claims));
@@ -132,7 +129,7 @@ describe("inspect", () => {
     });
   });
 
-  it("shows what can be read of anything else, and steers no terminal", async () => {
+  it("shows what is readable of anything else, without terminal control sequences", async () => {
     const garbage = await inspect([], "certainly no token");
     expect(garbage.code).toBe(1);
     expect(garbage.out).toContain("cannot be read");
@@ -142,7 +139,7 @@ describe("inspect", () => {
     expect(out).not.toMatch(/[^\P{C}\n]|\p{Zl}|\p{Zp}/u);
   });
 
-  it("repeats no token in a complaint", async () => {
+  it("repeats no token in an error message", async () => {
     const token = (await mint("--subject", "alice")).out.trim();
     for (const args of [
       [token, token],
@@ -160,7 +157,7 @@ describe("inspect", () => {
     [[], "  \n"],
     [["--format", "xml", "x"], ""],
     [["--token-file", "/none"], ""],
-  ])("%j with the input %j is wrong usage", async (args, input) => {
+  ])("%j with the input %j is a usage error", async (args, input) => {
     const { code, out } = await inspect(args, input);
     expect({ code, out }).toEqual({ code: 2, out: "" });
   });

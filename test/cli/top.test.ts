@@ -33,7 +33,7 @@ describe("the screen", () => {
     expect(text).toMatch(/throttled +[ ▁-█]{30} +92/);
   });
 
-  it("has rates from the second look on, but none across a restart", () => {
+  it("shows rates from the second sample on, but none across a restart", () => {
     const { traffic, routes, now, startedAt } = SAMPLE_STATUS;
     const later = {
       ...{ ...SAMPLE_STATUS, now: now + 2_000 },
@@ -47,7 +47,7 @@ describe("the screen", () => {
     expect(statusLines(restarted, SAMPLE_STATUS, PLAIN).join("\n")).not.toContain("a second");
   });
 
-  it("fits the terminal, and lets no request control it", () => {
+  it("fits the terminal, and removes control characters that requests contain", () => {
     const refusals = SAMPLE_STATUS.refusals.map((refusal) => ({
       ...refusal,
       path: `/\u001b[2J\u202e${"x".repeat(300)}`,
@@ -72,7 +72,7 @@ describe("sallyport top", () => {
     expect(out).toMatch(/missing +GET 127\.0\.0\.1:\d+\/orders +127\.0\.0\.1/);
   });
 
-  it.runIf(hasTerminal)("draws anew on a terminal until it is interrupted", async () => {
+  it.runIf(hasTerminal)("redraws on a terminal until it is interrupted", async () => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({ target: backend.url });
     const url = `http://127.0.0.1:${gate.adminPort}`;
@@ -92,7 +92,7 @@ describe("sallyport top", () => {
     expect(out).toContain("\u001b[?1049l");
   });
 
-  it("says what is wrong where there is no status", async () => {
+  it("says what is wrong if no status is available", async () => {
     const at = (port: number): string[] => ["top", "--once", "--url", `http://127.0.0.1:${port}`];
     const nobody = await command(at(await closedPort()));
     expect(nobody.code).toBe(1);

@@ -37,11 +37,11 @@ describe("without a command", () => {
     expect(err).toBe("");
   });
 
-  it("nothing at all is wrong usage", async () => {
+  it("no arguments are a usage error", async () => {
     expect((await command([])).code).toBe(2);
   });
 
-  it("an unknown command is wrong usage, told on standard error", async () => {
+  it("an unknown command is a usage error, reported on standard error", async () => {
     const { code, out, err } = await childCommand(["serv"]);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toBe(
@@ -56,7 +56,7 @@ describe("without a command", () => {
     ["check", "--set", "\u202Ex\n"],
     ["token", "\u001B]0;x\u0007"],
     ["healthcheck", "--url", "\u001B[2J"],
-  ])("%j steers no terminal", async (...args) => {
+  ])("the message about %j contains no terminal control sequences", async (...args) => {
     const { code, err } = await command(args);
     expect(code).toBe(2);
     expect(err).not.toMatch(/[^\P{C}\n]|\p{Zl}|\p{Zp}/u);
@@ -92,25 +92,25 @@ it.each([
   ["demo", "--listen", "192.0.2.1:8443"],
   ["demo", "--admin-listen", "127.0.0.1:x"],
   ["demo", "--listen"],
-])("%s %s %s is wrong usage", async (...args) => {
+])("%s %s %s is a usage error", async (...args) => {
   const { code, out } = await command(args);
   expect({ code, out }).toEqual({ code: 2, out: "" });
 });
 
 describe("the version", () => {
-  it("is that of the package", async () => {
+  it("is the package's", async () => {
     const expected = { code: 0, out: `${PACKAGE.version}\n`, err: "" };
     expect(await command(["version"])).toEqual(expected);
     expect(await command(["--version"])).toEqual(expected);
   });
 
-  it("comes with Node's when asked", async () => {
+  it("includes Node's with --verbose", async () => {
     const { out } = await childCommand(["version", "--verbose"]);
     expect(out).toBe(`sallyport ${PACKAGE.version}\nnode ${process.versions.node}\n`);
   });
 });
 
-it("a reader that has gone is no failure", () => {
+it("a closed pipe is not an error", () => {
   // `:` ends before Node has started.
   const line = '{ "$0" "$1" schema; echo $? >&2; } | :';
   const { stderr } = spawnSync("sh", ["-c", line, process.execPath, entry()], { encoding: "utf8" });

@@ -9,12 +9,12 @@ upstreams:
 routes:
 `;
 
-/** The lines at fault, and those of the routes that they open: `8>9`. */
+/** Returns the line of each reported route and that of the route it bypasses: `8>9`. */
 async function overreaches(...routes: string[]): Promise<string[]> {
   const text = UPSTREAMS + routes.map((route) => `  - { ${route} }\n`).join("");
   const problems = await problemsOf(text);
   return problems.map(({ line, related }) => {
-    // The first route stands on line 7.
+    // The first route is on line 7.
     return `${(line ?? 0) - 7}>${(related?.line ?? 0) - 7}`;
   });
 }
@@ -26,23 +26,23 @@ const ADMIN = `name: admin, path: /admin, ${ADMINS}, upstream: app`;
 const REST = "name: rest, path: /, upstream: app";
 const STRIP = "rewrite: { stripPrefix: /api }";
 
-describe("a route whose rewrite leads to what another protects is refused", () => {
+describe("a route whose rewrite bypasses another route is refused", () => {
   it.each([
-    ["a public one beside protected ones", [ASSETS, ADMIN, REST], ["0>1"]],
-    ["a public one beside a catch-all", [ASSETS, REST], ["0>1"]],
+    ["a public route next to protected ones", [ASSETS, ADMIN, REST], ["0>1"]],
+    ["a public route next to a catch-all", [ASSETS, REST], ["0>1"]],
     ["in monitor mode", [ASSETS.replace("auth: none", "mode: monitor"), REST], ["0>1"]],
     [
-      "with a token, to what asks for a group",
+      "with a token, to a path that requires a group",
       [ASSETS.replace("auth: none, ", ""), ADMIN],
       ["0>1"],
     ],
     [
-      "with one group, to what asks for another",
+      "with one group, to a path that requires another",
       [ASSETS.replace("auth: none", "require: { groups: { any: [sales] } }"), ADMIN],
       ["0>1"],
     ],
     [
-      "with one of two groups, to what asks for both",
+      "with one of two groups, to a path that requires both",
       [
         ASSETS.replace("auth: none", "require: { groups: { any: [admins, sales] } }"),
         ADMIN.replace("any: [admins]", "all: [admins, sales]"),
@@ -58,7 +58,7 @@ describe("a route whose rewrite leads to what another protects is refused", () =
       ["0>1"],
     ],
     [
-      "two hosts that both become that of the target",
+      "two hosts that are both replaced by the target's",
       [
         "name: open, hosts: [open.test], path: /, auth: none, upstream: app, hostHeader: target",
         "name: admin, hosts: [admin.test], path: /, upstream: app, hostHeader: target",
@@ -88,7 +88,7 @@ describe("a route whose rewrite leads to what another protects is refused", () =
       ["0>1"],
     ],
     [
-      "into what another reaches by its own rewrite",
+      "to a path that another route reaches through its own rewrite",
       [
         "name: one, path: /one, auth: none, upstream: app, rewrite: { stripPrefix: /one, addPrefix: /x }",
         "name: two, path: /two, upstream: app, rewrite: { stripPrefix: /two, addPrefix: /x/y }",
@@ -96,7 +96,7 @@ describe("a route whose rewrite leads to what another protects is refused", () =
       ["0>1"],
     ],
     [
-      "a protected one, to what a public one gives away",
+      "a protected route, to a public path",
       ["name: web, auth: none, upstream: app", `name: api, path: /api, upstream: app, ${STRIP}`],
       ["1>0"],
     ],
@@ -108,24 +108,24 @@ describe("a route whose rewrite leads to what another protects is refused", () =
   });
 });
 
-describe("nothing is said", () => {
+describe("nothing is reported", () => {
   it.each([
-    ["of /api without its prefix, alone", [`name: api, path: /api, upstream: app, ${STRIP}`]],
+    ["for /api without its prefix, alone", [`name: api, path: /api, upstream: app, ${STRIP}`]],
     [
-      "of /api without its prefix, beside a public route to another backend",
+      "for /api without its prefix, next to a public route to another backend",
       [`name: api, path: /api, upstream: app, ${STRIP}`, "name: web, auth: none, upstream: web"],
     ],
     [
-      "of a public part of it",
+      "for public paths below it",
       [
         `name: api, path: /api, upstream: app, ${STRIP}`,
         `name: health, exact: /api/health, auth: none, upstream: app, ${STRIP}`,
         `name: docs, path: /api/docs, auth: none, upstream: app, ${STRIP}`,
       ],
     ],
-    ["where both ask for the same", [`name: api, path: /api, upstream: app, ${STRIP}`, REST]],
+    ["if both require the same", [`name: api, path: /api, upstream: app, ${STRIP}`, REST]],
     [
-      "where the rewrite leads away from what is weaker",
+      "if the rewrite leads to a path with the same requirement",
       [
         `name: api, path: /api, ${ADMINS}, upstream: app, rewrite: { stripPrefix: /api, addPrefix: /v2 }`,
         `name: v2, path: /v2, ${ADMINS}, upstream: app`,
@@ -133,7 +133,7 @@ describe("nothing is said", () => {
       ],
     ],
     [
-      "where the path has a public route of its own: it is meant",
+      "if the target path has its own public route, so access is intended",
       [
         ASSETS.replace("stripPrefix: /static", "stripPrefix: /static, addPrefix: /assets"),
         "name: direct, path: /assets, auth: none, upstream: app",
@@ -141,22 +141,19 @@ describe("nothing is said", () => {
         REST,
       ],
     ],
+    ["if the methods differ", [`methods: [GET], ${ASSETS}`, `methods: [POST], ${ADMIN}`]],
+    ["if the hosts differ", [`hosts: [a.test], ${ASSETS}`, `hosts: [b.test], ${ADMIN}`]],
     [
-      "where another method or host is meant",
-      [`methods: [GET], ${ASSETS}`, `methods: [POST], ${ADMIN}`],
-    ],
-    ["of hosts apart", [`hosts: [a.test], ${ASSETS}`, `hosts: [b.test], ${ADMIN}`]],
-    [
-      "on a segment boundary",
+      "if only part of a segment matches",
       ["name: pub, path: /pub, auth: none, upstream: app, rewrite: { addPrefix: /adm }", ADMIN],
     ],
-    ["where the stronger one only watches", [ASSETS, `mode: monitor, ${REST}`]],
+    ["if the stricter route is in monitor mode", [ASSETS, `mode: monitor, ${REST}`]],
   ])("%s", async (_what, routes) => {
     expect(await overreaches(...routes)).toEqual([]);
   });
 });
 
-it("names both routes, the requests and what each asks for", async () => {
+it("names both routes, the requests and what each requires", async () => {
   const text = `${UPSTREAMS}  - { ${ASSETS} }\n  - { ${ADMIN} }\n`;
   const [problem] = await problemsOf(text);
   expect(problem).toMatchObject({ line: 7, related: { line: 8, message: "the route admin" } });

@@ -11,48 +11,48 @@ async function changes(before: string, after: string): Promise<string[]> {
   return changedKeys(first.configuration, second.configuration);
 }
 
-describe("the keys that changed", () => {
+describe("changed keys", () => {
   test.each([
-    ["none, when nothing did", SMALLEST, SMALLEST, []],
-    ["none, when the same is said in other words", SMALLEST, `# the same\n${SMALLEST}`, []],
+    ["none, if nothing changed", SMALLEST, SMALLEST, []],
+    ["none, if only the notation changed", SMALLEST, `# the same\n${SMALLEST}`, []],
     [
-      "none, when a default is spelt out",
+      "none, if a default is written out",
       SMALLEST,
       SMALLEST.replace("tls: off", "tls: off, workers: 1"),
       [],
     ],
     [
-      "one, as deep as it goes",
+      "the innermost key",
       SMALLEST,
       SMALLEST.replace("tls: off", "tls: off, timeouts: { header: 3s }"),
       ["server.timeouts.header"],
     ],
     [
-      "an element of a list, by its place",
+      "an element of a list, by index",
       SMALLEST,
       SMALLEST.replace("127.0.0.1:8080", "127.0.0.1:8081"),
       ["upstreams.app.targets[0]"],
     ],
     [
-      "a route, by its place",
+      "a route, by index",
       `${SMALLEST}${ROUTES}`,
       `${SMALLEST}${ROUTES.replace("}]", "}, { name: more, path: /more/, upstream: app }]")}`,
       ["routes[1]"],
     ],
-    ["an upstream that is new, as a whole", ONE, TWO, ["upstreams.other"]],
-    ["an upstream that is gone", TWO, ONE, ["upstreams.other"]],
+    ["a new upstream, in one piece", ONE, TWO, ["upstreams.other"]],
+    ["a removed upstream", TWO, ONE, ["upstreams.other"]],
     [
-      "one that had no value before",
+      "one without a previous value",
       SMALLEST,
       `${SMALLEST}version: { text: "1.2.3" }\n`,
       ["version"],
     ],
-    ["a section that was switched off", SMALLEST, `${SMALLEST}admin: off\n`, ["admin"]],
-  ])("are %s", async (_name, before, after, keys) => {
+    ["a disabled section", SMALLEST, `${SMALLEST}admin: off\n`, ["admin"]],
+  ])("%s", async (_name, before, after, keys) => {
     expect(await changes(before, after)).toEqual(keys);
   });
 
-  test("are several, and never their values", async () => {
+  test("several are listed, and never their values", async () => {
     const after = SMALLEST.replace("tls: off", "tls: off, listen: '127.0.0.1:1', workers: 2");
     const changed = await changes(SMALLEST, `${after}version: { text: "9.9.9" }\n`);
     expect(changed.toSorted()).toEqual([
@@ -64,7 +64,7 @@ describe("the keys that changed", () => {
   });
 });
 
-describe("the keys that need a restart", () => {
+describe("a change that needs a restart", () => {
   test.each([
     "server.listen.port",
     "server.listen.host",
@@ -79,7 +79,7 @@ describe("the keys that need a restart", () => {
     "admin.allow[0]",
     "log.level",
     "log.access",
-  ])("%s does", (key) => {
+  ])("%s", (key) => {
     expect(restartKeys([key])).toEqual([key]);
   });
 
@@ -94,7 +94,7 @@ describe("the keys that need a restart", () => {
     "logger",
     "log.fields.tenant",
     "routes[0].name",
-  ])("%s does not", (key) => {
+  ])("not %s", (key) => {
     expect(restartKeys([key])).toEqual([]);
   });
 });
@@ -111,7 +111,7 @@ describe("without a restart", () => {
   const TLS = "tls: { certFile: a.crt, keyFile: a.key }";
   const ASKING = TLS.replace(" }", ", clientCertificates: { mode: required, caFile: a.pem } }");
 
-  test("what is read at start stays, and all else changes", async () => {
+  test("settings that are read at start stay, and all others change", async () => {
     const { first, second, result } = await inForce(
       SMALLEST,
       SMALLEST.replace(
@@ -137,13 +137,13 @@ describe("without a restart", () => {
     ["tls: off", TLS],
     [TLS, "tls: off"],
     [TLS, "tls: { selfSigned: true }"],
-  ])("TLS of another kind does not: %s, %s", async (before, after) => {
+  ])("switching the kind of TLS has no effect: %s, %s", async (before, after) => {
     const text = (tls: string): string => SMALLEST.replace("tls: off", tls);
     const { first, result } = await inForce(text(before), text(after));
     expect(result.server.tls).toEqual(first.server.tls);
   });
 
-  test("another certificate does, and whether clients are asked for theirs does not", async () => {
+  test("a new certificate takes effect, but not a change of whether clients are asked for theirs", async () => {
     const other = (tls: string): string => SMALLEST.replace("tls: off", tls.replaceAll("a.", "b."));
     const asking = await inForce(SMALLEST.replace("tls: off", TLS), other(ASKING));
     expect(asking.result.server.tls).toMatchObject({ certFile: expect.stringMatching(/b\.crt$/) });

@@ -5,7 +5,7 @@ import { ConfigError } from "../../src/core/config-problem.ts";
 import type { ConfigProblem } from "../../src/core/config-problem.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
-/** A file that is valid in everything but what a test adds to it. */
+/** A minimal valid file, to which tests add. */
 export const SMALLEST = `server: { tls: off }
 upstreams: { app: { targets: ["http://127.0.0.1:8080"] } }
 `;
@@ -17,7 +17,7 @@ export interface Outside {
   readonly files?: Record<string, string>;
 }
 
-/** Loads a text from a real file in a directory of its own. */
+/** Loads a text from a real file in a new directory. */
 export async function load(
   text: string | Buffer,
   outside: Outside = {},
@@ -30,7 +30,7 @@ export async function load(
   return loadConfiguration({ file, env: outside.env ?? {}, overrides: outside.overrides ?? {} });
 }
 
-/** What is wrong with a text; the directory is left out of the file's name. */
+/** Returns the problems of a text; file names are without the directory. */
 export async function problemsOf(
   text: string | Buffer,
   outside: Outside = {},
@@ -47,7 +47,7 @@ export async function problemsOf(
   }
 }
 
-/** `line:column name-of-the-key` of every problem. */
+/** Returns `line:column name-of-the-key` for each problem. */
 export async function faultsOf(text: string | Buffer, outside: Outside = {}): Promise<string[]> {
   const problems = await problemsOf(text, outside);
   return problems.map(({ line, column, message }) => `${line}:${column} ${message.split(" ")[0]}`);

@@ -42,7 +42,7 @@ test("the JSON Schema describes every key, durations and sizes as text with a pa
   expect(jsonSchema().$schema).toBe("https://json-schema.org/draft/2020-12/schema");
 });
 
-test("files that the configuration names are looked for, each at its place", async () => {
+test("missing files are reported at the keys that name them", async () => {
   await using directory = await temporaryDirectory();
   const file = await directory.write(
     "config.yaml",
@@ -69,7 +69,7 @@ upstreams: { app: { targets: ["https://h"], tls: { caFile: none.crt, certFile: t
   ]);
 });
 
-/** Every key of the schema by its path, in all alternatives. */
+/** Returns every key of the schema with its path, in all alternatives. */
 function keysOf(schema: JsonSchema, path = ""): [string, JsonSchema][] {
   const alternatives = [schema, ...(schema.anyOf ?? [])];
   return alternatives.flatMap((alternative) => {
@@ -86,7 +86,7 @@ function keysOf(schema: JsonSchema, path = ""): [string, JsonSchema][] {
   });
 }
 
-/** Where a value does not fit the part of JSON Schema that ours is made of. */
+/** Returns the paths at which a value violates the schema; supports the part of JSON Schema that ours uses. */
 function misfits(schema: JsonSchema, value: unknown, path = ""): string[] {
   if (schema.anyOf !== undefined) {
     const fits = schema.anyOf.some((alternative) => misfits(alternative, value, path).length === 0);

@@ -18,7 +18,7 @@ describe("a reference", () => {
       "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA",
     ],
     ["${NESTED}", "${NAME}"],
-  ])("%s is %s", async (text, expected) => {
+  ])("%s becomes %s", async (text, expected) => {
     const { configuration } = await load(issuer(text), {
       env: { NAME: "value", EMPTY: "", NESTED: "${NAME}" },
       files: { "issuer.txt": "from a file\n" },
@@ -34,18 +34,18 @@ describe("a reference", () => {
     "${}",
     "${NAME",
     "${file:none.txt}",
-  ])("%s is refused at its place, once", async (text) => {
+  ])("%s is refused once, with its position", async (text) => {
     expect(await faultsOf(issuer(`"${text}"`), { env: { EMPTY: "" } })).toEqual([
       "4:11 tokens.issuer",
     ]);
   });
 
-  test("tells the reason that was given", async () => {
+  test("reports the given reason", async () => {
     const [problem] = await problemsOf(issuer('"${MISSING:?ask the platform team}"'));
     expect(problem?.message).toContain("ask the platform team");
   });
 
-  test("cannot add keys, whatever it stands for", async () => {
+  test("cannot add keys, whatever its value", async () => {
     const evil = 'x"\n  algorithm: HS256\nlog: { level: debug }\n# {[';
     const problems = await problemsOf(issuer("${EVIL}"), { env: { EVIL: evil } });
     expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["tokens.issuer"]);
@@ -56,7 +56,7 @@ describe("a reference", () => {
     expect(configuration.tokens.algorithm).toBe("ES256");
   });
 
-  test("its value is not repeated in an error", async () => {
+  test("does not have its value repeated in an error", async () => {
     const problems = await problemsOf(`${SMALLEST}log: { level: "\${SECRET}" }\n`, {
       env: { SECRET: "hunter2" },
     });
@@ -64,7 +64,7 @@ describe("a reference", () => {
     expect(JSON.stringify(problems)).not.toContain("hunter2");
   });
 
-  test("alone in its scalar becomes the number or the boolean that is wanted, and text elsewhere", async () => {
+  test("becomes a number or a boolean if it is the entire scalar and one is expected, else text", async () => {
     const text = `server: { workers: "\${N}", tls: { selfSigned: "\${YES}" } }
 upstreams: { app: { targets: ["http://h"] } }
 tokens: { issuer: "\${N}" }
@@ -75,7 +75,7 @@ tokens: { issuer: "\${N}" }
     expect(configuration.tokens.issuer).toBe("4");
   });
 
-  test("is not looked for where a value overrides it", async () => {
+  test("is not resolved if its value is overridden", async () => {
     const { configuration } = await load(issuer("${MISSING}"), {
       overrides: { "tokens.issuer": "flag" },
     });
@@ -83,7 +83,7 @@ tokens: { issuer: "\${N}" }
   });
 });
 
-test("text in quotes is not a number", async () => {
+test("in quotes is not a number", async () => {
   expect(
     await faultsOf(
       'server: { tls: off, workers: "4" }\nupstreams: { app: { targets: ["http://h"] } }',

@@ -90,7 +90,7 @@ describe("a valid file", () => {
     });
   });
 
-  test("has absolute paths, starting at the file", async () => {
+  test("has paths resolved relative to the file", async () => {
     const { configuration, problem } = await load(`
 server: { tls: { certFile: tls/tls.crt, keyFile: /abs/tls.key } }
 users: [{ kind: file, path: ../users.yaml }]
@@ -116,7 +116,7 @@ upstreams: { app: { targets: ["https://app"], tls: { caFile: ca.crt } } }
     expect(configuration.upstreams["app"]?.tls).toEqual({ caFile: join(directory, "ca.crt") });
   });
 
-  test("is frozen to the ground", async () => {
+  test("is deeply frozen", async () => {
     const { configuration } = await load(SMALLEST);
     const unfrozen = (value: unknown): boolean =>
       typeof value === "object" &&
@@ -125,7 +125,7 @@ upstreams: { app: { targets: ["https://app"], tls: { caFile: ca.crt } } }
     expect(unfrozen(configuration)).toBe(false);
   });
 
-  test("may ask for no limit of the body, in a word", async () => {
+  test("may disable the body limit with a word", async () => {
     const { configuration } = await load(
       SMALLEST.replace("tls: off", "tls: { selfSigned: true }, limits: { bodyBytes: unlimited }"),
     );
@@ -149,7 +149,7 @@ log:
   level: inf
 `;
 
-  test("has all its problems told at once, in order, each with its place", async () => {
+  test("has all its problems reported at once, in order, with positions", async () => {
     expect(await faultsOf(MANY)).toEqual([
       "2:3 server.listn",
       "4:26 server.limits.headerBytes",
@@ -161,25 +161,25 @@ log:
     ]);
   });
 
-  test("gets suggestions for names that are near to something", async () => {
+  test("gets suggestions for names that resemble valid ones", async () => {
     const problems = await problemsOf(MANY);
     const hints = problems.map(({ hint }) => hint).filter((hint) => hint !== undefined);
     expect(hints).toEqual(["did you mean listen?", "did you mean orders?", "did you mean info?"]);
   });
 
-  test("gets a message with the missing unit", async () => {
+  test("gets a message about a missing unit", async () => {
     const problems = await problemsOf(MANY);
     expect(problems[1]?.message).toMatch(/unit.*\bB, KiB, MiB or GiB\b/);
     expect(problems[2]?.message).toMatch(/unit.*\bms, s, m or h\b/);
   });
 
-  test("that is empty lacks the two things that have no default", async () => {
+  test("that is empty lacks the two required keys", async () => {
     const problems = await problemsOf("# nothing\n");
     expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["server", "upstreams"]);
     expect(problems[0]?.message).toContain("server.tls");
   });
 
-  test("tells a misspelt key once, not as a missing one too", async () => {
+  test("has a misspelt key reported once, not also as missing", async () => {
     expect(await faultsOf(SMALLEST.replace("targets", "target"))).toEqual([
       "2:21 upstreams.app.target",
     ]);
@@ -191,18 +191,18 @@ log:
     ["a second document", `${SMALLEST}---\n`],
     ["a list instead of a mapping", "- a\n"],
     ["text instead of a mapping", "hello\n"],
-    ["octets that are not UTF-8", Buffer.from([0x61, 0x3a, 0x20, 0xff])],
+    ["bytes that are not UTF-8", Buffer.from([0x61, 0x3a, 0x20, 0xff])],
   ])("%s is refused", async (_what, text) => {
     expect(await problemsOf(text)).toHaveLength(1);
   });
 
-  test("that does not exist is a problem like others", () => {
+  test("that does not exist is reported like any other problem", () => {
     const attempt = () =>
       loadConfiguration({ file: "/nonexistent/c.yaml", env: {}, overrides: {} });
     expect(attempt).toThrow(ConfigError);
   });
 
-  test("shows no line that holds a secret", async () => {
+  test("has no line shown that contains a secret", async () => {
     const targets = '["http://user:hunter2@host"]';
     const problems = await problemsOf(
       `server: { tls: off }\nupstreams: { app: { targets: ${targets} } }`,
@@ -225,7 +225,7 @@ test.each([
   expect(problem?.hint).toContain(hint);
 });
 
-test("an unknown kind gets the list of those that exist", async () => {
+test("an unknown kind gets a list of the known ones", async () => {
   const [problem] = await problemsOf(`${SMALLEST}users: [{ kind: nis, path: a }]\n`);
   expect(problem?.message).toMatch(/^users\[0\]\.kind must be one of file, .*\bldap\b/);
 });

@@ -11,7 +11,7 @@ test.each([
   "user_agent: header:User-Agent",
   'tenant: "claim:https://example.com/tenant"',
   "time_of_login: claim:auth_time, forwarded: header:X-Forwarded-For",
-])("the fields %s are taken", async (text) => {
+])("the fields %s are accepted", async (text) => {
   const { configuration } = await load(fields(text));
   expect(Object.keys(configuration.log.fields)).not.toEqual([]);
 });
@@ -41,7 +41,7 @@ test.each([
   expect(await messagesOf(fields(text))).toContain(expected);
 });
 
-test("a header that a route takes tokens from is an error", async () => {
+test("a header from which a route reads tokens is an error", async () => {
   const routes = "routes: [{ name: r, upstream: app, tokenFrom: [{ header: X-Ticket }] }]\n";
   const text = fields("a: header:x-ticket") + routes;
   expect(await messagesOf(text)).toContain("tokens are taken from");

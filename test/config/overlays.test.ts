@@ -3,7 +3,7 @@ import { load, problemsOf, SMALLEST } from "./configuration-file.ts";
 
 const FILE = SMALLEST.replace("tls: off", "tls: off, workers: 2").concat("log: { level: warn }\n");
 
-test("a flag wins over the environment, that over the file, that over the default", async () => {
+test("flags override the environment, which overrides the file, which overrides the defaults", async () => {
   const env = { SALLYPORT_SERVER__WORKERS: "3", SALLYPORT_LOG__LEVEL: "error" };
   const overrides = { "server.workers": "4" };
   const workersAndLevel = async (outside: object): Promise<unknown[]> => {
@@ -16,7 +16,7 @@ test("a flag wins over the environment, that over the file, that over the defaul
 });
 
 describe("an environment variable", () => {
-  test("names keys in any case, and upstreams of the file", async () => {
+  test("names keys case-insensitively, and upstreams of the file", async () => {
     const loaded = await load(SMALLEST.replace("app", "my-app"), {
       env: {
         SALLYPORT_SERVER__LIMITS__bodybytes: "unlimited",
@@ -29,7 +29,7 @@ describe("an environment variable", () => {
     expect(loaded.configuration.upstreams["my-app"]?.targets).toEqual(["http://a:1", "http://b:2"]);
   });
 
-  test("may give a whole section, and what is within it", async () => {
+  test("may set an entire section, and single keys of it", async () => {
     const { configuration } = await load(SMALLEST, {
       env: {
         SALLYPORT_SERVER__DRAIN__DELAY: "2s",
@@ -44,7 +44,7 @@ describe("an environment variable", () => {
     expect(configuration.routes[0]?.upstream).toBe("other");
   });
 
-  test("may hold references, as the file may", async () => {
+  test("may contain references, like the file", async () => {
     const { configuration, files } = await load(SMALLEST, {
       env: {
         SALLYPORT_TOKENS__ISSUER: "${HOME_NAME:-fallback}",
@@ -65,7 +65,7 @@ describe("an environment variable", () => {
     expect([...files.keys()].map((file) => file.replace(/^.*\//, ""))).toContain("version");
   });
 
-  test("with a reference to nothing is a problem with its name", async () => {
+  test("with an undefined reference is reported by name", async () => {
     const problems = await problemsOf(SMALLEST, {
       env: { SALLYPORT_TOKENS__ISSUER: "${MISSING}", SALLYPORT_USERS: '["${file:none}"]' },
       overrides: { "tokens.audience": "${MISSING:?ask the platform team}", "log.level": "${" },
@@ -78,7 +78,7 @@ describe("an environment variable", () => {
     ]);
   });
 
-  test("with an unknown name or a bad value is a problem with its name and without its value", async () => {
+  test("with an unknown name or a bad value is reported by name, without its value", async () => {
     const problems = await problemsOf(SMALLEST, {
       env: {
         SALLYPORT_SERVR__LISTEN: "hunter2",
@@ -100,7 +100,7 @@ describe("an environment variable", () => {
     expect(JSON.stringify(problems)).not.toContain("hunter2");
   });
 
-  test("of a Kubernetes Service that is called sallyport is none of ours", async () => {
+  test("of a Kubernetes Service named sallyport is ignored", async () => {
     const env = {
       SALLYPORT_SERVICE_HOST: "10.0.0.1",
       SALLYPORT_SERVICE_PORT: "8443",

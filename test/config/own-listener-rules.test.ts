@@ -29,7 +29,7 @@ test.each([
   ["localhost:8443", "http://127.0.0.1:8443"],
   ["127.0.0.1:8443", "http://127.0.0.1:9464"],
   ...own,
-])("a target that is the listener itself is refused: %s and %s", async (listen, target) => {
+])("refuses a target that is the listener itself: %s and %s", async (listen, target) => {
   expect(await faultsOf(configuration(listen, target))).toEqual(["3:53 upstreams.app.targets[1]"]);
 });
 
@@ -40,11 +40,11 @@ test.each([
   ["127.0.0.1:8443", "http://orders:8443"],
   ["127.0.0.1:8443", "unix:/run/8443"],
   ["127.0.0.1:0", "http://127.0.0.1:8443"],
-])("what lies elsewhere is not: %s and %s", async (listen, target) => {
+])("accepts any other target: %s and %s", async (listen, target) => {
   expect(await faultsOf(configuration(listen, target))).toEqual([]);
 });
 
-test("without an admin listener its port is anybody's", async () => {
+test("without an admin listener, a target may use its port", async () => {
   const text = configuration("127.0.0.1:8443", "http://127.0.0.1:9464", "off");
   expect(await faultsOf(text)).toEqual([]);
 });

@@ -41,7 +41,7 @@ describe("a regular expression for paths", () => {
     expect(await words(field)).toEqual([message]);
   });
 
-  it("that a rewrite takes around is an error, as a prefix would be", async () => {
+  it("that a rewrite bypasses is an error, as for a prefix", async () => {
     const text = `${SMALLEST}routes:
   - { name: open, path: /static, auth: none, upstream: app, rewrite: { stripPrefix: /static } }
   - { name: orders, regex: '/users/[0-9]+/orders', upstream: app }

@@ -29,7 +29,7 @@ describe("a header that a route may not change", () => {
     },
   );
 
-  test("one that the configuration has for the caller", async () => {
+  test("one that the configuration uses for the caller", async () => {
     const text = `${route("requestHeaders: { set: { x-user: root } }")}identity: { headers: { subject: X_User } }\n`;
     expect(await messages(text)).toEqual([
       "routes[0].requestHeaders.set.x-user must not be one of identity.headers, which tell the backend who is calling",
@@ -46,26 +46,26 @@ describe("the value of a header", () => {
     expect(await messages(route(`requestHeaders: { set: { X-A: ${value} } }`))).toHaveLength(1);
   });
 
-  test("a reference to something unknown is an error", async () => {
+  test("an unknown reference is an error", async () => {
     expect(await messages(route('requestHeaders: { set: { X-A: "${subjct}" } }'))).toEqual([
       expect.stringContaining("needs the environment variable subjct"),
     ]);
   });
 
-  test("may mix variables of the environment with those of the request", async () => {
+  test("may combine environment variables with those of the request", async () => {
     const text = route('requestHeaders: { set: { X-A: "${ZONE}/${subject}" } }');
     const { configuration } = await load(text, { env: { ZONE: "eu" } });
     expect(configuration.routes[0]?.requestHeaders?.set).toEqual({ "X-A": "eu/${subject}" });
   });
 
-  test("of one key twice is an error, in any spelling", async () => {
+  test("is an error if its key occurs twice, in any case", async () => {
     const text = route("requestHeaders: { set: { X-A: a }, remove: [x_a] }");
     expect(await messages(text)).toEqual([
       "routes[0].requestHeaders.remove[0] must not be changed twice",
     ]);
   });
 
-  test("is not shown when it may be a secret", async () => {
+  test("is not shown if it may be a secret", async () => {
     const loaded = await load(
       route('requestHeaders: { set: { X-Api-Key: hunter2hunter2, X-User-Token: "${subject}" } }'),
     );

@@ -11,7 +11,7 @@ const route = (text: string): string =>
   `${SMALLEST}routes: [{ name: r, upstream: app, ${text} }]\n`;
 const trusted = (text: string): string => `${SMALLEST}tokens: { trusted: [{ ${text} }] }\n`;
 
-/** The keys that are at fault. */
+/** Returns the keys with problems. */
 async function keysAtFault(text: string, env: Record<string, string> = {}): Promise<string[]> {
   return (await faultsOf(text, { env })).map((fault) => fault.split(" ")[1] ?? "");
 }
@@ -20,8 +20,8 @@ describe("refused", () => {
   test.each([
     ["no TLS choice", "server: {}\nupstreams: { app: { targets: [http://h] } }", "server.tls"],
     ["TLS without a key", tls("tls: { certFile: a }"), "server.tls"],
-    ["TLS both ways", tls("tls: { selfSigned: true, certFile: a, keyFile: b }"), "server.tls"],
-    ["TLS neither way", tls("tls: { selfSigned: false }"), "server.tls"],
+    ["both kinds of TLS", tls("tls: { selfSigned: true, certFile: a, keyFile: b }"), "server.tls"],
+    ["neither kind of TLS", tls("tls: { selfSigned: false }"), "server.tls"],
     [
       "TLS 1.1",
       tls("tls: { certFile: a, keyFile: b, minVersion: TLSv1.1 }"),
@@ -31,15 +31,15 @@ describe("refused", () => {
     ["a port too high", server('listen: "0.0.0.0:65536"'), "server.listen"],
     ["half an address", server('listen: "300.0.0.1:80"'), "server.listen"],
     ["an IPv6 address without brackets", server('listen: "::1:80"'), "server.listen"],
-    [
-      "a network that is none",
-      server('trustedProxies: ["10.0.0.0/33"]'),
-      "server.trustedProxies[0]",
-    ],
+    ["an invalid network", server('trustedProxies: ["10.0.0.0/33"]'), "server.trustedProxies[0]"],
     ["a host name as a network", server("trustedProxies: [proxy]"), "server.trustedProxies[0]"],
-    ["a body limit of nothing", server("limits: { bodyBytes: 0B }"), "server.limits.bodyBytes"],
+    ["a body limit of 0", server("limits: { bodyBytes: 0B }"), "server.limits.bodyBytes"],
     ["half a worker", server("workers: 1.5"), "server.workers"],
-    ["no policy for underscores", server("underscoreHeaders: ignore"), "server.underscoreHeaders"],
+    [
+      "an unknown policy for underscores",
+      server("underscoreHeaders: ignore"),
+      "server.underscoreHeaders",
+    ],
     [
       "a match on a header that is dropped",
       `${server("underscoreHeaders: drop")}routes: [{ name: r, upstream: app, headers: { X_Canary: always } }]`,
@@ -51,12 +51,12 @@ describe("refused", () => {
       "routes[0].tokenFrom[1].header",
     ],
     [
-      "more header fields than are looked at",
+      "a limit above the number of header fields read",
       server("limits: { headers: 257 }"),
       "server.limits.headers",
     ],
     [
-      "a time-out that no timer can hold",
+      "a timeout that is too long for a timer",
       server("timeouts: { header: 1000h }"),
       "server.timeouts.header",
     ],
@@ -65,7 +65,7 @@ describe("refused", () => {
       `${SMALLEST}admin: { listen: "127.0.0.1:8443" }`,
       "admin.listen",
     ],
-    ["the port that the admin listener has", server('listen: "127.0.0.1:9464"'), "admin.listen"],
+    ["the admin listener's port", server('listen: "127.0.0.1:9464"'), "admin.listen"],
     [
       "one users file twice",
       `${SMALLEST}users: [{ kind: file, path: a }, { kind: file, path: a }]`,
@@ -74,13 +74,13 @@ describe("refused", () => {
     ["another kind of store", `${SMALLEST}users: [{ kind: nis, path: a }]`, "users[0].kind"],
     ["an unsigned token", `${SMALLEST}tokens: { algorithm: none }`, "tokens.algorithm"],
     [
-      "a lifetime in fractions of a second",
+      "a lifetime that is not a whole number of seconds",
       `${SMALLEST}tokens: { lifetime: 1500ms }`,
       "tokens.lifetime",
     ],
-    ["a number as text", `${SMALLEST}tokens: { issuer: 5 }`, "tokens.issuer"],
+    ["a number instead of text", `${SMALLEST}tokens: { issuer: 5 }`, "tokens.issuer"],
     [
-      "a shared secret for others' tokens",
+      "a symmetric algorithm for a trusted issuer",
       trusted("issuer: a, audience: b, jwks: { file: f }, algorithms: [HS256]"),
       "tokens.trusted[0].algorithms[0]",
     ],
@@ -97,21 +97,21 @@ describe("refused", () => {
       "tokens.trusted[0].jwks",
     ],
     [
-      "our issuer trusted as another's",
+      "our own issuer as a trusted one",
       trusted("issuer: sallyport, audience: b, jwks: { file: f }, algorithms: [ES256]"),
       "tokens.trusted[0].issuer",
     ],
     ["a version of two parts", `${SMALLEST}version: { text: "2.3" }`, "version.text"],
     ["two versions", `${SMALLEST}version: { text: 2.3.1, file: V }`, "version"],
     [
-      "a version of no upstream",
+      "a version from an unknown upstream",
       `${SMALLEST}version: { upstream: ap, path: /v }`,
       "version.upstream",
     ],
-    ["a version in no variable", `${SMALLEST}version: { env: NONE }`, "version.env"],
+    ["a version from a missing variable", `${SMALLEST}version: { env: NONE }`, "version.env"],
     ["a malformed version in a variable", `${SMALLEST}version: { env: BAD }`, "version.env"],
     [
-      "a header that frames",
+      "a header that delimits messages",
       `${SMALLEST}identity: { headers: { subject: Content-Length } }`,
       "identity.headers.subject",
     ],
@@ -121,12 +121,12 @@ describe("refused", () => {
       "identity.headers.subject",
     ],
     [
-      "no header name",
+      "an invalid header name",
       `${SMALLEST}identity: { headers: { subject: "X User" } }`,
       "identity.headers.subject",
     ],
     [
-      "one header twice",
+      "a duplicate header",
       `${SMALLEST}identity: { headers: { subject: X-U, groups: x_u } }`,
       "identity.headers.groups",
     ],
@@ -138,30 +138,30 @@ describe("refused", () => {
       "routes[0].name",
     ]),
     [
-      "a route name that is no label",
+      "an invalid route name",
       `${SMALLEST}routes: [{ name: "a b", upstream: app }]`,
       "routes[0].name",
     ],
-    ["path beside exact", route("path: /a, exact: /b"), "routes[0].exact"],
+    ["path together with exact", route("path: /a, exact: /b"), "routes[0].exact"],
     [
       "groups without a token",
       route("auth: none, require: { groups: { any: [x] } }"),
       "routes[0].require",
     ],
     [
-      "callers counted without a token",
+      "a limit by caller without a token",
       route("auth: none, rateLimit: { requests: 1, by: subject }"),
       "routes[0].rateLimit.by",
     ],
     [
-      "a rate in fractions of a second",
+      "a period that is not a whole number of seconds",
       route("rateLimit: { requests: 1, within: 1500ms }"),
       "routes[0].rateLimit.within",
     ],
     ["no groups at all", route("require: { groups: {} }"), "routes[0].require.groups"],
     ["nothing required", route("require: {}"), "routes[0].require"],
     [
-      "a scope with a blank",
+      "a scope with a space",
       route("require: { scopes: { any: [a b] } }"),
       "routes[0].require.scopes.any[0]",
     ],
@@ -181,35 +181,39 @@ describe("refused", () => {
       "routes[0].require.issuers[0]",
     ],
     [
-      "requirements where nobody must be known",
+      "requirements without authentication",
       route("auth: optional, require: { groups: { any: [a] } }"),
       "routes[0].require",
     ],
     [
-      "a limit for nobody",
+      "a limit by subject with optional authentication",
       route("auth: optional, rateLimit: { requests: 1, by: subject }"),
       "routes[0].rateLimit.by",
     ],
-    ["places of no token", route("auth: none, tokenFrom: [{ cookie: a }]"), "routes[0].tokenFrom"],
-    ["no place", route("tokenFrom: []"), "routes[0].tokenFrom"],
     [
-      "a place twice",
+      "token sources without a token",
+      route("auth: none, tokenFrom: [{ cookie: a }]"),
+      "routes[0].tokenFrom",
+    ],
+    ["no token source", route("tokenFrom: []"), "routes[0].tokenFrom"],
+    [
+      "a duplicate token source",
       route("tokenFrom: [{ header: X-A }, { header: x-a }]"),
       "routes[0].tokenFrom",
     ],
     [
-      "two places in one",
+      "two token sources in one",
       route("tokenFrom: [{ header: X-A, cookie: a }]"),
       "routes[0].tokenFrom[0]",
     ],
-    ["a place without a name", route("tokenFrom: [{}]"), "routes[0].tokenFrom[0]"],
+    ["a token source without a name", route("tokenFrom: [{}]"), "routes[0].tokenFrom[0]"],
     [
-      "a header that is no place",
+      "a header that cannot be a token source",
       route("tokenFrom: [{ header: Cookie }]"),
       "routes[0].tokenFrom[0].header",
     ],
     [
-      "a cookie with a blank",
+      "a cookie name with a space",
       route("tokenFrom: [{ cookie: a b }]"),
       "routes[0].tokenFrom[0].cookie",
     ],
@@ -224,12 +228,12 @@ describe("refused", () => {
       "identity.claims.x_a",
     ],
     [
-      "a claim in the place of the subject",
+      "a claim in the subject's header",
       `${SMALLEST}identity: { claims: { x-auth-subject: a } }`,
       "identity.claims.x-auth-subject",
     ],
     [
-      "a claim in a header with a meaning",
+      "a claim in a reserved header",
       `${SMALLEST}identity: { claims: { Host: a } }`,
       "identity.claims.Host",
     ],
@@ -238,7 +242,7 @@ describe("refused", () => {
     ["a host with a port", route("hosts: ['a:80']"), "routes[0].hosts[0]"],
     ["a star in the middle", route("hosts: [a.*.com]"), "routes[0].hosts[0]"],
     [
-      "stripping what is not there",
+      "stripping a prefix that the path lacks",
       route("path: /apis, rewrite: { stripPrefix: /api }"),
       "routes[0].rewrite.stripPrefix",
     ],
@@ -255,7 +259,7 @@ describe("refused", () => {
     ],
     ["no upstream", "server: { tls: off }\nupstreams: {}", "upstreams"],
     [
-      "an upstream that is no label",
+      "an invalid upstream name",
       "server: { tls: off }\nupstreams: { App: { targets: [http://h] } }",
       "upstreams.App",
     ],
@@ -306,7 +310,7 @@ describe("refused", () => {
     expect(await keysAtFault(text)).toEqual(["routes"]);
   });
 
-  test("two routes of one name, and two that answer the same requests", async () => {
+  test("two routes with one name, and two that match the same requests", async () => {
     const text = `${SMALLEST}routes:
   - { name: a, upstream: app, path: /x, methods: [GET, POST] }
   - { name: a, upstream: app, path: /y }
@@ -320,9 +324,9 @@ describe("refused", () => {
 
 describe("accepted", () => {
   test.each([
-    ["a path with an encoding that is needed", route("path: /a%20b")],
+    ["a path with a necessary encoding", route("path: /a%20b")],
     [
-      "an exact path beside its prefix",
+      "an exact path and its prefix",
       `${SMALLEST}routes:
   - { name: a, upstream: app, path: /x }
   - { name: b, upstream: app, exact: /x }
@@ -343,7 +347,7 @@ describe("accepted", () => {
       server('listen: "127.0.0.1:0"').concat('admin: { listen: "127.0.0.1:0" }\n'),
     ],
     ["no admin listener", `${SMALLEST}admin: off\n`],
-    ["its port without one", server('listen: "127.0.0.1:9464"').concat("admin: off\n")],
+    ["a port without an admin listener", server('listen: "127.0.0.1:9464"').concat("admin: off\n")],
     [
       "own identity headers",
       `${SMALLEST}identity: { headers: { subject: X-User, groups: X-Groups } }\n`,
@@ -353,7 +357,7 @@ describe("accepted", () => {
     expect(await problemsOf(text)).toEqual([]);
   });
 
-  test("a version from a variable that is there, and one that a backend is asked for", async () => {
+  test("a version from an existing variable, and one queried from a backend", async () => {
     const fromEnv = await load(`${SMALLEST}version: { env: API_VERSION }`, {
       env: { API_VERSION: "2.3.1" },
     });
@@ -371,7 +375,7 @@ describe("accepted", () => {
     expect(configuration.server.listen).toEqual({ host: "::1", port: 8443 });
   });
 
-  test("host names in any case, kept in lower case", async () => {
+  test("host names in any case, stored in lower case", async () => {
     const { configuration } = await load(route("hosts: [API.Example.com]"));
     expect(configuration.routes[0]?.hosts).toEqual(["api.example.com"]);
   });

@@ -11,7 +11,7 @@ import { namedPipe } from "../support/named-pipe.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
-/** Every key that names a file. */
+/** A configuration with every key that names a file. */
 const ALL = {
   server: {
     tls: {
@@ -49,7 +49,7 @@ async function place(config: object) {
   };
 }
 
-test("every key with a field for a path is found, with what becomes of its file", async () => {
+test("every key with a path is listed, with the way its file is used", async () => {
   const { sources, path } = await place(ALL);
   const { configuration } = await takeSnapshot(sources);
   const found = namedFiles(configuration).map(({ key, path: file, use }) =>
@@ -92,7 +92,7 @@ test.each([
   expect(named.map((each) => files.has(each))).toEqual([read]);
 });
 
-test("whoever uses a snapshot sees what it has read, whatever has become of the files", async () => {
+test("a snapshot returns what it has read, whatever happens to the files afterwards", async () => {
   const { sources, at, certificates } = await place(WITH_FILES);
   const { configuration, files, followed } = await takeSnapshot(sources);
   await writeFile(at("tls.crt"), certificates.ca);
@@ -110,7 +110,7 @@ test("whoever uses a snapshot sees what it has read, whatever has become of the 
   );
 });
 
-test("all errors of the files are reported at once, missing ones with their key", async () => {
+test("all errors in files are reported at once, missing files with their key", async () => {
   const { sources, at } = await place(WITH_FILES);
   await rm(at("ca.crt"));
   await writeFile(at("tls.crt"), "x".repeat(1024 ** 2 + 1));
@@ -138,7 +138,7 @@ function problemsOf(make: () => unknown) {
   return [];
 }
 
-test("a file is read once, though `${file:…}` and a key name it", async () => {
+test("a file is read once, even if `${file:…}` and a key both name it", async () => {
   const { at } = await place(WITH_FILES);
   const files = new SnapshotFiles();
   const before = files.readNow(at("tls.crt"));
@@ -149,7 +149,7 @@ test("a file is read once, though `${file:…}` and a key name it", async () => 
   expect(files.content(at("tls.crt"))).toBe(before);
 });
 
-test("what is in force until a restart is read as well, and may be missing", async () => {
+test("files in use until a restart are read, too, and may be missing", async () => {
   const { sources, at } = await place(WITH_FILES);
   const first = await takeSnapshot(sources);
   await rm(at("tls.crt"));

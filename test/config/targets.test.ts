@@ -8,10 +8,14 @@ test.each([
   ["an unknown balance", "balance: sticky", "upstreams.app.balance"],
   ["a path without a slash", "health: { path: healthz }", "upstreams.app.health.path"],
   ["a status of 100", 'health: { path: /, status: "100-399" }', "upstreams.app.health.status"],
-  ["a range backwards", 'health: { path: /, status: "399-200" }', "upstreams.app.health.status"],
-  ["checks without a pause", "health: { path: /, interval: 1ms }", "upstreams.app.health.interval"],
-  ["a part without its sign", 'ejection: { most: "50" }', "upstreams.app.ejection.most"],
-  ["more than all", "ejection: { most: 150% }", "upstreams.app.ejection.most"],
+  ["a reversed range", 'health: { path: /, status: "399-200" }', "upstreams.app.health.status"],
+  [
+    "an interval that is too short",
+    "health: { path: /, interval: 1ms }",
+    "upstreams.app.health.interval",
+  ],
+  ["a percentage without its sign", 'ejection: { most: "50" }', "upstreams.app.ejection.most"],
+  ["more than 100 %", "ejection: { most: 150% }", "upstreams.app.ejection.most"],
   [
     "a DNS server by name",
     'resolve: { servers: ["dns.test"] }',
@@ -22,7 +26,7 @@ test.each([
     'resolve: { servers: ["10.0.0.1:0"] }',
     "upstreams.app.resolve.servers[0]",
   ],
-  ["no failures", "ejection: { failures: 0 }", "upstreams.app.ejection.failures"],
+  ["0 failures", "ejection: { failures: 0 }", "upstreams.app.ejection.failures"],
 ])("refused: %s", async (_what, text, key) => {
   const problems = await problemsOf(app(text));
   expect(problems.map(({ message }) => message.split(" ")[0])).toEqual([key]);

@@ -4,7 +4,7 @@ import { load, problemsOf, SMALLEST } from "./configuration-file.ts";
 const route = (field: string): string =>
   `${SMALLEST}routes: [{ name: r, upstream: app, auth: none, ${field} }, { name: rest, upstream: app }]\n`;
 
-describe("what is plausibly a pattern is refused, with what to write", () => {
+describe("a path that looks like a pattern is refused, with advice", () => {
   it.each([
     ["path", "/admin/*", "a path is a prefix already: write /admin/"],
     ["path", "/api/**", "a path is a prefix already: write /api/"],
@@ -39,7 +39,7 @@ describe("what is plausibly a pattern is refused, with what to write", () => {
     );
   });
 
-  it("in a rewrite and in a probe, too", async () => {
+  it("also in a rewrite and in a probe", async () => {
     const rewrite = route("path: /api, rewrite: { stripPrefix: /api/* }");
     const problems = await problemsOf(rewrite);
     expect(problems[0]?.hint).toMatch(/^write \/api;/);
@@ -48,7 +48,7 @@ describe("what is plausibly a pattern is refused, with what to write", () => {
   });
 });
 
-describe("what only looks a little like one is a path", () => {
+describe("a path that only vaguely resembles a pattern is accepted", () => {
   it.each([
     "/v1/x:cancel",
     "/$metadata",
@@ -68,12 +68,12 @@ describe("what only looks a little like one is a path", () => {
     ["/%3Aid", "/:id"],
     ["/%3aid", "/:id"],
     ["/api%24", "/api$"],
-  ])("%s is the way to write %s", async (written, path) => {
+  ])("%s means %s", async (written, path) => {
     const { configuration } = await load(route(`path: "${written}"`));
     expect(configuration.routes[0]).toMatchObject({ path });
   });
 
-  it("and one path in two spellings is one path", async () => {
+  it("two spellings of a path are the same path", async () => {
     const text = `${SMALLEST}routes:
   - { name: a, path: "/v1/x%3Acancel", upstream: app, rewrite: { stripPrefix: "/v1/x:cancel" } }
   - { name: b, path: "/v1/x:cancel", upstream: app }

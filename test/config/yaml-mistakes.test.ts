@@ -1,4 +1,4 @@
-/** Common mistakes of YAML: one line that says what to write, at the place where to write it. */
+/** Common YAML mistakes: each message is one line with advice, at the position to change. */
 import { expect, test } from "vitest";
 import { problemsOf, SMALLEST } from "./configuration-file.ts";
 
@@ -25,13 +25,13 @@ test.each([
   ["one in the middle", "routes:\n  - name: a\n  path: /x\n  - name: b\n", "3:3", LIKE_ITEMS(4)],
   ["one in the first column", "users:\n- kind: file\nkind: x\n  path: y\n", "4:3", DEEPER(3)],
   [
-    "too little",
+    "too little indentation",
     "server:\n    listen: x\n   tls: off\n",
     "3:4",
     "this line is indented by 3; those above it by 0 or 4 (YAML: BAD_INDENT)",
   ],
   [
-    "between two",
+    "indentation between two levels",
     "server:\n  limits:\n      connections: 5\n    # a comment\n\n    heads: 3\n",
     "6:5",
     "this line is indented by 4; those above it by 0 or 2 or 6 (YAML: BAD_INDENT)",
@@ -43,12 +43,12 @@ test.each([
     "this line is indented by 1; those above it by 0 or 2 (YAML: BLOCK_AS_IMPLICIT_KEY)",
   ],
   [
-    "an item beside keys",
+    "an item among keys",
     "app:\n  protocol: http2\n  - http://a\n",
     "3:3",
     "an item of a list cannot be on the same level as keys: indent it further than the key of its list (YAML: BLOCK_AS_IMPLICIT_KEY)",
   ],
-  ["too much", "server:\n  listen: x\n    tls: off\n", "3:5", DEEPER(2)],
+  ["too much indentation", "server:\n  listen: x\n    tls: off\n", "3:5", DEEPER(2)],
   ["below a value", "server: x\n  listen: y\n", "2:3", DEEPER(1)],
   ["an open double quote", 'a: "abc\nb: 2\nc: 3\n', "1:4", QUOTE],
   ["an open double quote before another", 'a: "abc\nb: "x"\n', "1:4", QUOTE],

@@ -1,4 +1,4 @@
-/** What a run says of a test that fails once and passes when it is tried again. */
+/** The report about a test that fails once and passes when it is retried. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -16,7 +16,7 @@ test("now and then", () => { if (tries++ === 0) throw new Error("the first try\\
 test("always", () => undefined);
 `;
 
-it("is named with its fault, and no other is", async () => {
+it("names the flaky test with its error, and no other test", async () => {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
   await directory.write("two.test.js", TESTS);

@@ -1,4 +1,4 @@
-/** What keeps the source easy to find one's way in: docs/development.md names files by their path alone. */
+/** Rules that keep the source easy to navigate: docs/development.md refers to files by path only. */
 import { globSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect, it } from "vitest";
@@ -8,13 +8,13 @@ const MOST_FILES = 20;
 
 const files = globSync("**/*.ts", { cwd: SOURCES });
 
-/** The groups of more than `most` files that `key` puts together. */
+/** Groups the files by `key`; returns the groups of more than `most`. */
 function crowded(key: (file: string) => string, most: number): Record<string, string[]> {
   const groups = Object.entries(Object.groupBy(files, key)) as [string, string[]][];
   return Object.fromEntries(groups.filter(([, group]) => group.length > most));
 }
 
-it("has no two files of one name", () => {
+it("has no two files with the same name", () => {
   expect(files.length).toBeGreaterThan(100);
   expect(crowded((file) => basename(file), 1)).toEqual({});
 });

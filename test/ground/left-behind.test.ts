@@ -1,4 +1,4 @@
-/** What ends a run of the tests when a process is left behind, seen to find one and to let others be. */
+/** The check for processes that a test run leaves behind finds one, and leaves other processes alone. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { markProcesses } from "../support/left-behind.ts";
 
 const MARK = "VITEST_RUN_MARK";
 
-it("a process whose parent has ended is reported and ended; one of another run stays", async () => {
+it("reports and ends an orphaned process, except one of another run", async () => {
   const before = process.env[MARK];
   delete process.env[MARK];
   const teardown = markProcesses(300);
@@ -23,7 +23,7 @@ it("a process whose parent has ended is reported and ended; one of another run s
   expect(isRunning(another)).toBe(true);
 });
 
-/** A process whose parent has ended. */
+/** Starts a process whose parent has ended. Returns its id. */
 async function orphan(env: NodeJS.ProcessEnv): Promise<number> {
   const lines = "sleep 120 >/dev/null & echo $!";
   const shell = spawn("sh", ["-c", lines], { env, stdio: ["ignore", "pipe", "ignore"] });
@@ -33,7 +33,7 @@ async function orphan(env: NodeJS.ProcessEnv): Promise<number> {
   return Number(out);
 }
 
-/** One that has ended stays in the list as a zombie until its new parent asks. */
+/** A process that has ended stays in the list as a zombie until its new parent reaps it. */
 function isRunning(pid: number): boolean {
   try {
     return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));

@@ -1,6 +1,6 @@
 /**
- * The plan of the house holds only while the linter says no. Imports are planted in a tree that is laid out like
- * `src/`, beside a copy of the real settings, one import on each line, and each must be refused by the rule that
+ * The architecture holds only while the linter enforces it. This test plants imports in a tree that is laid out like
+ * `src/`, with a copy of the real settings, one import on each line, and each must be refused by the rule that
  * it breaks. The legal imports between them must stay silent, so that a rule which refuses everything fails here too.
  */
 import { spawnSync } from "node:child_process";
@@ -18,15 +18,15 @@ import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** Run by the Node of this test: another on the PATH may be too old to read settings in TypeScript. */
+/** Runs with this test's Node: another one on the PATH may be too old to read settings in TypeScript. */
 const OXLINT = join(ROOT, "node_modules/oxlint/bin/oxlint");
 const TSGOLINT = join(ROOT, "node_modules/.bin/tsgolint");
 const FEATURES = ["server", "credentials", "tokens", "policy", "upstream", "observe"];
 
-/** One import at one place under src/, and a part of the refusal; undefined when it is legal. */
+/** A place under src/, an import there, and part of the refusal; undefined if the import is legal. */
 type Case = readonly [at: string, line: string, refusal: string | undefined];
 
-/** Directions. What stands at each place, what it may import, what it may not. */
+/** Directions: for each place, what it may import and what it may not. */
 const features = FEATURES.map((feature) => `${feature}/part.ts`);
 const above = [
   "config/load.ts",
@@ -64,7 +64,7 @@ const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] 
   ["unplanned/a.ts", ["lib/b.ts", "core/word.ts"], [...features, ...above]],
 ];
 
-/** Doors. Each library, where it is at home, and a neighbour that it must not reach. */
+/** Doors: each library, the place that may import it, and a neighbour that may not. */
 const DOORS: readonly (readonly [library: string, inside: Names, outside: string])[] = [
   ["jose", ["tokens/a.ts"], "server/a.ts"],
   ["lru-cache", ["tokens/a.ts", "policy/a.ts"], "credentials/a.ts"],
@@ -78,14 +78,14 @@ const DOORS: readonly (readonly [library: string, inside: Names, outside: string
   ["selfsigned", ["server/tls/development-certificate.ts"], "server/a.ts"],
 ];
 
-/** Mints. Each proof's function, its file in core, the place that may import it, and a neighbour that may not. */
+/** Mints: the function for each proof, its file in core, the place that may import it, and a neighbour that may not. */
 const MINTS = [
   ["mintGateRequest", "gate-request", "server/request/intake.ts", "server/a.ts"],
   ["mintIdentity", "identity", "tokens/verify.ts", "policy/authorize.ts"],
   ["mintPermit", "permit", "policy/authorize.ts", "policy/a.ts"],
 ] as const;
 
-/** How a file at `at` spells another file of src/. */
+/** Returns the import specifier of a file of src/, for a file at `at`. */
 function specifier(target: string, at: string): string {
   return `${"../".repeat(at.split("/").length - 1) || "./"}${target}`;
 }
@@ -133,7 +133,7 @@ const CASES: readonly Case[] = [
   ]),
 ];
 
-/** Rules that are not about who imports whom: nothing floats, nothing runs in circles, nothing gets too long. */
+/** Other rules: no floating promises, no import cycles, nothing too long. */
 const ORDINARY = [
   ["core/floats.ts", "async function late(): Promise<void> {}\nlate();\n", "no-floating-promises"],
   ["core/egg.ts", 'export { hen } from "./hen.ts";\nexport const egg = 1;\n', "no-cycle"],
@@ -187,7 +187,7 @@ afterAll(() => {
   rmSync(tree, { recursive: true, force: true });
 });
 
-/** What the import rule says about one line of one file. */
+/** Returns the import rule's messages about one line of a file. */
 function refusalsAt(at: string, line: number): (string | undefined)[] {
   return report.diagnostics
     .filter(({ code }) => code === "eslint(no-restricted-imports)")
@@ -196,7 +196,7 @@ function refusalsAt(at: string, line: number): (string | undefined)[] {
     .map(({ help }) => help);
 }
 
-it("ends with an error when something is planted", () => {
+it("exits with an error if an import is refused", () => {
   expect(status).toBe(1);
 });
 
@@ -213,8 +213,8 @@ it.each(ORDINARY)("src/%s: %j → %s", (at, _text, rule) => {
   expect(codes).toContainEqual(expect.stringContaining(rule));
 });
 
-/** The linter sees names in import lines; `(await import(…)).mintPermit` would pass it. */
-it.each(MINTS)("no other file of src/ so much as says %s", (mint, file, home) => {
+/** The linter checks names in import lines only, so it would accept `(await import(…)).mintPermit`. */
+it.each(MINTS)("no other file of src/ contains %s", (mint, file, home) => {
   const place = mint === "mintIdentity" ? "tokens/" : home;
   const says = globSync("**/*.ts", { cwd: join(ROOT, "src") })
     .filter((path) => readFileSync(join(ROOT, "src", path), "utf8").includes(mint))

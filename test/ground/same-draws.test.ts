@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 
 const draws: string[] = [];
 
-// Each test would draw anew without the seed of the process.
-it.each([1, 2, 3])("try %i of a property meets the draws of the first", () => {
+// Without the seed of the process, each test would draw other values.
+it.each([1, 2, 3])("run %i of a property draws the same values as the first", () => {
   const met: number[] = [];
   fc.assert(fc.property(fc.integer(), (drawn) => void met.push(drawn)));
   draws.push(JSON.stringify(met));

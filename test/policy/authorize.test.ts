@@ -10,14 +10,14 @@ import { identityWith, requestWith, routeWith } from "../support/permit.ts";
 const request = requestWith();
 const alice = identityWith();
 
-/** As on a route where nobody else is asked: at once. */
+/** Authorizes synchronously, as on a route without a remote authorizer. */
 function authorize(...args: Parameters<typeof authorizeWith>): Permit {
   const permit = authorizeWith(...args);
   if (permit instanceof Promise) throw new Error("somebody else is asked");
   return permit;
 }
 
-/** `permitted`, or the code and the reason of the refusal. */
+/** Returns `permitted`, or the code and the reason of the refusal. */
 function verdict(route: Route | undefined, identity: Identity | undefined): string {
   try {
     return Permit.is(authorize(request, route, identity)) ? "permitted" : "nothing";
@@ -36,7 +36,7 @@ describe("a permit", () => {
     expect(permit.identity).toBe(alice);
   });
 
-  test("is for nobody on a public route, even where somebody is known", () => {
+  test("has no caller on a public route, even if the caller is known", () => {
     const route = routeWith({ auth: "none" });
     expect(authorize(request, route, undefined).identity).toBeUndefined();
     expect(authorize(request, route, alice).identity).toBeUndefined();
@@ -44,19 +44,19 @@ describe("a permit", () => {
 });
 
 describe("without a caller", () => {
-  test("nobody learns whether there is a route", () => {
+  test("the verdict does not reveal whether a route exists", () => {
     expect(verdict(routeWith(), undefined)).toBe("unauthenticated missing");
     expect(verdict(undefined, undefined)).toBe("unauthenticated missing");
   });
 
-  test("groups are not asked for before", () => {
+  test("groups are not checked", () => {
     expect(verdict(routeWith({ require: { groups: { any: ["sales"] } } }), undefined)).toBe(
       "unauthenticated missing",
     );
   });
 });
 
-test("with a caller and no route it is that there is none", () => {
+test("a caller without a matching route is refused for the missing route", () => {
   expect(verdict(undefined, alice)).toBe("no_route undefined");
 });
 
@@ -76,14 +76,14 @@ describe("groups", () => {
     [{}, [], true],
     [{ any: ["sales"] }, ["Sales", "sales "], false],
     [{ any: ["toString"] }, [], false],
-  ])("%j of somebody in %j: %s", (groups, has, permitted) => {
+  ])("%j, caller in %j: %s", (groups, has, permitted) => {
     const identity = identityWith({ groups: has });
     expect(verdict(routeWith({ require: { groups } }), identity)).toBe(
       permitted ? "permitted" : "forbidden forbidden",
     );
   });
 
-  test("one more group never shuts a door", () => {
+  test("an additional group never causes a refusal", () => {
     const names = fc.array(fc.constantFrom("a", "b", "c", "d"));
     fc.assert(
       fc.property(names, names, names, names, (any, all, has, more) => {

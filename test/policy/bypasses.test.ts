@@ -19,7 +19,7 @@ function found(routes: readonly Route[]): Bypass[] {
 }
 
 const GROUPS = ["a", "b", "c"];
-/** Every caller that a route can tell from another: nobody, and a token with each set of groups. */
+/** All callers that a route can distinguish: one without a token, and a token with each set of groups. */
 const CALLERS = [
   undefined,
   ...Array.from({ length: 2 ** GROUPS.length }, (_, bits) =>
@@ -124,14 +124,16 @@ const someRoute = fc
     },
   );
 
-/** Two routes that answer the same requests are an error of their own. */
+/** Two routes that match the same requests are a separate error. */
 const sameRequests = ({ path, hosts, methods }: Omit<Route, "name">): string =>
   JSON.stringify([path, hosts, methods]);
 const someRoutes = fc
   .uniqueArray(someRoute, { minLength: 2, maxLength: 5, selector: sameRequests })
   .map((routes) => routes.map((route, index): Route => ({ ...route, name: `r${index}` })));
 
-/** By asking everything: do two requests reach one request of a backend, of which somebody may send only one? */
+/**
+ * Searches exhaustively for two requests that reach a backend as the same request, of which a caller may send only one.
+ */
 function holeIn(routes: readonly Route[]): string | undefined {
   const findRoute = createRouteTable(routes);
   for (const host of HOSTS) {
@@ -176,7 +178,7 @@ it("is found past a route as specific as the stronger one, which stands behind i
 });
 
 describe("any table of routes", () => {
-  it("is refused when a caller gets from a backend by one route what another route refuses", () => {
+  it("is refused if one route forwards a request that another route refuses", () => {
     fc.assert(
       fc.property(someRoutes, (routes) => {
         const hole = holeIn(routes);
@@ -187,7 +189,7 @@ describe("any table of routes", () => {
     );
   });
 
-  it("is refused for nothing else: each finding is two requests that arrive as one", () => {
+  it("is not refused otherwise: each finding is two requests that arrive as the same one", () => {
     fc.assert(
       fc.property(someRoutes, (routes) => {
         const findRoute = createRouteTable(routes);
@@ -213,7 +215,7 @@ describe("any table of routes", () => {
   it.each([
     ["prefixes", (index: number) => ({ prefix: `/${index}` })],
     ["expressions", (index: number) => ({ regex: new PathExpression(`/${index}(/[a-z]+)*`) })],
-  ])("is looked through in less than a second, with 500 %s of one backend", (_, pathOf) => {
+  ])("is checked in less than a second, with 500 %s of one backend", (_, pathOf) => {
     const routes = Array.from({ length: 500 }, (_each, index): Route => ({
       name: `r${index}`,
       path: pathOf(index),

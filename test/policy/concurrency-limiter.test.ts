@@ -20,7 +20,7 @@ describe("the threads of a process", () => {
     return { shared, limits };
   };
 
-  test("count together, each caller for itself", () => {
+  test("share one count per caller", () => {
     const [one, other] = start(2).limits as [Limit, Limit];
     expect([one.take("a"), other.take("a"), one.take("a"), other.take("a")]).toEqual([
       ...[true, true, false, false],
@@ -30,7 +30,7 @@ describe("the threads of a process", () => {
     expect([one.take("a"), other.take("a")]).toEqual([true, false]);
   });
 
-  test("what a thread that ends had in flight is not counted any more", () => {
+  test("requests in flight in a thread that ends no longer count", () => {
     const { shared, limits } = start(2);
     const [one, other] = limits as [Limit, Limit];
     one.take("a");
@@ -40,7 +40,7 @@ describe("the threads of a process", () => {
     expect(other.take("a")).toBe(true);
   });
 
-  test("however requests begin and end, they count as in one thread", () => {
+  test("any sequence of requests is counted as in a single thread", () => {
     const step = fc.record({
       thread: fc.nat(2),
       key: fc.constantFrom("a", "b", "x".repeat(300)),
@@ -68,7 +68,7 @@ describe("the threads of a process", () => {
     );
   });
 
-  test("ten thousand requests of others are hardly ever taken for one's own", () => {
+  test("ten thousand requests of others hardly ever count for a caller", () => {
     const counts = attachInFlight(createSharedCounts(1, IN_FLIGHT_TABLE), 0);
     for (let other = 0; other < 10_000; other += 1) counts.add(`other ${other}`);
     const names = Array.from({ length: 2_000 }, (_, at) => `name ${at}`);
@@ -82,7 +82,7 @@ describe("replicas", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  /** Replicas as their state server adds them up. */
+  /** Starts replicas with the totals that their state server computes. */
   function start(replicas: number) {
     const told = Array.from({ length: replicas }, () => new Map<string, number>());
     const asked: (readonly RequestsInFlight[])[] = [];
@@ -105,12 +105,12 @@ describe("replicas", () => {
   }
   const settled = () => vi.advanceTimersByTimeAsync(250);
 
-  test("count together from 0.1 s on", async () => {
+  test("share a count after 0.1 s", async () => {
     const { limits } = start(2);
     const [one, other] = limits;
     one.take("a");
     one.take("a");
-    // The other has not asked yet: each lets through what it may by itself, for a moment.
+    // The other has not synchronized yet: for a moment, each applies the limit alone.
     expect(other.take("a")).toBe(true);
     await settled();
     expect(other.take("a")).toBe(false);
@@ -124,7 +124,7 @@ describe("replicas", () => {
     expect(other.take("a")).toBe(true);
   });
 
-  test("a replica that refused asks again, and notices that others have room", async () => {
+  test("a replica that refused synchronizes again, and notices when others have capacity", async () => {
     const { limits } = start(2);
     const [one, other] = limits;
     one.take("a");
@@ -142,7 +142,7 @@ describe("replicas", () => {
     expect(other.take("a")).toBe(true);
   });
 
-  test("without the server each counts for itself at once", async () => {
+  test("without the server, each immediately counts alone", async () => {
     const { limits, server } = start(2);
     const [one, other] = limits;
     one.take("a");
@@ -155,7 +155,7 @@ describe("replicas", () => {
     expect([other.take("a"), other.take("a")]).toEqual([true, false]);
   });
 
-  test("a replica with short requests alone learns of the others, too, and asks every few seconds", async () => {
+  test("a replica with only short requests also learns of the others, and synchronizes every few seconds", async () => {
     const { limits, asked } = start(2);
     const [one, other] = limits;
     const short = (): boolean => {
@@ -189,7 +189,7 @@ describe("replicas", () => {
     expect(asked.length - before).toBeLessThan(12);
   });
 
-  test("requests that stay in flight are reported again, and then end", async () => {
+  test("requests that stay in flight are reported again until they end", async () => {
     const { limits, asked } = start(1);
     const [one] = limits;
     one.take("long");

@@ -16,7 +16,7 @@ const regex = (text: string): Route["path"] => ({ regex: new PathExpression(text
 const found = (...routes: Route[]): string[] =>
   expressionWarnings(routes).map(({ route, message }) => `${route}: ${message}`);
 
-it("warns of an expression that opens what the next route would protect", () => {
+it("warns of an expression that makes a path public that the next route would protect", () => {
   const routes = [
     open("avatar", regex("/users/[0-9]+/avatar")),
     guarded("users", { prefix: "/users" }),
@@ -27,7 +27,7 @@ it("warns of an expression that opens what the next route would protect", () => 
   ]);
 });
 
-it("warns of a longer prefix that opens what an expression would protect", () => {
+it("warns of a longer prefix that makes a path public that an expression would protect", () => {
   const routes = [open("shop", { prefix: "/shop" }), guarded("admin", regex("/[^/]+/admin"))];
   expect(found(...routes)).toEqual([
     "admin: GET /shop/admin is taken by the route shop, which is public",
@@ -41,7 +41,7 @@ it("warns of two expressions", () => {
   ]);
 });
 
-it("looks at hosts, methods and headers, and at routes that come before both", () => {
+it("considers hosts, methods and headers, and routes that come before both", () => {
   const users = { prefix: "/users" };
   const avatar = regex("/users/[0-9]+");
   const at = (host: string): Partial<Route> => ({ hosts: [host] });
@@ -60,7 +60,7 @@ it("looks at hosts, methods and headers, and at routes that come before both", (
   expect(found(first, open("a", regex("/users/[0-5]")), guarded("u", users))).toEqual([]);
 });
 
-it("says nothing where nobody gets more", () => {
+it("does not warn if no caller gains access", () => {
   expect(found(guarded("a", regex("/users/.*")), guarded("u", { prefix: "/users" }))).toEqual([]);
   expect(found(open("a", regex("/img/.*")), guarded("u", { prefix: "/users" }))).toEqual([]);
   expect(found(open("a", { prefix: "/users/a" }), guarded("u", { prefix: "/users" }))).toEqual([]);

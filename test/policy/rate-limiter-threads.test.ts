@@ -11,7 +11,7 @@ import {
 } from "../../src/policy/rates/shared-arrival-times.ts";
 import type { Spent, SpendingThread } from "./spending-thread.ts";
 
-/** Threads that count together, at a clock that the test sets. */
+/** Starts threads that share a count, with a clock that the test sets. */
 function start(threads: number) {
   const shared = createSharedTimes();
   let now = 5_000_000;
@@ -29,7 +29,7 @@ function start(threads: number) {
 type Limit = ReturnType<typeof createRateLimit>;
 
 describe("a rate limit of several threads", () => {
-  test("is one limit, for each caller", () => {
+  test("is a single limit per caller", () => {
     const { limits, pass } = start(2);
     const [one, other] = limits("orders", 10, 1_000, 3) as [Limit, Limit];
     expect([one.take("a"), other.take("a"), one.take("a"), other.take("a")]).toEqual([
@@ -43,7 +43,7 @@ describe("a rate limit of several threads", () => {
     expect([one.take("a").allowed, other.take("a").allowed]).toEqual([true, false]);
   });
 
-  test("is not that of another route", () => {
+  test("is independent of other routes", () => {
     const { limits } = start(1);
     const [orders] = limits("orders", 1, 1_000, 1) as [Limit];
     const [invoices] = limits("invoices", 1, 1_000, 1) as [Limit];
@@ -51,7 +51,7 @@ describe("a rate limit of several threads", () => {
     expect([orders.take("a").allowed, invoices.take("a").allowed]).toEqual([false, false]);
   });
 
-  test("however requests come, it is that of one thread", () => {
+  test("gives the same results as a single thread for any sequence", () => {
     const step = fc.record({
       thread: fc.nat(2),
       key: fc.constantFrom("a", "b", "x".repeat(300)),
@@ -72,7 +72,7 @@ describe("a rate limit of several threads", () => {
     );
   });
 
-  test("lets exactly the burst through threads that run at the same time", async () => {
+  test("admits exactly the burst with threads that run at the same time", async () => {
     const data: SpendingThread = { shared: createSharedTimes(), burst: 20_000, takes: 20_000 };
     const file = new URL("./spending-thread.ts", import.meta.url);
     const threads = [1, 2, 3].map(() => new Worker(file, { workerData: data }));
@@ -84,7 +84,7 @@ describe("a rate limit of several threads", () => {
     expect(of("orders").take("a", 0, 0)).toBeGreaterThan(0);
   });
 
-  test("goes on when a thread ended while it held the lock", () => {
+  test("survives a thread that ends while it holds the lock", () => {
     const shared = createSharedTimes();
     new Int32Array(shared.memory, 0, 2 ** 14).fill(1);
     const times = attachSharedTimes(shared, timeOfAllThreads())("orders");

@@ -4,7 +4,7 @@ import { localArrivalTimes } from "../../src/policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../src/policy/rates/rate-limiter.ts";
 import { heapInUse } from "../support/heap.ts";
 
-/** A limit at a clock that the test sets. */
+/** Creates a limit with a clock that the test sets. */
 function limit(requests: number, withinMs: number, burst: number) {
   let now = 1_000_000;
   const made = createRateLimit(
@@ -14,7 +14,7 @@ function limit(requests: number, withinMs: number, burst: number) {
   return { take: made.take, pass: (ms: number) => (now += ms) };
 }
 
-test("a burst passes at once, then one request for each part of the time", () => {
+test("a burst passes at once, then one request per interval", () => {
   const { take, pass } = limit(10, 1_000, 3);
   expect([take("a"), take("a"), take("a")]).toEqual([
     { allowed: true, remaining: 2, waitMs: 100 },
@@ -29,7 +29,7 @@ test("a burst passes at once, then one request for each part of the time", () =>
   expect(take("a").allowed).toBe(false);
 });
 
-test("requests that are refused do not prolong the wait", () => {
+test("refused requests do not prolong the wait", () => {
   const { take, pass } = limit(1, 1_000, 1);
   take("a");
   for (let i = 0; i < 100; i += 1) expect(take("a").allowed).toBe(false);
@@ -37,7 +37,7 @@ test("requests that are refused do not prolong the wait", () => {
   expect(take("a").allowed).toBe(true);
 });
 
-test("one caller does not count for another", () => {
+test("callers are counted separately", () => {
   const { take } = limit(1, 1_000, 1);
   expect(take("a").allowed).toBe(true);
   expect(take("b").allowed).toBe(true);
@@ -52,7 +52,7 @@ test("long names are distinguished", () => {
   expect(take(`${long}a`).allowed).toBe(false);
 });
 
-test("however requests come, never more pass than the burst and what the time allows", () => {
+test("for any sequence, no more requests pass than the burst and the rate allow", () => {
   const gaps = fc.array(fc.integer({ min: 0, max: 500 }), { minLength: 1, maxLength: 80 });
   const sizes = fc.integer({ min: 1, max: 20 });
   fc.assert(
@@ -78,7 +78,7 @@ test("however requests come, never more pass than the burst and what the time al
   );
 });
 
-test("a crowd of callers is forgotten from the quiet end, and takes bounded memory", () => {
+test("of many callers, the least recent are forgotten, so memory is bounded", () => {
   const { take } = limit(1, 3_600_000, 1);
   take("first");
   const before = heapInUse();

@@ -67,7 +67,7 @@ describe("a review", () => {
     ["PATCH", "patch"],
     ["DELETE", "delete"],
     ["OPTIONS", "*"],
-  ])("of a path asks for the verb of the method: %s is %s", async (method, verb) => {
+  ])("of a path uses the verb of the method: %s is %s", async (method, verb) => {
     const { allows, server } = await reviewing();
     const caller = identityWith({ subject: "system:serviceaccount:a:b", groups: ["x", "y"] });
     expect(await allows(requestWith({ method, matchPath: "/metrics" }), caller)).toBe(true);
@@ -80,7 +80,7 @@ describe("a review", () => {
     ]);
   });
 
-  test("of a resource asks for every value of the request that its templates name", async () => {
+  test("of a resource contains the request's values that its templates name", async () => {
     const resource = {
       ...{ group: "apps", resource: "deployments", subresource: "proxy" },
       ...{ namespace: "${query:namespace}", name: "${header:X-App}" },
@@ -113,7 +113,7 @@ describe("a review", () => {
     expect(server.asked).toHaveLength(before);
   });
 
-  test("is about the issuers that are named alone: nobody else's subject is a user there", async () => {
+  test("is made only for callers of the named issuers", async () => {
     const { allows, server } = await reviewing();
     const other = identityWith({ issuer: "https://other.example", subject: "system:admin" });
     expect(await allows(requestWith(), other)).toBe(false);
@@ -129,18 +129,18 @@ describe("a review", () => {
     ["two answers", { body: '{"status":{"allowed":false,"allowed":true}}' }],
     ["too much", { body: " ".repeat(70_000) }],
     ["a closed connection", "reset"],
-  ])("with %s as answer is no yes", async (_what, reply) => {
+  ])("fails if the answer is %s", async (_what, reply) => {
     const { allows, told } = await reviewing(() => reply);
     expect(await allows(requestWith(), identityWith())).toBe("authorization_unavailable");
     expect(told).toHaveLength(1);
   });
 
-  test("that is allowed and denied is denied", async () => {
+  test("that is both allowed and denied is denied", async () => {
     const { allows } = await reviewing(() => review(true, { denied: true }));
     expect(await allows(requestWith(), identityWith())).toBe(false);
   });
 
-  test("that hangs ends in time", async () => {
+  test("that hangs times out", async () => {
     const { allows, told } = await reviewing(() => "hang", { timeout: 50 });
     expect(await allows(requestWith(), identityWith())).toBe("authorization_unavailable");
     expect(told).toEqual(["no answer in time"]);
@@ -148,7 +148,7 @@ describe("a review", () => {
 });
 
 describe("answers", () => {
-  test("are remembered: a yes for as long as configured, a no for five seconds, each by itself", async () => {
+  test("are cached separately: a yes for the configured time, a no for five seconds", async () => {
     let allowed = true;
     const { allows, clock, server } = await reviewing(() => review(allowed));
     const alice = identityWith({ subject: "alice" });
@@ -170,23 +170,23 @@ describe("answers", () => {
     expect(server.asked).toHaveLength(length + 2);
   });
 
-  test("are asked for once at a time, and too many questions are refused at once", async () => {
+  test("are requested once at a time, and excess requests are refused immediately", async () => {
     const { authorizer, allows, server } = await reviewing(() => "hang", { timeout: 800 });
     const same = Array.from({ length: 50 }, () => allows(requestWith(), identityWith()));
     const others = Array.from({ length: 300 }, (_, n) =>
       allows(requestWith({ matchPath: `/${n}` }), identityWith()),
     );
-    // Before the first of them times out, and makes room for another.
+    // Checked before the first of them times out and makes room for another.
     await vi.waitUntil(() => server.asked.length >= 8);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    // Half of the connections, since all are about one caller.
+    // Half of the connections, since all concern one caller.
     expect(server.asked.length).toBe(8);
     const answers = await Promise.all([...same, ...others]);
     expect(new Set(answers)).toEqual(new Set(["authorization_unavailable"]));
     authorizer.close();
   });
 
-  test("that fail are not remembered; with onError: deny they are a no", async () => {
+  test("are not cached if they fail; with onError: deny, a failure is a no", async () => {
     let reply: RemoteReply = { status: 500 };
     const { allows } = await reviewing(() => reply, { onError: "deny" });
     expect(await allows(requestWith(), identityWith())).toBe(false);
@@ -213,12 +213,12 @@ describe("an HTTP server", () => {
     [302, "authorization_unavailable"],
     [500, "authorization_unavailable"],
     [503, "authorization_unavailable"],
-  ])("that answers %i: %s", async (status, expected) => {
+  ])("with the answer %i: %s", async (status, expected) => {
     const { allows } = await calling(status);
     expect(await allows(requestWith(), identityWith())).toBe(expected);
   });
 
-  test("learns what is asked and by whom, without query, token or cookie; every time", async () => {
+  test("receives the request and the caller, without query, token or cookie, every time", async () => {
     const { allows, server } = await calling(200);
     const request = requestWith({
       ...{ method: "POST", matchPath: "/orders", query: "?access_token=secret" },

@@ -1,4 +1,4 @@
-/** Every kind of requirement is enforced, explained and challenged: what a new kind must fulfil. */
+/** Every kind of requirement is enforced, explained and put in challenges; a new kind must pass this, too. */
 import { describe, expect, test } from "vitest";
 import type { IdentityClaims } from "../../src/core/request/identity.ts";
 import type { Requirements } from "../../src/core/route/route.ts";
@@ -16,10 +16,10 @@ import { identityWith, routeWith } from "../support/permit.ts";
 interface Example {
   readonly require: Requirements;
   readonly words: readonly string[];
-  /** A caller that meets it. The caller of `identityWith` does not. */
+  /** A caller that fulfils it. The caller of `identityWith` does not. */
   readonly met: Partial<IdentityClaims>;
   readonly challenge?: string;
-  /** What the configuration must keep of a token. */
+  /** The parts of a token that the configuration must preserve. */
   readonly needs?: Partial<ReturnType<typeof claimsNeededBy>>;
 }
 
@@ -68,7 +68,7 @@ describe.each(Object.entries<Example>(EXAMPLES))("%s", (_kind, example) => {
     }
   });
 
-  test("are explained, with what the caller has", () => {
+  test("are explained, with the caller's values", () => {
     expect(requirementWords(require)).toEqual(words);
     expect(explainRequirements(require, met)).toMatchObject(words.map(() => ({ met: true })));
     expect(explainRequirements(require, unmet)).toMatchObject(words.map(() => ({ met: false })));
@@ -86,7 +86,7 @@ describe.each(Object.entries<Example>(EXAMPLES))("%s", (_kind, example) => {
     expect(challengedScopes(require)).toBe(challenge);
   });
 
-  test("name the claims that they compare", () => {
+  test("name the claims they compare", () => {
     expect(claimsNeededBy(require)).toEqual({ scopes: false, names: [], ...needs });
   });
 });

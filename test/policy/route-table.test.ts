@@ -11,7 +11,7 @@ interface Asked {
   readonly method: string;
 }
 
-/** The name of the route that a request gets. */
+/** Returns the name of the route that matches a request. */
 function found(routes: readonly Route[], asked: Partial<Asked>): string | undefined {
   const request = { host: "api.example.com", matchPath: "/", method: "GET", ...asked };
   return createRouteTable(routes)(request)?.name;
@@ -35,7 +35,7 @@ describe("a prefix", () => {
     ["/a/b", "/a/bc", false],
     ["/", "/", true],
     ["/", "/whatever", true],
-  ])("%s takes %s: %s", (prefix, matchPath, taken) => {
+  ])("%s matches %s: %s", (prefix, matchPath, taken) => {
     const name = found([routeWith({ name: "it", path: { prefix } })], { matchPath });
     expect(name).toBe(taken ? "it" : undefined);
   });
@@ -46,7 +46,7 @@ test.each([
   ["/docs/", false],
   ["/docs/a", false],
   ["/docsx", false],
-])("an exact path takes %s: %s", (matchPath, taken) => {
+])("an exact path matches %s: %s", (matchPath, taken) => {
   const name = found([routeWith({ name: "it", path: { exact: "/docs" } })], { matchPath });
   expect(name).toBe(taken ? "it" : undefined);
 });
@@ -64,7 +64,7 @@ describe("hosts", () => {
     ["*.example.com", "api.example.org", false],
     ["*.example.com", "", false],
     ["*.com", "example.com", true],
-  ])("%s takes %s: %s", (pattern, host, taken) => {
+  ])("%s matches %s: %s", (pattern, host, taken) => {
     const name = found([routeWith({ name: "it", hosts: [pattern] })], { host });
     expect(name).toBe(taken ? "it" : undefined);
   });
@@ -80,14 +80,14 @@ describe("hosts", () => {
     ]);
   });
 
-  test("none named means every host, none at all among them", () => {
+  test("none means every host, and also requests without one", () => {
     expect(["x.test", ""].map((host) => found([routeWith({ name: "it" })], { host }))).toEqual([
       ...["it", "it"],
     ]);
   });
 });
 
-test("methods are compared as they are; a route that does not name this one is passed over", () => {
+test("methods are case-sensitive; routes without the method are skipped", () => {
   const routes = [routeWith({ name: "read", methods: ["GET", "HEAD"] })];
   const methods = ["GET", "HEAD", "POST", "get"];
   expect(methods.map((method) => found(routes, { method }))).toEqual([
@@ -109,7 +109,7 @@ describe("the most specific route wins", () => {
     routeWith({ name: "any", path: { prefix: "/" } }),
   ];
 
-  test("in whatever order the configuration has them", () => {
+  test("in any order of the configuration", () => {
     const names = inOrder.map(({ name }) => name);
     const shuffled = fc.shuffledSubarray([...inOrder], { minLength: inOrder.length });
     fc.assert(
@@ -136,7 +136,7 @@ describe("the most specific route wins", () => {
     expect(found(inOrder.toReversed(), asked)).toBe(name);
   });
 
-  test("an exact host beats a wildcard, also where its route names a wildcard besides", () => {
+  test("an exact host beats a wildcard, even if its route also names a wildcard", () => {
     const routes = [
       routeWith({ name: "wildcard", hosts: ["*.example.com"], path: { prefix: "/" } }),
       routeWith({ name: "both kinds", hosts: ["api.example.com", "*.example.org"] }),
@@ -147,7 +147,7 @@ describe("the most specific route wins", () => {
     }
   });
 
-  test("the routes that were given stay in their order", () => {
+  test("the routes keep their order", () => {
     const routes = inOrder.toReversed();
     const before = [...routes];
     createRouteTable(routes);
@@ -155,7 +155,9 @@ describe("the most specific route wins", () => {
   });
 });
 
-/** How well a route fits, by the definition: host, then length of the path, then exactness, then method. */
+/**
+ * Returns how specific a matching route is, by definition: host, then length of the path, then exactness, then method.
+ */
 function fitness(route: Route, { host, matchPath, method }: Asked): number[] | undefined {
   const text = beginningOf(route.path);
   const segments = (path: string): string[] => path.split("/").slice(1);
@@ -213,7 +215,7 @@ const asked = fc.record({
   method: fc.constantFrom("GET", "PUT", "POST"),
 });
 
-test("every request gets the route that a scan by the definition finds best", () => {
+test("every request gets the route that a linear scan by the definition finds", () => {
   fc.assert(
     fc.property(table, asked, (routes, request) => {
       let best: { route: Route; fits: readonly number[] } | undefined;

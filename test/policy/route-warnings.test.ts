@@ -19,21 +19,21 @@ function found(...routes: Route[]): string[] {
   return routeWarnings(routes).map(({ route, message }) => `${route}: ${message}`);
 }
 
-describe("a protected route beside a public one", () => {
-  it("leaves the path without its last slash public", () => {
+describe("a protected route next to a public one", () => {
+  it("leaves the path without its trailing slash public", () => {
     expect(found(open, guarded({ path: { prefix: "/1/" } }))).toEqual([
       "guarded: /1 is public through the route open",
     ]);
     expect(found(open, guarded({ path: { prefix: "/1" } }))).toEqual([]);
   });
 
-  it("leaves what is below one exact path public", () => {
+  it("leaves everything below an exact path public", () => {
     expect(found(open, guarded({ path: { exact: "/1" } }))).toEqual([
       "guarded: /1/ is public through the route open",
     ]);
   });
 
-  it("leaves methods public that it does not name, HEAD above all", () => {
+  it("leaves methods public that it does not name, especially HEAD", () => {
     expect(found(open, guarded({ path: { prefix: "/1" }, methods: ["GET"] }))).toEqual([
       "guarded: HEAD, POST, PUT, PATCH, DELETE, OPTIONS of /1 is public through the route open",
     ]);
@@ -59,7 +59,7 @@ describe("a protected route beside a public one", () => {
   });
 });
 
-it("counts a route in monitor mode as open, but not beside another", () => {
+it("treats a route in monitor mode as open, but not next to another such route", () => {
   const watched = guarded({ name: "watched", path: { prefix: "/" }, mode: "monitor" });
   const route = guarded({ path: { prefix: "/1/" }, methods: ["GET"] });
   const open = "is open through the route watched, in monitor mode";
@@ -70,7 +70,7 @@ it("counts a route in monitor mode as open, but not beside another", () => {
   expect(found(watched, { ...route, mode: "monitor" })).toEqual([]);
 });
 
-it("finds nothing where the rest is protected, too", () => {
+it("causes no warning if the rest is protected, too", () => {
   const rest = guarded({ name: "rest", path: { prefix: "/" } });
   const below: Route = { ...open, path: { prefix: "/public/" } };
   const paths = [{ prefix: "/a/" }, { exact: "/B" }];
@@ -79,14 +79,14 @@ it("finds nothing where the rest is protected, too", () => {
 });
 
 describe("callers of several issuers", () => {
-  it("look the same to a backend that is not told the issuer", () => {
+  it("look the same to a backend that does not learn the issuer", () => {
     const { message } = issuerWarning(["sallyport", "https://id.example.com"], undefined) ?? {};
     expect(message).toBe(
       "the backend does not learn the issuer: it cannot distinguish equal names from sallyport and https://id.example.com",
     );
   });
 
-  it("are told apart by a header, and there is nothing to tell with one issuer", () => {
+  it("are distinguished by a header; with one issuer there is no warning", () => {
     expect(issuerWarning(["a", "b"], "X-Auth-Issuer")).toBeUndefined();
     expect(issuerWarning(["a"], undefined)).toBeUndefined();
     expect(issuerWarning([], undefined)).toBeUndefined();

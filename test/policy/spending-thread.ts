@@ -6,7 +6,7 @@ import {
   type SharedTimes,
 } from "../../src/policy/rates/shared-arrival-times.ts";
 
-/** A thread that takes as fast as it can from a limit that pays nothing back meanwhile. */
+/** A thread that takes from a limit as fast as it can; nothing is refilled meanwhile. */
 export interface SpendingThread {
   readonly shared: SharedTimes;
   readonly burst: number;
