@@ -1,21 +1,20 @@
 /** The table of fields in `docs/reference/log.md` says what an access line holds. */
 import { expect, test } from "vitest";
-import { formatAccessLine, outcomeWith } from "../observe/outcomes.ts";
+import { formatAccessLine, outcomeWith, RARE_FIELDS } from "../observe/outcomes.ts";
 import { codeIn, codesIn, readDocument } from "./markdown.ts";
 
 const reference = readDocument("docs/reference/log.md");
-const TRACED = { traceId: "0af7651916cd43dd8448eb211c80319c" };
 
 test("every field is listed in its order, and no other", () => {
   const listed = reference.rows("field", "meaning").map((row) => codeIn(row["field"]));
-  expect(listed).toEqual(fieldsOf(formatAccessLine(outcomeWith(TRACED), 0)));
+  expect(listed).toEqual(fieldsOf(formatAccessLine(outcomeWith(RARE_FIELDS), 0)));
 });
 
 test("the fields that may be left out are left out", () => {
   const NOTHING = { upstream: undefined, target: undefined, upstreamMs: undefined };
   const nobody = { auth: undefined, reason: undefined, subject: undefined };
   const fewest = fieldsOf(formatAccessLine(outcomeWith({ ...NOTHING, ...nobody }), 0));
-  const all = fieldsOf(formatAccessLine(outcomeWith(TRACED), 0));
+  const all = fieldsOf(formatAccessLine(outcomeWith(RARE_FIELDS), 0));
   const sentence = /^.*are omitted when empty/m.exec(reference.text)?.[0];
   expect(codesIn(sentence).toSorted()).toEqual(
     all.filter((field) => !fewest.includes(field)).toSorted(),
@@ -27,7 +26,7 @@ test("the line that is shown is one of ours", () => {
     .filter(({ language }) => language === "json")
     .map(({ text }) => text.trim());
   expect(more).toEqual([]);
-  const all = fieldsOf(formatAccessLine(outcomeWith(TRACED), 0));
+  const all = fieldsOf(formatAccessLine(outcomeWith(RARE_FIELDS), 0));
   const shown = fieldsOf(line);
   expect(shown).toEqual(all.filter((field) => shown.includes(field)));
 });

@@ -28,6 +28,11 @@ export function outcomeWith(changes: Partial<Outcome> = {}): Outcome {
   };
 }
 
+/** Every optional field that an ordinary request lacks. */
+export const RARE_FIELDS = {
+  traceId: "0af7651916cd43dd8448eb211c80319c",
+} satisfies Partial<Outcome>;
+
 /** One for all, as in the product: what a line leaves behind would show in the next one. */
 const bytes = new LineBytes();
 
