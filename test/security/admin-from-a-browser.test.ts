@@ -1,8 +1,8 @@
 /**
- * Who has forwarded the admin port to his own machine is on the loopback for it, and so is every web page that he opens. A
- * page can send a POST there without being asked (and drain the pod), and with DNS rebinding, a name of the attacker's that
- * turns into 127.0.0.1 after the page was loaded, it is of the same origin for the browser and reads the answers, too: what
- * would become of which request, what changed in the configuration.
+ * For someone who forwards the admin port to their own machine, the loopback is the admin's peer, and so is every web
+ * page that they open. A page can send a POST there without permission, and drain the pod. With DNS rebinding, a name
+ * of the attacker that resolves to 127.0.0.1 after the page was loaded, the page even has the same origin for the
+ * browser and can read the answers: what would happen to which request, and what changed in the configuration.
  */
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -21,7 +21,7 @@ const ASKED = [
   "POST /-/reload",
   "GET /-/config",
 ];
-/** As a browser asks before it sends what is not simple. */
+/** The preflight that a browser sends before a request that is not simple. */
 const PREFLIGHTS = ["OPTIONS /-/drain", "OPTIONS /-/explain?url=/", "OPTIONS /-/reload"];
 const FOR_EVERYBODY = [
   "GET /metrics",
@@ -81,7 +81,7 @@ describe("a page of another site", () => {
     await nothingBegan();
   });
 
-  it("is told so in an envelope, and is given no permission to read it", async () => {
+  it("gets an envelope that says so, and no permission to read it", async () => {
     const last = await asked("POST /-/reload", here(), "Origin: https://evil.example");
     expect(fieldsOf(last)).toEqual({
       id: expect.any(Number),
@@ -92,7 +92,7 @@ describe("a page of another site", () => {
   });
 });
 
-describe("a name that was made to mean the loopback", () => {
+describe("a name that was made to resolve to the loopback", () => {
   it.each([
     "evil.example",
     "evil.example:9464",
@@ -115,15 +115,15 @@ describe("a name that was made to mean the loopback", () => {
     await nothingBegan();
   });
 
-  it("is told how to ask", async () => {
+  it("gets an explanation of how to connect", async () => {
     const { message } = fieldsOf(await asked("GET /-/explain?url=/", "Host: evil.example"));
     expect(message).toBe("Ask for this by address or as localhost, not by another name");
   });
 });
 
-describe("what is no page", () => {
+describe("a client other than a page", () => {
   it.each(["127.0.0.1", "localhost", "localhost:9464", "LOCALHOST:9464", "[::1]", "[::1]:9464"])(
-    "is answered by Host %s, as by curl and by what is typed into the browser",
+    "is answered with Host %s, as from curl and from the address bar of a browser",
     async (host) => {
       for (const line of ["GET /-/drain", "HEAD /-/drain", "GET /-/explain?url=/"]) {
         expect(await statusOf(line, `Host: ${host}`)).toBe(200);
@@ -138,12 +138,12 @@ describe("what is no page", () => {
     expect(last.status).toBe(200);
   });
 
-  it("does not change anything from the browser's own bar", async () => {
+  it("changes nothing from the browser's address bar", async () => {
     expect(await statusOf("POST /-/drain", here(), "Sec-Fetch-Site: none")).toBe(403);
     await nothingBegan();
   });
 
-  it("metrics and health are told to everybody, by any name", async () => {
+  it("everyone gets metrics and health, under any name", async () => {
     for (const line of FOR_EVERYBODY) {
       expect(await statusOf(line, "Host: orders.shop.svc:9464")).toBe(200);
       expect(await statusOf(line, here(), "Origin: https://grafana.example")).toBe(200);
@@ -151,14 +151,14 @@ describe("what is no page", () => {
   });
 });
 
-it("sallyport drain is obeyed, by localhost, too", async () => {
+it("sallyport drain works, also with localhost", async () => {
   await using one = await startSallyport({ target: backend.url });
   const url = `http://localhost:${one.adminPort}/-/drain`;
   expect(await command(["drain", "--url", url])).toEqual({ code: 0, out: "drained\n", err: "" });
 });
 
-describe("an admin port that looks at nothing but the address", () => {
-  it("obeys a page, by its own name and by one that was made to mean the loopback", async () => {
+describe("an admin port that checks only the address", () => {
+  it("obeys a page, under its own name and under one that resolves to the loopback", async () => {
     let drains = 0;
     const server = createServer(({ method, socket }, response) => {
       const near = socket.remoteAddress === "127.0.0.1";

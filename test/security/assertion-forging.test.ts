@@ -1,6 +1,7 @@
 /**
- * The attack: a backend that believes `X-Auth-Assertion` is sent one by the client: under another spelling, on a route that
- * adds none, on a public route, in an upgrade. Or an assertion, which every backend gets, is sent to Sallyport as a token.
+ * The attack: a client sends its own `X-Auth-Assertion` to a backend that trusts the header: in another spelling, on
+ * a route that adds none, on a public route, or in an upgrade. Or a client sends an assertion, which every backend
+ * receives, to Sallyport as a token.
  */
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -34,7 +35,7 @@ afterAll(async () => {
 const SPELLINGS = ["X-Caller", "x-caller", "X_Caller", "X.Caller", "X-Auth-Assertion"];
 
 describe("an assertion", () => {
-  it("is verified with the published keys, and says who is calling", async () => {
+  it("is verified with the published keys, and identifies the caller", async () => {
     const answer = await ask(gate, "/orders", { token: gate.token });
     const assertion = echoedBy(answer).header("x-caller") ?? "";
     const keys = new URL(`http://127.0.0.1:${gate.adminPort}/.well-known/jwks.json`);
@@ -64,7 +65,7 @@ describe("an assertion", () => {
     expect(refused()?.["reason"]).toBe("malformed");
   });
 
-  it("is never a token of ours, though the same keys sign it: neither type nor audience fits", async () => {
+  it("is never accepted as our own token, although the same keys sign it: type and audience differ", async () => {
     const address = new URL(`http://127.0.0.1:${gate.adminPort}/.well-known/jwks.json`);
     const keys = createRemoteJWKSet(address);
     const type = { typ: "assertion+jwt" };

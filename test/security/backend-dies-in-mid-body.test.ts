@@ -1,7 +1,7 @@
 /**
- * A backend that dies in mid-body. http-proxy-3 lets the client wait for the rest for ever: every crash of the backend
- * leaves hanging clients and open sockets. The client must see that the answer is not whole: the connection ends, without
- * the last chunk and without the promised length.
+ * A backend that dies in the middle of a body. http-proxy-3 lets the client wait for the rest forever, so every crash
+ * of the backend leaves hanging clients and open sockets. The client must see that the answer is incomplete: the
+ * connection ends without the last chunk and without the promised length.
  */
 import { describe, expect, it } from "vitest";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";

@@ -1,10 +1,11 @@
 /**
- * Chunks that two readers cut differently. A chunk line is a size, extensions, and CRLF; a parser that takes a bare line
- * feed for its end (TERM.EXT, the reverse EXT.TERM, and TERM.SPILL, SPILL.TERM behind the bytes of a chunk: the chunked
- * research of 2025), skips what stands between size and end, takes `+5`, `0x5` or `5_0` for a number, or forgives two
- * wrong bytes behind the chunk, sees another body than its neighbour, and the rest is a request. Node had this one variant
- * at a time (CVE-2021-22960, CVE-2023-30589, CVE-2024-22019), and so had Go, aiohttp, undertow and pound. Only what RFC 9112
- * §7.1 writes is a chunk. Everything else ends the connection, and the backend runs nothing of it.
+ * Chunks that two parsers split differently. A chunk line is a size, extensions, and CRLF. A parser sees a different
+ * body than its neighbour, and takes the rest for a request, if it accepts a bare line feed as the end (TERM.EXT, the
+ * reverse EXT.TERM, and TERM.SPILL, SPILL.TERM after the bytes of a chunk: the research on chunked bodies of 2025),
+ * skips what is between size and end, accepts `+5`, `0x5` or `5_0` as a number, or ignores two wrong bytes after the
+ * chunk. Node had one variant after the other (CVE-2021-22960, CVE-2023-30589, CVE-2024-22019), and so had Go,
+ * aiohttp, undertow and pound. Only the syntax of RFC 9112 §7.1 is a chunk. Everything else ends the connection, and
+ * the backend executes nothing of it.
  */
 import { describe, expect, it } from "vitest";
 import { allOf, attackMarked } from "../support/marked-attack.ts";
@@ -18,7 +19,7 @@ const SIZE_LINES: readonly string[] = [
   ...["fffffffffffffffff", "10000000000000005", "100000000000000000000000005"],
 ];
 
-/** Whole bodies; `<` stands for a request that a careless reader finds in them. */
+/** Complete bodies; `<` stands for a request that a careless parser finds in them. */
 const BODIES: readonly { readonly name: string; readonly body: string }[] = [
   ...SIZE_LINES.map((line) => ({ name: line, body: `${line}\r\nhello\r\n0\r\n\r\n` })),
   { name: "LF ends the size (TERM)", body: "5\nhello\r\n0\r\n\r\n" },
@@ -28,10 +29,10 @@ const BODIES: readonly { readonly name: string; readonly body: string }[] = [
   { name: "CR within the extension", body: "5;a\rb\r\nhello\r\n0\r\n\r\n" },
   { name: "CR CR LF ends the size", body: "5\r\r\nhello\r\n0\r\n\r\n" },
   { name: "CRLF within a quoted extension", body: '5;a="\r\nhello\r\n0\r\n\r\n"\r\n0\r\n\r\n' },
-  { name: "LF behind the chunk (TERM.SPILL)", body: "5\r\nhello\n0\r\n\r\n" },
-  { name: "CR behind the chunk", body: "5\r\nhello\r0\r\n\r\n" },
-  { name: "nothing behind the chunk", body: "5\r\nhello0\r\n\r\n" },
-  { name: "two other bytes behind the chunk (SPILL)", body: "5\r\nhelloXX0\r\n\r\n" },
+  { name: "LF after the chunk (TERM.SPILL)", body: "5\r\nhello\n0\r\n\r\n" },
+  { name: "CR after the chunk", body: "5\r\nhello\r0\r\n\r\n" },
+  { name: "nothing after the chunk", body: "5\r\nhello0\r\n\r\n" },
+  { name: "two other bytes after the chunk (SPILL)", body: "5\r\nhelloXX0\r\n\r\n" },
   { name: "more bytes than the size says", body: "5\r\nhello world\r\n0\r\n\r\n" },
   { name: "an empty line before the chunk", body: "\r\n5\r\nhello\r\n0\r\n\r\n" },
   { name: "LF ends the last chunk", body: "5\r\nhello\r\n0\n\r\n<" },
@@ -40,13 +41,13 @@ const BODIES: readonly { readonly name: string; readonly body: string }[] = [
   { name: "LF ends a trailer", body: "5\r\nhello\r\n0\r\nX-A: b\n\r\n<" },
   { name: "a folded trailer", body: "5\r\nhello\r\n0\r\nX-A: b\r\n c\r\n\r\n<" },
   { name: "a trailer without a colon", body: "5\r\nhello\r\n0\r\nX-A\r\n\r\n<" },
-  { name: "a blank before the colon of a trailer", body: "5\r\nhello\r\n0\r\nX-A : b\r\n\r\n<" },
+  { name: "a space before the colon of a trailer", body: "5\r\nhello\r\n0\r\nX-A : b\r\n\r\n<" },
   { name: "a trailer with NUL", body: "5\r\nhello\r\n0\r\nX-A: \0\r\n\r\n<" },
   { name: "a length as trailer", body: "5\r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n<" },
   { name: "a coding as trailer", body: "5\r\nhello\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n<" },
   { name: "a last chunk with a sign", body: "5\r\nhello\r\n-0\r\n\r\n<" },
   { name: "a last chunk with 0x", body: "5\r\nhello\r\n0x0\r\n\r\n<" },
-  { name: "a request line in place of a chunk", body: "<" },
+  { name: "a request line instead of a chunk", body: "<" },
 ];
 
 const PROPER: readonly { readonly name: string; readonly body: string }[] = [
@@ -74,7 +75,7 @@ function bytesOf(body: string, mark: string): string {
 describe("Sallyport", () => {
   const standing = useSallyport();
 
-  it(`ends the connection at what is no chunk: ${BODIES.length} bodies`, async () => {
+  it(`ends the connection at anything that is not a chunk: ${BODIES.length} bodies`, async () => {
     const { gate, backend } = standing();
     const wrong = await allOf(BODIES, async ({ name, body }, index) => {
       const mark = markOf(index);
@@ -98,7 +99,7 @@ describe("Sallyport", () => {
     ]);
   });
 
-  it("writes the chunks anew: no extension of the client's reaches the backend", async () => {
+  it("writes new chunks: no extension from the client reaches the backend", async () => {
     const { gate, backend } = standing();
     const marked = bytesOf("5;secret=1\r\nhello\r\n0;secret\r\n\r\n", "c000");
     await attackMarked(gate, backend, "c000", marked);

@@ -1,8 +1,9 @@
 /**
- * Claims that do not fit into a header. A subject or group is any Unicode text, a header is not: a claim with CR and LF
- * writes further headers towards the backend, one with a comma is two groups, one beyond ASCII makes the proxy throw or
- * arrives as other characters (latin1 for UTF-8: `Ł` as `A`, U+010D as CR), and somebody who may choose a name chooses
- * another's. Every claim arrives as one field of printable ASCII, and two claims that differ arrive differently.
+ * Claims that do not fit into a header. A subject or group may be any Unicode text, a header may not: a claim with CR
+ * and LF adds headers towards the backend, one with a comma becomes two groups, one beyond ASCII makes the proxy
+ * throw or arrives as other characters (Latin-1 instead of UTF-8: `Ł` as `A`, U+010D as CR), and someone who can
+ * choose a name chooses that of another user. Every claim arrives as one field of printable ASCII, and two different
+ * claims arrive differently.
  */
 import { describe, expect, it } from "vitest";
 import { signingPair, signToken } from "../support/foreign-keys.ts";
@@ -62,7 +63,7 @@ function token(sub: string, groups: readonly string[] = []): Promise<string> {
 describe.each([
   { kind: "request", more: [] },
   { kind: "upgrade", more: UPGRADE },
-])("Sallyport, by $kind", ({ more }) => {
+])("Sallyport with $kind", ({ more }) => {
   const standing = useSallyport(undefined, {
     files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
     config: {
@@ -79,7 +80,7 @@ describe.each([
     },
   });
 
-  /** The identity that the backend was told; undefined when it was told nothing. */
+  /** The identity that the backend got; undefined if it got none. */
   async function told(sub: string, groups: readonly string[] = []) {
     const { gate, backend } = standing();
     backend.forget();
@@ -104,7 +105,7 @@ describe.each([
     };
   }
 
-  it("tells every subject in ASCII, and no two as the same", async () => {
+  it("sends every subject in ASCII, and different ones differently", async () => {
     const seen = new Map<string, string>();
     for (const subject of SUBJECTS) {
       const identity = await told(subject);
@@ -116,7 +117,7 @@ describe.each([
     expect(seen.size).toBeGreaterThan(SUBJECTS.length / 2);
   });
 
-  it("tells every list of groups in ASCII, and no two as the same", async () => {
+  it("sends every list of groups in ASCII, and different ones differently", async () => {
     const seen = new Map<string, readonly string[]>();
     for (const groups of GROUPS) {
       const identity = await told("alice", groups);
@@ -131,7 +132,7 @@ describe.each([
 describe("a naive proxy", () => {
   const standing = useNaiveProxy();
 
-  it("passes octets beyond ASCII on in the identity that it was sent", async () => {
+  it("passes on bytes beyond ASCII in the identity that it received", async () => {
     const { gate, backend } = standing();
     const lines = ["GET /public/x HTTP/1.1", "Host: localhost", "X_Auth_Subject: \xc5lice"];
     await exchange(gate, request(lines));

@@ -1,6 +1,6 @@
 /**
- * Claims in headers that a route sets. Whoever may choose a claim tries to end the header and begin another, towards the
- * backend as well as in the answer, or to pass a header of the same name by leaving the claim out.
+ * Claims in headers that a route sets. Someone who can choose a claim tries to end the header and begin another one,
+ * towards the backend or in the answer, or omits the claim so that their own header of that name passes.
  */
 import { expect, it } from "vitest";
 import { signingPair, signToken } from "../support/foreign-keys.ts";
@@ -62,7 +62,7 @@ it.each([
 });
 
 it.each([{}, { tenant: null }, { tenant: { a: 1 } }])(
-  "with the claims %j, the client's own header does not arrive either",
+  "with the claims %j, the client's own header does not arrive, either",
   async (claims) => {
     const forged = ["X-Tenant: t-other", "x_tenant: t-other", "X-Seen: 1"];
     expect(await seenWith(claims, ...forged)).toEqual({ tenant: [], told: undefined });

@@ -1,6 +1,7 @@
 /**
- * One connection per request. Without an agent, http-proxy-3 opens a connection to the backend for each request and closes
- * it: a burst of small requests runs the pod out of local ports (28,000 in TIME_WAIT), and costs three times the time.
+ * One connection per request. Without an agent, http-proxy-3 opens and closes a connection to the backend for each
+ * request: a burst of small requests uses up the pod's local ports (28,000 in TIME_WAIT), and takes three times as
+ * long.
  */
 import { describe, expect, it } from "vitest";
 import { startNaiveProxy } from "../support/naive.ts";
@@ -19,7 +20,7 @@ async function requestTwentyTimes(peer: Peer): Promise<void> {
 describe("Sallyport", () => {
   const standing = useSallyport();
 
-  it("uses its connection again", async () => {
+  it("reuses its connection", async () => {
     const { gate, backend } = standing();
     await requestTwentyTimes(gate);
     expect(backend.connections).toHaveLength(1);

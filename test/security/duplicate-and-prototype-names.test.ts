@@ -1,9 +1,10 @@
 /**
- * Fields that stand twice, and names that JavaScript knows. Readers disagree about which of two `Host`, `Authorization`,
- * `Content-Length` or `Cookie` fields counts: what the gate checked is not what the backend reads. And a name such as
- * `__proto__` or `constructor` that becomes a key of an object changes the object instead (prototype pollution, and
- * crashes: http-proxy and Node's own header joining had both). Two of what may stand once is refused or is no token; what
- * may stand twice arrives as it was sent, each field by itself and in its order; and every name is only a name.
+ * Duplicate fields, and names that have a meaning in JavaScript. Parsers disagree about which of two `Host`,
+ * `Authorization`, `Content-Length` or `Cookie` fields counts, so the backend may read another one than the gate
+ * checked. And a name such as `__proto__` or `constructor` that becomes a key of an object changes the object instead
+ * (prototype pollution and crashes: http-proxy and Node's own joining of headers had both). A duplicate of a field
+ * that may occur once is refused, or is not a token; fields that may be repeated arrive unchanged and in order; and
+ * every name is only a name.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -22,7 +23,7 @@ const KINDS = [
   { kind: "upgrade", more: UPGRADE },
 ] as const;
 
-/** The same field in two spellings; any of these readers may take the first, the last, or both joined. */
+/** The same field in two spellings; parsers may use the first, the last, or both joined. */
 const pairs = (first: string, second: string, a: string, b: string): string[][] => [
   [`${first}: ${a}`, `${second}: ${b}`],
   [`${first}: ${b}`, `${second}: ${a}`],
@@ -44,11 +45,11 @@ const script: RawScript = () => ({
   write: request(["HTTP/1.1 200 OK", "Content-Length: 2"], "ok"),
 });
 
-describe.each(KINDS)("Sallyport, by $kind", ({ kind, more }) => {
+describe.each(KINDS)("Sallyport with $kind", ({ kind, more }) => {
   const standing = useSallyport(script);
   const head = (path: string): string[] => [`GET ${path} HTTP/1.1`, ...more];
 
-  it("refuses two of what says where the message goes or ends", async () => {
+  it("refuses duplicates of fields that determine where the message goes or ends", async () => {
     const { gate, backend } = standing();
     const messages = [
       ...HOSTS.map((fields) => request([...head("/public/x"), ...fields])),
@@ -64,7 +65,7 @@ describe.each(KINDS)("Sallyport, by $kind", ({ kind, more }) => {
     expect(backend.seen()).toEqual([]);
   });
 
-  it("takes two Authorization fields for no token", async () => {
+  it("does not accept two Authorization fields as a token", async () => {
     const { gate, backend } = standing();
     const good = `Bearer ${gate.token}`;
     const all = pairs("Authorization", "authorization", good, "Bearer x");
@@ -75,7 +76,7 @@ describe.each(KINDS)("Sallyport, by $kind", ({ kind, more }) => {
     expect(backend.seen()).toEqual([]);
   });
 
-  it("passes Cookie fields on, with nothing added and nothing lost", async () => {
+  it("passes on Cookie fields unchanged", async () => {
     const { gate, backend } = standing();
     const cookies = ["Cookie: a=1", "cookie: b=2; c=3", "COOKIE: a=4"];
     await exchange(gate, request([...head("/public/x"), "Host: localhost", ...cookies]));
@@ -83,7 +84,7 @@ describe.each(KINDS)("Sallyport, by $kind", ({ kind, more }) => {
     expect(arrived.join("; ")).toBe("a=1; b=2; c=3; a=4");
   });
 
-  it("takes names of the prototype for names", async () => {
+  it("treats names of the prototype as plain names", async () => {
     const { gate, backend } = standing();
     const fields = PROTOTYPE_NAMES.flatMap((name) => [`${name}: 1`, `${name}: 2`]);
     const lines = [...head("/public/x"), "Host: localhost", ...fields];
@@ -97,7 +98,7 @@ describe.each(KINDS)("Sallyport, by $kind", ({ kind, more }) => {
     expect(valuesOf(seen?.headers ?? [], "host")).toEqual(["localhost"]);
   });
 
-  it("is not changed by them for those who come later", async () => {
+  it("is not changed by them for later requests", async () => {
     const { gate, backend } = standing();
     const names = PROTOTYPE_NAMES.join(", ");
     const lines = [
@@ -130,7 +131,7 @@ describe("a naive proxy", () => {
     expect(backend.seen()).toEqual(["GET /public/x", "GET /orders"]);
   });
 
-  it("lets no __proto__ arrive", async () => {
+  it("loses __proto__", async () => {
     const { gate, backend } = standing();
     const lines = ["GET /public/x HTTP/1.1", "Host: localhost", "__proto__: 1", "__proto__: 2"];
     await exchange(gate, request(lines));

@@ -1,10 +1,11 @@
 /**
- * Answers before the body. A backend answers as soon as it has read the head, and takes what follows for the next request:
- * it never reads bodies for this target (CL.0), or it found no length in what the proxy made of the head (0.CL, the
- * desync endgame of 2025, with `Expect` in odd spellings as its key). Sent on after the answer, the rest of the body is a
- * request that nobody checked, and its answer goes to the next client. After a backend has answered, not one byte of the
- * old request follows on its connection; the client's rest is read away or its connection ended, and never read as a
- * request. RFC 9110 §10.1.1: only `100-continue` is an expectation that can be met, and HTTP/1.0 knows none.
+ * Answers before the body. A backend answers as soon as it has read the head, and takes the following bytes for the
+ * next request: it never reads bodies for this target (CL.0), or it found no length in the head that the proxy wrote
+ * (0.CL, the desync endgame of 2025, with odd spellings of `Expect` as its key). If the rest of the body is sent
+ * after the answer, it is a request that no one checked, and its answer goes to the next client. After a backend has
+ * answered, not one more byte of the old request is sent on its connection; the client's remaining data is discarded
+ * or its connection closed, and never read as a request. RFC 9110 §10.1.1: only `100-continue` is an expectation that
+ * can be met, and HTTP/1.0 has none.
  */
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
@@ -19,11 +20,11 @@ import { until } from "../support/until.ts";
 
 interface Bodyless extends AsyncDisposable {
   readonly url: string;
-  /** First line of everything that it took for a head. */
+  /** The first line of everything that it took for a head. */
   readonly ran: readonly string[];
 }
 
-/** Answers every head at once and knows no bodies. */
+/** Answers every head at once, and never reads a body. */
 async function startBodylessBackend(): Promise<Bodyless> {
   const ran: string[] = [];
   const sockets = new Set<Socket>();
@@ -55,14 +56,14 @@ async function startBodylessBackend(): Promise<Bodyless> {
 const SMUGGLED = request(["GET /admin HTTP/1.1", "Host: backend"]);
 const NEXT = request(["GET /public/next HTTP/1.1", "Host: localhost"]);
 
-/** The beginning of a body, longer than what waits to leave in one piece with its head. */
+/** The beginning of a body that is too long to be sent together with its head. */
 const FIRST = "x".repeat(40 * 1024);
 
 interface Late {
   readonly name: string;
   /** Head and the beginning of the body. */
   readonly head: string;
-  /** What follows when the answer is there. */
+  /** Sent when the answer has arrived. */
   readonly rest: string;
 }
 
@@ -105,10 +106,10 @@ async function answeredEarly(peer: Peer, head: string, rest: string): Promise<vo
   socket.destroy();
 }
 
-describe("Sallyport before a backend that knows no bodies", () => {
+describe("Sallyport with a backend that never reads bodies", () => {
   const standing = use(startBodylessBackend, (target) => startSallyport({ target }));
 
-  it.each(LATE)("never sends $name behind the answer", async ({ head, rest }) => {
+  it.each(LATE)("never sends $name after the answer", async ({ head, rest }) => {
     const { gate, backend } = standing();
     const before = backend.ran.length;
     await answeredEarly(gate, head, rest);
@@ -141,7 +142,7 @@ const UNMEETABLE: readonly (readonly string[])[] = [
     ["100-continue", "y"],
   ]);
 
-describe("Sallyport asked to expect something", () => {
+describe("Sallyport with an expectation", () => {
   const standing = useSallyport();
   const post = (expectations: readonly string[], version = "1.1"): string =>
     request(
@@ -154,7 +155,7 @@ describe("Sallyport asked to expect something", () => {
       "hello",
     );
 
-  it("meets no expectation but 100-continue", async () => {
+  it("meets only the expectation 100-continue", async () => {
     const { gate, backend } = standing();
     const wrong = await allOf(UNMEETABLE, async (expectations) => {
       const options = { responses: Infinity, timeoutMs: 500 };
@@ -178,7 +179,7 @@ describe("Sallyport asked to expect something", () => {
     },
   );
 
-  it("passes no expectation on: the backend gets head and body together", async () => {
+  it("does not pass on an expectation: the backend gets head and body together", async () => {
     const { gate, backend } = standing();
     await exchange(gate, post(["100-continue"]));
     const [seen] = backend.requests();
@@ -187,10 +188,10 @@ describe("Sallyport asked to expect something", () => {
   });
 });
 
-describe("a naive proxy before a backend that knows no bodies", () => {
+describe("a naive proxy with a backend that never reads bodies", () => {
   const standing = use(startBodylessBackend, (target) => startNaiveProxy(target));
 
-  it("sends the body behind the answer, where it is run", async () => {
+  it("sends the body after the answer, where it is executed", async () => {
     const { gate, backend } = standing();
     const { head, rest } = withLength("POST");
     const socket = await openSocket(gate);

@@ -1,9 +1,9 @@
 /**
- * Early hints that stop everything. Node checks the `Link` of a 103 with a regular expression that takes twice as long for
- * each further parameter when the value is wrong at its end: 135 bytes keep the event loop busy for minutes, and with it
- * every client, `/livez`, and the end of the process. A backend can send such a field, and so can a client whose text a
- * backend puts into one. A 103 to an HTTP/1.0 client is the other attack: whoever reads it takes it for the answer, and the
- * answer for that to the next request (RFC 9110 §15.2).
+ * Early hints that block everything. Node checks the `Link` of a 103 with a regular expression that takes twice as
+ * long for each further parameter if the end of the value is invalid: 135 bytes block the event loop for minutes, and
+ * with it every client, `/livez`, and the end of the process. A backend can send such a field, and so can a client
+ * whose text the backend inserts. The other attack is a 103 to an HTTP/1.0 client, which takes it for the answer, and
+ * the answer for that to the next request (RFC 9110 §15.2).
  */
 import { describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -65,7 +65,7 @@ describe("Sallyport", () => {
     expect(responses.slice(0, -1).map((hints) => hints.header("link"))).toEqual(links);
   });
 
-  it("passes other fields byte for byte, and none that concerns one connection", async () => {
+  it("passes on other fields byte for byte, except those about one connection", async () => {
     const { responses } = await exchange(standing().gate, get("others"));
     expect(responses[0]?.headers).toEqual([
       ["link", STYLE],
@@ -74,12 +74,12 @@ describe("Sallyport", () => {
     ]);
   });
 
-  it("passes no 103 that says nothing", async () => {
+  it("does not pass on an empty 103", async () => {
     const { responses } = await exchange(standing().gate, get("bare"));
     expect(responses.map(({ status }) => status)).toEqual([200]);
   });
 
-  it("sends HTTP/1.0 nothing but the answer", async () => {
+  it("sends only the answer to HTTP/1.0 clients", async () => {
     const { raw, last } = await exchange(standing().gate, get("twice", "1.0"));
     expect(raw).toMatch(/^HTTP\/1\.1 200 /);
     expect(last.body).toBe("ok");

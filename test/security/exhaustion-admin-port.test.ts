@@ -1,10 +1,10 @@
 /**
- * The admin port, taken. A neighbour in the cluster reaches it for metrics and health. It opens as many connections as the
- * port takes, each with half a head, and opens them again when they are closed: the kubelet finds no `/livez` and restarts
- * the pod again and again, Prometheus goes blind, and `sallyport drain` cannot get in.
- *
- * One address gets its share and no more, and all who are not in `admin.allow` together get half: those who are, the pod's
- * own loopback, have the rest. Nobody is turned away: the oldest connection of whoever has most gives way to a newcomer.
+ * The admin port, fully occupied. A neighbour in the cluster can reach it for metrics and health. It opens as many
+ * connections as the port accepts, each with half a head, and opens them again when they are closed: the kubelet gets
+ * no answer from `/livez` and restarts the pod again and again, Prometheus gets no metrics, and `sallyport drain`
+ * cannot connect. So one address gets only its share, and all peers outside `admin.allow` together get half; the
+ * others, such as the pod's own loopback, have the rest. No one is turned away: a newcomer replaces the oldest
+ * connection of the client with the most.
  */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createNetworks } from "../../src/lib/http/networks.ts";
@@ -25,7 +25,7 @@ const neighbour = (index: number): string => `127.0.1.${index + 1}`;
 
 const asking = (path: string): string => request([`GET ${path} HTTP/1.1`, "Host: a"]);
 
-/** Connections from one address that say so much; they stand until the test is over. */
+/** Opens connections from one address that send this text and stay open until the test is over. */
 function held({ port }: { port: number }, count: number, from: string, bytes: string): Crowd {
   const crowd = startCrowd({ port }, count, { from, each: (socket) => socket.write(bytes) });
   onTestFinished(() => crowd[Symbol.dispose]());
@@ -44,7 +44,7 @@ async function livez({ port }: { port: number }, from: string): Promise<string> 
 describe("Sallyport", () => {
   const standing = useSallyport(undefined, { config: { admin: { allow: [OWN] } } });
 
-  it("answers everybody else while one neighbour opens what it can", async () => {
+  it("answers everyone else while one neighbour opens as many connections as it can", async () => {
     const admin = { port: standing().gate.adminPort };
     const crowd = held(admin, 130, neighbour(0), "GET /livez HTTP/1.1\r\nHost: a\r\nX-A: ");
     await until(() => crowd.open() + crowd.closed() === 130);
@@ -53,7 +53,7 @@ describe("Sallyport", () => {
 });
 
 describe("the admin listener", () => {
-  /** One whose page `/held` is never answered, and that knows one address as its own. */
+  /** One whose page `/held` is never answered, and that allows one address. */
   async function adminPort(): Promise<Admin> {
     const never = Promise.withResolvers<never>();
     const admin = await startAdmin({
@@ -77,7 +77,7 @@ describe("the admin listener", () => {
     expect(crowd.closed()).toBe(SHARE + 1);
   });
 
-  it("ends who waits with half a head before who waits for an answer", async () => {
+  it("evicts a client with half a head before one that waits for an answer", async () => {
     const admin = await adminPort();
     const half = held(admin, 2, neighbour(0), "GET /livez HTTP/1.1\r\nHost: a\r\n");
     const asked = held(admin, SHARE - 2, neighbour(0), asking("/held"));
@@ -88,7 +88,7 @@ describe("the admin listener", () => {
     expect(asked.closed()).toBe(0);
   });
 
-  it("gives a stranger one request for a connection, two seconds for its head, and no long head", async () => {
+  it("gives a stranger one request per connection, two seconds for its head, and no long head", async () => {
     const admin = await adminPort();
     const two = held(admin, 1, KUBELET, asking("/livez") + asking("/livez"));
     await until(() => two.closed() === 1);
@@ -118,7 +118,7 @@ describe("the admin listener", () => {
     expect(flood.received()[0] ?? "").toBe("");
   });
 
-  it("answers who is allowed more when neighbours have taken everything else", async () => {
+  it("answers an allowed peer when neighbours have taken everything else", async () => {
     const admin = await adminPort();
     const crowds = Array.from({ length: OTHERS / SHARE }, (_none, index) =>
       held(admin, SHARE, neighbour(index), asking("/held")),
@@ -129,7 +129,7 @@ describe("the admin listener", () => {
     await until(() => own.open() === SHARE * 2);
     expect(await livez(admin, OWN)).toBe("HTTP/1.1 200 OK");
     expect(own.closed()).toBe(0);
-    // The kubelet is answered by now, and gone.
+    // The kubelet has got its answer and closed its connection.
     const gone = crowds.reduce((sum, crowd) => sum + crowd.closed(), 0);
     expect(gone).toBe(1);
   });

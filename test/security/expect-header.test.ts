@@ -1,7 +1,8 @@
 /**
- * `Expect` as a way around header rewriting. http-proxy-3 does not emit `proxyReq` when the client sends `Expect`, so a
- * proxy that sets its identity headers and removes the token in that event forwards what the client sent: forged identity
- * and token. Expectations other than 100-continue cannot be met and are answered 417 (RFC 9110 §10.1.1).
+ * `Expect` as a way around header rewriting. http-proxy-3 does not emit `proxyReq` if the client sends `Expect`, so a
+ * proxy that sets its identity headers and removes the token in that event forwards what the client sent: a forged
+ * identity, and the token. Expectations other than 100-continue cannot be met and are answered with 417 (RFC 9110
+ * §10.1.1).
  */
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
@@ -35,7 +36,7 @@ describe("Sallyport", () => {
     expect(seen?.body.toString()).toBe("body");
   });
 
-  it("asks for the body of a client that waits for 100", async () => {
+  it("requests the body from a client that waits for 100", async () => {
     const { gate, backend } = standing();
     const waiting = attack(gate.token, "100-continue").slice(0, -"body".length);
     let sent = false;
@@ -51,7 +52,7 @@ describe("Sallyport", () => {
     expect(backend.requests()[0]?.body.toString()).toBe("body");
   });
 
-  it("refuses an upload before its body when the token is missing", async () => {
+  it("refuses an upload without a token before its body", async () => {
     const { gate, backend } = standing();
     const waiting = attack("wrong", "100-continue").slice(0, -"body".length);
     const answer = await exchange(gate, waiting);

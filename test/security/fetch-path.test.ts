@@ -1,7 +1,8 @@
 /**
- * A switch in the environment. With `FORCE_FETCH_PATH=true`, http-proxy-3 forwards through `fetch`: it follows redirects
- * (so the client gets an answer to a request that was never checked), loses all but one cookie, and unpacks a gzip body
- * under a head that still says gzip. That way is never reached from Sallyport, whatever the environment says.
+ * A switch in the environment. With `FORCE_FETCH_PATH=true`, http-proxy-3 forwards through `fetch`: it follows
+ * redirects (so the client gets the answer to a request that was never checked), loses all cookies but one, and
+ * decompresses a gzip body without changing the head. Sallyport never uses that code, whatever the environment
+ * contains.
  */
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -45,7 +46,7 @@ describe("Sallyport", () => {
     expect(last.header("set-cookie")).toBe("a=1 | b=2");
   });
 
-  it("leaves a packed body as it is", async () => {
+  it("leaves a compressed body unchanged", async () => {
     const { last } = await exchange(standing().gate, get("gzip"));
     expect(last.header("content-encoding")).toBe("gzip");
     expect(Buffer.from(last.body, "latin1").equals(PACKED)).toBe(true);
@@ -58,7 +59,7 @@ describe("plain http-proxy-3", () => {
     (target) => startNaiveProxy(target, {}, FORCED),
   );
 
-  it("runs a request that nobody checked", async () => {
+  it("executes a request that no one checked", async () => {
     const { gate, backend } = standing();
     const { last } = await exchange(gate, get("redirect"));
     expect([last.status, last.body]).toEqual([200, "admin"]);
@@ -70,7 +71,7 @@ describe("plain http-proxy-3", () => {
     expect(last.header("set-cookie")).toBe("b=2");
   });
 
-  it("unpacks a body under a head that says gzip, with the length of the packed one", async () => {
+  it("decompresses a body without changing the head, which contains gzip and the compressed length", async () => {
     const { raw, ended } = await exchange(standing().gate, get("gzip"), { timeoutMs: 500 });
     expect(raw).toMatch(/content-encoding: gzip\r\n[^]*\r\n\r\npacked$/);
     expect(ended).toBe("timeout");

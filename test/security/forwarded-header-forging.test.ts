@@ -1,8 +1,9 @@
 /**
- * Saying who one is. A backend that believes `X-Forwarded-For` for its rate limits or allow lists, or builds links from
- * `X-Forwarded-Host`, believes the client when the proxy only appends to what came. Unless the peer is a trusted proxy,
- * Sallyport replaces all of them, `Forwarded` and `X-Real-IP` too. And where a trusted proxy writes its client in a way that is
- * not read, with a port, say, all clients become one: who guesses passwords behind it locks everybody out.
+ * Clients that lie about themselves. A backend that trusts `X-Forwarded-For` for rate limits or allow lists, or
+ * builds links from `X-Forwarded-Host`, trusts the client if the proxy only appends to what it received. Unless the
+ * peer is a trusted proxy, Sallyport replaces all of these headers, including `Forwarded` and `X-Real-IP`. And if a
+ * trusted proxy writes its client in a form that is not understood, for example with a port, all clients become one,
+ * and a client that guesses passwords locks out everyone else.
  */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -46,7 +47,7 @@ describe("Sallyport behind a trusted proxy", () => {
     config: { server: { trustedProxies: ["127.0.0.0/8"] } },
   });
 
-  it("believes that proxy, and appends its address", async () => {
+  it("trusts that proxy, and appends its address", async () => {
     const { gate, backend } = standing();
     const believed = ["X-Forwarded-For: 203.0.113.7", "X-Forwarded-Host: shop.example"];
     await exchange(gate, request(["GET /public/x HTTP/1.1", "Host: app.example", ...believed]));
@@ -70,7 +71,7 @@ describe("Sallyport behind a trusted proxy", () => {
     expect(await logLine(gate, { request_id: requestId })).toMatchObject({ client });
   });
 
-  it("tells in the log when that proxy names nobody, and not for each request", async () => {
+  it("logs when that proxy names no client, but not for each request", async () => {
     const { gate } = standing();
     const MESSAGE = "a trusted proxy does not name the client";
     for (const sent of [["Forwarded: for=203.0.113.7"], ["X-Forwarded-For: unknown"], []]) {

@@ -1,11 +1,11 @@
 /**
- * Every way to say twice where a body ends. Request smuggling needs two readers that disagree: one believes
- * `Content-Length`, the other `Transfer-Encoding` (CL.TE, TE.CL), one reads a coding that the other does not know (TE.TE:
- * `xchunked`, `chunked;a=b`, `,chunked`), one takes `+5` or `5,5` for a number, one believes a transfer coding in HTTP/1.0
- * or a body of a method that has none. Such faults came back in Node (CVE-2022-32213 to -32215, CVE-2022-35256,
- * CVE-2024-27982), HAProxy, Traefik and http-proxy by one more spelling each, so here all spellings of the one meet all
- * spellings of the other: what RFC 9112 §6 frames in one way arrives with exactly its bytes, and all else is one 400 and
- * the end of the connection.
+ * Every way to contradict oneself about the end of a body. Request smuggling needs two parsers that disagree: one
+ * uses `Content-Length`, the other `Transfer-Encoding` (CL.TE, TE.CL), one accepts a coding that the other does not
+ * know (TE.TE: `xchunked`, `chunked;a=b`, `,chunked`), one accepts `+5` or `5,5` as a number, one accepts a transfer
+ * coding in HTTP/1.0, or a body for a method that has none. Such bugs came back in Node (CVE-2022-32213 to -32215,
+ * CVE-2022-35256, CVE-2024-27982), HAProxy, Traefik and http-proxy, each time with one more spelling. So these tests
+ * combine all spellings of the one with all spellings of the other: messages that RFC 9112 §6 frames unambiguously
+ * arrive with exactly their bytes, and everything else gets one 400 and ends the connection.
  */
 import { METHODS } from "node:http";
 import { describe, expect, it } from "vitest";
@@ -16,11 +16,11 @@ import { chunked, request } from "../support/raw-client.ts";
 
 const smuggled = (mark: string): string =>
   request([`GET /admin/${mark} HTTP/1.1`, "Host: backend"]);
-/** Of every mark `smuggled` has this length. */
+/** `smuggled` has this length for every mark. */
 const LENGTH = smuggled("m000").length;
 const markOf = (index: number): string => `m${String(index).padStart(3, "0")}`;
 
-/** Field lines that speak of a length, and what a strict reader makes of them. */
+/** Field lines with a length, and how a strict parser reads them. */
 const LENGTHS: readonly { readonly field?: string; readonly valid: boolean }[] = [
   { valid: true },
   { field: `Content-Length: ${LENGTH}`, valid: true },
@@ -36,7 +36,7 @@ function invalid(value: string): { field: string; valid: false } {
   return { field: `Content-Length: ${value}`, valid: false };
 }
 
-/** Field lines that speak of a coding, and what a strict reader makes of them. */
+/** Field lines with a coding, and how a strict parser reads them. */
 const CODINGS: readonly { readonly field?: string; readonly valid: boolean }[] = [
   { valid: true },
   { field: "Transfer-Encoding: chunked", valid: true },
@@ -91,7 +91,7 @@ const COMBINATIONS: readonly Combination[] = [
     };
   });
 
-/** So many as one test can try on a busy machine. */
+/** As many as one test can try on a busy machine. */
 const SLICES = Array.from({ length: Math.ceil(COMBINATIONS.length / 85) }, (_, i) => {
   const rows = COMBINATIONS.slice(i * 85, (i + 1) * 85);
   return [rows[0]?.name ?? "", rows] as const;
@@ -108,7 +108,7 @@ function withBody(method: string, isChunked: boolean, mark: string, version = "1
   return request(head, isChunked ? chunked(body) : body);
 }
 
-/** Lines that are no request line of HTTP/1.x (RFC 9112 §3), or that name a version with other framing rules. */
+/** Lines that are not HTTP/1.x request lines (RFC 9112 §3), or that have a version with other framing rules. */
 const LINES: readonly string[] = [
   "GET /public/x",
   "GET /public/x HTTP/0.9",
@@ -125,10 +125,13 @@ const LINES: readonly string[] = [
   "PRI * HTTP/2.0",
 ];
 
-/** TRACE is refused whatever it says; where it is ambiguous, too, what follows on the connection is not believed. */
+/** TRACE is always refused; if it is also ambiguous, the data after it is not read as a request. */
 const TRACES: readonly { readonly name: string; readonly bytes: string }[] = [
   { name: "a coding before chunked", fields: ["Transfer-Encoding: gzip, chunked"] },
-  { name: "a length beside chunked", fields: ["Content-Length: 5", "Transfer-Encoding: chunked"] },
+  {
+    name: "a length in addition to chunked",
+    fields: ["Content-Length: 5", "Transfer-Encoding: chunked"],
+  },
   { name: "a coding in HTTP/1.0", fields: ["Transfer-Encoding: chunked"], version: "1.0" },
 ].map(({ name, fields, version = "1.1" }) => {
   const keep = version === "1.0" ? ["Connection: keep-alive"] : [];
@@ -142,7 +145,7 @@ describe("Sallyport", () => {
   const standing = useSallyport();
 
   it.each(SLICES)(
-    "forwards what has one reading and refuses the rest, from %s",
+    "forwards unambiguous messages and refuses the rest, from %s",
     async (_, rows) => {
       const { gate, backend } = standing();
       const wrong = await allOf(rows, async ({ name, mark, bytes, clear, body }) => {
@@ -196,7 +199,7 @@ describe("Sallyport", () => {
     expect(backend.seen()).toEqual([]);
   });
 
-  it.each(TRACES)("believes nothing behind a TRACE with $name", async ({ bytes }) => {
+  it.each(TRACES)("executes nothing after a TRACE with $name", async ({ bytes }) => {
     const { gate, backend } = standing();
     const options = { responses: 2 };
     const { exchange } = await attackMarked(gate, backend, "m000", bytes + AFTER, options);
@@ -226,7 +229,7 @@ describe("a naive proxy", () => {
     expect(passed).toContain(true);
   });
 
-  it("lets the backend run bodies", async () => {
+  it("lets the backend execute bodies", async () => {
     const { gate, backend } = standing();
     const rows = BODY_METHODS.filter(({ method }) => /^(?:DELETE|OPTIONS|POST)$/.test(method));
     const ran = await allOf(rows, async ({ method, isChunked }, index) => {

@@ -1,7 +1,7 @@
 /**
- * A backend that hurts. Status 099, a control character in the reason phrase, `Trailer` beside `Content-Length`, two
- * lengths, a head without end: what the HTTP client of the proxy lets through makes its HTTP server throw, out of an event
- * handler, and the process ends. Each is one 502, never an exception, and never two answers.
+ * A hostile backend. Status 099, a control character in the reason phrase, `Trailer` together with `Content-Length`,
+ * two lengths, an endless head: the HTTP client of a proxy accepts it, and its HTTP server then throws in an event
+ * handler, which ends the process. Each of these becomes one 502, never an exception, and never two answers.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -13,7 +13,7 @@ import { exchange, request } from "../support/raw-client.ts";
 const OK = "HTTP/1.1 200 OK\r\n";
 const FINE = `${OK}Content-Length: 2\r\n\r\nok`;
 
-/** Announces trailers that cannot come. Node throws when it is told to send both fields. */
+/** Announces trailers that are impossible. Node throws if it is made to send both fields. */
 const TRAILER_BESIDE_LENGTH = `${OK}Trailer: X-Sum\r\nContent-Length: 2\r\n\r\nok`;
 
 const ANSWERS: Readonly<Record<string, { write: string; crashesNaive?: true; open?: true }>> = {
@@ -70,19 +70,19 @@ describe("Sallyport", () => {
     expect(answer.last.header("proxy-status")).toMatch(/^sallyport; error=[a-z_]+$/);
   });
 
-  it("lives on and serves", async () => {
+  it("continues to serve", async () => {
     const { gate } = standing();
     expect((await exchange(gate, get("fine"))).last.body).toBe("ok");
     expect(gate.exited()).toBe(false);
   });
 
-  it("does not take an answer that nobody asked for for that to the next request", async () => {
+  it("does not take an unsolicited answer for that to the next request", async () => {
     const { gate } = standing();
     expect((await exchange(gate, get("poison"))).last.body).toBe("ok");
     expect((await exchange(gate, get("fine"))).last.body).toBe("ok");
   });
 
-  it("answers a Trailer that stands beside a length with 502", async () => {
+  it("answers a Trailer next to a length with 502", async () => {
     const { last } = await exchange(standing().gate, get("trailer-beside-length"));
     expectEnvelope(last, 502);
   });
@@ -92,7 +92,7 @@ describe("Sallyport", () => {
     expect([last.status, last.body]).toEqual([200, "ok"]);
   });
 
-  it("does not wait for a head that comes byte by byte", async () => {
+  it("does not wait for a head that arrives byte by byte", async () => {
     const { last } = await exchange(standing().gate, get("dribble"));
     expectEnvelope(last, 504);
   });

@@ -1,4 +1,4 @@
-/** What a hostile backend of HTTP/2 can do to its own clients, and not to others. */
+/** A hostile HTTP/2 backend can harm its own clients, but no others. */
 import { expect, test } from "vitest";
 import { ask } from "../support/ask.ts";
 import * as h2 from "../support/raw-http2-backend.ts";
@@ -12,7 +12,7 @@ const many = (count: number, each: (index: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, index) => each(index)));
 const wide = Array.from({ length: 900 }, (_, index) => [`x-${index}`, "y".repeat(100)] as const);
 
-/** The attacks before the head of an answer is out. All are 502. */
+/** The attacks before the head of an answer was sent. All result in a 502. */
 const BEFORE: [string, Attack][] = [
   [
     "a header section of 100 KB",
@@ -133,7 +133,7 @@ const BEFORE: [string, Attack][] = [
   ["no HTTP/2", (_stream, write) => write(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"))],
 ];
 
-/** The attacks behind the head: the client sees its answer break off. */
+/** The attacks after the head: the client gets an incomplete answer. */
 const BEHIND: [string, Attack][] = [
   [
     "a body longer than its length",
@@ -178,7 +178,7 @@ const BEHIND: [string, Attack][] = [
       ),
   ],
   [
-    "trailers that are no end",
+    "trailers that do not end the stream",
     (stream, write) =>
       write(
         Buffer.concat([
@@ -235,7 +235,7 @@ async function standing(bad: { readonly url: string }, other: { readonly url: st
   });
 }
 
-test("a hostile backend harms its own answers alone", { timeout: 120_000 }, async () => {
+test("a hostile backend harms only its own answers", { timeout: 120_000 }, async () => {
   let attack: Attack = () => undefined;
   await using backend = await attacked((stream, write) => attack(stream, write));
   await using other = await startHttp2Backend();
@@ -259,7 +259,7 @@ test("a hostile backend harms its own answers alone", { timeout: 120_000 }, asyn
   ]);
 });
 
-test("a field with a line break in its value is left out", async () => {
+test("a field with a line break in its value is omitted", async () => {
   await using backend = await attacked((stream, write) =>
     write(h2.head(stream, [OK, ["x-a", "1\r\nx-b: 2"], ["x-c", "3"]], h2.END_STREAM)),
   );

@@ -1,4 +1,4 @@
-/** Clients that speak HTTP/2 to exhaust memory or processor time: their connection ends, and others go on. */
+/** Clients that use HTTP/2 to exhaust memory or CPU time: their connections end, and others continue. */
 import { constants } from "node:http2";
 import { describe, expect, it } from "vitest";
 import { connectHttp2 } from "../support/http2-client.ts";
@@ -37,7 +37,7 @@ describe("over HTTP/2", () => {
 
   it.each([
     [
-      "resets all that it asks",
+      "resets all its requests",
       (client: FrameClient) => {
         for (let stream = 1; stream < 6_000; stream += 2) {
           client.get(stream);
@@ -62,7 +62,7 @@ describe("over HTTP/2", () => {
       },
     ],
     [
-      "asks for more than it may",
+      "sends more requests than allowed",
       (client: FrameClient) => {
         for (let stream = 1; stream < 600; stream += 2) client.get(stream, to("/public/hang"));
       },
@@ -87,10 +87,10 @@ describe("over HTTP/2", () => {
     await expectServed();
   });
 
-  it("does not unpack a head that is small only while compressed", async () => {
+  it("does not decompress a head that is small only while compressed", async () => {
     const { gate, backend } = standing();
     await using client = await FrameClient.connect(gate);
-    // Into the dynamic table, and then out of it in one byte each.
+    // The field enters the dynamic table, and is then referred to with one byte each time.
     const [zero, ...bomb] = headerBlock([["x-bomb", "x".repeat(4_000)]]);
     const block = Buffer.from([(zero ?? 0) | 0x40, ...bomb, ...Array(12_000).fill(0x80 | 62)]);
     client.send(
@@ -114,7 +114,7 @@ describe("over HTTP/2", () => {
     await until(() => backend.seen().length === 10);
   });
 
-  it("holds little for a client that opens no window", async () => {
+  it("buffers little for a client that opens no window", async () => {
     const { gate } = standing();
     await using client = await FrameClient.connect(gate);
     // SETTINGS_INITIAL_WINDOW_SIZE: 0
@@ -161,7 +161,7 @@ describe("with time limits", () => {
     await until(() => left);
   });
 
-  it("says GOAWAY when it stops, and answers what is under way", async () => {
+  it("sends GOAWAY when it stops, and answers current requests", async () => {
     const { gate } = standing();
     await using client = await FrameClient.connect(gate);
     client.get(1, to("/public/hang"));

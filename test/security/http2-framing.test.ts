@@ -1,7 +1,7 @@
 /**
- * Bodies without a length. In HTTP/2 a `GET` or `DELETE` may carry a body that no header announces; translated to HTTP/1.1
- * without framing it becomes the next request. Sallyport speaks HTTP/1.1 alone: HTTP/2 is never agreed on in the TLS
- * handshake, and its preface on the connection is refused.
+ * Bodies without a length. In HTTP/2 a `GET` or `DELETE` may have a body that no header announces; translated to
+ * HTTP/1.1 without framing, it becomes the next request. By default Sallyport speaks only HTTP/1.1: it never
+ * negotiates HTTP/2 in the TLS handshake, and refuses its preface.
  */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
@@ -34,10 +34,10 @@ describe("Sallyport", () => {
   });
 });
 
-describe("a proxy that translates HTTP/2 as it comes", () => {
+describe("a proxy that translates HTTP/2 naively", () => {
   const standing = use(startRawBackend, startNaiveHttp2);
 
-  it.each(["GET", "DELETE"])("lets the backend run the body of %s", async (method) => {
+  it.each(["GET", "DELETE"])("lets the backend execute the body of %s", async (method) => {
     const { gate, backend } = standing();
     backend.forget();
     const session = connectHttp2(`https://localhost:${gate.port}`, {

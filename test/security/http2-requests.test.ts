@@ -1,6 +1,6 @@
 /**
- * Requests over HTTP/2 that two readers could take for different ones. nghttp2 resets what RFC 9113 calls malformed; the rest is
- * refused like the same request over HTTP/1.1.
+ * Requests over HTTP/2 that two parsers could read differently. nghttp2 resets streams that RFC 9113 calls malformed;
+ * the rest is refused like the same request over HTTP/1.1.
  */
 import { once } from "node:events";
 import { constants } from "node:http2";
@@ -40,13 +40,13 @@ describe("over HTTP/2", () => {
     ["Proxy-Connection", [...GET, ["proxy-connection", "close"]]],
     ["TE that is not trailers", [...GET, ["te", "gzip"]]],
     ["a pseudo-header field twice", [...GET, [":path", "/admin"]]],
-    ["a pseudo-header field behind a field", [["x-first", "1"], ...GET]],
+    ["a pseudo-header field after a regular field", [["x-first", "1"], ...GET]],
     ["a pseudo-header field that does not exist", [[":admin", "1"], ...GET]],
     ["a pseudo-header field of responses", [[":status", "200"], ...GET]],
     ["no method", GET.slice(1)],
     ["no path", GET.slice(0, 3)],
     ["an empty path", [...GET.slice(0, 3), [":path", ""]]],
-    ["a path that is none", [...GET.slice(0, 3), [":path", "x"]]],
+    ["an invalid path", [...GET.slice(0, 3), [":path", "x"]]],
     ["a user in the authority", [...GET.slice(0, 2), [":authority", "a@b"], ...GET.slice(3)]],
     ["a length and no body", [...GET, ["content-length", "5"]]],
   ] satisfies [string, (readonly [string, string])[]][])(
@@ -71,7 +71,7 @@ describe("over HTTP/2", () => {
   });
 
   it.each(["host", "x-a"])(
-    "a HEAD with a NUL in %s and a malformed stream behind it get an answer and a reset of their own",
+    "a HEAD with a NUL in %s and a malformed stream after it get their own answer and reset",
     async (name) => {
       const { gate, backend } = standing();
       await using client = await FrameClient.connect(gate);
@@ -93,8 +93,8 @@ describe("over HTTP/2", () => {
     ["dot segments", { ":path": "/public/../secret" }, 400],
     ["an encoded slash", { ":path": "/public%2f..%2fsecret" }, 400],
     ["a fragment", { ":path": "/public/x#y" }, 400],
-    ["a path with a byte that is no ASCII", { ":path": "/public/\u00e9" }, 400],
-    ["a query with a byte that is no ASCII", { ":path": "/public/x?\u00e9" }, 400],
+    ["a path with a byte beyond ASCII", { ":path": "/public/\u00e9" }, 400],
+    ["a query with a byte beyond ASCII", { ":path": "/public/x?\u00e9" }, 400],
     ["CONNECT", { ":method": "CONNECT", ":path": undefined, ":scheme": undefined }, 405],
     ["TRACE", { ":method": "TRACE" }, 405],
     ["no token", { ":path": "/secret" }, 401],
@@ -134,7 +134,7 @@ describe("over HTTP/2", () => {
     },
   );
 
-  it("does not take a body for whole that was reset without an error", async () => {
+  it("does not take a body that was reset without an error for complete", async () => {
     const { gate, backend } = standing();
     await using client = await FrameClient.connect(gate);
     const post = [[":method", "POST"], ...GET.slice(1)] as const;
@@ -153,7 +153,7 @@ describe("over HTTP/2", () => {
     expect(gate.log().filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  it("does not take a request for whole whose length is 0 before its stream has ended", async () => {
+  it("does not take a request of length 0 for complete before its stream has ended", async () => {
     const { gate, backend } = standing();
     await using client = await FrameClient.connect(gate);
     const post = [[":method", "POST"], ...GET.slice(1), ["content-length", "0"]] as const;
@@ -166,7 +166,7 @@ describe("over HTTP/2", () => {
     expect(backend.seen()).toEqual([]);
   });
 
-  it("takes a request for whole whose length is 0 and whose stream ends behind its head", async () => {
+  it("takes a request of length 0 for complete if its stream ends after its head", async () => {
     const { gate, backend } = standing();
     await using client = await FrameClient.connect(gate);
     const post = [[":method", "POST"], ...GET.slice(1), ["content-length", "0"]] as const;
@@ -177,7 +177,7 @@ describe("over HTTP/2", () => {
     expect(backend.requests()[0]?.body.toString()).toBe("");
   });
 
-  it("ends a connection whose body is longer than it says", async () => {
+  it("ends a connection with a body that is longer than announced", async () => {
     const { gate, backend } = standing();
     await using client = await FrameClient.connect(gate);
     const post = [[":method", "POST"], ...GET.slice(1), ["content-length", "2"]] as const;
@@ -193,7 +193,7 @@ describe("over HTTP/2", () => {
     ["trailers with a path", [], [[":path", "/admin"]]],
     ["trailers with Connection", [], [["connection", "close"]]],
   ] satisfies [string, (readonly [string, string])[], (readonly [string, string])[] | undefined][])(
-    "a stream that is malformed by %s, all in one write, is no error of ours",
+    "a stream that is malformed by %s, all in one write, is not our error",
     async (_name, fields, trailers) => {
       const { gate, backend } = standing();
       await using client = await FrameClient.connect(gate);
@@ -212,7 +212,7 @@ describe("over HTTP/2", () => {
     },
   );
 
-  it("answers a head that is too large with 431, and lives on", async () => {
+  it("answers a head that is too large with 431, and continues to serve", async () => {
     const { gate } = standing();
     await using client = await connectHttp2({ port: gate.port });
     const large = { ":path": "/public/x", "x-large": "x".repeat(17 * 1024) };

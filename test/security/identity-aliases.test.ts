@@ -1,10 +1,11 @@
 /**
- * One identity header under many names. What removes a forged `X-Auth-Subject` must also remove whatever a backend reads
- * as that: any case; `_` and `.` for `-`, which CGI, WSGI and PHP fold (oauth2-proxy CVE-2025-64484, Caddy CVE-2026-52845,
- * Traefik GHSA-5m6w-wvh7-57vm); any other character of a token, which lighttpd and others that make variables of names
- * turn into `_` as well; the name doubled; named in `Connection`; as a trailer; beside `Expect`; on upgrades; on public
- * routes; and with every name that a preset could set, or that a backend of that preset believes although it is not set
- * (Caddy CVE-2026-30851: what the gate did not set passed through). Here every alias meets every way, for every preset.
+ * One identity header under many names. Code that removes a forged `X-Auth-Subject` must also remove everything that
+ * a backend reads as the same: any case; `_` and `.` instead of `-`, which CGI, WSGI and PHP fold (oauth2-proxy
+ * CVE-2025-64484, Caddy CVE-2026-52845, Traefik GHSA-5m6w-wvh7-57vm); any other character of a token, which lighttpd
+ * and others that convert names to variables also turn into `_`; the name repeated; listed in `Connection`; as a
+ * trailer; with `Expect`; on upgrades; on public routes; and every name that a preset could set, or that a backend of
+ * that preset trusts although it is not set (Caddy CVE-2026-30851: headers that the gate did not set passed through).
+ * These tests combine every alias with every way, for every preset.
  */
 import { describe, expect, it } from "vitest";
 import type { HttpMessage } from "../support/http-reader.ts";
@@ -24,7 +25,7 @@ const PRESET_NAMES = [
 ];
 const OWN_NAMES = ["Remote-User", "Remote_Groups", "X-Iss"];
 
-/** What backends of a preset believe, too: oauth2-proxy's and kube-rbac-proxy's further headers. */
+/** Other headers that backends of a preset trust: those of oauth2-proxy and kube-rbac-proxy. */
 const FAMILY = [
   ...["X-Forwarded-Email", "X-Forwarded-Preferred-Username", "X-Forwarded-Access-Token"],
   ...["X-Auth-Request-User", "X-Auth-Request-Groups", "X-Auth-Request-Email"],
@@ -51,7 +52,7 @@ const UPGRADE = [
   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
-/** The ways in, with the fields that are forged. */
+/** The ways to send forged fields. */
 const WAYS: Readonly<
   Record<string, (fields: readonly string[]) => { head: string[]; body: string }>
 > = {
@@ -88,7 +89,7 @@ interface Try {
   readonly bytes: (token: string) => string;
 }
 
-/** All names in all spellings at once, by every way, with a token and on a public route. */
+/** Sends all names in all spellings at once, in every way, with a token and on a public route. */
 function triesOf(names: readonly string[], ways = Object.keys(WAYS)): Try[] {
   const all = ways.flatMap((way) => ["/orders", "/public/x"].map((path) => ({ way, path })));
   return all.map(({ way, path }, index) => {
@@ -113,7 +114,7 @@ const spelt = (
   spellings: readonly ((name: string) => string)[],
 ): string[] => [...new Set(names.flatMap((name) => spellings.map((spell) => spell(name))))];
 
-/** Names of what was forged and arrived, in headers or trailers. */
+/** Returns the names of forged fields that arrived, in headers or trailers. */
 function forgedIn(seen: readonly HttpMessage[]): string[] {
   return seen
     .flatMap(({ headers, trailers }) => [...headers, ...trailers])
@@ -161,7 +162,7 @@ describe.each(Object.entries(SETTINGS))("Sallyport with %s", (setting, headers) 
     expect(wrong.flat()).toEqual([]);
   });
 
-  it("lets no alias through that is spelt with another character of a token", async () => {
+  it("lets no alias through that contains another character of a token", async () => {
     const { gate, backend } = standing();
     const forged = await allOf(ODD_ALIASES, async ({ mark, bytes }) => {
       const { ran } = await attackMarked(gate, backend, mark, bytes(gate.token));
@@ -171,7 +172,7 @@ describe.each(Object.entries(SETTINGS))("Sallyport with %s", (setting, headers) 
     expect([...new Set(forged.flat())].join()).toBe("");
   });
 
-  it("lets no relative of the names of a preset through", async () => {
+  it("lets no related name of a preset through", async () => {
     const { gate, backend } = standing();
     const forged = await allOf(FAMILIES, async ({ mark, bytes }) => {
       const { ran } = await attackMarked(gate, backend, mark, bytes(gate.token));
@@ -192,7 +193,7 @@ describe("a naive proxy", () => {
       const { ran } = await attackMarked(gate, backend, mark, bytes(gate.token), options);
       return forgedIn(ran()).length > 0 ? [way] : [];
     });
-    // It drops trailers altogether.
+    // It drops all trailers.
     const expected = Object.keys(WAYS).filter((way) => way !== "as trailers");
     expect([...new Set(passed.flat())].toSorted()).toEqual(expected.toSorted());
   });

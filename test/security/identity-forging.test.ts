@@ -1,8 +1,8 @@
 /**
- * Identity from the client. A backend behind the sidecar believes `X-Auth-Subject`; a client that gets one through is
- * whoever it likes. The tries: any case, `_` for `-` (CGI, WSGI and many frameworks fold them into one variable), the name
- * doubled, named in `Connection`, on public routes where nobody sets the true one, on upgrades, and every other name that
- * a preset could set.
+ * An identity from the client. A backend behind the sidecar trusts `X-Auth-Subject`, so a client that gets one
+ * through can be anyone. The attempts: any case, `_` instead of `-` (CGI, WSGI and many frameworks fold them into one
+ * variable), the name repeated, listed in `Connection`, on public routes where nothing sets the real one, on
+ * upgrades, and every other name that a preset could set.
  */
 import { describe, expect, it } from "vitest";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
@@ -58,7 +58,7 @@ const bytesOf = ({ path, headers }: Try, token: string): string => {
   return request([`GET ${path} HTTP/1.1`, "Host: localhost", ...authorization, ...headers]);
 };
 
-/** What a backend that folds `-` and `_` reads, beside the values that say "root". */
+/** Returns what a backend that folds `-` and `_` reads, in addition to the values "root". */
 function identitySeen(backend: RawBackend): { subjects: string[]; forged: string[] } {
   const headers = backend.requests()[0]?.headers ?? [];
   const folded = headers.map(
@@ -82,7 +82,7 @@ describe("Sallyport", () => {
     expect(identitySeen(backend)).toEqual({ subjects: row.subject, forged: [] });
   });
 
-  it("keeps the token from the backend", async () => {
+  it("does not pass the token to the backend", async () => {
     const { gate, backend } = standing();
     for (const row of TRIES) {
       await exchange(gate, bytesOf(row, gate.token));

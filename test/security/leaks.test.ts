@@ -1,9 +1,9 @@
 /**
- * Secrets in what is written. Every part that handles a password, a token or a key also has errors to tell, and the quickest
- * way to tell one is to quote what it was about: a users file that cannot be parsed, a key that cannot be read, a header that
- * was refused, an upstream with a password in its address. So a deployment is filled with marked secrets, driven through
- * everything that works and everything that fails, at the level `debug`, and then all that came out of it is searched:
- * log, standard error, metrics, every answer, and what `check` says.
+ * Secrets in output. Every part that handles a password, a token or a key also reports errors, and the quickest way
+ * to report one is to quote its subject: a users file that cannot be parsed, a key that cannot be read, a refused
+ * header, an upstream with a password in its address. So a deployment is filled with marked secrets and driven
+ * through everything that works and everything that fails, at the level `debug`. Then all output is searched: log,
+ * standard error, metrics, every answer, and the output of `check`.
  */
 import { createPrivateKey, generateKeyPairSync, randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 const marked = (name: string): string => `${name}-${randomBytes(9).toString("hex")}`;
-/** Each of them once, told apart by name. */
+/** Each secret once, distinguishable by name. */
 const SECRETS = {
   password: marked("correct-password"),
   "wrong password": marked("wrong-password"),
@@ -49,67 +49,63 @@ const KEYS = {
 const users = (password: string): string =>
   `users:\n  bob: { password: "${password}", groups: [sales] }\n  ${ALICE.username}: { password: "${cheapHash(ALICE.password)}" }\n`;
 
-it(
-  "nothing that a running proxy writes or answers holds a secret",
-  { timeout: 40_000 },
-  async () => {
-    await using backend = await startRawBackend(({ startLine }) =>
-      startLine.includes("/die")
-        ? { write: `HTTP/1.1 200 ${SECRETS["body secret"]}\0\r\n\r\n`, then: "reset" }
-        : { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" },
-    );
-    await using keys = await temporaryDirectory();
-    await keys.write("signing.pem", pem);
-    const secret = { kty: "oct", k: SECRETS["shared secret"], alg: "HS256" };
-    await keys.write("secret.json", JSON.stringify(secret));
-    await using gate = await startSallyport({
-      target: backend.url,
-      files: { "users.yaml": users(hash) },
-      config: {
-        log: { level: "debug" },
-        tokens: { keys: keys.path },
-        upstreams: { nowhere: { targets: ["http://127.0.0.1:1"] } },
-        routes: [
-          { name: "public", path: "/public/", auth: "none", upstream: "app" },
-          { name: "nowhere", path: "/nowhere/", auth: "none", upstream: "nowhere" },
-          { name: "everything", path: "/", upstream: "app" },
-        ],
-      },
-      env: { PLANTED: SECRETS["environment secret"] },
-    });
-    const token = await gate.login("bob", SECRETS.password);
-    const secrets = { ...SECRETS, ...KEYS, token, "alice's token": gate.token };
-    const answers: string[] = [];
-    const send = async (bytes: string): Promise<void> => {
-      answers.push((await exchange(gate, bytes, { responses: Infinity, timeoutMs: 2_000 })).raw);
-    };
-    await Promise.all([...traffic(token)].map(send));
+it("no output or answer of a running proxy contains a secret", { timeout: 40_000 }, async () => {
+  await using backend = await startRawBackend(({ startLine }) =>
+    startLine.includes("/die")
+      ? { write: `HTTP/1.1 200 ${SECRETS["body secret"]}\0\r\n\r\n`, then: "reset" }
+      : { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" },
+  );
+  await using keys = await temporaryDirectory();
+  await keys.write("signing.pem", pem);
+  const secret = { kty: "oct", k: SECRETS["shared secret"], alg: "HS256" };
+  await keys.write("secret.json", JSON.stringify(secret));
+  await using gate = await startSallyport({
+    target: backend.url,
+    files: { "users.yaml": users(hash) },
+    config: {
+      log: { level: "debug" },
+      tokens: { keys: keys.path },
+      upstreams: { nowhere: { targets: ["http://127.0.0.1:1"] } },
+      routes: [
+        { name: "public", path: "/public/", auth: "none", upstream: "app" },
+        { name: "nowhere", path: "/nowhere/", auth: "none", upstream: "nowhere" },
+        { name: "everything", path: "/", upstream: "app" },
+      ],
+    },
+    env: { PLANTED: SECRETS["environment secret"] },
+  });
+  const token = await gate.login("bob", SECRETS.password);
+  const secrets = { ...SECRETS, ...KEYS, token, "alice's token": gate.token };
+  const answers: string[] = [];
+  const send = async (bytes: string): Promise<void> => {
+    answers.push((await exchange(gate, bytes, { responses: Infinity, timeoutMs: 2_000 })).raw);
+  };
+  await Promise.all([...traffic(token)].map(send));
 
-    // The users file breaks while it is watched.
-    const broken = `users: { bob: { password: ${SECRETS.passphrase}, groups: "${hash}" } }\n`;
-    await writeFile(join(gate.directory, "users.yaml"), broken);
-    await until(() => gate.log().some(({ problems }) => problems !== undefined), 15_000);
+  // The users file becomes invalid while it is watched.
+  const broken = `users: { bob: { password: ${SECRETS.passphrase}, groups: "${hash}" } }\n`;
+  await writeFile(join(gate.directory, "users.yaml"), broken);
+  await until(() => gate.log().some(({ problems }) => problems !== undefined), 15_000);
 
-    const admin = { port: gate.adminPort };
-    for (const path of ["/metrics", "/readyz?verbose", `/x?${SECRETS["query secret"]}`]) {
-      const asked = request([`GET ${path} HTTP/1.1`, "Host: a", "Connection: close"]);
-      answers.push((await exchange(admin, asked, { responses: Infinity })).raw);
-    }
-    answers.push((await scrape(gate)).text);
-    expect(await gate.stop()).toBe(0);
+  const admin = { port: gate.adminPort };
+  for (const path of ["/metrics", "/readyz?verbose", `/x?${SECRETS["query secret"]}`]) {
+    const asked = request([`GET ${path} HTTP/1.1`, "Host: a", "Connection: close"]);
+    answers.push((await exchange(admin, asked, { responses: Infinity })).raw);
+  }
+  answers.push((await scrape(gate)).text);
+  expect(await gate.stop()).toBe(0);
 
-    const written =
-      gate
-        .log()
-        .map((line) => JSON.stringify(line))
-        .join("\n") + gate.stderr();
-    expect(gate.log().length).toBeGreaterThan(answers.length);
-    expect(leaksIn(written, secrets)).toEqual([]);
-    expect(leaksIn(answers.join("\n"), secrets)).toEqual([]);
-  },
-);
+  const written =
+    gate
+      .log()
+      .map((line) => JSON.stringify(line))
+      .join("\n") + gate.stderr();
+  expect(gate.log().length).toBeGreaterThan(answers.length);
+  expect(leaksIn(written, secrets)).toEqual([]);
+  expect(leaksIn(answers.join("\n"), secrets)).toEqual([]);
+});
 
-/** Requests that are served, refused and broken, each with every secret that a client has. */
+/** Requests that are served, refused and invalid, each with every secret of a client. */
 function* traffic(token: string): Generator<string> {
   const bearers = [
     `Authorization: Bearer ${token}`,
@@ -163,7 +159,7 @@ function* traffic(token: string): Generator<string> {
   }
 }
 
-it("nothing that is told of a broken deployment holds a secret", { timeout: 40_000 }, async () => {
+it("no report about a broken deployment contains a secret", { timeout: 40_000 }, async () => {
   await using directory = await temporaryDirectory();
   const encrypted = createPrivateKey(pem).export({
     ...{ format: "pem", type: "pkcs8" },
@@ -213,13 +209,13 @@ routes: [{ name: "\${PLANTED}", upstream: "\${file:keys-one}" }]
     for (const { code, out, err } of ended) {
       expect(code).toBe(78);
       expect(leaksIn(out + err, { ...SECRETS, ...KEYS })).toEqual([]);
-      // It is the files that are told of, each.
+      // The reports are about the files, each of them.
       if (turn === 0) for (const name of Object.keys(files)) expect(out + err).toContain(name);
     }
   }
 });
 
-it("a proxy that logs requests as they come is found to leak", async () => {
+it("a proxy that logs requests unchanged is found to leak", async () => {
   await using backend = await startRawBackend();
   await using naive = await startNaiveProxy(backend.url, { logs: true });
   const token = await signToken(signingPair("naive"), { sub: "bob" });
@@ -232,7 +228,7 @@ it("a proxy that logs requests as they come is found to leak", async () => {
   ]);
 });
 
-it("the usual words about a broken file are found to leak", () => {
+it("the usual messages about a broken file are found to leak", () => {
   const [broken] = parseDocument(`users: [ "${hash}"\n`).errors;
   expect(leaksIn(String(broken), KEYS).join("\n")).toMatch(/hash's salt: .*\n.*a password's hash/s);
 });

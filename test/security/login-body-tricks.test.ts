@@ -1,8 +1,9 @@
 /**
- * Bodies with two readings, or none. A filter in front that reads one name and a login that reads the other; a body that is
- * JSON for one decoder only; a "password" that is a list, an object with a `toString`, a number: what the code behind makes
- * of it is its own affair. Or bodies that cost more to read than to send. Here a login is one JSON object in UTF-8 of 16 KiB
- * at most, with two members that are text; everything else gets an answer that names no value, and no password is checked.
+ * Bodies with two readings, or none. A filter that reads one name and a login that reads the other; a body that is
+ * JSON for only one decoder; a "password" that is a list, an object with a `toString`, or a number, which later code
+ * interprets in its own way. Or bodies that cost more to read than to send. Here a login is one JSON object in UTF-8
+ * of at most 16 KiB, with two members that are strings; everything else gets an answer that contains no value, and no
+ * password is checked.
  */
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -22,7 +23,7 @@ const utf16 = (text: string): Buffer => Buffer.from(`\ufeff${text}`, "utf16le");
 const nested = (open: string, close: string, depth: number): string =>
   withMember(`"x":${open.repeat(depth)}1${close.repeat(depth)}`);
 
-/** Each holds alice's password, and would let her in if it were read with good will. */
+/** Each contains alice's password, and would be accepted by a lenient parser. */
 const REFUSED: Readonly<Record<string, readonly (string | Buffer)[]>> = {
   "a name twice": [
     withMember('"username":"bob"'),
@@ -56,7 +57,7 @@ const REFUSED: Readonly<Record<string, readonly (string | Buffer)[]>> = {
     `{"password":"${SECRET}"}`,
     `{"Username":"alice","Password":"${SECRET}"}`,
   ],
-  "values that are no text": [
+  "values that are not strings": [
     "7",
     "null",
     "true",
@@ -66,7 +67,7 @@ const REFUSED: Readonly<Record<string, readonly (string | Buffer)[]>> = {
     "1e400",
     '""',
   ].map((value) => `{"username":"alice","password":${value}}`),
-  "a name that is no text": ["7", "null", '["alice"]', '{"$ne":null}', '""'].map(
+  "a name that is not a string": ["7", "null", '["alice"]', '{"$ne":null}', '""'].map(
     (value) => `{"username":${value},"password":"${SECRET}"}`,
   ),
   "not quite JSON": [
@@ -90,7 +91,7 @@ const REFUSED: Readonly<Record<string, readonly (string | Buffer)[]>> = {
     Buffer.from(withMember('"x":"\u00c0\u00af"'), "latin1"),
     Buffer.concat([Buffer.from(GOOD), Buffer.of(0x80)]),
   ],
-  "packed bytes": [gzipSync(GOOD), deflateSync(GOOD)],
+  "compressed bytes": [gzipSync(GOOD), deflateSync(GOOD)],
   depth: [
     nested("[", "]", 33),
     nested('{"y":', "}", 33),
@@ -100,7 +101,7 @@ const REFUSED: Readonly<Record<string, readonly (string | Buffer)[]>> = {
   ],
 };
 
-/** Odd, but with one reading: the login of alice. */
+/** Odd, but unambiguous: the login of alice. */
 const TAKEN: Readonly<Record<string, readonly string[]>> = {
   "further members": [
     withMember('"remember":true'),
@@ -111,8 +112,8 @@ const TAKEN: Readonly<Record<string, readonly string[]>> = {
     withMember(`"x":${"9".repeat(8000)}`),
     withMember('"x":1e400,"y":-1e-400'),
   ],
-  "depth that is bearable": [nested("[", "]", 20)],
-  "blanks and escapes": [
+  "acceptable depth": [nested("[", "]", 20)],
+  "whitespace and escapes": [
     ` \r\n\t${GOOD}\n `,
     GOOD.replace("alice", "\\u0061lice"),
     GOOD.replace("username", "\\u0075sername"),
@@ -142,7 +143,7 @@ describe("Sallyport", () => {
       expectEnvelope(answer, 400);
       expect(answer.body).not.toContain(SECRET);
     }
-    // None was taken for a try of anybody's.
+    // None counted as a login attempt.
     const after = await scrape(gate);
     const grown = (result: string): number => {
       const series = `sallyport_logins_total{result="${result}"}`;
@@ -153,12 +154,12 @@ describe("Sallyport", () => {
     expect(gate.exited()).toBe(false);
   });
 
-  it("says of a member named __proto__ that it is the fault", async () => {
+  it("reports a member named __proto__ as the fault", async () => {
     const { body } = await post(standing().gate, withMember('"__proto__":{}'), JSON_TYPE);
     expect(body).toContain("a field named __proto__");
   });
 
-  it.each(Object.entries(TAKEN))("takes a body with %s", async (_name, bodies) => {
+  it.each(Object.entries(TAKEN))("accepts a body with %s", async (_name, bodies) => {
     for (const body of bodies)
       expect((await post(standing().gate, body, JSON_TYPE)).status).toBe(200);
   });
@@ -177,7 +178,7 @@ describe("Sallyport", () => {
     expectEnvelope(await post(standing().gate, GOOD, `Content-Type: ${type}`), 415);
   });
 
-  it("takes no packed body for what it holds", async () => {
+  it("does not decompress a body", async () => {
     for (const [coding, body] of [
       ["gzip", gzipSync(GOOD)],
       ["deflate", deflateSync(GOOD)],
@@ -193,7 +194,7 @@ describe("Sallyport", () => {
     }
   });
 
-  it("refuses a body that is said to be packed, whatever it is (RFC 9110 §8.4)", async () => {
+  it("refuses a body that is declared as compressed, whatever it is (RFC 9110 §8.4)", async () => {
     for (const coding of ["gzip", "br", "x", "identity, gzip"]) {
       const answer = await post(standing().gate, GOOD, JSON_TYPE, `Content-Encoding: ${coding}`);
       expectEnvelope(answer, 415);
@@ -209,7 +210,7 @@ describe("Sallyport", () => {
     }
   });
 
-  it("reads a body in chunks as it reads one with a length, and trailers not at all", async () => {
+  it("reads a chunked body like one with a length, and ignores trailers", async () => {
     const { gate } = standing();
     const head = ["POST /api/authenticate HTTP/1.1", "Host: a", JSON_TYPE, "Connection: close"];
     const inChunks = [...head, "Transfer-Encoding: chunked"];
@@ -231,7 +232,7 @@ describe("Sallyport", () => {
 });
 
 describe("a naive login", () => {
-  it("lets alice in by bodies with two readings", async () => {
+  it("lets alice in with ambiguous bodies", async () => {
     await using login = await startNaiveLogin({
       users: { alice: { password: SECRET } },
       lock: "nothing",

@@ -1,8 +1,8 @@
 /**
- * Headers that name another method. Rails, Laravel, Symfony, Express with method-override and others carry out a `POST` with
- * `X-HTTP-Method-Override: DELETE` as a `DELETE`. A route that lets everybody read or post would let everybody delete. Here
- * the method of the request line decides, and none of these headers reaches the backend, in any spelling and behind a
- * trusted proxy as well, which passes on what its clients send.
+ * Headers that override the method. Rails, Laravel, Symfony, Express with method-override and others execute a `POST`
+ * with `X-HTTP-Method-Override: DELETE` as a `DELETE`. A route that lets everyone read or post would let everyone
+ * delete. Here only the method in the request line counts, and none of these headers reaches the backend, in any
+ * spelling, not even from a trusted proxy, which passes on what its clients send.
  */
 import { describe, expect, it } from "vitest";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
@@ -36,7 +36,7 @@ describe.each([
 ])("%s", (_name, config) => {
   const standing = useSallyport(undefined, { config });
 
-  it("forwards the method that it has authorized, and no other one beside it", async () => {
+  it("forwards only the method that it has authorized", async () => {
     const { gate, backend } = standing();
     const { last } = await exchange(gate, attack("POST", "DELETE"));
     expect(last.status).toBe(200);
@@ -45,7 +45,7 @@ describe.each([
     expect(received?.headers.filter(([, value]) => value.includes("DELETE"))).toEqual([]);
   });
 
-  it("asks for a token for a method that is protected, whatever a header says", async () => {
+  it("requires a token for a protected method, whatever a header says", async () => {
     const { gate, backend } = standing();
     const { last } = await exchange(gate, attack("DELETE", "GET"));
     expect(last.status).toBe(401);
@@ -56,7 +56,7 @@ describe.each([
 describe("a naive proxy", () => {
   const standing = useNaiveProxy();
 
-  it("passes all of them on", async () => {
+  it("passes on all of them", async () => {
     const { gate, backend } = standing();
     await exchange(gate, attack("POST", "DELETE"));
     const passed = backend.requests().flatMap(({ headers }) => headers);

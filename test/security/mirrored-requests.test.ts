@@ -1,6 +1,6 @@
 /**
- * What a client can make of a mirror: the copy must carry no token, no identity but the verified one, and one request alone; and
- * copies must not exhaust the memory.
+ * Abuse of mirrors by clients: the copy must carry no token, only the verified identity, and exactly one request; and
+ * copies must not exhaust memory.
  */
 import { expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -32,7 +32,7 @@ async function start(server: object = {}, hangs = false) {
   return { shadow, gate, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-it("tokens are removed from the copy wherever they were, and forged identities with them", async () => {
+it("tokens and forged identities are removed from the copy, wherever they were", async () => {
   await using standing = await start();
   const { gate, shadow } = standing;
   const head = ["Host: localhost", "X-Auth-Subject: root", "x_auth_groups: admin"];
@@ -57,7 +57,7 @@ it("tokens are removed from the copy wherever they were, and forged identities w
   expect(shadow.seen().toSorted()).toEqual(["GET /a", "GET /a", "GET /a?b=1"]);
 });
 
-it("a body that ends too early, or that says two lengths, makes no copy", async () => {
+it("a body that ends too early, or has two lengths, is not copied", async () => {
   await using standing = await start();
   const { gate, shadow } = standing;
   const head = ["POST /a HTTP/1.1", "Host: localhost", `Authorization: Bearer ${gate.token}`];
@@ -69,7 +69,7 @@ it("a body that ends too early, or that says two lengths, makes no copy", async 
   expect(shadow.requests()).toEqual([]);
 });
 
-it("copies take an eighth of the memory for waiting bytes, and no client pays for them", async () => {
+it("copies take at most an eighth of the buffer budget, and no client is charged for them", async () => {
   await using standing = await start({ limits: { bufferedBytes: "4MiB" } }, true);
   const { gate, shadow } = standing;
   const body = "x".repeat(200_000);

@@ -1,8 +1,8 @@
 /**
- * A login at almost the right address. `POST /api/authenticate/` or `/API/authenticate` is no endpoint of the proxy, so it goes
- * where routes say: with a token (or on a public route) to a backend, and name and password with it, into the logs of an
- * application that never was to see them. Many backends fold case, slashes and extensions, so people write them. Whatever is a
- * spelling of the path gets a 404 of the proxy's own, whoever asks, and the body goes nowhere.
+ * A login at almost the right address. `POST /api/authenticate/` or `/API/authenticate` is not an endpoint of the
+ * proxy, so it follows the routes: with a token (or on a public route) to a backend, with name and password, into the
+ * logs of an application that must never see them. Many backends ignore case, slashes and extensions, so people write
+ * such paths. Every spelling of the path gets a 404 from the proxy, whoever the caller is, and the body goes nowhere.
  */
 import { describe, expect, it } from "vitest";
 import { ask, fieldsOf } from "../support/ask.ts";
@@ -20,7 +20,7 @@ const SPELLINGS = [
     "/%61pi/authenticate/",
   ],
 ];
-/** What has two readings is refused before. */
+/** Ambiguous paths, which are refused earlier. */
 const AMBIGUOUS = [
   ...["/api//authenticate", "//api/authenticate", "/api/authenticate;x", "/api/authenticate//"],
   ...["/api/authenticate%20", "/api/authenticate/%20"],

@@ -1,7 +1,7 @@
 /**
- * Upgrades to something else. `Upgrade: h2c` forwarded as it is gives the client a tunnel to the backend in which every
- * further request passes unchecked; http-proxy-3 destroys the connection of any upgrade that is no WebSocket without an
- * answer. Sallyport refuses with one.
+ * Upgrades to another protocol. `Upgrade: h2c`, forwarded unchanged, gives the client a tunnel to the backend in
+ * which all further requests pass unchecked; http-proxy-3 destroys the connection of any upgrade other than WebSocket
+ * without an answer. Sallyport refuses them with an answer.
  */
 import { once } from "node:events";
 import type { Socket } from "node:net";

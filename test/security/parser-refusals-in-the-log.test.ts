@@ -1,7 +1,7 @@
 /**
- * What the parser refuses, found again. A client of one's own that breaks a rule of HTTP, or an attacker that tries all of
- * them, leaves lines without method, path or reason, and nobody can tell which client to mend. The log names what
- * was wrong and what was asked for: never a query, never a header field, and nothing that could forge a line.
+ * Refusals by the parser, found in the log. A faulty client of our own, or an attacker, would leave lines without
+ * method, path or reason, and no one could tell which client to fix. The log contains the fault and the requested
+ * path: never a query, never a header field, and nothing that could forge a line.
  */
 import { describe, expect, it } from "vitest";
 import { logLine } from "../support/log-line.ts";
@@ -22,17 +22,17 @@ const CASES: readonly { name: string; bytes: string; reason: string; method?: st
   { name: "a field without a colon", bytes: post(["what is this"]), reason: "invalid_header" },
   { name: "a length that is none", bytes: post(["Content-Length: 1x"]), reason: "invalid_length" },
   {
-    name: "a coding that is not the last",
+    name: "a coding after chunked",
     bytes: post(["Transfer-Encoding: chunked, gzip"]),
     reason: "invalid_transfer_encoding",
   },
   {
-    name: "a size of a chunk that is none",
+    name: "an invalid chunk size",
     bytes: post(["Transfer-Encoding: chunked"], "zz\r\n\r\n"),
     reason: "invalid_chunk",
   },
   {
-    name: "a version to come",
+    name: "a future version",
     bytes: "GET /x HTTP/9.9\r\n\r\n",
     reason: "invalid_version",
     method: "GET",
@@ -43,7 +43,7 @@ const CASES: readonly { name: string; bytes: string; reason: string; method?: st
 describe("Sallyport", () => {
   const standing = useSallyport();
 
-  it.each(CASES)("says of $name what was wrong", async ({ bytes, reason, method = "POST" }) => {
+  it.each(CASES)("logs what was wrong with $name", async ({ bytes, reason, method = "POST" }) => {
     const { gate } = standing();
     const { last } = await exchange(gate, bytes, { responses: Infinity });
     expect(last.status).toBe(400);
@@ -55,9 +55,9 @@ describe("Sallyport", () => {
     expect(JSON.stringify(line)).not.toContain("\x1b");
   });
 
-  it("takes no field for a request line, and no other request for this one", async () => {
+  it("does not take a field for a request line, or another request for this one", async () => {
     const { gate } = standing();
-    // The second part of a head looks like a request line, and arrives by itself.
+    // The second part of a head looks like a request line, and arrives separately.
     const socket = await openSocket(gate);
     let answer = "";
     socket.on("data", (chunk: Buffer) => (answer += chunk.toString("latin1")));

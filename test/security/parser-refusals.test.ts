@@ -1,7 +1,7 @@
 /**
- * Answers without a face. What Node's parser refuses it answers itself, with an empty body, no id and no log line: a client
- * cannot tell the proxy from something in between, and nobody finds the request in the log. Every one of these carries the
- * envelope, and its id stands in the log.
+ * Anonymous answers. Node itself answers requests that its parser refuses, with an empty body, no id and no log line:
+ * a client cannot tell the proxy from anything else on the way, and no one finds the request in the log. With
+ * Sallyport, each of these answers has the envelope, and its id is in the log.
  */
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
@@ -18,9 +18,9 @@ const CASES: readonly { name: string; bytes: string; status: number; naive?: tru
   { name: "a header without a colon", bytes: post(["what is this"]), status: 400, naive: true },
   { name: "a NUL in a header", bytes: post(["X-A: a\0b"]), status: 400, naive: true },
   { name: "the preface of HTTP/2", bytes: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: 400 },
-  { name: "an HTTP version to come", bytes: "GET / HTTP/9.9\r\n\r\n", status: 400, naive: true },
+  { name: "a future HTTP version", bytes: "GET / HTTP/9.9\r\n\r\n", status: 400, naive: true },
   {
-    name: "a body that is said to be too large",
+    name: "a body that is announced as too large",
     bytes: post(["Content-Length: 2000"]),
     status: 413,
   },
@@ -75,7 +75,7 @@ describe("Sallyport", () => {
     expectRefusal(answer, 413);
   });
 
-  it("counts these as requests of theirs, not as crashes", async () => {
+  it("counts these as requests, not as crashes", async () => {
     const { gate } = standing();
     const { last } = await exchange(gate, post(["Content-Length: 2"], "hi"));
     expect(last.status).toBe(200);
@@ -83,7 +83,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("Sallyport with a client that dribbles", () => {
+describe("Sallyport with a slow client", () => {
   const standing = useSallyport(undefined, {
     config: { server: { timeouts: { header: "300ms", request: "800ms" } } },
   });
@@ -97,7 +97,7 @@ describe("Sallyport with a client that dribbles", () => {
     expectRefusal(answer, 408);
   });
 
-  it("ends a body that does not come", async () => {
+  it("ends a body that does not arrive", async () => {
     const answer = await exchange(standing().gate, post(["Content-Length: 10"], "half"), {
       responses: Infinity,
       timeoutMs: 8000,
@@ -106,7 +106,7 @@ describe("Sallyport with a client that dribbles", () => {
     expect(answer.responses.every(({ status }) => status === 408)).toBe(true);
   });
 
-  it("closes a connection on which nothing comes", async () => {
+  it("closes a connection on which nothing arrives", async () => {
     expect(await closesBySelf(standing().gate, 8000)).toBe(true);
   });
 });

@@ -1,8 +1,8 @@
 /**
- * One path that reads as two. The check sees `/public/../admin`, which begins with /public and needs no token; what is
- * forwarded is normalised, and the backend serves /admin. The same with encoded dots, back-slashes, and everything else
- * that a backend may decode, cut off or fold. Sallyport decides and forwards on one canonical string, and refuses what has
- * more than one reading.
+ * One path with two readings. The check sees `/public/../admin`, which begins with /public and needs no token; the
+ * forwarded path is normalized, and the backend serves /admin. The same works with encoded dots, backslashes, and
+ * everything else that a backend may decode, cut off or fold. Sallyport decides about, and forwards, one canonical
+ * string, and refuses paths with more than one reading.
  */
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
@@ -74,7 +74,7 @@ describe("Sallyport", () => {
   });
 
   it.each(["/publicx", "/PUBLIC/x", "/Public/x", "/public.x"])(
-    "does not take %s for public",
+    "does not treat %s as public",
     async (target) => {
       const { gate, backend } = standing();
       expect((await exchange(gate, get(target))).last.status).toBe(401);

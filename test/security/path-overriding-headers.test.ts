@@ -1,10 +1,10 @@
 /**
- * Headers that name another path. IIS, Zend and Symfony (CVE-2018-14773) route by `X-Original-URL` or `X-Rewrite-URL`
- * instead of the request line; oauth2-proxy decided by a client's `X-Forwarded-Uri` (CVE-2026-40575), and Traefik passed
- * `X-Forwarded-Prefix` on from anybody (GHSA-6384-m2mw-rf54). With one of these a request for a public path is a request
- * for a protected one, or the other way round. Others name another client (`X-Client-IP`), or a proxy for what the backend
- * asks for itself (`Proxy`, CVE-2016-5385). They decide nothing here, and from a client who is no trusted proxy they do not
- * reach the backend, in any spelling.
+ * Headers that override the path. IIS, Zend and Symfony (CVE-2018-14773) route by `X-Original-URL` or `X-Rewrite-URL`
+ * instead of the request line; oauth2-proxy decided by a client's `X-Forwarded-Uri` (CVE-2026-40575), and Traefik
+ * passed on `X-Forwarded-Prefix` from anyone (GHSA-6384-m2mw-rf54). With one of these, a request for a public path is
+ * a request for a protected one, or vice versa. Others name another client (`X-Client-IP`), or a proxy for the
+ * backend's own requests (`Proxy`, CVE-2016-5385). They decide nothing here, and do not reach the backend in any
+ * spelling unless they come from a trusted proxy.
  */
 import { describe, expect, it } from "vitest";
 import type { HttpMessage } from "../support/http-reader.ts";
@@ -38,14 +38,14 @@ const attack = (path: string, value: string, names: readonly string[]): string =
 describe("Sallyport", () => {
   const standing = useSallyport();
 
-  it("asks for a token although a header names a public path", async () => {
+  it("requires a token even if a header names a public path", async () => {
     const { gate, backend } = standing();
     const { last } = await exchange(gate, attack("/admin", "/public/x", NAMES));
     expect(last.status).toBe(401);
     expect(backend.seen()).toEqual([]);
   });
 
-  it("tells the backend none of them", async () => {
+  it("passes none of them to the backend", async () => {
     const { gate, backend } = standing();
     const { last } = await exchange(gate, attack("/public/x", "/admin", NAMES));
     expect(last.status).toBe(200);
@@ -58,7 +58,7 @@ describe("Sallyport behind a trusted proxy", () => {
     config: { server: { trustedProxies: ["127.0.0.0/8"] } },
   });
 
-  it("asks for a token, too", async () => {
+  it("requires a token, too", async () => {
     const { gate, backend } = standing();
     const { last } = await exchange(gate, attack("/admin", "/public/x", NAMES));
     expect(last.status).toBe(401);
@@ -69,7 +69,7 @@ describe("Sallyport behind a trusted proxy", () => {
 describe("a naive proxy", () => {
   const standing = useNaiveProxy();
 
-  it("passes all of them on", async () => {
+  it("passes on all of them", async () => {
     const { gate, backend } = standing();
     await exchange(gate, attack("/public/x", "/admin", NAMES));
     const passed = namesOf(backend.requests(), "/admin");
@@ -77,7 +77,7 @@ describe("a naive proxy", () => {
   });
 });
 
-/** Names of the headers that arrived with this value, in lower case. */
+/** Returns the names of the headers that arrived with this value, in lower case. */
 function namesOf(requests: readonly HttpMessage[], value: string): string[] {
   return requests
     .flatMap(({ headers }) => headers)

@@ -1,11 +1,11 @@
 /**
  * One path for the check, another for the backend. Envoy (CVE-2019-9901, CVE-2021-29492), Traefik (CVE-2025-32431,
- * CVE-2025-66490, GHSA-6jwx-7vp4-9847), oauth2-proxy (GHSA-7rh7-c77v-6434 by the query, CVE-2026-41059 by a fragment) and
- * node-http-proxy all matched one spelling and forwarded another, each time after the last spelling had been fixed. So it
- * is not spellings that are tried here but readings: whatever a backend may make of a path (decode it once more or twice,
- * cut parameters or a fragment off, fold slashes and back-slashes, resolve dot segments, stop at NUL), generated targets
- * must arrive as the very string that was authorised, or not at all, and by none of these readings does a public route
- * lead to what is protected.
+ * CVE-2025-66490, GHSA-6jwx-7vp4-9847), oauth2-proxy (GHSA-7rh7-c77v-6434 with the query, CVE-2026-41059 with a
+ * fragment) and node-http-proxy all matched one spelling and forwarded another, each time after the last spelling had
+ * been fixed. So these tests try readings instead of spellings: whatever a backend may do with a path (decode it once
+ * or twice more, cut off parameters or a fragment, fold slashes and backslashes, resolve dot segments, stop at NUL),
+ * generated targets must arrive as exactly the string that was authorized, or not at all, and none of these readings
+ * of a public route may lead to anything protected.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -16,7 +16,7 @@ import { useNaiveProxy, useSallyport } from "../support/pair.ts";
 import { routeWith } from "../support/permit.ts";
 import { exchange, request } from "../support/raw-client.ts";
 
-/** Pieces of which targets are made: names of both worlds, and everything that somebody reads as a separator or a dot. */
+/** The pieces of targets: public and protected names, and everything that some parser reads as a separator or a dot. */
 const PIECES = [
   ...["public", "admin", "public/", "/admin", "x", "a.b", "..a", "...", "@", "~", "+", ",", "="],
   ...["/", "//", "/.", "/..", "/../", "/./", "\\", "\\..\\", ";", ";/../", "..;/", ";a=b", "%"],
@@ -55,7 +55,7 @@ const target = fc
   )
   .map(([start, pieces, end]) => start + pieces.join("") + end);
 
-/** What backends do to a path, each of which somebody's does. */
+/** What backends do to a path. Each of these occurs in some backend. */
 const READINGS: readonly ((path: string) => string)[] = [
   (path) => path,
   (path) => decoded(path),
@@ -76,7 +76,7 @@ function decoded(path: string): string {
   );
 }
 
-/** Without dot segments (RFC 3986 §5.2.4) and empty ones. */
+/** Removes dot segments (RFC 3986 §5.2.4) and empty ones. */
 function resolved(path: string): string {
   const kept: string[] = [];
   for (const segment of path.split("/")) {
@@ -88,7 +88,7 @@ function resolved(path: string): string {
   return `/${names.join("/")}${open ? "/" : ""}`;
 }
 
-/** All that a backend could take a path for. */
+/** Returns all possible readings of a path. */
 function readingsOf(path: string): string[] {
   return READINGS.flatMap((read) => [read(path), resolved(read(path)), read(resolved(read(path)))]);
 }
@@ -103,7 +103,7 @@ const TABLES = [
   { name: "a public folder", routes: [route("p", "/public/", PUBLIC), route("all", "/")] },
   { name: "a protected folder", routes: [route("admin", "/admin"), route("all", "/", PUBLIC)] },
   {
-    name: "a public folder in a protected one",
+    name: "a public folder within a protected one",
     routes: [
       route("in", "/admin/public", PUBLIC),
       route("admin", "/admin"),
@@ -117,7 +117,7 @@ function pathOf(target: string): string {
 }
 
 describe("the pure parts", () => {
-  it.each(TABLES)("lead nobody to what is protected: $name", ({ routes }) => {
+  it.each(TABLES)("lead to nothing protected: $name", ({ routes }) => {
     const find = createRouteTable(routes);
     const routeOf = (matchPath: string) => find({ host: "a", method: "GET", matchPath });
     const check = (wanted: string): void => {
@@ -125,7 +125,7 @@ describe("the pure parts", () => {
       if (canonical === undefined) return;
       if (routeOf(canonical.matchPath)?.auth !== "none") return;
       for (const reading of readingsOf(canonical.path)) {
-        // A reading that is no path at all is nobody's.
+        // A reading that is not a path does not occur.
         if (!reading.startsWith("/")) continue;
         expect([canonical.path, reading, routeOf(reading)?.auth]).toEqual([
           canonical.path,
@@ -157,7 +157,7 @@ const HAND_MADE = [
   ...["/public/%c0%ae%c0%ae/admin", "/%61dmin", "/ADMIN/../admin", "/public/x/../../admin"],
 ];
 
-/** A backend's own idea of what needs no token: by the strictest of its readings. */
+/** Whether a path needs no token in a backend's view, according to the strictest reading. */
 const leadsToAdmin = (seen: string): boolean =>
   readingsOf(pathOf(seen)).some((reading) => within(resolved(reading), "/admin"));
 
@@ -188,7 +188,7 @@ describe("Sallyport", () => {
     expect(statuses).toContain(200);
   });
 
-  it("forwards, with a token, the very string that it authorised", async () => {
+  it("forwards, with a token, exactly the string that it authorized", async () => {
     const { gate, backend } = standing();
     const expected = targets.map((wanted) => {
       const canonical = wanted.includes("#") ? undefined : canonicalPath(pathOf(wanted));
@@ -205,7 +205,7 @@ describe("Sallyport", () => {
     expect(backend.seen().toSorted()).toEqual(arriving.toSorted());
   });
 
-  it("forwards every octet of a target as it is, or refuses it", async () => {
+  it("forwards every byte of a target unchanged, or refuses it", async () => {
     const { gate, backend } = standing();
     const octets = [...Array(128).keys(), 0x80, 0x85, 0xa0, 0xc0, 0xff]
       .map((octet) => String.fromCharCode(octet))
@@ -218,7 +218,7 @@ describe("Sallyport", () => {
     const accepted = asked.filter((_, i) => statuses[i] === 200);
     expect(backend.seen().toSorted()).toEqual(accepted.map((wanted) => `GET ${wanted}`).toSorted());
     expect(statuses.filter((status) => status !== 200 && status !== 400)).toEqual([]);
-    // No control character, blank or octet beyond ASCII goes further, in no part of a target.
+    // No control character, space or byte beyond ASCII is passed on, in any part of a target.
     expect(accepted.filter((wanted) => !/^[!-~]+$/.test(wanted))).toEqual([]);
   });
 });
@@ -226,7 +226,7 @@ describe("Sallyport", () => {
 describe("a naive proxy", () => {
   const standing = useNaiveProxy();
 
-  it("leads to what is protected", async () => {
+  it("leads to protected paths", async () => {
     const { gate, backend } = standing();
     await allOf(HAND_MADE, async (wanted) => exchange(gate, get(wanted)));
     const seen = backend.seen().map((line) => line.replace(/^GET /, ""));

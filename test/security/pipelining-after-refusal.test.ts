@@ -1,9 +1,10 @@
 /**
- * What stands behind a refusal. A request is refused for its head, and the proxy reads on: the bytes of its body, or of a
- * request that the client only put there for this, are run as the next request; or the answers of a pipeline change
- * places, and a client gets another's. Where a refusal leaves no doubt where the message ends (401, 403, 405) the next
- * request on the connection is served by its own right, and the refused body is read away; where it leaves doubt (400, 413,
- * 417, 431, a refused upgrade, CONNECT) the connection ends, and nothing behind it is ever run.
+ * Data after a refusal. A request is refused because of its head, and the proxy continues to read: the bytes of its
+ * body, or of a request that the client hid there, are executed as the next request; or the answers of a pipeline
+ * change places, and a client gets the answer to another request. If the end of a refused message is certain (401,
+ * 403, 405), the next request on the connection is served on its own, and the refused body is discarded; if it is
+ * uncertain (400, 413, 417, 431, a refused upgrade, CONNECT), the connection ends, and nothing after it is ever
+ * executed.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -102,7 +103,7 @@ const ENDING: readonly {
   { name: "no HTTP", status: 400, bytes: "hello\r\n\r\n" },
 ];
 
-/** First requests whose end is beyond doubt. */
+/** First requests with a certain end. */
 const SERVING_ON: readonly {
   readonly name: string;
   readonly status: number;
@@ -112,7 +113,7 @@ const SERVING_ON: readonly {
   { name: "a wrong token", status: 401, lines: ["POST /x HTTP/1.1", H, "Authorization: Bearer x"] },
   { name: "another method", status: 405, lines: ["PUT /api/authenticate HTTP/1.1", H] },
   { name: "TRACE", status: 405, lines: ["TRACE /public/x HTTP/1.1", H] },
-  { name: "a login that is no JSON", status: 415, lines: ["POST /api/authenticate HTTP/1.1", H] },
+  { name: "a login that is not JSON", status: 415, lines: ["POST /api/authenticate HTTP/1.1", H] },
   {
     name: "a login that is malformed",
     status: 400,
@@ -125,7 +126,7 @@ const LIMITED = { config: { server: { limits: { bodyBytes: "1KiB" } } } };
 describe("Sallyport", () => {
   const standing = useSallyport(undefined, LIMITED);
 
-  it.each(ENDING)("runs nothing behind $name", async ({ status, bytes }) => {
+  it.each(ENDING)("executes nothing after $name", async ({ status, bytes }) => {
     const { gate, backend } = standing();
     const { statuses, ended } = await attackMarked(gate, backend, "1", bytes + NEXT + NEXT, {
       responses: Infinity,
@@ -136,7 +137,7 @@ describe("Sallyport", () => {
   });
 
   it.each(ENDING.map((row, index) => ({ ...row, mark: `before${index}` })))(
-    "answers the request before $name, and in its place",
+    "answers the request before $name, in order",
     async ({ bytes, status, mark }) => {
       const { gate, backend } = standing();
       const pipeline = next(mark) + bytes + next(mark);
@@ -144,14 +145,14 @@ describe("Sallyport", () => {
         responses: Infinity,
       });
       expect(ended).toBe("closed");
-      // What the parser or the switch of protocols cuts off may take the answer of the request before along.
+      // Closing the connection after a parser error or a switch of protocols may also cut off the previous answer.
       expect([[200, status], [200], [status], []]).toContainEqual(statuses);
       expect(ran().length).toBeLessThanOrEqual(1);
     },
   );
 
   it.each(SERVING_ON.flatMap((row) => [true, false].map((coded) => ({ ...row, coded }))))(
-    "reads the body of $name away and serves on (chunked: $coded)",
+    "discards the body of $name and continues to serve (chunked: $coded)",
     async ({ lines, status, coded }) => {
       const { gate, backend } = standing();
       const framing = coded ? "Transfer-Encoding: chunked" : `Content-Length: ${SMUGGLED.length}`;
@@ -162,7 +163,7 @@ describe("Sallyport", () => {
     },
   );
 
-  it("checks every request of a pipeline by itself", async () => {
+  it("checks every request of a pipeline separately", async () => {
     const { gate, backend } = standing();
     const authorised = request(["GET /orders1 HTTP/1.1", H, `Authorization: Bearer ${gate.token}`]);
     const unauthorised = request(["GET /admin1 HTTP/1.1", H]);
@@ -172,7 +173,7 @@ describe("Sallyport", () => {
     expect(backend.seen().toSorted()).toEqual(["GET /orders1", "GET /public/next1"]);
   });
 
-  it("gives forty clients that pipeline their own answers, in their order", async () => {
+  it("gives forty pipelining clients their own answers, in order", async () => {
     const { gate, backend } = standing();
     const clients = Array.from({ length: 40 }, (_, i) => `p${String(i).padStart(2, "0")}`);
     await allOf(clients, async (mark) => {
@@ -197,10 +198,10 @@ describe("Sallyport", () => {
   });
 });
 
-describe("a client that sends on behind its refusal", () => {
+describe("a client that continues to send after its refusal", () => {
   const standing = useSallyport();
 
-  it("can read it, since nothing is closed over what it sends", async () => {
+  it("can read it, since the connection is not closed with unread data", async () => {
     const { gate } = standing();
     const socket = await openSocket(gate);
     const errors: unknown[] = [];
@@ -223,7 +224,7 @@ describe("a client that sends on behind its refusal", () => {
 describe("Sallyport after all of this", () => {
   const standing = useSallyport(undefined, LIMITED);
 
-  it("has caught every error, and holds no connection of those who pipelined", async () => {
+  it("has handled every error, and holds no connection of pipelining clients", async () => {
     const { gate, backend } = standing();
     const ended = await allOf(ENDING, async ({ name, bytes }) => {
       const options = { responses: Infinity };
@@ -240,7 +241,7 @@ describe("Sallyport after all of this", () => {
 describe("a naive proxy", () => {
   const standing = useNaiveProxy();
 
-  it("runs what stands behind an ambiguous request", async () => {
+  it("executes the data after an ambiguous request", async () => {
     const { gate, backend } = standing();
     const ran = await allOf(
       ENDING,

@@ -1,9 +1,8 @@
 /**
- * Requests that wait on many connections. Node accepts one connection in a turn of the event loop. Where each turn answers
- * one request of every connection that pipelines, a turn lasts as long as there are such connections: behind nine hundred
- * of them, from 64 addresses and without a token, a new client was not accepted for eleven seconds.
- *
- * Sallyport begins a few requests that waited behind others in each turn, and goes on in the next.
+ * Requests that wait on many connections. Node accepts one connection per turn of the event loop. If each turn
+ * answers one request of every pipelining connection, a turn takes longer the more such connections there are: with
+ * nine hundred of them, from 64 addresses and without a token, a new client was not accepted for eleven seconds.
+ * Sallyport starts only a few waiting requests in each turn, and continues in the next.
  */
 import { createConnection, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
@@ -18,7 +17,7 @@ const NEWCOMERS = 90;
 
 const standing = useSallyport(undefined, { config: { server: { tls: "off" } } });
 
-/** A connection that counts its answers. */
+/** Opens a connection that counts its answers. */
 function client(port: number, localAddress: string) {
   const socket: Socket = createConnection({ host: "127.0.0.1", port, localAddress });
   const state = { socket, open: false, answers: 0 };
@@ -30,7 +29,7 @@ function client(port: number, localAddress: string) {
   return state;
 }
 
-it("serves new clients before hundreds of pipelines are at their end", async () => {
+it("serves new clients before hundreds of pipelines have ended", async () => {
   const { port } = standing().gate;
   const pipelines = Array.from({ length: PIPELINES }, () => client(port, "127.0.0.2"));
   await until(() => pipelines.every(({ open }) => open), 30_000);
@@ -39,6 +38,6 @@ it("serves new clients before hundreds of pipelines are at their end", async () 
   for (const { socket } of newcomers) socket.on("connect", () => socket.write(REQUEST));
   await until(() => newcomers.every(({ answers }) => answers === 1), 60_000);
   const answered = pipelines.reduce((sum, { answers }) => sum + answers, 0);
-  // All but a few of the 28,500 where each turn begins one of every connection.
+  // Almost all of the 28,500 if each turn started one request of every connection.
   expect(answered).toBeLessThan((PIPELINES * LENGTH) / 2);
 }, 120_000);

@@ -1,11 +1,9 @@
 /**
- * Requests that are sent before the answers to those before them. Node hands all of them out as soon as they arrive. A
- * client that pipelines a thousand small requests for something large, and reads nothing, has a thousand answers wait for
- * it in the proxy's memory: 45 KB sent held 88 MB, without a token. And of two that change something the second may reach
- * the backend first, which RFC 9112 §9.3.2 forbids.
- *
- * Sallyport begins one request of a connection when the answers before it are out, lets a hundred wait, and ends the
- * connection of who sends more.
+ * Requests sent before earlier answers. Node emits all of them as soon as they arrive. If a client pipelines a
+ * thousand small requests for something large and reads nothing, a thousand answers wait in the proxy's memory: 45 KB
+ * sent occupied 88 MB, without a token. And the second of two requests with side effects may reach the backend first,
+ * which RFC 9112 §9.3.2 forbids. Sallyport starts a request only when the earlier answers on its connection are sent,
+ * lets a hundred wait, and closes the connection of a client that sends more.
  */
 import { describe, expect, it } from "vitest";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
@@ -18,7 +16,7 @@ const H = "Host: localhost";
 const MEBIBYTE = 1024 * 1024;
 const LARGE = `HTTP/1.1 200 OK\r\nContent-Length: ${MEBIBYTE}\r\n\r\n${"x".repeat(MEBIBYTE)}`;
 const SMALL = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** In the order in which they came, whatever connection they came on. */
+/** The requests in order of arrival, over all connections. */
 const arrived: string[] = [];
 const script: RawScript = ({ startLine }) => {
   arrived.push(startLine.replace(" HTTP/1.1", ""));
@@ -28,7 +26,7 @@ const script: RawScript = ({ startLine }) => {
 const get = (path: string, fields: readonly string[] = []): string =>
   request([`GET ${path} HTTP/1.1`, H, ...fields]);
 
-/** How many of a hundred large answers the backend has been asked for when nothing moves any more. */
+/** Returns how many of a hundred large answers the backend has sent when nothing moves any more. */
 async function askedFor(gate: Peer, seen: () => readonly string[]): Promise<number> {
   const socket = await openSocket(gate);
   socket.pause();
@@ -48,13 +46,13 @@ async function askedFor(gate: Peer, seen: () => readonly string[]): Promise<numb
 describe("Sallyport", () => {
   const standing = useSallyport(script);
 
-  it("asks for no more than a client that does not read can be sent", async () => {
+  it("requests no more than can be sent to a client that does not read", async () => {
     const { gate, backend } = standing();
-    // What the kernel's buffers of both connections hold, some 10 MB, and one answer.
+    // The kernel's buffers of both connections hold some 10 MB, and there is one more answer.
     expect(await askedFor(gate, () => backend.seen())).toBeLessThan(40);
   });
 
-  it("sends on in the order in which the client sent", async () => {
+  it("forwards in the client's order", async () => {
     const { gate } = standing();
     for (let round = 0; round < 10; round += 1) {
       arrived.length = 0;
@@ -96,7 +94,7 @@ describe("Sallyport", () => {
     expect(await count()).toBe(before + 1);
   });
 
-  it("lets a connection that pipelines a flood of refusals not hold up another", async () => {
+  it("does not let a flood of pipelined refusals delay another connection", async () => {
     const { gate } = standing();
     const refused = get("/orders").repeat(100);
     const flood = exchange(gate, refused, { responses: 100 });
@@ -109,7 +107,7 @@ describe("Sallyport", () => {
 describe("a naive proxy", () => {
   const standing = useNaiveProxy(script);
 
-  it("takes all of it into its memory", async () => {
+  it("buffers all of it", async () => {
     const { gate, backend } = standing();
     expect(await askedFor(gate, () => backend.seen())).toBeGreaterThan(90);
   });

@@ -1,7 +1,8 @@
 /**
- * Plain HTTP on the port for TLS. OpenSSL takes the first line for a broken record, the connection is reset, and whoever
- * forgot the s in https:// looks for a firewall; so does who reads "tls_handshake" in the metric. As by nginx and Go,
- * the answer is a 400 in plain HTTP that says so, and the request, its token included, goes nowhere.
+ * Plain HTTP on the TLS port. OpenSSL takes the first line for an invalid record, the connection is reset, and
+ * someone who forgot the s in https:// looks for a firewall; "tls_handshake" in the metric does not help either. As
+ * in nginx and Go, the answer is a 400 in plain HTTP that explains it, and the request, including its token, goes
+ * nowhere.
  */
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
@@ -21,7 +22,7 @@ describe("Sallyport", () => {
   it.each(["GET", "HEAD", "POST", "PUT"])("answers %s in plain HTTP", async (method) => {
     const { gate, backend } = standing();
     const before = [(await rejected("plain_http")) ?? 0, await rejected("tls_handshake")];
-    // HEAD too: nothing was read of the request.
+    // Also for HEAD, since nothing of the request was read.
     const answer = await exchange({ port: gate.port }, ask(method, gate.token), {
       responses: Infinity,
     });
@@ -37,7 +38,7 @@ describe("Sallyport", () => {
     expect(backend.seen()).toEqual([]);
   });
 
-  it("closes without an answer for what is neither HTTP nor TLS, and lives", async () => {
+  it("closes without an answer if the data is neither HTTP nor TLS, and continues to serve", async () => {
     const { gate } = standing();
     const answer = await exchange({ port: gate.port }, "SSH-2.0-OpenSSH_9.9\r\n", {
       responses: Infinity,

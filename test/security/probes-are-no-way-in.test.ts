@@ -1,8 +1,8 @@
 /**
- * A probe of the admin listener is answered by a backend without a token: the kubelet has none. Everybody who reaches the
- * port can ask it, so it must not be a way around the gate. The attacker asks for other paths by tricks (dot segments,
- * encoded slashes, a query, an absolute form), sends identity headers, a body or an upgrade, hoping that they reach a backend
- * that believes whatever comes from the sidecar; or takes the probe for a stranger's, to have cookies and redirects back.
+ * A backend answers a probe of the admin listener without a token, since the kubelet has none. Everyone who reaches
+ * the port can use it, so it must not be a way around the gate. The attacker requests other paths with tricks (dot
+ * segments, encoded slashes, a query, an absolute form), sends identity headers, a body or an upgrade, hoping that
+ * they reach a backend that trusts the sidecar; or uses the probe to get cookies and redirects.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -28,7 +28,7 @@ afterAll(async () => {
   await backend.close();
 });
 
-/** Asks at the admin port, unless another peer is named. */
+/** Sends a request to the admin port, unless another port is given. */
 function probe(line: string, headers: string[] = [], body = "", peer?: Peer) {
   const head = line.startsWith("HEAD");
   const lines = [`${line} HTTP/1.1`, "Host: a", ...headers];
@@ -64,7 +64,7 @@ it.each(["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])("%s reaches no backend", 
   expect(backend.requests.length).toBe(before);
 });
 
-it("nothing that the client sends goes on: no query, header, body or upgrade", async () => {
+it("nothing from the client is passed on: no query, header, body or upgrade", async () => {
   const before = backend.requests.length;
   const headers = [
     ...FORGED,
@@ -83,7 +83,7 @@ it("nothing that the client sends goes on: no query, header, body or upgrade", a
   expect(JSON.stringify(seen)).not.toMatch(/root|evil/i);
 });
 
-it("of the answer come back the status and the text: no cookie, no place to go to", async () => {
+it("only status and text of the answer are returned: no cookie, and no redirect", async () => {
   for (const [path, status] of [
     ["/cookies", 200],
     ["/redirect", 302],
@@ -98,14 +98,14 @@ it("of the answer come back the status and the text: no cookie, no place to go t
   }
 });
 
-it("the probe is none of the main listener's paths", async () => {
+it("the probe is not a path of the main listener", async () => {
   expect((await ask(gate, "/healthz")).status).toBe(401);
 });
 
-describe("a proxy that lets through what begins like the probe", () => {
+describe("a proxy that lets through everything with the prefix of the probe", () => {
   const standing = use(startEchoBackend, (target) => startNaiveProxy(target));
 
-  it("gives other paths, the client's headers and body, and all of the answer", async () => {
+  it("passes on other paths, the client's headers and body, and the entire answer", async () => {
     const { gate: naive, backend: behind } = standing();
     for (const [asked, told] of [
       ["/public/../admin", "/admin"],

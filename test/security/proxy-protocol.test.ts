@@ -1,7 +1,7 @@
 /**
- * The PROXY protocol in front of TLS. It says who the client is, so whoever may send it chooses an address: only trusted
- * proxies may, and they must, since a client behind one could otherwise begin with a header of its own. It comes before any
- * limit on clients and before TLS, so half of one must not hold anything for long.
+ * The PROXY protocol before TLS. It reports the client, so a sender can choose any address: only trusted proxies may
+ * send it, and they must, since otherwise a client behind one could begin with its own header. It comes before TLS
+ * and before any limit on clients, so an incomplete header must not occupy anything for long.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -53,7 +53,7 @@ async function open(through: Sallyport, from: string): Promise<Socket> {
   return socket;
 }
 
-/** The answer to one request behind these bytes; undefined if the connection was closed without one. */
+/** Returns the answer to a request after these bytes; undefined if the connection was closed without one. */
 async function told(
   parts: readonly (string | Buffer)[],
   { through = gate, from = PROXY, fields = "" } = {},
@@ -92,7 +92,7 @@ describe("a header from a trusted proxy", () => {
     expect(forwardedFor(await told(parts))).toBe(client);
   });
 
-  it("names the client in the log, and nobody else is believed after it", async () => {
+  it("names the client in the log, and nothing after it is trusted", async () => {
     const answer = await told([V1], { fields: "X-Forwarded-For: 198.51.100.66\r\n" });
     expect(forwardedFor(answer)).toBe("203.0.113.7");
     await until(() => gate.log().some(({ client }) => client === "203.0.113.7"));
@@ -120,16 +120,16 @@ describe("closed without an answer", () => {
   it.each([
     ["no header", []],
     ["another word", ["PROXX TCP4 1.2.3.4 1.2.3.4 1 2\r\n"]],
-    ["an address that is none", ["PROXY TCP4 203.0.113.999 10.0.0.1 1 2\r\n"]],
+    ["an invalid address", ["PROXY TCP4 203.0.113.999 10.0.0.1 1 2\r\n"]],
     ["an address of the other family", ["PROXY TCP4 ::1 10.0.0.1 1 2\r\n"]],
-    ["a port that is none", ["PROXY TCP4 203.0.113.7 10.0.0.1 65536 2\r\n"]],
+    ["an invalid port", ["PROXY TCP4 203.0.113.7 10.0.0.1 65536 2\r\n"]],
     ["a line without an end", [`PROXY UNKNOWN ${"x".repeat(200)}`]],
     ["a bare line feed", ["PROXY TCP4 203.0.113.7 10.0.0.1 1 2\n"]],
     ["another version", [v2(0x31, 0x11, V4)]],
     ["an unknown command", [v2(0x22, 0x11, V4)]],
     ["datagrams", [v2(0x21, 0x12, V4)]],
     ["too few bytes for its addresses", [v2(0x21, 0x21, V4)]],
-    ["a length beyond reason", [Buffer.concat([SIGNATURE, Buffer.from([0x21, 0x11, 0xff, 0xff])])]],
+    ["an excessive length", [Buffer.concat([SIGNATURE, Buffer.from([0x21, 0x11, 0xff, 0xff])])]],
     ["a second header", [V1, V1]],
   ])("%s", async (_what, parts) => {
     expect(await told(parts)).toBeUndefined();
@@ -147,13 +147,13 @@ describe("closed without an answer", () => {
     });
   });
 
-  it("a header from anybody else, whom a connection without one serves", async () => {
+  it("a header from anyone else, who is served without one", async () => {
     expect(await told([V1], { from: "127.0.0.3" })).toBeUndefined();
     expect(forwardedFor(await told([], { from: "127.0.0.3" }))).toBe("127.0.0.3");
   });
 });
 
-it("whatever bytes come, in whatever pieces, are one header, none, or the beginning of one", () => {
+it("any bytes, in any pieces, are one header, none, or the beginning of one", () => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 200 }),
     fc.uint8Array({ maxLength: 80 }).map((rest) => Buffer.concat([SIGNATURE, rest])),
@@ -165,7 +165,7 @@ it("whatever bytes come, in whatever pieces, are one header, none, or the beginn
       const all = Buffer.from(arrived);
       const whole = parseProxyHeader(all);
       const part = parseProxyHeader(all.subarray(0, at));
-      // What is decided about a beginning stays so, and nothing is decided early.
+      // A decision about a beginning is final, and not made too early.
       if (part !== undefined) expect(part).toEqual(whole);
       if (typeof whole === "object") expect(whole.length).toBeLessThanOrEqual(all.length);
     }),

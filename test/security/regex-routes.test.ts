@@ -1,8 +1,9 @@
 /**
- * Routes by regular expression. An engine that backtracks lets one path of a few kilobytes stop the event loop for hours
- * (ReDoS), an expression that matches anywhere in the path opens `/admin/x.css`, and one that is matched against another
- * spelling than the backend gets opens what it was not written for. Here an expression matches the whole canonical path, the
- * one that is forwarded, and every path costs time in proportion to its length.
+ * Routes with regular expressions. With a backtracking engine, one path of a few kilobytes can block the event loop
+ * for hours (ReDoS); an expression that matches anywhere in the path opens `/admin/x.css`; and one that is compared
+ * with another spelling than the backend gets opens what it was not written for. Here an expression matches the
+ * complete canonical path, which is the one that is forwarded, and the time for every path is proportional to its
+ * length.
  */
 import { afterEach, describe, expect, it } from "vitest";
 import { useSallyport } from "../support/pair.ts";
@@ -65,7 +66,7 @@ describe("a route by regular expression", () => {
     ...["/users/12/orders%0a", "/users/12/orders%0d%0a", "/users/12%0a/orders", "/a%0a.css"],
     ...["/users/12/x/../orders", "/users/./12/orders", "/users/12/%2e%2e/12/orders", "//site.css"],
     ...["/users/12%2Forders", "/users/12;a/orders", "/admin/..;/site.css", "/admin%2fsite.css"],
-    // A backend that decodes it reads another path than the expression takes.
+    // A backend that decodes it reads another path than the one that matches the expression.
     ...[
       "/f/a%2Fb",
       "/e/..%2Fadmin",

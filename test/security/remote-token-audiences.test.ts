@@ -10,7 +10,7 @@ import { echoedBy } from "../support/echoed.ts";
 import { startRemoteServer, type RemoteServer } from "../support/remote-server.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 
-/** The answers of the introspection endpoint, and those of the API server, by token. */
+/** The answers of the introspection endpoint and of the API server, by token. */
 const INTROSPECTED: Readonly<Record<string, object>> = {
   "opaque-orders": { aud: "orders" },
   "opaque-both": { aud: ["invoices", "orders"] },

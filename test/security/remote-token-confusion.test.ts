@@ -1,7 +1,8 @@
 /**
- * The attack: a token of one kind is taken for one of another. An introspection that says yes to anything is shown our own
- * tokens in another spelling; a TokenReview vouches for a token in the name of a trusted issuer; the caller of one issuer
- * is a user of the cluster by another's word; what one kind has remembered lets another in. And floods of garbage.
+ * The attack: a token of one kind is accepted as one of another. An introspection endpoint that accepts anything is
+ * sent our own tokens in another spelling; a TokenReview vouches for a token in the name of a trusted issuer; the
+ * caller of one issuer becomes a user of the cluster; what one kind has cached lets in another. And floods of
+ * garbage.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -99,7 +100,7 @@ const callerOf = async (token: string): Promise<string> => {
 };
 
 describe("a token of an issuer with keys", () => {
-  it("is never shown to another server, whatever is wrong with it", async () => {
+  it("is never sent to another server, whatever is wrong with it", async () => {
     const before = provider.asked.length + cluster.asked.length;
     const good = await tokenOf(KEYED);
     expect(await callerOf(good)).toBe(`zoe of ${KEYED}`);
@@ -118,7 +119,7 @@ describe("a token of an issuer with keys", () => {
 });
 
 describe("a token of no issuer with keys", () => {
-  it("is the caller of the server that knows it, under the name of that issuer", async () => {
+  it("is the caller of the server that knows it, under that issuer's name", async () => {
     expect(await callerOf("opaque-1")).toBe("admin of opaque");
     const [asked] = provider.asked.slice(-1);
     const secret = Buffer.from("sallyport:s%3Ae%2Fcret").toString("base64");
@@ -130,7 +131,7 @@ describe("a token of no issuer with keys", () => {
     expect(await callerOf("opaque-2")).toBe("admin of cluster");
   });
 
-  it("is not introspected if it is a JWT, nor taken where the answer is about something else", async () => {
+  it("is not introspected if it is a JWT, nor accepted if the answer is about something else", async () => {
     const { length } = provider.asked;
     review = () => vouched({ authenticated: false });
     expect(await statusOf(await tokenOf("https://unknown.example"))).toBe(401);
@@ -152,7 +153,7 @@ describe("a token of no issuer with keys", () => {
     expect(await statusOf("no-audience")).toBe(401);
   });
 
-  it("gets 503 and never 401 while a server that may know it cannot tell; then it is asked again", async () => {
+  it("gets 503 and never 401 while a server that may know it is unavailable, which is then queried again", async () => {
     review = () => vouched({ authenticated: false });
     const broken: [string, RemoteReply][] = [
       ["error", { status: 500 }],
@@ -171,7 +172,7 @@ describe("a token of no issuer with keys", () => {
     expect(await statusOf("broken-error")).toBe(200);
   });
 
-  it("is asked about once while it is remembered, accepted or not", async () => {
+  it("is checked once while it is cached, accepted or not", async () => {
     const { length } = provider.asked;
     for (let turn = 0; turn < 5; turn += 1) expect(await statusOf("remembered")).toBe(200);
     expect(provider.asked).toHaveLength(length + 1);
@@ -184,7 +185,7 @@ describe("a token of no issuer with keys", () => {
 });
 
 describe("a route that Kubernetes authorizes", () => {
-  it("lets callers of the cluster alone in: the same name of another issuer is somebody else", async () => {
+  it("lets in only callers of the cluster: the same name from another issuer is another caller", async () => {
     const cluster1 = await tokenOf("https://kubernetes.default.svc", pair, { n: 1 });
     expect(await statusOf(cluster1, "/rbac")).toBe(200);
     expect(await statusOf("opaque-admin", "/rbac")).toBe(403);
@@ -197,7 +198,7 @@ describe("a route that Kubernetes authorizes", () => {
   });
 });
 
-it("shows in metrics what was asked, and in no log line a token or a secret", async () => {
+it("shows the checks in metrics, and no token or secret in a log line", async () => {
   const { text } = await scrape(gate);
   for (const [kind, name, result] of [
     ["introspection", "opaque", "allowed"],

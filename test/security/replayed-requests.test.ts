@@ -1,8 +1,8 @@
 /**
- * An order placed twice. A backend may close an idle connection in the moment in which the next request is written on it.
- * A proxy that then sends every request again runs a payment twice; one that never does turns each such moment into an
- * error. Sent again, once and on another connection, is only what changes nothing twice (RFC 9110 §9.2.2), of which no
- * byte of a body was sent, and never after a byte of an answer.
+ * An order placed twice. A backend may close an idle connection at the moment the next request is written to it. A
+ * proxy that repeats every request then executes a payment twice; one that repeats none turns each such moment into
+ * an error. A request is sent again only once, on another connection, and only if it is idempotent (RFC 9110 §9.2.2),
+ * no byte of its body was sent, and no byte of an answer has arrived.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -19,7 +19,7 @@ interface Standing {
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/** Each connection answers one request. The next one on it is lost, or gets the beginning of an answer. */
+/** Each connection answers one request. The next request on it is lost, or gets the beginning of an answer. */
 const script: RawScript = ({ startLine }, { served }) => {
   if (startLine.includes("/always")) return { write: "", then: "reset" };
   if (served === 1) return { write: OK };
@@ -37,10 +37,10 @@ const send = (method: string, path: string, body = ""): string =>
   );
 
 const SMALL = "x".repeat(100);
-/** Too large to be kept until the answer: it is streamed. */
+/** Too large to be buffered until the answer: it is streamed. */
 const LARGE = "x".repeat(20_000);
 
-/** Idempotent, and may bring a body. */
+/** Idempotent methods that may have a body. */
 const METHODS = ["GET", "OPTIONS", "PUT", "DELETE", "PROPFIND", "REPORT", "SEARCH"];
 
 const WITH_BODIES = METHODS.flatMap((method) =>
@@ -64,7 +64,7 @@ const CASES = [
   { name: "GET that is always lost", bytes: send("GET", "always"), status: 502, times: 2 },
 ];
 
-/** Requests until one is answered: its connection is idle, has served once, and is the only one. */
+/** Sends requests until one is answered: then its connection is idle, has served once, and is the only one. */
 async function leaveOneIdle({ gate, backend }: Standing): Promise<void> {
   for (const { socket } of backend.connections) socket.destroy();
   // The proxy may not have noticed yet that its connections are gone.
@@ -88,7 +88,7 @@ describe("Sallyport", () => {
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script);
 
-  it("makes an error of what could have been sent again", async () => {
+  it("answers requests that could have been repeated with an error", async () => {
     const { gate, backend } = standing();
     await leaveOneIdle(standing());
     expect((await exchange(gate, send("GET", "x"))).last.status).toBe(502);
@@ -96,10 +96,10 @@ describe("plain http-proxy-3", () => {
   });
 });
 
-describe("http-proxy-3 with an error handler that tries again", () => {
+describe("http-proxy-3 with an error handler that retries", () => {
   const standing = useNaiveProxy(script, { sendsAgain: true });
 
-  it("runs a payment twice", async () => {
+  it("executes a payment twice", async () => {
     const { gate, backend } = standing();
     await leaveOneIdle(standing());
     expect((await exchange(gate, send("POST", "x"))).last.status).toBe(200);

@@ -1,8 +1,8 @@
 /**
- * Two readers of one message. Where a proxy and its backend disagree about where a body ends, the rest of the body is a
- * request of its own to one of them (RFC 9112 §11.2). Node's parser lets `Transfer-Encoding: gzip, chunked` and any
- * transfer coding in HTTP/1.0 through; a backend may take these for no body at all. Whatever is not framed in exactly one
- * way is refused, and the connection ends, since nobody can tell where the next request begins.
+ * Two readings of one message. If a proxy and its backend disagree about the end of a body, one of them takes the
+ * rest of the body for a separate request (RFC 9112 §11.2). Node's parser accepts `Transfer-Encoding: gzip, chunked`
+ * and any transfer coding in HTTP/1.0; a backend may see no body at all. Messages that are not framed unambiguously
+ * are refused, and the connection ends, since the beginning of the next request is unknown.
  */
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
@@ -20,7 +20,7 @@ const CASES: readonly { name: string; bytes: string; naive?: number }[] = [
     naive: 200,
   },
   {
-    name: "two fields that make a coding before chunked",
+    name: "two fields that amount to a coding before chunked",
     bytes: post(["Transfer-Encoding: identity", "Transfer-Encoding: chunked"], chunked(SMUGGLED)),
     naive: 200,
   },
@@ -43,7 +43,7 @@ const CASES: readonly { name: string; bytes: string; naive?: number }[] = [
     bytes: post(["Transfer-Encoding: \x0bchunked"], chunked(SMUGGLED)),
   },
   {
-    name: "a length beside chunked",
+    name: "a length in addition to chunked",
     bytes: post(["Content-Length: 4", "Transfer-Encoding: chunked"], chunked(SMUGGLED)),
   },
   {
@@ -54,7 +54,7 @@ const CASES: readonly { name: string; bytes: string; naive?: number }[] = [
   { name: "a length with a sign", bytes: post(["Content-Length: +4"], "abcd") },
   { name: "a length in hexadecimal", bytes: post(["Content-Length: 0x4"], "abcd") },
   { name: "an empty length", bytes: post(["Content-Length:"], SMUGGLED) },
-  { name: "a blank before the colon", bytes: post(["Content-Length : 4"], "abcd") },
+  { name: "a space before the colon", bytes: post(["Content-Length : 4"], "abcd") },
   { name: "a folded header", bytes: post(["X-A: b", " Content-Length: 4"], "abcd") },
   { name: "a bare line feed", bytes: post(["X-A: b\nContent-Length: 4"], "abcd") },
   { name: "a bare carriage return", bytes: post(["X-A: b\rContent-Length: 4"], "abcd") },
@@ -63,7 +63,7 @@ const CASES: readonly { name: string; bytes: string; naive?: number }[] = [
 const BROKEN_BODIES = [
   { name: "a chunk size with a sign", body: `+4\r\nabcd\r\n0\r\n\r\n` },
   { name: "a chunk size with 0x", body: `0x4\r\nabcd\r\n0\r\n\r\n` },
-  { name: "a chunk longer than it says", body: `2\r\nabcd\r\n0\r\n\r\n` },
+  { name: "a chunk longer than announced", body: `2\r\nabcd\r\n0\r\n\r\n` },
   { name: "a chunk size over 64 bits", body: `fffffffffffffffff\r\nabcd\r\n0\r\n\r\n` },
   { name: "a chunk line that ends in a line feed", body: `4\nabcd\r\n0\r\n\r\n` },
 ];
@@ -88,7 +88,7 @@ describe("Sallyport", () => {
     expect(backend.requests()).toEqual([]);
   });
 
-  it("finds the Content-Length behind a thousand other fields (CVE-2026-58044)", async () => {
+  it("finds the Content-Length after a thousand other fields (CVE-2026-58044)", async () => {
     const { gate, backend } = standing();
     const many = Array.from({ length: 1100 }, (_, index) => `a${index}: `);
     await exchange(gate, post([...many, `Content-Length: ${SMUGGLED.length}`], SMUGGLED));

@@ -1,7 +1,7 @@
 /**
- * Targets that name something else. `GET http://[ HTTP/1.1` throws out of `proxy.web()` of http-proxy-3 and ends the
- * process: one line from any client stops the pod. The absolute form names a host beside the `Host` header, so that the
- * check and the backend may each believe another one; and a `#` is cut off by some readers and kept by others.
+ * Targets that name something else. `GET http://[ HTTP/1.1` makes `proxy.web()` of http-proxy-3 throw and ends the
+ * process: one line from any client stops the pod. The absolute form contains a host in addition to `Host`, so that
+ * check and backend may each use a different one; and some parsers cut off a `#` that others keep.
  */
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
@@ -47,7 +47,7 @@ describe("Sallyport", () => {
     expect(backend.seen()).toEqual(answer.last.status === 200 ? ["GET /x?y"] : []);
   });
 
-  it("lives on", async () => {
+  it("continues to serve", async () => {
     const { gate } = standing();
     expect((await exchange(gate, get("/x", gate.token))).last.status).toBe(200);
     expect(gate.exited()).toBe(false);

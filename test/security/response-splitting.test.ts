@@ -1,9 +1,10 @@
 /**
- * Answers that are more than one. A backend that puts a client's text into a header lets the client write CR and LF, and
- * with them headers, cookies, or a whole second answer for whoever comes next (response splitting); an answer whose end can
- * be read in two ways does the same to a kept-alive connection. Every answer is read by the strict grammar, its framing is
- * written anew, and bytes beyond its end end the connection to the backend before anybody gets them for an answer, if they
- * arrive before the next request goes out there. Later ones look like the answer to it: nothing in HTTP/1.1 tells them apart.
+ * Answers that become several. A backend that copies a client's text into a header lets the client write CR and LF,
+ * and with them headers, cookies, or a complete second answer for the next client (response splitting); an answer
+ * with an ambiguous end has the same effect on a keep-alive connection. Every answer is parsed strictly, its framing
+ * is written again, and bytes after its end close the connection to the backend before anyone gets them as an answer,
+ * if they arrive before the next request is sent there. Later ones look like the answer to that request: HTTP/1.1
+ * cannot distinguish them.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -16,7 +17,7 @@ const OK = "HTTP/1.1 200 OK\r\n";
 const FINE = `${OK}Content-Length: 4\r\n\r\nfine`;
 const POISON = `${OK}Content-Length: 6\r\n\r\npoison`;
 
-/** No HTTP by RFC 9112: one 502. */
+/** Not HTTP according to RFC 9112: one 502. */
 const BROKEN: Readonly<Record<string, string>> = {
   "lf-in-value": `${OK}X-A: a\nSet-Cookie: evil=1\r\nContent-Length: 2\r\n\r\nok`,
   "cr-in-value": `${OK}X-A: a\rSet-Cookie: evil=1\r\nContent-Length: 2\r\n\r\nok`,
@@ -31,7 +32,7 @@ const BROKEN: Readonly<Record<string, string>> = {
   "length-list": `${OK}Content-Length: 2, 2\r\n\r\nok`,
 };
 
-/** Proper, followed by what nobody asked for. */
+/** Valid answers, followed by unsolicited data. */
 const FOLLOWED: Readonly<Record<string, string>> = {
   "second-answer": FINE + POISON,
   "beyond-length": `${OK}Content-Length: 4\r\n\r\nfineXX${POISON}`,
@@ -68,15 +69,15 @@ const get = (name: string, method = "GET"): string =>
 describe("Sallyport", () => {
   const standing = useSallyport(script);
 
-  it("never uses a connection again on which something came that nobody asked for", async () => {
+  it("never reuses a connection on which unsolicited data arrived", async () => {
     const { gate, backend } = standing();
     for (let round = 0; round < 20; round += 1) {
       expect((await exchange(gate, get("x"))).last.body).toBe("fine");
-      // All that are idle: whichever is next has the second answer on it.
+      // On all idle connections, so that the next one used has the second answer on it.
       const idle = backend.connections.filter(({ socket }) => !socket.destroyed);
       expect(idle.length).toBeGreaterThan(0);
       for (const { socket } of idle) {
-        // Else the system holds it back until the first answer is acknowledged (RFC 1122 §4.2.3.4).
+        // Otherwise the system delays it until the first answer is acknowledged (RFC 1122 §4.2.3.4).
         socket.setNoDelay(true);
         await new Promise((sent) => socket.write(POISON, sent));
       }
@@ -94,7 +95,7 @@ describe("Sallyport", () => {
     expect((await exchange(gate, get("x"))).last.body).toBe("fine");
   });
 
-  it.each(Object.keys(FOLLOWED))("gives nobody what stands behind %s", async (name) => {
+  it.each(Object.keys(FOLLOWED))("gives no one the data after %s", async (name) => {
     const { gate } = standing();
     const method = name === "head" ? "HEAD" : "GET";
     const first = await exchange(gate, get(name, method), { head: method === "HEAD" });
@@ -113,13 +114,13 @@ describe("Sallyport", () => {
     expect(last.header("content-length")).toBeUndefined();
   });
 
-  it("frames the answer itself where the backend calls its length hop-by-hop", async () => {
+  it("frames the answer itself if the backend declares its length hop-by-hop", async () => {
     const { last } = await exchange(standing().gate, get("names"));
     expect([last.status, last.body, last.header("x-hop")]).toEqual([200, "fine", undefined]);
     expect(last.header("x-request-id")).not.toContain("forged");
   });
 
-  it("passes no trailer that would change how the answer is read", async () => {
+  it("passes on no trailer that would change how the answer is read", async () => {
     const { last } = await exchange(standing().gate, get("trailers"));
     expect(last.trailers).toEqual([["x-sum", "1"]]);
   });
@@ -128,7 +129,7 @@ describe("Sallyport", () => {
 describe("a naive proxy", () => {
   const standing = useNaiveProxy(script);
 
-  it("passes on what its backend says of the connection, and a length with 204", async () => {
+  it("passes on the backend's connection fields, and a length with 204", async () => {
     const { gate } = standing();
     const { last } = await exchange(gate, get("names"));
     expect([last.header("x-hop"), last.header("x-request-id")]).toEqual(["1", "forged"]);

@@ -1,7 +1,8 @@
 /**
- * Silence is not a reset. With `proxyTimeout`, http-proxy-3 destroys the request and reports ECONNRESET, the same as for
- * a backend that broke the connection: alerts, retries and clients cannot tell a slow backend from a dead one. Sallyport
- * keeps its own timers: 504 for silence, 502 for a broken connection, each with its `Proxy-Status` (RFC 9209).
+ * Silence is not a reset. With `proxyTimeout`, http-proxy-3 destroys the request and reports ECONNRESET, the same as
+ * for a backend that reset the connection: alerts, retries and clients cannot distinguish a slow backend from a dead
+ * one. Sallyport has its own timers: 504 for silence, 502 for a lost connection, each with its `Proxy-Status` (RFC
+ * 9209).
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";

@@ -1,7 +1,7 @@
 /**
- * The moment between two keys. When signing keys change, every thread looks through the tokens that it remembers and keeps
- * those whose key is still there; a revocation that arrives in the same moment must not get lost between the two, nor may a
- * remembered token come back with the key.
+ * The moment between two keys. When signing keys change, every thread checks its cached tokens, and retains those
+ * whose key still exists; a revocation that arrives at the same moment must not get lost, nor may a cached token come
+ * back together with the key.
  */
 import { randomUUID } from "node:crypto";
 import { chmod, rename, rm } from "node:fs/promises";
@@ -18,7 +18,7 @@ import { claims, header, OWN } from "../support/token-gate.ts";
 
 const ROUNDS = 12;
 
-it("a token that is revoked while keys come and go is refused by every thread from then on", async () => {
+it("a token that is revoked while keys change is refused by every thread from then on", async () => {
   await using backend = await startEchoBackend();
   await using keys = await temporaryDirectory();
   const writeKey = async (name: string, pem: string | Buffer): Promise<void> => {
@@ -39,7 +39,7 @@ it("a token that is revoked while keys come and go is refused by every thread fr
   for (let round = 0; round < ROUNDS; round += 1) {
     const jti = randomUUID();
     const token = compact(header(), claims({ jti }), byKey(OWN.privateKey));
-    // Every thread remembers it, and so does every connection.
+    // Every thread and every connection has it in its cache.
     expect(new Set(await statuses(token, { agent }))).toEqual(new Set([200]));
     const { privateKey } = signingPair("");
     const pem = privateKey.export({ format: "pem", type: "pkcs8" });

@@ -1,8 +1,9 @@
 /**
- * A token that was taken back and still opens doors. Somebody logs out, or an operator revokes a stolen token; the thief goes
- * on where nobody looks: on a connection whose token is remembered, in another thread, with another spelling of the same
- * token (beside an ECDSA signature (r, s) stands (r, n-s)), after a restart, or since the list that was read again is broken.
- * And who may revoke: nobody by a token of somebody else's, no web page, and no stranger who reaches the admin port.
+ * A revoked token that still opens doors. Someone logs out, or an operator revokes a stolen token; the thief
+ * continues where no one looks: on a connection whose token is cached, in another thread, with another spelling of
+ * the same token (in addition to an ECDSA signature (r, s), (r, n-s) is valid), after a restart, or because the
+ * reloaded list is invalid. And who may revoke: no one with the token of another user, no web page, and no stranger
+ * who reaches the admin port.
  */
 import { randomUUID } from "node:crypto";
 import { chmod, readFile, rename, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
@@ -68,7 +69,7 @@ const foreignToken = (more: Readonly<Record<string, unknown>> = {}, pair = forei
     byKey(pair.privateKey),
   );
 
-/** (r, n-s): as valid as the signature itself, and other bytes. */
+/** Returns (r, n-s): as valid as the original signature, with other bytes. */
 function twin(token: string): string {
   const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
   const [head = "", payload = "", signature = ""] = token.split(".");
@@ -105,13 +106,13 @@ async function replace(gate: Sallyport, name: string, text: string): Promise<voi
   await rename(`${file}.next`, file);
 }
 
-/** For what leaves no other trace than revoked tokens. */
+/** For actions that have no other effect than revoked tokens. */
 let gate: Sallyport;
 beforeAll(async () => (gate = await start()), 30_000);
 afterAll(() => gate.close());
 
 describe("a token that logged out", () => {
-  it("is refused by every thread at once, remembered or not, in any spelling", async () => {
+  it("is refused by every thread at once, cached or not, in any spelling", async () => {
     const token = tokenOf();
     for (let round = 0; round < 12; round += 1) expect(await statusOf(gate, token)).toBe(200);
     const answer = await logout(gate, token);
@@ -151,7 +152,7 @@ describe("a token that logged out", () => {
       expect((await logout(gate, token, method)).status).toBe(200);
     }
     expect((await logout(gate, token, "GET")).status).toBe(405);
-    // Of a revoked token alone: one that nobody signed gets nothing.
+    // Only with a revoked token: one with an invalid signature gets nothing.
     const forged = compact(header(), claims(), byKey(stranger.privateKey));
     expect((await logout(gate, forged)).status).toBe(401);
   }, 30_000);
@@ -174,7 +175,7 @@ describe("a token that logged out", () => {
 });
 
 describe("logging out", () => {
-  it("is for tokens of ours: a trusted issuer's are refused, and end nothing", async () => {
+  it("is only for our own tokens: those of a trusted issuer are refused, and end nothing", async () => {
     const jti = randomUUID();
     const ours = tokenOf({ jti });
     expect((await logout(gate, foreignToken({ jti }))).status).toBe(403);
@@ -183,7 +184,7 @@ describe("logging out", () => {
     expect(await statusOf(gate, foreignToken({ jti }))).toBe(200);
   }, 30_000);
 
-  it("is nothing that a web page can do for its reader", async () => {
+  it("is not possible for a web page", async () => {
     const token = tokenOf();
     const { last } = await exchange(
       gate,
@@ -200,7 +201,7 @@ describe("logging out", () => {
     expect(await statusOf(gate, token)).toBe(200);
   }, 30_000);
 
-  it("is the backend's where it is not switched on", async () => {
+  it("is left to the backend if it is not enabled", async () => {
     await using gate = await start({ revocation: {}, workers: 1 });
     const token = tokenOf();
     const answer = await logout(gate, token);
@@ -241,7 +242,7 @@ describe("an operator", () => {
     expect(await statusOf(gate, bob)).toBe(200);
   }, 30_000);
 
-  it("is told what cannot be revoked, and then nothing is", async () => {
+  it("gets an error for invalid requests, and then nothing is revoked", async () => {
     const token = tokenOf();
     const bad = {
       "": "name a token, a jti, a subject, or a time with before",
@@ -281,7 +282,7 @@ describe("an operator", () => {
     expect((await command(["token", "revoke", "--before", "now", ...url])).code).toBe(1);
   }, 30_000);
 
-  it("is on the machine: nobody else revokes, and no web page", async () => {
+  it("must be on the machine: no one else can revoke, and no web page", async () => {
     await using closed = await startSallyport({
       target: backend.url,
       config: { admin: { allow: ["192.0.2.1"] } },
@@ -302,7 +303,7 @@ describe("the revocation file", () => {
   const list = (gate: Sallyport, text: string): Promise<void> =>
     replace(gate, "revoked.yaml", text);
 
-  it("is followed; broken, it keeps what it said before; what it lists no more is good again", async () => {
+  it("is watched; an invalid one changes nothing; removed entries are valid again", async () => {
     await using gate = await start({ files, revocation });
     const jti = randomUUID();
     const [token, alice] = [tokenOf({ jti }), tokenOf({ sub: "alice" })];
@@ -327,7 +328,7 @@ describe("the journal", () => {
   const line = (name: string, until = Math.ceil(Date.now() / 1000 + 600) * 1000): string =>
     `${JSON.stringify({ kind: "token", name, until })}\n`;
 
-  it("does without a line that was not written to its end", async () => {
+  it("ignores an incomplete line", async () => {
     await using place = await temporaryDirectory();
     const journal = join(place.path, "journal");
     const [one, two] = [randomUUID(), randomUUID()];
@@ -350,7 +351,7 @@ describe("the journal", () => {
     ["a link", (file: string) => symlink("/etc/passwd", file)],
     ["huge", async (file: string) => (await writeFile(file, ""), truncate(file, 2 ** 27))],
   ])(
-    "that is %s keeps it from starting",
+    "that is %s prevents the start",
     async (_what, spoil) => {
       await using place = await temporaryDirectory();
       const journal = join(place.path, "journal");
@@ -362,7 +363,7 @@ describe("the journal", () => {
     30_000,
   );
 
-  it("that is taken away is written anew, and a link in its place is not followed", async () => {
+  it("is written again after it was removed, and a link in its place is not followed", async () => {
     await using place = await temporaryDirectory();
     const revocation = { logout: true, journal: join(place.path, "journal") };
     const victim = await place.write("victim", "precious");
@@ -387,7 +388,7 @@ describe("a user who is removed or disabled", () => {
   const file = (...users: readonly object[]): string =>
     JSON.stringify({ users: Object.assign({}, ...users) });
 
-  it("loses the tokens issued here, and nobody else's", async () => {
+  it("loses the tokens issued here, and no one else does", async () => {
     await using place = await temporaryDirectory();
     const revocation = { journal: join(place.path, "journal") };
     const alice = user("alice");
@@ -409,7 +410,7 @@ describe("a user who is removed or disabled", () => {
     await until(async () => (await readFile(revocation.journal, "utf8")).includes('"carol"'));
   }, 60_000);
 
-  it("keeps them where that is switched off", async () => {
+  it("keeps them if that is switched off", async () => {
     const files = { "users.yaml": file(user("alice"), user("bob")) };
     await using gate = await start({ revocation: { users: false }, files, workers: 1 });
     const bob = tokenOf({ sub: "bob" });

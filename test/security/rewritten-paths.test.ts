@@ -1,9 +1,9 @@
 /**
- * A rewrite that leads round a protected route. `/static` goes to the application without a token and without its prefix, and
- * `/admin` of the same application is for administrators. The route table looks at what the client asks for, the application at
- * what it gets: `GET /static/admin/users` matches the public route and arrives as `GET /admin/users`. What is checked has to be
- * what the backend gets, and a configuration is the place for that: nothing starts with two ways to one place of which one asks
- * for more.
+ * A rewrite that leads around a protected route. `/static` goes to the application without a token and without its
+ * prefix, and `/admin` of the same application is for administrators. The route table uses the path that the client
+ * requests, the application the one that it gets: `GET /static/admin/users` matches the public route and arrives as
+ * `GET /admin/users`. The path that is checked must be the one that the backend gets, which the configuration must
+ * ensure: Sallyport does not start with two ways to one place of which only one has a requirement.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ const assets = {
   upstream: "app",
   rewrite: { stripPrefix: "/static" },
 };
-/** What was meant: the files of the application, which it has below /assets. */
+/** The intended configuration: the files of the application, which are below /assets. */
 const meant = [
   { ...assets, rewrite: { stripPrefix: "/static", addPrefix: "/assets" } },
   { name: "files", path: "/assets", auth: "none", upstream: "app" },
@@ -35,7 +35,7 @@ const meant = [
   rest,
 ];
 
-describe("a public route without its prefix beside a protected one", () => {
+describe("a public route without its prefix next to a protected one", () => {
   it.each([
     ["of the same upstream", [assets, admin, rest]],
     ["with a token that lacks the group", [{ ...assets, auth: "required" }, admin]],
@@ -46,7 +46,7 @@ describe("a public route without its prefix beside a protected one", () => {
     await expect(started).rejects.toThrow(/two ways to \/admin of the backend/);
   });
 
-  it("does not come into force by a reload", async () => {
+  it("does not take effect with a reload", async () => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({ target: backend.url, config: { routes: meant } });
     const file = join(gate.directory, "config.yaml");

@@ -1,9 +1,9 @@
 /**
- * A route found by one spelling, a request sent on by another. Traefik matched the decoded path and stripped the prefix from
- * the raw one (GHSA-6jwx-7vp4-9847): two spellings of one path, both authorised as the same, arrived in two places. And a
- * route by host is passed by when the same host is written otherwise (Caddy's case-sensitive host lists): with a final dot,
- * a port, other case, or labels that are empty. All spellings of a path go where its route means, and what is no host name
- * is refused, not sent to the route that takes every host.
+ * A route found by one spelling, a request forwarded with another. Traefik matched the decoded path and stripped the
+ * prefix from the raw one (GHSA-6jwx-7vp4-9847): two spellings of one path, authorized as the same, arrived in two
+ * places. And a route by host is bypassed if the same host is written differently (Caddy's case-sensitive host
+ * lists): with a trailing dot, a port, another case, or empty labels. All spellings of a path go where their route
+ * leads, and an invalid host name is refused, not sent to the route for all hosts.
  */
 import { describe, expect, it } from "vitest";
 import { valuesOf } from "../support/http-reader.ts";
@@ -25,7 +25,7 @@ describe("Sallyport with a rewriting route", () => {
   });
 
   it.each(["/@me/x", "/%40me/x", "/@%6de/x", "/%40%6D%65/x"])(
-    "sends %s to the one place that its route means",
+    "sends %s to the one place of its route",
     async (wanted) => {
       const { gate, backend } = standing();
       expect((await exchange(gate, get(wanted))).last.status).toBe(200);
@@ -68,7 +68,7 @@ describe("Sallyport with many hosts on one connection", () => {
   const to = (...hosts: string[]): string =>
     request(["GET /x HTTP/1.1", ...hosts.map((host) => `Host: ${host}`)]);
 
-  it("reads the host of every request anew", async () => {
+  it("reads the host of every request", async () => {
     const { gate, backend } = standing();
     const hosts = [
       "open.example",
@@ -92,7 +92,7 @@ describe("Sallyport with many hosts on one connection", () => {
 describe("a naive proxy", () => {
   const standing = useNaiveProxy();
 
-  it("forwards what is no host name, and the path as it was spelt", async () => {
+  it("forwards invalid host names, and the path as received", async () => {
     const { gate, backend } = standing();
     const bytes = request(["GET /public/%40me HTTP/1.1", "Host: secret.example.."]);
     expect((await exchange(gate, bytes)).last.status).toBe(200);

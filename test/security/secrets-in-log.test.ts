@@ -1,7 +1,7 @@
 /**
- * Secrets in the log. Whoever reads the log is not meant to read tokens, passwords, cookies and queries (sign-in links
- * carry their secret there), nor may a client write lines of its own into it. That holds for requests that are refused,
- * too: what could not be parsed is the easiest to log as it came.
+ * Secrets in the log. People who read the log must not see tokens, passwords, cookies and queries (sign-in links have
+ * their secret there), and a client must not be able to write its own lines. That includes refused requests: what
+ * could not be parsed is the most likely to be logged unchanged.
  */
 import { describe, expect, it } from "vitest";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
@@ -40,27 +40,30 @@ const CASES = [
   { name: "a broken header", bytes: get(`/x?key=${SECRET}`, ["Host: a", SECRET]) },
   { name: "a huge header", bytes: get("/x", ["Host: a", `X: ${SECRET.repeat(2000)}`]) },
   { name: "a failed login", bytes: login(`{"username":"alice","password":"${SECRET}"}`) },
-  { name: "a login that is no JSON", bytes: login(`{"username":"alice","password":"${SECRET}`) },
+  { name: "a login that is not JSON", bytes: login(`{"username":"alice","password":"${SECRET}`) },
   { name: "a login with a wrong type", bytes: login(`{"username":"a","password":["${SECRET}"]}`) },
 ];
 
-/** What Node refuses itself, or tells of by another event. */
+/** Requests that Node refuses itself, or emits as another event. */
 const NO_REQUEST = new Set(["a broken header", "a huge header", "CONNECT", "an expectation"]);
 
 describe("Sallyport", () => {
   const standing = useSallyport();
-  it.each(CASES)("keeps the secret out of log and answer: $name", async ({ bytes }) => {
-    const { gate } = standing();
-    const before = gate.log().length;
-    const answer = await exchange(gate, bytes, { responses: Infinity });
-    await until(() => gate.log().length > before);
-    expect(answer.responses.length).toBe(1);
-    expect(answer.raw).not.toContain(SECRET);
-    const told = JSON.stringify(gate.log().slice(before)) + gate.stderr();
-    expect(told).not.toContain(SECRET);
-  });
+  it.each(CASES)(
+    "shows the secret neither in the log nor in the answer: $name",
+    async ({ bytes }) => {
+      const { gate } = standing();
+      const before = gate.log().length;
+      const answer = await exchange(gate, bytes, { responses: Infinity });
+      await until(() => gate.log().length > before);
+      expect(answer.responses.length).toBe(1);
+      expect(answer.raw).not.toContain(SECRET);
+      const told = JSON.stringify(gate.log().slice(before)) + gate.stderr();
+      expect(told).not.toContain(SECRET);
+    },
+  );
 
-  it("writes one line for what a client would like to be two", async () => {
+  it("writes one line for input that tries to become two", async () => {
     const { gate } = standing();
     const before = gate.log().length;
     const forged = '/public/a","level":"fatal","x":"';
@@ -71,11 +74,11 @@ describe("Sallyport", () => {
   });
 });
 
-describe("http-proxy-3 as it comes, with requests logged as they come", () => {
+describe("http-proxy-3 with its defaults and a simple request log", () => {
   const standing = useNaiveProxy(undefined, { logs: true });
 
   it.each(CASES.filter(({ name }) => !NO_REQUEST.has(name)))(
-    "tells the secret: $name",
+    "logs the secret: $name",
     async ({ bytes }) => {
       const { gate } = standing();
       const before = gate.lines.length;
@@ -85,7 +88,7 @@ describe("http-proxy-3 as it comes, with requests logged as they come", () => {
     },
   );
 
-  it("writes what a client would like to have written", async () => {
+  it("writes lines that the client has forged", async () => {
     const { gate } = standing();
     await exchange(gate, get("/public/x", ['Host: a","level":"fatal']));
     const fatal = (line: string): boolean => JSON.parse(line).level === "fatal";

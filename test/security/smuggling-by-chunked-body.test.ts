@@ -1,7 +1,8 @@
 /**
- * Smuggling past the token check. `DELETE` and `OPTIONS` with a chunked body: the `deleteLength` pass of http-proxy-3 sets
- * `content-length: 0`, deletes `transfer-encoding`, and pipes the body all the same. On a kept-alive connection the backend
- * takes the body for the next request: one that never met the token check, and whose answer the next client gets.
+ * Smuggling past the token check. For `DELETE` and `OPTIONS` with a chunked body, the `deleteLength` pass of
+ * http-proxy-3 sets `content-length: 0`, deletes `transfer-encoding`, and sends the body anyway. On a keep-alive
+ * connection, the backend takes the body for the next request, which never passed the token check, and whose answer
+ * the next client gets.
  */
 import { describe, expect, it } from "vitest";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
@@ -47,7 +48,7 @@ describe("Sallyport", () => {
     expect(backend.requests()[0]?.body.toString()).toBe(SMUGGLED);
   });
 
-  it("does not let an upgrade carry a second request along", async () => {
+  it("does not let an upgrade contain a second request", async () => {
     const { gate, backend } = standing();
     const head = [
       "GET /public/x HTTP/1.1",
@@ -65,7 +66,7 @@ describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
   it.each(CASES.filter((row) => row.smuggledByNaive))(
-    "lets the backend run the body of $method",
+    "lets the backend execute the body of $method",
     async ({ method }) => {
       const { gate, backend } = standing();
       await exchange(gate, attack(method));

@@ -1,8 +1,9 @@
 /**
- * A certificate that protects nobody. A key of 1024 bits can be factored, a key file that everybody on the machine can read is
- * no secret, a certificate that has ended teaches people to click warnings away, and a pair that does not match is found
- * out by the first client. All of it is known at the start, so that is when it must be told: what would be unsafe or
- * fail is refused, with the file and the reason, and the rest is warned of. Node as it comes says nothing, or not which file.
+ * A certificate that protects no one. A key of 1024 bits can be factored, a key file that everyone on the machine can
+ * read is not a secret, an expired certificate teaches people to ignore warnings, and the first client finds out that
+ * certificate and key do not match. All of it is known at the start, so that is when it must be reported: unsafe or
+ * unusable certificates are refused, with the file and the reason, and there are warnings about the rest. Node by
+ * default reports nothing, or not which file.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { chmod, rm, symlink } from "node:fs/promises";
@@ -44,7 +45,7 @@ interface Verdict {
   }[];
 }
 
-/** What `check` says of a configuration with this pair. */
+/** Returns what `check` reports for a configuration with this pair. */
 async function checked(
   cert: string,
   key: string,
@@ -64,7 +65,7 @@ async function checked(
   return { ...verdict, warnings: ofFiles(verdict), code };
 }
 
-/** There are no users here, and no keys, of which it warns as well. */
+/** Without users and keys, about which it also warns. */
 function ofFiles({ warnings }: Partial<Verdict>): Verdict["warnings"] {
   return (warnings ?? []).filter(({ about }) => about === "files");
 }
@@ -103,7 +104,7 @@ describe("refused before anything starts, naming the file", () => {
       "tls.key",
     ],
     [
-      "a chain that begins with the authority",
+      "a chain that begins with the CA",
       async () => [chain(ca, server.cert), server.key],
       "tls.crt",
     ],
@@ -139,7 +140,7 @@ describe("refused before anything starts, naming the file", () => {
   it.each([
     ["that does not exist", undefined],
     ["that is empty", ""],
-    ["that is no certificate", "secret text"],
+    ["that is not a certificate", "secret text"],
   ])("a file of clients' authorities %s", async (_name, content) => {
     const file = join(directory.path, "clients.crt");
     await rm(file, { force: true });
@@ -152,7 +153,7 @@ describe("refused before anything starts, naming the file", () => {
 });
 
 describe("accepted", () => {
-  it("RSA of 2048 bits, and a chain in its order", async () => {
+  it("RSA of 2048 bits, and a chain in order", async () => {
     const { cert, key } = await rsa(2048);
     expect(await checked(cert, key)).toMatchObject({ code: 0, warnings: [] });
     expect(await checked(chain(server.cert, ca), server.key)).toMatchObject({
@@ -162,13 +163,13 @@ describe("accepted", () => {
   });
 });
 
-describe("warned of", () => {
+describe("accepted with a warning", () => {
   it.each<[string, readonly [number, number], boolean | undefined]>([
-    ["that has ended", [-30, -1], true],
-    ["that has not begun", [1, 30], true],
-    ["that ends within 7 days", [-1, 6.5], true],
-    ["that ends within 30 days", [-1, 29.5], false],
-    ["that ends later", [-1, 30.5], undefined],
+    ["that has expired", [-30, -1], true],
+    ["that is not valid yet", [1, 30], true],
+    ["that expires within 7 days", [-1, 6.5], true],
+    ["that expires within 30 days", [-1, 29.5], false],
+    ["that expires later", [-1, 30.5], undefined],
   ])("a certificate %s", async (_name, days, urgent) => {
     const { cert, key } = await authority.certificate({ usage: "serverAuth", days });
     const verdict = await checked(cert, key);
@@ -178,7 +179,7 @@ describe("warned of", () => {
     ]);
   });
 
-  it("an intermediate that has ended, and a chain that does not hang together", async () => {
+  it("an expired intermediate, and a chain with a gap", async () => {
     const ended = await authority.certificate({ days: [-30, -1] });
     const concerns = certificateWarnings(chain(server.cert, ended.cert), Date.now());
     expect(concerns.map(({ urgent }) => urgent)).toEqual([false, true]);
@@ -186,7 +187,7 @@ describe("warned of", () => {
     expect(certificateWarnings(chain(server.cert, ca), Date.now() + 4000 * DAY_MS)).toHaveLength(2);
   });
 
-  it("keys and users that others can read, through links, too", async () => {
+  it("keys and users that others can read, also through links", async () => {
     await checked(server.cert, server.key);
     const key = join(directory.path, "tls.key");
     const warned = async (): Promise<string[]> => {
@@ -201,7 +202,7 @@ describe("warned of", () => {
     expect(await warned()).toEqual(["tls.key"]);
     await chmod(key, 0o600);
     expect(await warned()).toEqual([]);
-    // As Kubernetes lays a Secret out: a link through `..data`.
+    // Like a Secret in Kubernetes: a link through `..data`.
     const users = await directory.write("real-users.yaml", "users: {}\n");
     await chmod(users, 0o644);
     await rm(join(directory.path, "users.yaml"));
@@ -209,7 +210,7 @@ describe("warned of", () => {
     expect(await warned()).toEqual(["users.yaml"]);
   });
 
-  it("a file of somebody else's may be read by its group: that is how we read it", () => {
+  it("a file of another user may be readable by its group, since that is how we read it", () => {
     const own = process.getuid?.() ?? 0;
     const exposed = (mode: number, uid: number): boolean =>
       isExposed({ mode: 0o100_000 | mode, uid });
@@ -222,8 +223,8 @@ describe("warned of", () => {
   });
 });
 
-describe("served nevertheless", () => {
-  it("a certificate that has ended: the log, the metric and check tell", async () => {
+describe("served anyway", () => {
+  it("an expired certificate: log, metric and check report it", async () => {
     const days = [-30, -1] as const;
     const ended = await authority.certificate({ usage: "serverAuth", days });
     const { cert, key } = ended;
@@ -244,7 +245,7 @@ describe("served nevertheless", () => {
   });
 });
 
-it("Node as it comes takes most of it without a word, and does not name the file of the rest", async () => {
+it("Node by default accepts most of it silently, and does not name the file of the rest", async () => {
   const ended = await authority.certificate({ usage: "serverAuth", days: [-30, -1] });
   const weak = { ...(await rsa(1024)), ciphers: "DEFAULT:@SECLEVEL=0" };
   const authorities = { ...server, ca: "secret text" };

@@ -1,9 +1,10 @@
 /**
- * Client certificates as a way in. A server that asks for a certificate without insisting leaves it to the application to
- * look whether it was a good one (Node's `rejectUnauthorized: false`): whoever forgets takes the name in a self-made
- * certificate for proven. Where it insists, a resumed session lets in who could not show the certificate again
- * (CVE-2025-23419, nginx), a name with a line break or a comma in it reads like another (CVE-2021-44533, Node), and a client
- * without any certificate just sends the header that tells the backend its subject.
+ * Client certificates as a way in. A server that requests a certificate without requiring it leaves it to the
+ * application to check whether it was valid (Node's `rejectUnauthorized: false`): without that check, the name in a
+ * self-made certificate counts as proven. If it requires one, a resumed session lets in a client that could not
+ * present the certificate again (CVE-2025-23419, nginx); a name with a line break or a comma reads like another one
+ * (CVE-2021-44533, Node); and a client without any certificate just sends the header with the subject for the
+ * backend.
  */
 import { once } from "node:events";
 import { randomBytes } from "node:crypto";
@@ -21,7 +22,7 @@ import { until } from "../support/until.ts";
 import { valuesOf, type HttpMessage } from "../support/http-reader.ts";
 
 const authority = await clientAuthority();
-/** Of the same name as the other: only the signature tells them apart. */
+/** With the same name as the other: only the signatures differ. */
 const impostor = await clientAuthority();
 const alice = await authority.certificate();
 
@@ -45,7 +46,7 @@ const get = (path: string, ...more: string[]): string =>
   request([`GET ${path} HTTP/1.1`, "Host: localhost", ...more, "Connection: close"]);
 const forged = ALIASES.map((name) => `${name}: CN=root`);
 
-/** What the backend got under the header's name, in any spelling. */
+/** Returns what the backend got under the header's name, in any spelling. */
 function told(requests: readonly HttpMessage[]): string[] {
   return requests.flatMap(({ headers }) =>
     headers
@@ -54,13 +55,13 @@ function told(requests: readonly HttpMessage[]): string[] {
   );
 }
 
-describe("where a certificate is required", () => {
+describe("if a certificate is required", () => {
   const standing = useSallyport(undefined, {
     ...clientCertificates("required"),
     clientCertificate: alice,
   });
 
-  it("a valid one is let in, and its subject goes to the backend, once", async () => {
+  it("a valid one is accepted, and its subject is sent to the backend once", async () => {
     const { gate, backend } = standing();
     const bearer = `Authorization: Bearer ${gate.token}`;
     for (const path of ["/public/x", "/orders"]) {
@@ -105,10 +106,10 @@ describe("where a certificate is required", () => {
   });
 });
 
-describe("where a certificate is optional", () => {
+describe("if a certificate is optional", () => {
   const standing = useSallyport(undefined, clientCertificates("optional"));
 
-  it("who shows none is let in, and is nobody", async () => {
+  it("a client without one is accepted, without a subject", async () => {
     const { gate, backend } = standing();
     const answer = await tlsExchange(gate, get("/public/x", ...forged));
     expect(answer.raw).toMatch(/^HTTP\/1\.1 200 /);
@@ -116,7 +117,7 @@ describe("where a certificate is optional", () => {
     expect(backend.seen()).toHaveLength(1);
   });
 
-  it.each(Object.entries(WRONG))("one %s is refused, not passed over", async (_name, wrong) => {
+  it.each(Object.entries(WRONG))("one %s is refused, not ignored", async (_name, wrong) => {
     const { gate, backend } = standing();
     for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
       const answer = await tlsExchange(gate, get("/public/x"), { ...wrong, maxVersion });
@@ -152,11 +153,11 @@ describe("where a certificate is optional", () => {
     expect(told(backend.requests())).toEqual(Array(2).fill("CN=alice,OU=sales,O=Example"));
   });
 
-  it("an upgrade carries the subject, too", async () => {
+  it("an upgrade has the subject, too", async () => {
     const { gate, backend } = standing();
     const url = `wss://127.0.0.1:${gate.port}/public/socket`;
     const socket = new WebSocket(url, { ca: gate.ca, ...alice, headers: { [HEADER]: "CN=root" } });
-    // The backend is none for WebSockets: what matters is what it was asked.
+    // The backend does not support WebSockets: only the request that it got matters.
     await once(socket, "unexpected-response").catch(() => undefined);
     socket.on("error", () => undefined).terminate();
     const [asked] = backend.requests();
@@ -165,10 +166,10 @@ describe("where a certificate is optional", () => {
   });
 });
 
-describe("where none is asked for", () => {
+describe("if none is requested", () => {
   const standing = useSallyport();
 
-  it("the header is nobody's to send", async () => {
+  it("no one may send the header", async () => {
     const { gate, backend } = standing();
     await tlsExchange(gate, get("/public/x", ...forged), alice);
     expect(backend.seen()).toEqual(["GET /public/x"]);
@@ -186,8 +187,8 @@ async function plainServer(options: ServerOptions) {
   return { ...standing, ca, seen };
 }
 
-describe("a server that asks and does not look", () => {
-  it("believes a certificate that anybody can make", async () => {
+describe("a server that requests a certificate and does not check it", () => {
+  it("accepts a certificate that anyone can create", async () => {
     await using naive = await plainServer({ rejectUnauthorized: false });
     const selfMade = await impostor.certificate({ subject: ALICE_SUBJECT });
     expect((await tlsExchange(naive, get("/"), selfMade)).raw).toMatch(/^HTTP\/1\.1 200 /);
@@ -195,8 +196,8 @@ describe("a server that asks and does not look", () => {
   });
 });
 
-describe("a server that insists, and resumes sessions from before its authorities changed", () => {
-  it("lets in who cannot show the certificate, as whoever could", async () => {
+describe("a server that requires one, and resumes sessions from before its CAs changed", () => {
+  it("lets in a client that can no longer present the certificate", async () => {
     const shared = { ticketKeys: randomBytes(48), sessionIdContext: "shared" };
     await using before = await plainServer({ ...shared, rejectUnauthorized: true });
     await using after = await plainServer({
@@ -213,7 +214,7 @@ describe("a server that insists, and resumes sessions from before its authoritie
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
-  it("hands the header on, whoever sends it", async () => {
+  it("passes on the header, whoever sends it", async () => {
     const { gate, backend } = standing();
     await exchange(gate, get("/public/x", ...forged));
     expect(told(backend.requests())).toContain("CN=root");

@@ -1,8 +1,8 @@
 /**
- * Talking the server down. TLS 1.0 and 1.1, suites without forward secrecy or with CBC (BEAST, POODLE, Lucky 13, Raccoon) and
- * renegotiation (CVE-2009-3555, CVE-2011-1473) stay in the libraries for those who ask: OpenSSL's configuration file and
- * Node's command line can switch them on behind the application's back. So what is agreed on must be said by the
- * application itself, and hold against both.
+ * Downgrades. TLS 1.0 and 1.1, suites without forward secrecy or with CBC (BEAST, POODLE, Lucky 13, Raccoon) and
+ * renegotiation (CVE-2009-3555, CVE-2011-1473) remain in the libraries for those who want them: OpenSSL's
+ * configuration file and Node's command line can enable them without the application's knowledge. So the application
+ * itself must specify what is negotiated, and neither may override it.
  */
 import { createServer, type ServerOptions } from "node:https";
 import { describe, expect, it } from "vitest";
@@ -14,13 +14,13 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { tlsExchange, type TlsExchangeOptions } from "../support/tls-client.ts";
 
 const GET = request(["GET /public/x HTTP/1.1", "Host: localhost", "Connection: close"]);
-/** A client that would take anything. */
+/** A client that accepts anything. */
 const ANYTHING = "ALL:COMPLEMENTOFALL:@SECLEVEL=0";
 const only = (version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): TlsExchangeOptions => ({
   ...{ minVersion: version, maxVersion: version, ciphers: ANYTHING },
 });
 
-/** Weak ones of TLS 1.2, each for a certificate on P-256 or for none at all. */
+/** Weak suites of TLS 1.2, each for a certificate on P-256 or for none. */
 const WEAK = [
   ...["ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES256-SHA", "ECDHE-ECDSA-AES128-CCM8"],
   ...["ECDHE-ECDSA-NULL-SHA", "AECDH-AES128-SHA", "AES128-GCM-SHA256", "DHE-RSA-AES128-GCM-SHA256"],
@@ -30,7 +30,7 @@ const STRONG = [
   "ECDHE-ECDSA-CHACHA20-POLY1305",
 ];
 
-/** Lets old versions and weak suites in, for every program that does not say otherwise. */
+/** Enables old versions and weak suites for every program that does not disable them. */
 await using lax = await temporaryDirectory();
 const configuration = await lax.write(
   "openssl.cnf",
@@ -49,7 +49,7 @@ Options = UnsafeLegacyRenegotiation
 const SWITCHES = `--tls-min-v1.0 --tls-cipher-list=${ANYTHING} --openssl-config=${configuration}`;
 
 describe.each([
-  ["as it comes", {}],
+  ["by default", {}],
   ["with OpenSSL's configuration and Node's command line against it", { NODE_OPTIONS: SWITCHES }],
 ])("Sallyport %s", (_name, env: Record<string, string>) => {
   const standing = useSallyport(undefined, { env });
@@ -92,7 +92,7 @@ describe.each([
   });
 });
 
-describe("Sallyport for TLS 1.3 alone", () => {
+describe("Sallyport with only TLS 1.3", () => {
   const standing = useSallyport(undefined, {
     config: { server: { tls: { minVersion: "TLSv1.3" } } },
   });
@@ -104,7 +104,7 @@ describe("Sallyport for TLS 1.3 alone", () => {
   });
 });
 
-describe("what is easily made of Node", () => {
+describe("a simple server on Node", () => {
   const lower = { minVersion: "TLSv1", ciphers: ANYTHING } as const;
 
   it.each(["TLSv1", "TLSv1.1"] as const)("speaks %s", async (version) => {
@@ -125,7 +125,7 @@ describe("what is easily made of Node", () => {
   });
 });
 
-/** Whether a second handshake on one connection of TLS 1.2 came to its end. */
+/** Whether a second handshake on one TLS 1.2 connection was completed. */
 async function renegotiated(peer: Peer): Promise<boolean> {
   let again = false;
   await tlsExchange(peer, "", {

@@ -1,7 +1,7 @@
 /**
- * Sessions that are resumed. A ticket holds the secret of its session, so that whoever has its key resumes any session, and
- * reads what was recorded of one (Springall, Durumeric, Halderman, "Measuring the Security Harm of TLS Crypto Shortcuts",
- * 2016). So the key must be the same wherever a client may come back to, and another as soon as it is replaced.
+ * Resumed sessions. A ticket contains the secret of its session, so anyone who has its key can resume any session,
+ * and decrypt a recorded one (Springall, Durumeric, Halderman, "Measuring the Security Harm of TLS Crypto Shortcuts",
+ * 2016). So the key must be the same wherever a client may come back to, and a replaced key must no longer be used.
  */
 import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
@@ -12,7 +12,7 @@ import { tlsExchange } from "../support/tls-client.ts";
 import { until } from "../support/until.ts";
 
 const GET = request(["GET /livez HTTP/1.1", "Host: localhost", "Connection: close"]);
-/** Each starts up to three processes; other tests run beside it. */
+/** Each test starts up to three processes, while other tests run. */
 const PATIENCE_MS = 120_000;
 const VERSIONS = ["TLSv1.2", "TLSv1.3"] as const;
 type Version = (typeof VERSIONS)[number];
@@ -52,12 +52,12 @@ const only = (version: Version) => ({
 });
 
 it(
-  "every worker resumes what another began",
+  "every worker resumes sessions of the others",
   async () => {
     await using gate = await start({ workers: 3 });
     for (const version of VERSIONS) {
       const session = await newSession(gate, version);
-      // The system chooses the worker: 1 in 3^11 that all connections come to the same.
+      // The system chooses the worker: with a probability of 1 in 3^11, all connections go to the same one.
       const all = await Promise.all(
         Array.from({ length: 12 }, () => resumes(gate, session, version)),
       );
@@ -68,7 +68,7 @@ it(
 );
 
 it(
-  "a replica resumes what another began, if they share the key",
+  "a replica resumes sessions of another one if they share the key",
   async () => {
     const key = ticketKey();
     await using one = await start({ key });
@@ -84,7 +84,7 @@ it(
 );
 
 it.each(VERSIONS)(
-  "a key that is replaced resumes nothing that the one before began: %s",
+  "a new key resumes no session of the old one: %s",
   async (version) => {
     await using gate = await start({ key: ticketKey() });
     const session = await newSession(gate, version);
@@ -98,7 +98,7 @@ it.each(VERSIONS)(
 );
 
 it(
-  "a file that holds no key keeps the one in force, and is not told",
+  "a file without a key does not replace the current one, and its content is not logged",
   async () => {
     await using gate = await start({ key: ticketKey() });
     const session = await newSession(gate, "TLSv1.3");

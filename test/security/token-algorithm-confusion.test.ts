@@ -1,8 +1,8 @@
 /**
  * Algorithm confusion (CVE-2015-9235 and its many successors). A verifier that lets the token's header choose the
- * algorithm can be told to use HMAC: the public key, which everybody has, then is the secret, in whichever encoding the
- * verifier holds it. Or to use `none`, which has no signature, written in a case that a block list does not know. Here the
- * algorithm is the key's alone: everything else is refused before anything is computed.
+ * algorithm can be made to use HMAC: then the public key, which everyone has, is the secret, in whichever encoding
+ * the verifier holds it. Or to use `none`, which has no signature, in a spelling that a block list does not contain.
+ * Here only the key determines the algorithm: everything else is refused before anything is computed.
  */
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -29,7 +29,7 @@ const der = (key: typeof ec): Buffer => key.export({ format: "der", type: "spki"
 const raw = (text: string | undefined): Buffer => Buffer.from(text ?? "", "base64url");
 const [x, y] = [raw(ecJwk.x), raw(ecJwk.y)];
 
-/** Whatever somebody might hold as "the key", of the gate's own key. */
+/** Everything that a verifier might hold as "the key", for the gate's own key. */
 const OF_EC: Readonly<Record<string, string | Buffer>> = {
   "JWK as it is served": JSON.stringify(OWN.jwk),
   "JWK set": JSON.stringify({ keys: [OWN.jwk] }),
@@ -44,7 +44,7 @@ const OF_EC: Readonly<Record<string, string | Buffer>> = {
   nothing: "",
 };
 
-/** The same, of the key of an issuer that is trusted. */
+/** The same, for the key of a trusted issuer. */
 const OF_RSA: Readonly<Record<string, string | Buffer>> = {
   "JWK as it is served": JSON.stringify(rsaJwk),
   "PKCS#1 PEM": rsa.export({ format: "pem", type: "pkcs1" }),
@@ -87,7 +87,7 @@ const CONFUSIONS: readonly Confusion[] = [
   })),
 ];
 
-/** HS256 to HS512, with the name of the key and without. */
+/** HS256 to HS512, with and without the name of the key. */
 function forgeries({ held, kid, iss }: Confusion): string[] {
   return [256, 384, 512].flatMap((bits) =>
     [{ kid }, {}].map((named) =>
@@ -122,7 +122,7 @@ describe("Sallyport", () => {
     },
   });
 
-  it("takes what is signed as it should be", async () => {
+  it("accepts a properly signed token", async () => {
     const { gate } = standing();
     const token = compact(header(), claims(), byKey(OWN.privateKey));
     expect((await present(gate, token)).status).toBe(200);
@@ -162,13 +162,13 @@ describe("Sallyport", () => {
 });
 
 describe("a verifier that lets the token choose", () => {
-  it.each(CONFUSIONS)("believes HMAC with $name, when it holds the key like that", async (each) => {
+  it.each(CONFUSIONS)("accepts HMAC with $name if it holds the key in that form", async (each) => {
     for (const token of forgeries(each)) {
       expect(await believes(trustingTheAlgorithm(each.held), token)).toBe(true);
     }
   });
 
-  it.each(NONE)("believes alg %j", async (alg) => {
+  it.each(NONE)("accepts alg %j", async (alg) => {
     const token = compact({ alg }, claims({ exp: seconds() + 9 }), unsigned);
     expect(await believes(trustingTheAlgorithm(spki(ec)), token)).toBe(true);
   });

@@ -1,8 +1,9 @@
 /**
- * Tokens that bring their own key (CVE-2018-0114). A header may carry a key (`jwk`, `x5c`), say where to fetch one (`jku`,
- * `x5u`: a request that the attacker makes the proxy send, too), or name one (`kid`) in a way that reaches a file, a query
- * or the prototype of an object. And `crit` lists extensions that a verifier must understand or refuse (RFC 7515 §4.1.11).
- * Here keys come from the configuration alone; `kid` is compared with their names, and nothing else is done with it.
+ * Tokens that bring their own key (CVE-2018-0114). A header may contain a key (`jwk`, `x5c`), the address of one
+ * (`jku`, `x5u`, which also lets the attacker make the proxy send a request), or a name (`kid`) that leads to a file,
+ * a query or the prototype of an object. And `crit` lists extensions that a verifier must understand or refuse (RFC
+ * 7515 §4.1.11). Here keys come only from the configuration; `kid` is compared with their names, and used for nothing
+ * else.
  */
 import { createPublicKey } from "node:crypto";
 import { once } from "node:events";
@@ -32,7 +33,7 @@ const mallory = signingPair("mallory");
 const malloryPublic = createPublicKey(mallory.privateKey);
 const x5c = [malloryPublic.export({ format: "der", type: "spki" }).toString("base64")];
 
-/** Where mallory's keys can be fetched; counts who comes for them. */
+/** Serves mallory's keys, and counts the requests for them. */
 let asked = 0;
 const server = createServer((request, response) => {
   asked += 1;
@@ -61,7 +62,7 @@ const BROUGHT: readonly (readonly [name: string, header: () => Record<string, un
 
 interface Kid {
   readonly kid: unknown;
-  /** What the one who sends it knows that the key will be. */
+  /** The key that the sender knows the verifier will use. */
   readonly secret: string;
   readonly naive: NaiveVerifier;
 }
@@ -99,7 +100,7 @@ const CRITICAL: readonly unknown[] = [
 describe("Sallyport", () => {
   const standing = useTokenGate();
 
-  it.each(BROUGHT)("does not look at %s", async (_name, brought) => {
+  it.each(BROUGHT)("ignores %s", async (_name, brought) => {
     const { gate } = standing();
     const before = asked;
     const tokens = [{ kid: OWN.kid }, { kid: "mallory" }, {}].map((named) => {
@@ -107,13 +108,13 @@ describe("Sallyport", () => {
       return compact(head, claims(), byKey(mallory.privateKey));
     });
     await expectAllRefused(standing(), tokens);
-    // A good token with such a header is still good, and nobody has come for the key.
+    // A valid token with such a header stays valid, and no one has fetched the key.
     const good = compact(header(brought()), claims(), byKey(OWN.privateKey));
     expect((await present(gate, good)).status).toBe(200);
     expect(asked).toBe(before);
   });
 
-  it.each(KIDS)("takes a kid for no more than a name: $kid", async ({ kid, secret }) => {
+  it.each(KIDS)("uses a kid only as a name: $kid", async ({ kid, secret }) => {
     const { gate } = standing();
     const before = gate.log().length;
     await expectAllRefused(standing(), [
@@ -129,13 +130,13 @@ describe("Sallyport", () => {
     expect(gate.exited()).toBe(false);
   });
 
-  it.each(CRITICAL)("refuses crit %j under a good signature", async (crit) => {
+  it.each(CRITICAL)("refuses crit %j with a valid signature", async (crit) => {
     const more = { crit, exp: 1, "http://example.com/UNDEFINED": true };
     const token = compact(header(more), claims(), byKey(OWN.privateKey));
     await expectAllRefused(standing(), [token]);
   });
 
-  it("refuses a payload that is not base64url, or packed, under a good signature", async () => {
+  it("refuses a payload that is not base64url, or compressed, with a valid signature", async () => {
     const tokens = [{ b64: false }, { b64: false, crit: ["b64"] }, { zip: "DEF" }].map((more) =>
       compact(header(more), claims(), byKey(OWN.privateKey)),
     );
@@ -143,7 +144,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("a verifier that takes what it is brought", () => {
+describe("a verifier that uses keys from the token", () => {
   it.each(BROUGHT)("believes %s", async (name, brought) => {
     const before = asked;
     const token = compact({ alg: "ES256", ...brought() }, claims(), byKey(mallory.privateKey));
@@ -151,12 +152,12 @@ describe("a verifier that takes what it is brought", () => {
     expect(asked - before).toBe(name === "jku" || name === "x5u" ? 1 : 0);
   });
 
-  it.each(KIDS)("finds a secret that is known under kid $kid", async ({ kid, secret, naive }) => {
+  it.each(KIDS)("finds a known secret under kid $kid", async ({ kid, secret, naive }) => {
     const token = compact({ alg: "HS256", kid }, claims(), bySecret(256, secret));
     expect(await believes(naive, token)).toBe(true);
   });
 
-  it.each(CRITICAL)("goes over crit %j", async (crit) => {
+  it.each(CRITICAL)("ignores crit %j", async (crit) => {
     const token = compact(header({ crit }), claims(), byKey(OWN.privateKey));
     const verifier = lenient({ [OWN.kid]: createPublicKey(OWN.privateKey) });
     expect(await believes(verifier, token)).toBe(true);

@@ -1,8 +1,9 @@
 /**
- * Cache confusion. Verifying costs a hundred times what looking up costs, so verified tokens are remembered; a memory that
- * is asked with less than the whole token, or answers for longer than it should, lets in what was never verified: the same
- * payload under another signature (fast-jwt's cache key was such), a token that ended while it was remembered, one
- * whose key was taken away, one of another issuer. And a clock that is set forward ends tokens, whatever a timer says.
+ * Cache confusion. Verifying a token costs a hundred times as much as looking it up, so verified tokens are cached. A
+ * cache whose key is less than the complete token, or whose entries live too long, lets in what was never verified:
+ * the same payload with another signature (as with fast-jwt's cache key), a token that expired while it was cached,
+ * one whose key was removed, one of another issuer. And setting the clock forward ends tokens, whatever a timer would
+ * do.
  */
 import { createPublicKey, randomUUID } from "node:crypto";
 import { rename, rm, writeFile } from "node:fs/promises";
@@ -30,7 +31,7 @@ const own = byKey(OWN.privateKey);
 const stranger = signingPair(OWN.kid);
 const FIRST = "https://first.example.com";
 const SECOND = "https://second.example.com";
-// Two issuers that have the same name for their keys.
+// Two issuers that use the same name for their keys.
 const first = signingPair("2026");
 const second = signingPair("2026");
 
@@ -42,7 +43,7 @@ const trusted = [
   { ...trust, issuer: SECOND, jwks: { file: "second.json" } },
 ];
 
-/** As soon as this file is there, the wall clock is an hour ahead; the monotonic one goes on as it was. */
+/** If this file exists, the wall clock is an hour ahead; the monotonic clock is unchanged. */
 const clockFile = join(tmpdir(), `sallyport-clock-${randomUUID()}`);
 beforeEach(() => rm(clockFile, { force: true }));
 afterAll(() => rm(clockFile, { force: true }));
@@ -58,7 +59,7 @@ const useTrustingGate = () =>
     env: { NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(CLOCK)}"` },
   });
 
-/** The same header and payload, and signatures of other sorts. */
+/** The same header and payload with other signatures. */
 function twins(token: string): string[] {
   const [head = "", payload = "", signature = ""] = token.split(".");
   const of = (bytes: Buffer): string => `${head}.${payload}.${bytes.toString("base64url")}`;
@@ -76,7 +77,7 @@ function twins(token: string): string[] {
 describe("Sallyport", () => {
   const standing = useTrustingGate();
 
-  it("refuses a remembered payload under another signature", async () => {
+  it("refuses a cached payload with another signature", async () => {
     const { gate, backend } = standing();
     const good = compact(header(), claims(), own);
     const before = await presentAll(gate, [good, good]);
@@ -86,7 +87,7 @@ describe("Sallyport", () => {
     expect((await present(gate, good)).status).toBe(200);
   });
 
-  it("refuses a remembered signature under another payload or header", async () => {
+  it("refuses a cached signature with another payload or header", async () => {
     const { gate, backend } = standing();
     const good = compact(header(), claims(), own);
     expect((await present(gate, good)).status).toBe(200);
@@ -102,7 +103,7 @@ describe("Sallyport", () => {
     await expectAllRefused(standing(), forged);
   });
 
-  it("holds each issuer to its own keys, in whatever order they come", async () => {
+  it("verifies each issuer's tokens only with its own keys, in any order", async () => {
     const { gate, backend } = standing();
     const from = (iss: string, { kid, privateKey }: SigningPair): string =>
       compact({ alg: "ES256", kid }, claims({ iss }), byKey(privateKey));
@@ -125,7 +126,7 @@ describe("Sallyport", () => {
     ]);
   });
 
-  it("forgets what it verified with a key that is taken away", async () => {
+  it("forgets tokens that it verified with a removed key", async () => {
     const { gate, backend } = standing();
     const token = compact(
       { alg: "ES256", kid: "2026" },
@@ -142,7 +143,7 @@ describe("Sallyport", () => {
     await expectAllRefused(standing(), [token, token]);
   });
 
-  it("ends what it remembers when the clock is set forward", async () => {
+  it("ends cached tokens when the clock is set forward", async () => {
     const { gate, backend } = standing();
     const short = compact(header(), claims({ exp: seconds() + 600 }), own);
     const long = compact(header(), claims({ exp: seconds() + 7200 }), own);
@@ -155,18 +156,18 @@ describe("Sallyport", () => {
   });
 });
 
-/** Whether a token gets 401. A request that is being answered when its key goes is cut, so there may be no answer. */
+/** Whether a token gets 401. A request in progress is cut off when its key is removed, so there may be no answer. */
 async function isRefused(gate: Gate, token: string): Promise<boolean> {
   const [answer] = await presentAll(gate, [token]);
   return answer?.status === 401;
 }
 
-describe("Sallyport, on one connection that is kept", () => {
+describe("Sallyport, on one keep-alive connection", () => {
   const standing = useTrustingGate();
   const get = (token: string): string =>
     request(["GET /orders HTTP/1.1", "Host: a", `Authorization: Bearer ${token}`]);
 
-  /** Statuses of what is sent one behind the other; `between` happens when so many have been answered. */
+  /** Returns the statuses of consecutive requests; runs each `between` when that many have been answered. */
   async function statusesOf(
     first: readonly string[],
     between: () => Promise<unknown>,
@@ -185,7 +186,7 @@ describe("Sallyport, on one connection that is kept", () => {
     return responses.map(({ status }) => status);
   }
 
-  it("verifies each token for itself, whatever came before", async () => {
+  it("verifies each token separately, whatever came before", async () => {
     const good = compact(header(), claims(), own);
     const bad = twins(good);
     const mixed = bad.flatMap((token) => [good, token]);
@@ -193,7 +194,7 @@ describe("Sallyport, on one connection that is kept", () => {
     expect(statuses).toEqual([...bad.flatMap(() => [200, 401]), 200]);
   });
 
-  it("forgets with the key, and ends with the clock", async () => {
+  it("forgets tokens with their key, and ends them by the clock", async () => {
     const ours = compact(header(), claims(), own);
     const theirs = compact(
       { alg: "ES256", kid: "2026" },
@@ -214,10 +215,10 @@ describe("Sallyport, on one connection that is kept", () => {
   });
 });
 
-describe("a verifier that remembers by header and payload, for ever", () => {
+describe("a verifier that caches by header and payload, forever", () => {
   const keys = { [OWN.kid]: createPublicKey(OWN.privateKey) };
 
-  it("believes any signature under a payload that it has seen", async () => {
+  it("accepts any signature for a payload that it has seen", async () => {
     const verifier = remembering(lenient(keys));
     const good = compact(header(), claims(), own);
     const [another = ""] = twins(good);
@@ -228,7 +229,7 @@ describe("a verifier that remembers by header and payload, for ever", () => {
     }
   });
 
-  it("believes a token whose key was taken away", async () => {
+  it("accepts a token with a removed key", async () => {
     const known = { ...keys };
     const verifier = remembering(lenient(known));
     const good = compact(header(), claims(), own);
@@ -238,7 +239,7 @@ describe("a verifier that remembers by header and payload, for ever", () => {
     expect(await believes(verifier, good)).toBe(true);
   });
 
-  it("believes one issuer's key under the name of another, when all keys are in one place", async () => {
+  it("accepts one issuer's key for another, if all keys are in one place", async () => {
     const all = { "2026": createPublicKey(first.privateKey) };
     const token = compact(
       { alg: "ES256", kid: "2026" },

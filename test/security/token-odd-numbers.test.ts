@@ -1,8 +1,9 @@
 /**
- * Odd times. `exp`, `nbf` and `iat` are numbers (RFC 7519 §2), but JSON has more to offer: `1e400` is infinite and never
- * ends, a text is compared as a number or not at all, a list of one number is taken for the number, and every comparison
- * with what is no number says "no": neither expired nor too early. Here each is a finite number, in a range where seconds
- * are still told apart, or the token is none. Signed by the right key all the same: an issuer can have such a fault, too.
+ * Odd times. `exp`, `nbf` and `iat` are numbers (RFC 7519 §2), but JSON allows more: `1e400` is infinite and never
+ * ends, a string is compared as a number or not at all, a list of one number counts as that number, and every
+ * comparison with something that is not a number is false: neither expired nor too early. Here each must be a finite
+ * number, in a range with a precision of seconds, or the text is not a token, even if it is signed with the right
+ * key: an issuer can have such a bug, too.
  */
 import { describe, expect, it } from "vitest";
 import { byKey, compact } from "../support/compact-token.ts";
@@ -19,21 +20,21 @@ import {
 
 const own = byKey(OWN.privateKey);
 
-/** A payload in which a claim has exactly this text as its value. */
+/** Returns a payload in which a claim has exactly this text as its value. */
 function withValue(name: string, text: string): string {
   const others = JSON.stringify(claims({ [name]: undefined }));
   return compact(header(), others.replace("{", `{"${name}":${text},`), own);
 }
 
-/** No numbers, or not such as a clock shows. */
+/** Not numbers, or not numbers that a clock can show. */
 const NEVER: readonly string[] = [
   ...["1e400", "-1e400", "1e309", "1e300", "9007199254740993", "18446744073709551616"],
   ...['"9999999999"', '""', '"never"', '"1e400"', '"Infinity"', '"2099-01-01T00:00:00Z"'],
   ...["null", "true", "false", "[9999999999]", "[]", "{}", '{"valueOf":9999999999}', '["x"]'],
 ];
-/** Numbers, and over. */
+/** Numbers in the past. */
 const OVER: readonly string[] = ["0", "-0", "-1", "1", "1e-400", "-9999999999", "1.5", "1e9"];
-/** What a comparison with the clock, as JavaScript makes it, finds to be still good. */
+/** Values that JavaScript's comparison with the clock finds still valid. */
 const BELIEVED: readonly string[] = [
   ...["1e400", "1e309", "1e300", "9007199254740993", "18446744073709551616"],
   ...['"9999999999"', '"never"', '"1e400"', '"Infinity"', '"2099-01-01T00:00:00Z"'],
@@ -43,7 +44,7 @@ const BELIEVED: readonly string[] = [
 describe("Sallyport", () => {
   const standing = useTokenGate();
 
-  it("refuses exp that is no time, or over", async () => {
+  it("refuses exp that is not a time, or has passed", async () => {
     const tokens = [...NEVER, ...OVER, `${seconds() - 0.5}`].map((text) => withValue("exp", text));
     await expectAllRefused(standing(), [
       ...tokens,
@@ -51,13 +52,13 @@ describe("Sallyport", () => {
     ]);
   });
 
-  it.each(["nbf", "iat"])("refuses %s that is no time, or far ahead", async (name) => {
+  it.each(["nbf", "iat"])("refuses %s that is not a time, or far in the future", async (name) => {
     const ahead = [`${seconds() + 3600}`, "9007199254740991"];
     const tokens = [...NEVER, ...ahead].map((text) => withValue(name, text));
     await expectAllRefused(standing(), tokens);
   });
 
-  it("takes fractions and other spellings of good times", async () => {
+  it("accepts fractions and other spellings of valid times", async () => {
     const exp = seconds() + 600;
     const tokens = [`${exp}.5`, `${exp}.0`, `${exp}e0`, `${exp / 10}e1`, `0.${exp}e10`].map(
       (text) => withValue("exp", text),
@@ -68,12 +69,12 @@ describe("Sallyport", () => {
   });
 });
 
-describe("a verifier that compares whatever came", () => {
-  it.each(BELIEVED)("believes exp %s", async (text) => {
+describe("a verifier that compares any value", () => {
+  it.each(BELIEVED)("accepts exp %s", async (text) => {
     expect(await believes(decoding, withValue("exp", text))).toBe(true);
   });
 
-  it.each(NEVER)("believes nbf %s, unless it is plainly ahead", async (text) => {
+  it.each(NEVER)("accepts nbf %s, unless it is clearly in the future", async (text) => {
     const ahead = Number(JSON.parse(text)) > seconds();
     expect(await believes(decoding, withValue("nbf", text))).toBe(!ahead);
   });

@@ -1,7 +1,7 @@
 /**
- * Tokens outside `Authorization`. Each place has its own way to say one thing twice: cookies of one name, quotes, encoded
- * names of query fields, two places at once. One token in one place is the caller's, removed before the backend sees it; anything else
- * is 401, and what else stood there arrives byte for byte.
+ * Tokens outside `Authorization`. Each place has its own ambiguities: several cookies of one name, quotes, encoded
+ * names of query fields, two places at once. One token in one place is the caller's, and removed before the backend
+ * sees it; anything else is a 401, and everything else in that place arrives byte for byte.
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -92,7 +92,7 @@ describe("one token in one place", () => {
   });
 
   it.each(ONE_TOKEN.slice(1, 10))(
-    "means nothing on a route that does not look: %s",
+    "means nothing on a route that does not use this place: %s",
     async (_name, sent) => {
       const { path = "/any", ...rest } = sent(standing().gate.token);
       const { status } = await send({ ...rest, path: path.replace("/any", "/plain") });
@@ -101,7 +101,7 @@ describe("one token in one place", () => {
     },
   );
 
-  it("leaves all else as it was", async () => {
+  it("leaves everything else unchanged", async () => {
     const { token } = standing().gate;
     const { seen, target } = await send({
       path: `/any?a=%zz&&b=1+2&access_token=${token}&c=/%2F?&=`,
@@ -125,7 +125,7 @@ describe("one token in one place", () => {
     expect((await send({ path: `/any?access_token=${token}` })).target).toBe("/any");
   });
 
-  it("passes by HTTP/1.0, too", async () => {
+  it("passes over HTTP/1.0, too", async () => {
     const { token } = standing().gate;
     const sent = { version: "1.0", headers: [`Cookie: session=${token}`] };
     expect((await send(sent)).status).toBe(200);
@@ -144,7 +144,7 @@ const REFUSED: readonly Place[] = [
   ["a cookie without a value", () => ({ headers: ["Cookie: session"] })],
   ["a cookie whose name is in another case", (t) => ({ headers: [`Cookie: Session=${t}`] })],
   ["a cookie within quotes", (t) => ({ headers: [`Cookie: a="; session=${t}"`] })],
-  ["a cookie behind a comma", (t) => ({ headers: [`Cookie: a=1, session=${t}`] })],
+  ["a cookie after a comma", (t) => ({ headers: [`Cookie: a=1, session=${t}`] })],
   ["two query fields", (t) => ({ path: `/any?access_token=${t}&access_token=${t}` })],
   [
     "two query fields, one encoded",
@@ -152,10 +152,10 @@ const REFUSED: readonly Place[] = [
   ],
   ["two query fields, one empty", (t) => ({ path: `/any?access_token=${t}&access_token` })],
   ["an encoded query value", (t) => ({ path: `/any?access_token=%65${t.slice(1)}` })],
-  ["a query value with a blank", (t) => ({ path: `/any?access_token=+${t}` })],
+  ["a query value with a space", (t) => ({ path: `/any?access_token=+${t}` })],
   ["an empty query field", () => ({ path: "/any?access_token=" })],
   ["a query field in another case", (t) => ({ path: `/any?Access_Token=${t}` })],
-  ["a query field behind a semicolon", (t) => ({ path: `/any?a=1;access_token=${t}` })],
+  ["a query field after a semicolon", (t) => ({ path: `/any?a=1;access_token=${t}` })],
   ["a query field in brackets", (t) => ({ path: `/any?access_token[]=${t}` })],
   ["a body field", (t) => ({ method: "POST", headers: [`X: access_token=${t}`] })],
   ["two headers", (t) => ({ headers: [`X-Token: ${t}`, `X-Token: ${t}`] })],
@@ -211,7 +211,7 @@ describe("anything else is 401", () => {
     expect(standing().backend.seen()).toEqual([]);
   });
 
-  it("goes on without its token where nothing is refused", async () => {
+  it("is forwarded without its token if nothing is refused", async () => {
     const { token } = standing().gate;
     const { status, seen, target } = await send({
       path: `/watched?access_token=${token}&access_token=x`,
@@ -223,7 +223,7 @@ describe("anything else is 401", () => {
 });
 
 describe("auth: optional", () => {
-  it("takes a request without a token as nobody's", async () => {
+  it("accepts a request without a token as anonymous", async () => {
     const { status, seen, last } = await send({
       path: "/optional?a=1",
       headers: ["X-Auth-Subject: root", "Authorization: Basic eA==", "Cookie: a=1"],
@@ -234,7 +234,7 @@ describe("auth: optional", () => {
     expect(last.header("vary")).toBe("Authorization, X-Token, Cookie");
   });
 
-  it("takes a good token, and refuses a bad one", async () => {
+  it("accepts a valid token, and refuses an invalid one", async () => {
     const { token } = standing().gate;
     const good = await send({ path: "/optional", headers: [`Cookie: session=${token}`] });
     expect(good.status).toBe(200);
@@ -253,7 +253,7 @@ describe("auth: optional", () => {
   });
 });
 
-describe("what another site's page has a browser send", () => {
+describe("a request that the page of another site causes", () => {
   const upgrade = [
     "Connection: Upgrade",
     "Upgrade: websocket",
@@ -269,7 +269,7 @@ describe("what another site's page has a browser send", () => {
       ["Sec-Fetch-Site: same-origin", "Origin: https://public.example"],
       true,
     ],
-    ["nobody knows where", [], false],
+    ["an unknown origin", [], false],
     ["another site", ["Sec-Fetch-Site: cross-site", "Origin: https://evil.example"], false],
     [
       "another site that names this origin",
@@ -300,12 +300,12 @@ describe("what another site's page has a browser send", () => {
         expect(JSON.parse(last.body)["message"]).toBe("This request comes from another site");
       }
     }
-    // The raw backend speaks no WebSocket: it is asked, or not.
+    // The raw backend does not support WebSockets: it only gets the request, or not.
     standing().backend.forget();
     const opened = await send({ headers: [...upgrade, ...cookie] });
     expect(opened.status === 403).toBe(!allowed);
     expect(standing().backend.seen()).toHaveLength(allowed ? 1 : 0);
-    // A link may lead here from anywhere.
+    // Links from anywhere are allowed.
     expect((await send({ headers: cookie })).status).toBe(200);
   });
 
@@ -317,7 +317,7 @@ describe("what another site's page has a browser send", () => {
     );
   });
 
-  it("is not refused but nobody's where nothing is refused", async () => {
+  it("is not refused but anonymous if nothing is refused", async () => {
     const headers = [`Cookie: session=${standing().gate.token}`, "Origin: https://evil.example"];
     const { status, seen } = await send({ method: "POST", path: "/watched", headers });
     expect(status).toBe(200);
@@ -326,7 +326,7 @@ describe("what another site's page has a browser send", () => {
   });
 });
 
-it("a token is of its request alone, on one connection", async () => {
+it("a token counts only for its own request on a connection", async () => {
   const { gate, backend } = standing();
   const good = bytesOf({ path: "/cookie", headers: [`Cookie: session=${gate.token}`, ...COOKIE] });
   const none = bytesOf({ path: "/cookie" });

@@ -1,8 +1,8 @@
 /**
- * Signatures that are none. An ES256 signature is 64 bytes: r and s, both from 1 to below the order of the curve. Verifiers
- * have taken zeros ("psychic signatures", CVE-2022-21449), an empty part for "not signed, so fine", a part of the bytes for
- * the whole, and DER for the pair, which gives one token many spellings. Whoever has a good token, or nothing at all, must
- * not make another one out of it.
+ * Invalid signatures. An ES256 signature has 64 bytes: r and s, both from 1 to less than the order of the curve.
+ * Verifiers have accepted zeros ("psychic signatures", CVE-2022-21449), an empty part as "unsigned, so fine", some of
+ * the bytes instead of all, and DER instead of the pair, which gives one token many spellings. No one must be able to
+ * create another token, with or without a valid one.
  */
 import { createPublicKey, randomBytes, sign } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -39,7 +39,7 @@ const CASES: readonly (readonly [name: string, signatures: readonly Buffer[]])[]
   ["none", [Buffer.alloc(0)]],
   ["zeros of every length", [1, 8, 32, 63, 64, 65, 70, 96, 128].map((size) => Buffer.alloc(size))],
   [
-    "r and s at the edges of what they may be",
+    "r and s at the edges of their range",
     [...NUMBERS, ALL_ONES, r]
       .flatMap((one) => [...NUMBERS, ALL_ONES, s].map((two) => Buffer.concat([one, two])))
       .filter((pair) => !pair.equals(signature)),
@@ -50,15 +50,15 @@ const CASES: readonly (readonly [name: string, signatures: readonly Buffer[]])[]
     [1, 8, 32, 64].map((size) => Buffer.concat([signature, ZERO, ZERO]).subarray(0, 64 + size)),
   ],
   [
-    "a good one behind zeros",
+    "a valid one after zeros",
     [1, 8, 32].map((size) => Buffer.concat([Buffer.alloc(size), signature])),
   ],
-  ["r and s changed over", [Buffer.concat([s, r])]],
+  ["r and s swapped", [Buffer.concat([s, r])]],
   ["r twice, s twice", [Buffer.concat([r, r]), Buffer.concat([s, s])]],
   ["DER, as certificates have it", [asDer, Buffer.concat([asDer, ZERO])]],
   ["another curve's length", [96, 132].map((size) => randomBytes(size))],
-  ["somebody else's", Array.from({ length: 8 }, () => randomBytes(64))],
-  ["one bit less", Array.from({ length: 16 }, (_, at) => flipped(at * 32 + 5))],
+  ["of another key", Array.from({ length: 8 }, () => randomBytes(64))],
+  ["one bit changed", Array.from({ length: 16 }, (_, at) => flipped(at * 32 + 5))],
 ];
 
 function flipped(bit: number): Buffer {
@@ -77,7 +77,7 @@ describe("Sallyport", () => {
     await expectAllRefused(standing(), tokensOf(signatures));
   });
 
-  it("refuses them all again when the good token is known already", async () => {
+  it("refuses them all again when the valid token is cached", async () => {
     const { gate, backend } = standing();
     expect((await present(gate, good)).status).toBe(200);
     backend.forget();
@@ -107,14 +107,14 @@ describe("Sallyport", () => {
   });
 });
 
-describe("a verifier that does not look at the signature", () => {
-  it.each(CASES)("believes %s", async (_name, signatures) => {
+describe("a verifier that does not check the signature", () => {
+  it.each(CASES)("accepts %s", async (_name, signatures) => {
     for (const token of tokensOf(signatures)) expect(await believes(decoding, token)).toBe(true);
   });
 });
 
-describe("a verifier that takes either encoding", () => {
-  it("believes DER, so that there are two spellings of one token", async () => {
+describe("a verifier that accepts both encodings", () => {
+  it("accepts DER, so that one token has two spellings", async () => {
     const verifier = lenient({ [OWN.kid]: createPublicKey(OWN.privateKey) });
     const [token = ""] = tokensOf([asDer]);
     expect(await believes(verifier, token)).toBe(true);

@@ -1,9 +1,9 @@
 /**
- * One token in many spellings, and one text with two readings. Lenient base64 takes padding, blanks, another alphabet and
- * other bits behind the last byte: then a revoked or counted token comes back as a "new" one, and each variant fills a
- * place in a cache. And JSON in which a name stands twice, or that is not quite JSON, says one thing to the one who checks
- * and another to the one who acts. Here a token has one spelling and its JSON one reading, or it is none. The size is
- * limited before anything is decoded.
+ * One token in many spellings, and one text with two readings. Lenient base64 accepts padding, whitespace, another
+ * alphabet and other bits after the last byte: then a revoked or counted token comes back as a "new" one, and each
+ * variant occupies a place in a cache. And JSON with duplicate names, or that is almost JSON, has one meaning for the
+ * check and another for the execution. Here a token has one spelling and its JSON one reading, or it is not a token.
+ * Its size is limited before anything is decoded.
  */
 import { createPublicKey } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -22,7 +22,7 @@ import {
 const own = byKey(OWN.privateKey);
 const naive = lenient({ [OWN.kid]: createPublicKey(OWN.privateKey) });
 
-/** A good token whose signature holds both letters that the other alphabet has not. */
+/** A valid token with both characters in its signature that the other alphabet lacks. */
 function goodToken(): string {
   for (;;) {
     const token = compact(header(), claims(), own);
@@ -34,10 +34,10 @@ const [head = "", payload = "", signature = ""] = good.split(".");
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const last = LETTERS.indexOf(signature.at(-1) ?? "");
 
-/** Other texts of the same 64 bytes. */
+/** Other encodings of the same 64 bytes. */
 const SIGNATURES: Readonly<Record<string, readonly string[]>> = {
   padding: [`${signature}=`, `${signature}==`, `${signature}====`],
-  "other bits behind the last byte": Array.from(
+  "other bits after the last byte": Array.from(
     { length: 15 },
     (_, bits) => signature.slice(0, -1) + LETTERS[last + bits + 1],
   ),
@@ -59,7 +59,7 @@ const TEXT = JSON.stringify(claims());
 const KID = JSON.stringify(OWN.kid);
 const withClaim = (text: string): string => TEXT.replace("{", `{${text},`);
 
-/** Payloads that a signature of ours does not make good. */
+/** Payloads that are invalid even with our signature. */
 const PAYLOADS: Readonly<Record<string, readonly (string | Buffer)[]>> = {
   "a name twice": ['"sub":"root"', '"exp":99999999999', '"groups":["admin"]', '"iss":"x"'].map(
     withClaim,
@@ -97,7 +97,7 @@ const PAYLOADS: Readonly<Record<string, readonly (string | Buffer)[]>> = {
   ],
 };
 
-/** Headers with two readings, under a good signature. */
+/** Ambiguous headers with a valid signature. */
 const HEADERS: readonly string[] = [
   `{"alg":"none","alg":"ES256","kid":${KID}}`,
   `{"alg":"ES256","alg":"none","kid":${KID}}`,
@@ -112,7 +112,7 @@ const HEADERS: readonly string[] = [
 describe("Sallyport", () => {
   const standing = useTokenGate();
 
-  it("takes the one spelling", async () => {
+  it("accepts the one spelling", async () => {
     expect((await present(standing().gate, good)).status).toBe(200);
   });
 
@@ -123,7 +123,7 @@ describe("Sallyport", () => {
     );
   });
 
-  // A blank in front of the whole belongs to the scheme (RFC 9110 §11.4), not to the token.
+  // A space before the token belongs to the scheme (RFC 9110 §11.4), not to the token.
   it.each(["=", " ", "\t", "!", "\u00a0", "%", "."])(
     "refuses %j in header and payload",
     async (extra) => {
@@ -148,7 +148,7 @@ describe("Sallyport", () => {
     await expectAllRefused(standing(), [compact(text, claims(), own)]);
   });
 
-  it("refuses more than 8 KiB at once, and more than a head may have as a head", async () => {
+  it("refuses more than 8 KiB immediately, and more than the maximum head as a head", async () => {
     const { gate } = standing();
     const of = (size: number): string => compact(header(), claims({ x: "y".repeat(size) }), own);
     const fits = of(5800);
@@ -167,7 +167,7 @@ describe("Sallyport", () => {
 });
 
 describe("a verifier that is lenient", () => {
-  it.each(Object.entries(SIGNATURES))("believes a signature with %s", async (_name, texts) => {
+  it.each(Object.entries(SIGNATURES))("accepts a signature with %s", async (_name, texts) => {
     for (const text of texts)
       expect(await believes(naive, `${head}.${payload}.${text}`)).toBe(true);
   });
@@ -183,7 +183,7 @@ describe("a verifier that is lenient", () => {
     }
   });
 
-  it("believes a header with two readings, and a token of any size", async () => {
+  it("accepts an ambiguous header, and a token of any size", async () => {
     expect(await believes(naive, compact(HEADERS[0], claims(), own))).toBe(true);
     const huge = compact(header(), claims({ x: "y".repeat(1_000_000) }), own);
     expect(await believes(decoding, huge)).toBe(true);

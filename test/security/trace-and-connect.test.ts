@@ -1,8 +1,9 @@
 /**
- * Methods for nobody. `TRACE` makes a backend send back the headers that it got, and with them the identity headers and
- * whatever else the proxy added; `CONNECT` asks for a tunnel through the proxy, and bare Node closes the connection without
- * an answer. Both are answered 405 and never forwarded. So are the methods of RTSP and ICE, which Node's parser takes for
- * HTTP: what `DESCRIBE /x RTSP/1.1` means to a backend, nobody has checked.
+ * Methods that are never allowed. `TRACE` makes a backend return the headers that it received, including the identity
+ * headers and everything else that the proxy added; `CONNECT` requests a tunnel through the proxy, and bare Node
+ * closes the connection without an answer. Both get a 405 and are never forwarded. The same holds for the methods of
+ * RTSP and ICE, which Node's parser accepts as HTTP: no one has checked what `DESCRIBE /x RTSP/1.1` means to a
+ * backend.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -25,7 +26,7 @@ describe("Sallyport", () => {
   it.each(CASES)("answers $name with 405", async ({ name, line }) => {
     const { gate, backend } = standing();
     const { last } = await exchange(gate, bytesOf(line, gate.token));
-    // What stands behind CONNECT is no path: 400 is as good an answer.
+    // The target of CONNECT is not a path, so 400 is also a valid answer.
     const malformed = name.startsWith("CONNECT w") && last.status === 400;
     expectEnvelope(last, malformed ? 400 : 405);
     expect(malformed || last.header("allow") !== undefined).toBe(true);
@@ -34,7 +35,7 @@ describe("Sallyport", () => {
     expect(backend.connections.flatMap(({ requests }) => requests)).toEqual([]);
   });
 
-  it("never opens a tunnel for what follows CONNECT", async () => {
+  it("never opens a tunnel for data after CONNECT", async () => {
     const { gate, backend } = standing();
     const smuggled = request(["GET /admin HTTP/1.1", "Host: localhost"]);
     const answer = await exchange(gate, bytesOf("CONNECT localhost:22", gate.token) + smuggled, {

@@ -1,7 +1,7 @@
 /**
- * Lost trailers. http-proxy-3 drops trailers and 103 answers: a gRPC call loses its status, a checksum behind a stream is
- * gone, and the client takes a failed answer for a good one. Sallyport passes the backend's trailers, without the fields
- * that must not stand in one (RFC 9110 §6.5.1), and 103. Those of a request are dropped.
+ * Lost trailers. http-proxy-3 drops trailers and 103 answers: a gRPC call loses its status, a checksum after a stream
+ * is lost, and the client takes a failed answer for a successful one. Sallyport passes on the backend's trailers,
+ * except fields that must not be trailers (RFC 9110 §6.5.1), and 103. The trailers of a request are dropped.
  */
 import { describe, expect, it } from "vitest";
 import { valuesOf } from "../support/http-reader.ts";

@@ -1,6 +1,6 @@
 /**
- * Two tokens in one request. Node keeps the first `Authorization` and drops the second; another reader takes the last, or
- * joins them. Who is asking then depends on who reads. Two tokens are no token: 401.
+ * Two tokens in one request. Node uses the first `Authorization` and drops the second; another parser uses the last,
+ * or joins them. The caller then depends on the parser. Two tokens are no token: 401.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -18,10 +18,10 @@ const REFUSED = [
   { name: "a good one first", values: (good: string) => [`Bearer ${good}`, "Bearer other"] },
   { name: "a good one last", values: (good: string) => ["Bearer other", `Bearer ${good}`] },
   { name: "the same twice", values: (good: string) => [`Bearer ${good}`, `Bearer ${good}`] },
-  { name: "Basic beside Bearer", values: (good: string) => [`Bearer ${good}`, "Basic eDp5"] },
-  { name: "an empty one beside it", values: (good: string) => [`Bearer ${good}`, ""] },
+  { name: "Basic next to Bearer", values: (good: string) => [`Bearer ${good}`, "Basic eDp5"] },
+  { name: "an empty one next to it", values: (good: string) => [`Bearer ${good}`, ""] },
   { name: "two in one field", values: (good: string) => [`Bearer ${good}, Bearer ${good}`] },
-  { name: "two behind one scheme", values: (good: string) => [`Bearer ${good} ${good}`] },
+  { name: "two after one scheme", values: (good: string) => [`Bearer ${good} ${good}`] },
 ];
 
 describe("Sallyport", () => {
@@ -37,12 +37,12 @@ describe("Sallyport", () => {
     expect(backend.seen()).toEqual([]);
   });
 
-  it.each(["bearer", "BEARER", "Bearer"])("takes the scheme as %s", async (scheme) => {
+  it.each(["bearer", "BEARER", "Bearer"])("accepts the scheme as %s", async (scheme) => {
     const { gate } = standing();
     expect((await exchange(gate, get([`${scheme} ${gate.token}`]))).last.status).toBe(200);
   });
 
-  it("does not take a token from elsewhere", async () => {
+  it("does not use a token from elsewhere", async () => {
     const { gate, backend } = standing();
     const elsewhere = [`access_token=${gate.token}`, `token=${gate.token}`].join("&");
     const bytes = request([

@@ -1,8 +1,8 @@
 /**
- * Names that another reader takes for ours. CGI, WSGI and many frameworks fold `-` and `_` into one, so `X_Forwarded_For`
- * or `X_Request_Id` arrives in the place of what the proxy has set. By default, names with `_` are dropped where they shadow
- * a header of ours, and pass where they do not. `server.underscoreHeaders` drops or rejects all of them: a backend may
- * fold `X_Api_Key` and a header that only its own proxy sets.
+ * Names that other parsers take for ours. CGI, WSGI and many frameworks fold `-` and `_`, so `X_Forwarded_For` or
+ * `X_Request_Id` arrives instead of the proxy's header. By default, names with `_` are dropped if they shadow one of
+ * our headers, and pass otherwise. `server.underscoreHeaders` drops or rejects all of them: a backend may fold
+ * `X_Api_Key` and a header that only its own proxy sets.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -48,7 +48,7 @@ const rejected = async (gate: Sallyport): Promise<number | undefined> =>
 describe("Sallyport", () => {
   const standing = useSallyport();
 
-  it("drops them where they shadow a header of ours", async () => {
+  it("drops them if they shadow one of our headers", async () => {
     const { gate, backend } = standing();
     expect((await exchange(gate, bytes)).last.status).toBe(200);
     const headers = backend.requests()[0]?.headers ?? [];
@@ -87,7 +87,7 @@ describe("Sallyport with drop", () => {
     expect(names).toContain("x-kept");
   });
 
-  it("drops them from handshakes of WebSockets", async () => {
+  it("drops them from WebSocket handshakes", async () => {
     const { gate } = standing();
     const lines = ["GET /public/ws HTTP/1.1", "Host: localhost", ...HANDSHAKE, "X_Own: 1"];
     await exchange(gate, request(lines));
@@ -104,7 +104,7 @@ describe("Sallyport with reject", () => {
 
   it.each([
     ["a name that shadows ours", "X_Request_Id: 7"],
-    ["a name of somebody's own", "my_own_header: kept"],
+    ["a custom name", "my_own_header: kept"],
     ["an underscore alone", "_: 1"],
   ])("answers %s with 400, and says why in the log", async (_name, line) => {
     const { gate, backend } = standing();
@@ -132,7 +132,7 @@ describe("Sallyport with reject", () => {
     expect((await client.ask({ ":path": "/public/x" })).status).toBe(200);
   });
 
-  it("answers handshakes of WebSockets with 400", async () => {
+  it("answers WebSocket handshakes with 400", async () => {
     const { gate, backend } = standing();
     const lines = ["GET /public/ws HTTP/1.1", "Host: localhost", ...HANDSHAKE, "X_Own: 1"];
     expectEnvelope((await exchange(gate, request(lines))).last, 400);
@@ -142,7 +142,7 @@ describe("Sallyport with reject", () => {
   });
 });
 
-/** Trailers reach backends of HTTP/2 only. */
+/** Trailers reach only HTTP/2 backends. */
 describe.each(["allow", "drop", "reject"])("trailers with %s", (policy) => {
   const stack = new AsyncDisposableStack();
   let backend: Http2Backend;
@@ -170,7 +170,7 @@ describe.each(["allow", "drop", "reject"])("trailers with %s", (policy) => {
   function expectPolicy(status: number, reason: unknown): void {
     if (policy === "reject") {
       expect([status, reason]).toEqual([400, "underscore_header"]);
-      // The backend has not seen the end of it.
+      // The backend has not seen its end.
       expect(whole).toEqual([]);
     } else {
       expect(status).toBe(200);
@@ -186,7 +186,7 @@ describe.each(["allow", "drop", "reject"])("trailers with %s", (policy) => {
     return line()?.["reason"];
   };
 
-  it("of a request by HTTP/1.1", async () => {
+  it("of a request over HTTP/1.1", async () => {
     const lines = ["POST /public/one HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked"];
     const body = chunked("body", ["x_sum: 1", "X_Auth-Subject: root", "x-kept: 2"]);
     const { last } = await exchange(gate, request(lines, body));
@@ -194,7 +194,7 @@ describe.each(["allow", "drop", "reject"])("trailers with %s", (policy) => {
     expectPolicy(last.status, await reasonFor("/public/one"));
   });
 
-  it("of a request by HTTP/2, which are sent when the backend has the body", async () => {
+  it("of a request over HTTP/2, which are sent when the backend has the body", async () => {
     await using client = await connectHttp2(gate);
     const stream = client.session.request(
       { ":method": "POST", ":path": "/public/two" },

@@ -1,8 +1,8 @@
 /**
- * Answers to an upgrade. They pass another way than all other answers, and what was seen to on the one way is forgotten on
- * the other. A status 099 or a control character in the reason phrase throws where nobody catches it, and leaves a client
- * without an answer and a connection to the backend open. A 101 that answers another key, or switches to something else than
- * WebSocket, opens a tunnel that neither side meant.
+ * Answers to an upgrade. They take another path through the code than all other answers, so a check on the one may be
+ * forgotten on the other. A status 099 or a control character in the reason phrase throws where nothing catches it,
+ * and leaves a client without an answer and an open connection to the backend. A 101 for another key, or for another
+ * protocol than WebSocket, opens a tunnel that neither side intended.
  */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
@@ -34,7 +34,7 @@ const INVALID: Readonly<Record<string, string>> = {
   "another-key": request([...SWITCH, "Upgrade: websocket", "Sec-WebSocket-Accept: AAAA"]),
   "two-keys": request([...SWITCH, "Upgrade: websocket", ACCEPT, ACCEPT]),
 };
-/** Several times what the systems and Sallyport hold for a client that does not read. */
+/** Several times what the system and Sallyport buffer for a client that does not read. */
 const LARGE = 32_000_000;
 const PAGE = request(["HTTP/1.1 200 OK", `Content-Length: ${LARGE}`], "x".repeat(LARGE));
 const OK = request(["HTTP/1.1 200 OK", "Content-Length: 2"], "ok");
@@ -59,7 +59,7 @@ describe("Sallyport", () => {
     expect(gate.log().filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  it("lets a client that reads have all of a refusal", async () => {
+  it("sends the complete refusal to a client that reads", async () => {
     const { gate } = standing();
     const socket = await openSocket(gate);
     onTestFinished(() => void socket.destroy());
@@ -75,7 +75,7 @@ describe("Sallyport", () => {
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy(script);
 
-  it("passes on what is no answer", async () => {
+  it("passes on invalid answers", async () => {
     const names = ["status-099", "control-in-reason", "another-protocol"];
     const options = { responses: Infinity, timeoutMs: 1_000 };
     const { gate } = standing();

@@ -1,7 +1,7 @@
 /**
- * The way round through an upgrade. WebSockets come in through an event of their own, so a proxy that checks requests may
- * forget upgrades. Here they walk the same line: no token, a wrong one, and path tricks are answered as HTTP before the
- * upgrade, and the backend hears nothing.
+ * The way around through an upgrade. WebSockets arrive as a separate event, so a proxy that checks requests may
+ * forget upgrades. Here they are checked in the same way: no token, an invalid one, and path tricks are answered over
+ * HTTP before the upgrade, and the backend receives nothing.
  */
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
@@ -24,7 +24,7 @@ interface Refused {
   readonly name: string;
   readonly status: number;
   readonly bytes: (token: string) => string;
-  /** Whether http-proxy-3 opens it where nobody looks; so it does, unless something else is said. */
+  /** Whether http-proxy-3 opens it without a check. Default: true. */
   readonly opened?: false;
 }
 
@@ -42,7 +42,7 @@ const REFUSED: readonly Refused[] = [
       upgrade("/ws", ["Host: localhost", ...Array(2).fill(`Authorization: Bearer ${token}`)]),
   },
   {
-    name: "a route that says no",
+    name: "a route that refuses",
     status: 403,
     bytes: (token) => upgrade("/admins/ws", ["Host: localhost", `Authorization: Bearer ${token}`]),
   },
@@ -100,7 +100,7 @@ describe("Sallyport", () => {
     expect(backend.requests()).toEqual([]);
   });
 
-  it.each(["/public/ws", "/ws"])("opens %s for who may", async (path) => {
+  it.each(["/public/ws", "/ws"])("opens %s for an authorized client", async (path) => {
     const { gate, backend } = standing();
     const headers = ["Host: localhost", `Authorization: Bearer ${gate.token}`];
     const answer = await exchange(gate, upgrade(path, headers), { timeoutMs: 500 });
@@ -109,7 +109,7 @@ describe("Sallyport", () => {
   });
 });
 
-describe("a proxy that checks requests alone", () => {
+describe("a proxy that checks only requests", () => {
   const standing = useNaiveProxy(accept, { forgetsUpgrades: true });
 
   it.each(REFUSED.filter(({ opened = true }) => opened))("opens $name", async ({ bytes }) => {

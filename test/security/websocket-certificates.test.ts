@@ -1,8 +1,8 @@
 /**
- * A backend that is not the backend. Node's HTTPS agent takes the name that it checks a certificate against from the Host
- * header when the target is an address. That header is the client's: whoever stands between the proxy and the backend with
- * any certificate of the trusted authority names it in Host, and reads the caller's identity and every frame. Checked is
- * the address of the target, or `tls.serverName`, whatever the client sends.
+ * A false backend. Node's HTTPS agent compares a certificate with the name in the Host header if the target is an
+ * address. That header is the client's: someone between the proxy and the backend, with any certificate of the
+ * trusted authority, puts its name into Host, and can read the caller's identity and every frame. The certificate is
+ * verified for the address of the target, or `tls.serverName`, whatever the client sends.
  */
 import { describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -13,7 +13,7 @@ import { openWebSocket, startWebSocketBackend, UpgradeRefused } from "../support
 const OTHER = "other.example.com";
 const HOSTS = [OTHER, "127.0.0.1", "localhost", "app.example.com"];
 
-/** 101, or the status of the refusal. */
+/** Returns 101, or the status of the refusal. */
 async function statusOf(gate: Sallyport, host: string): Promise<number> {
   try {
     using socket = await openWebSocket(gate, "/chat", {
@@ -64,7 +64,7 @@ describe("a WebSocket to an https target by address", () => {
     for (const host of HOSTS) expect(await statusOf(gate, host), host).toBe(101);
   });
 
-  it("does not reach a certificate for that address where `tls.serverName` is another", async () => {
+  it("does not reach a certificate for that address if `tls.serverName` differs", async () => {
     const { server } = await testCertificates();
     await using backend = await startWebSocketBackend(server);
     await using gate = await start(backend.url, OTHER);

@@ -1,10 +1,10 @@
 /**
- * Clients that are not there any more. After an upgrade nobody reads the client's socket until the backend has switched, so
- * the FIN of a client that has closed is not seen. Whoever sends a handshake and closes at once holds a place at the
- * backend, or in the queue before it, until a time-out ends the handshake; a few dozen a second hold all of them.
- *
- * Sallyport reads the socket all the time. A client that has closed gives its place back at once, whatever it sent
- * before; early frames are kept, in order and up to a bound, and reach the backend behind its 101.
+ * Clients that have left. After an upgrade nothing reads the client's socket until the backend has switched
+ * protocols, so the FIN of a client that has closed goes unnoticed. A client that sends a handshake and closes at
+ * once occupies a slot at the backend, or in the queue before it, until the handshake times out; a few dozen per
+ * second occupy all of them. Sallyport reads the socket all the time. A client that has closed releases its slot at
+ * once, whatever it sent before; early frames are buffered, in order and up to a limit, and reach the backend after
+ * its 101.
  */
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Socket } from "node:net";
@@ -37,13 +37,13 @@ const upgrade = (name: string): string =>
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
   ]);
 
-/** A masked text frame (RFC 6455 §5.2) of so many bytes of `letter`; the mask is zero. */
+/** Returns a masked text frame (RFC 6455 §5.2) of `letter` repeated; the mask is zero. */
 function frame(letter: string, bytes: number): string {
   const length = String.fromCharCode(0xfe, bytes >> 8, bytes & 0xff);
   return `\x81${length}\0\0\0\0${letter.repeat(bytes)}`;
 }
 
-/** What clients that close have sent behind their handshake. */
+/** What clients have sent after their handshake before they close. */
 const BEHIND = {
   nothing: "",
   "a frame": frame("a", 200),
@@ -79,7 +79,7 @@ describe("Sallyport", () => {
     return socket;
   }
 
-  it.each(Object.entries(BEHIND))("gives their places back, with %s sent", async (_what, bytes) => {
+  it.each(Object.entries(BEHIND))("releases their slots, with %s sent", async (_what, bytes) => {
     const { gate, backend } = standing();
     const sockets: Socket[] = [];
     for (let i = 0; i < PLACES + WAITING; i += 1)
@@ -91,7 +91,7 @@ describe("Sallyport", () => {
     await untilLoad(PLACES, 0);
     for (const socket of [first, second]) socket?.end();
     await untilLoad(0, 0);
-    // Those that waited never reached the backend.
+    // Waiting ones never reached the backend.
     expect(backend.seen()).toHaveLength(PLACES);
     const held = backend.connections.filter(({ requests }) => requests.length > 0);
     await until(() => held.every(({ socket }) => socket.destroyed));
@@ -102,7 +102,7 @@ describe("Sallyport", () => {
     expect((await ask(gate, "/public/x")).status).toBe(200);
   });
 
-  it("passes early frames on behind the 101, in order", async () => {
+  it("passes on early frames after the 101, in order", async () => {
     const { backend } = standing();
     const holders = [await open(upgrade("silent")), await open(upgrade("silent"))];
     await untilLoad(PLACES, 0);
@@ -126,7 +126,7 @@ describe("Sallyport", () => {
     await untilLoad(0, 0);
   });
 
-  it("refuses a client that does not stop sending before it has an answer", async () => {
+  it("refuses a client that keeps sending before it has an answer", async () => {
     const { gate, backend } = standing();
     const flood = upgrade("silent") + frame("a", 60_000).repeat(4);
     const answer = await exchange(gate, flood, { responses: Infinity });

@@ -1,10 +1,9 @@
 /**
- * WebSockets to a backend that does not read. A client sends frames until nothing more is taken, and its connection ends:
- * because the budget for what waits is used up, say. What it sent still waits for the backend, and a socket that is to end
- * when all is written never ends. Each such connection left 370 KB and a descriptor behind, beyond every limit: with a
- * budget of 32 MiB one client took 445 MiB.
- *
- * Sallyport gives the backend a second to take the rest, none where memory is short, and then drops the connection.
+ * WebSockets to a backend that does not read. A client sends frames until no more are accepted, and its connection
+ * ends, for example because the budget for buffered data is used up. Its data still waits for the backend, and a
+ * socket that ends when everything is written never ends. Each such connection left 370 KB and a descriptor behind,
+ * beyond every limit: with a budget of 32 MiB, one client occupied 445 MiB. Sallyport gives the backend a second to
+ * read the rest, or no time if memory is scarce, and then drops the connection.
  */
 import { createConnection, createServer } from "node:net";
 import { once } from "node:events";
@@ -33,12 +32,12 @@ const FRAME = Buffer.concat([
   Buffer.from([0x82, 0xfe, 0x40, 0x00, 0, 0, 0, 0]),
   Buffer.alloc(16_384, "f"),
 ]);
-/** More than both kernels take for a backend that does not read. */
+/** More than the kernel buffers on both sides for a backend that does not read. */
 const FRAMES = Buffer.concat(Array.from({ length: 2_000 }, () => FRAME));
-/** Looks of ours at the metrics, and the like. */
+/** Our own connections, for example to the metrics. */
 const KEPT = 4;
 
-it("drops what waits for the backend when a client's connection ends", async () => {
+it("drops data that waits for the backend when a client's connection ends", async () => {
   const backend = createServer((socket) => {
     socket
       .on("error", () => undefined)
@@ -64,7 +63,7 @@ it("drops what waits for the backend when a client's connection ends", async () 
     return socket;
   });
   await until(() => clients.filter(({ destroyed }) => destroyed).length > COUNT / 2, 60_000);
-  // Two of each WebSocket that is open, and none of those that were ended.
+  // Two for each open WebSocket, and none of the ended ones.
   await until(async () => {
     const open = clients.filter(({ destroyed }) => !destroyed).length;
     return (await resources.descriptors()) <= base + 2 * open + KEPT;

@@ -1,6 +1,6 @@
 /**
- * WebSockets over HTTP/2 as a way round: what a client may not do over HTTP/1.1 it may not do by an extended CONNECT (RFC 8441), and
- * what it may not do to a connection it may not do by a stream.
+ * WebSockets over HTTP/2 as a way around: what a client may not do over HTTP/1.1, it may not do with an extended
+ * CONNECT (RFC 8441), and what it may not do to a connection, it may not do to a stream.
  */
 import { constants } from "node:http2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -41,7 +41,7 @@ function connect(client: FrameClient, stream: number, fields: Fields, flags = 0)
   client.send(frame(FRAME.headers, END_HEADERS | flags, stream, headerBlock(fields)));
 }
 
-describe("a backend that does not answer, or not as it must", () => {
+describe("a backend that does not answer, or answers wrongly", () => {
   const script: RawScript = ({ startLine }) => {
     if (startLine.includes("/silent")) return "hang";
     const accept = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n";
@@ -66,7 +66,7 @@ describe("a backend that does not answer, or not as it must", () => {
     await until(async () => (await inFlight()) === 0);
   });
 
-  it("a client that does not wait for the answer is refused, and its connection lives on", async () => {
+  it("a client that does not wait for the answer is refused, and its connection stays open", async () => {
     const { gate, backend } = standing();
     await using client = await connectHttp2({ port: gate.port });
     const opened = connectTunnel(client, "/public/silent", {}, Buffer.alloc(200 * 1024, "a"));
@@ -114,7 +114,7 @@ describe("an extended CONNECT", () => {
     expect(backend.upgrades.length).toBe(seen);
   });
 
-  it("brings no key, and no identity, of the client's", async () => {
+  it("passes on neither a key nor an identity from the client", async () => {
     await using client = await connectHttp2({ port: gate.port });
     const { stream, status } = await connectTunnel(client, "/public/forged", {
       "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
@@ -128,7 +128,7 @@ describe("an extended CONNECT", () => {
     stream.close();
   });
 
-  it("that is refused makes nothing of what comes behind it", async () => {
+  it("that is refused ignores the data after it", async () => {
     const seen = backend.upgrades.length;
     await using client = await connectHttp2({ port: gate.port });
     const smuggled = "GET /public/x HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\r\n";
@@ -149,11 +149,11 @@ describe("an extended CONNECT", () => {
   });
 });
 
-describe("101 of them on one connection that may have 100", () => {
+describe("101 of them on one connection with a limit of 100", () => {
   const streams = Array.from({ length: 101 }, (_, i) => 2 * i + 1);
   const hello = Buffer.concat([Buffer.from([0x81, 0x82, 0, 0, 0, 0]), Buffer.from("hi")]);
 
-  it("leave the last refused, and the others live", async () => {
+  it("has the last one refused, and the others open", async () => {
     await using backend = await startWebSocketBackend();
     const app = { targets: [backend.url], connections: 200 };
     const whole = { server: { http2: true, tls: "off" }, upstreams: { app } };
@@ -172,7 +172,7 @@ describe("101 of them on one connection that may have 100", () => {
       Array.from({ length: 100 }, () => "hi"),
     );
     expect(client.closed).toBe(false);
-    // One that ends makes room for another.
+    // When one ends, another can open.
     client.send(frame(FRAME.reset, 0, 1, RESET));
     await until(() => backend.open() === 99);
     connect(client, 203, connectTo("/public/x"));

@@ -1,9 +1,9 @@
 /**
- * Tunnels by refused upgrades. A proxy that sees `Upgrade: websocket` and opens the tunnel before the backend has agreed
- * passes everything behind the handshake unchecked: the client asks for a version that no backend speaks, is refused with
- * 426, and goes on to talk plain HTTP to the backend (WebSocket smuggling, 2019; the same with h2c, 2020, and with an
- * upgrade in HTTP/1.0, which RFC 9110 §7.8 tells to ignore). Bytes behind a handshake reach the backend after its 101, and
- * only then.
+ * Tunnels through refused upgrades. A proxy that sees `Upgrade: websocket` and opens the tunnel before the backend
+ * has agreed passes on everything after the handshake unchecked: the client asks for a version that no backend
+ * supports, is refused with 426, and continues to speak plain HTTP to the backend (WebSocket smuggling, 2019; the
+ * same with h2c, 2020, and with an upgrade in HTTP/1.0, which RFC 9110 §7.8 requires to be ignored). Bytes after a
+ * handshake reach the backend after its 101, and only then.
  */
 import { describe, expect, it } from "vitest";
 import { valuesOf } from "../support/http-reader.ts";
@@ -15,7 +15,7 @@ const SMUGGLED = request(["GET /admin HTTP/1.1", "Host: backend"]);
 const AFTER = request(["GET /public/after HTTP/1.1", "Host: localhost"]);
 const OK = request(["HTTP/1.1 200 OK", "Content-Length: 2"], "ok");
 
-/** What the backend says to a handshake, by the last segment of its path. */
+/** The backend's answer to a handshake, by the last segment of its path. */
 const REFUSALS: Readonly<Record<string, string>> = {
   "426": request([
     "HTTP/1.1 426 Upgrade Required",
@@ -52,20 +52,23 @@ describe("Sallyport", () => {
     config: { upstreams: { app: { websocket: { handshake: "500ms" } } } },
   });
 
-  it.each(Object.keys(REFUSALS))("passes nothing behind a handshake answered %s", async (name) => {
-    const { gate, backend } = standing();
-    const answer = await exchange(gate, handshake(name) + SMUGGLED + SMUGGLED, {
-      responses: Infinity,
-    });
-    expect(answer.ended).toBe("closed");
-    expect(answer.responses.length).toBeLessThanOrEqual(1);
-    await exchange(gate, AFTER);
-    expect(backend.seen().toSorted()).toEqual(["GET /public/after", `GET /public/ws-${name}`]);
-    const received = backend.connections.map((connection) => connection.received().toString());
-    expect(received.filter((text) => text.includes("/admin"))).toEqual([]);
-  });
+  it.each(Object.keys(REFUSALS))(
+    "passes on nothing after a handshake answered with %s",
+    async (name) => {
+      const { gate, backend } = standing();
+      const answer = await exchange(gate, handshake(name) + SMUGGLED + SMUGGLED, {
+        responses: Infinity,
+      });
+      expect(answer.ended).toBe("closed");
+      expect(answer.responses.length).toBeLessThanOrEqual(1);
+      await exchange(gate, AFTER);
+      expect(backend.seen().toSorted()).toEqual(["GET /public/after", `GET /public/ws-${name}`]);
+      const received = backend.connections.map((connection) => connection.received().toString());
+      expect(received.filter((text) => text.includes("/admin"))).toEqual([]);
+    },
+  );
 
-  it.each(Object.keys(REFUSALS))("passes nothing of what follows the answer %s", async (name) => {
+  it.each(Object.keys(REFUSALS))("passes on nothing after the answer %s", async (name) => {
     const { gate, backend } = standing();
     let sent = false;
     await exchange(gate, handshake(name), {
@@ -79,7 +82,7 @@ describe("Sallyport", () => {
     expect(backend.seen().toSorted()).toEqual(["GET /public/after", `GET /public/ws-${name}`]);
   });
 
-  it("passes nothing while the backend is silent", async () => {
+  it("passes on nothing while the backend is silent", async () => {
     const { gate, backend } = standing();
     const answer = await exchange(gate, handshake("hang") + SMUGGLED, { responses: Infinity });
     expect(answer.responses.map(({ status }) => status)).toEqual([504]);
@@ -89,7 +92,7 @@ describe("Sallyport", () => {
 
   it.each([
     ["named in Connection twice", ["Connection: Upgrade, HTTP2-Settings"]],
-    ["with another protocol beside it", ["Upgrade: h2c"]],
+    ["with another protocol in addition", ["Upgrade: h2c"]],
     ["with the settings of h2c", ["HTTP2-Settings: AAMAAABkAAQAAP__"]],
   ])("offers the backend nothing but WebSocket: %s", async (_name, more) => {
     const { gate, backend } = standing();
@@ -101,7 +104,7 @@ describe("Sallyport", () => {
     }
   });
 
-  it("hands no upgrade on that Connection does not name", async () => {
+  it("passes on no upgrade that Connection does not list", async () => {
     const { gate, backend } = standing();
     const fields = ["Upgrade: h2c", "Upgrade: websocket", "HTTP2-Settings: AAMAAABkAAQAAP__"];
     const bytes = request(["GET /public/x HTTP/1.1", "Host: localhost", ...fields]);
@@ -110,7 +113,7 @@ describe("Sallyport", () => {
     expect(headers.filter(([name]) => /^(?:upgrade|http2-settings)$/i.test(name))).toEqual([]);
   });
 
-  it("takes no upgrade from HTTP/1.0 (RFC 9110 §7.8)", async () => {
+  it("accepts no upgrade from HTTP/1.0 (RFC 9110 §7.8)", async () => {
     const { gate, backend } = standing();
     const answer = await exchange(gate, handshake("426", [], "1.0") + SMUGGLED, {
       responses: Infinity,
@@ -124,7 +127,7 @@ describe("Sallyport", () => {
 describe("a naive proxy", () => {
   const standing = useNaiveProxy(script);
 
-  it("takes an upgrade from HTTP/1.0, and hands on what else was asked for", async () => {
+  it("accepts an upgrade from HTTP/1.0, and passes on other protocols", async () => {
     const { gate, backend } = standing();
     await exchange(gate, handshake("426", ["HTTP2-Settings: AA"], "1.0"), {
       responses: Infinity,

@@ -1,6 +1,6 @@
 /**
- * WebSockets that cost nothing to hold. http-proxy-3 knows no time limit for the handshake with the backend and none for
- * silence: a backend that never answers, or clients that open and go quiet, hold two sockets each for ever.
+ * WebSockets that are free to hold. http-proxy-3 has no time limit for the handshake with the backend, and none for
+ * silence: a backend that never answers, or clients that open and go quiet, occupy two sockets each forever.
  */
 import { describe, expect, it } from "vitest";
 import { expectEnvelope } from "../support/envelope.ts";
@@ -44,7 +44,7 @@ describe("Sallyport", () => {
     await until(() => backend.connections.every(({ socket }) => socket.destroyed));
   });
 
-  it("closes a connection on which nothing moves", async () => {
+  it("closes an idle connection", async () => {
     const { gate, backend } = standing();
     const answer = await exchange(gate, QUIET, { responses: Infinity });
     expect(answer.responses[0]?.status).toBe(101);
