@@ -1,4 +1,4 @@
-/** What `npm run build` makes, put where no package is near: nothing of it may be looked up anywhere else. */
+/** The output of `npm run build`, in a directory without packages: it must not load anything from elsewhere. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
@@ -17,7 +17,7 @@ let main: string;
 
 beforeAll(async () => {
   directory = await temporaryDirectory();
-  // Of a stranger, whose files are no ES modules.
+  // An unrelated package, whose files are not ES modules.
   await directory.write("package.json", '{ "type": "commonjs" }');
   dist = join(directory.path, "dist");
   await buildInto(dist);
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => directory?.close());
 
-it("comes with the licences of what the source imports, of what that brings along, and of the bundler", async () => {
+it("includes the licences of all direct and transitive dependencies and of the bundler", async () => {
   const text = await readFile(join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
   const heads = text.matchAll(/^-+\n\n((?:\S+ \d\S* \([\w.-]+\)\n)+)\n./gm);
   const told = [...heads].flatMap(([, titles = ""]) => titles.match(/^\S+/gm) ?? []);
@@ -36,20 +36,20 @@ it("comes with the licences of what the source imports, of what that brings alon
   expect(told).not.toContain("vitest");
 });
 
-it("takes less room than before there were stores of users elsewhere", async () => {
+it("is smaller than before remote user stores existed", async () => {
   const sizes = (await readdir(dist)).map(async (name) => (await stat(join(dist, name))).size);
   const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size);
   expect(bytes).toBeLessThan(3_500_000);
 });
 
-it("loads no library before it has looked at the version of Node", async () => {
+it("loads no library before it has checked the version of Node", async () => {
   const loaded = await loadedAtOnce("main.js");
   expect([...loaded.values()].filter((text) => text.includes("node_modules/"))).toEqual([]);
   const serving = await loadedAtOnce("thread.js");
   expect([...serving.values()].some((text) => text.includes("node_modules/"))).toBe(true);
 });
 
-it("loads nothing in a worker that reads configurations, makes certificates or serves the command line", async () => {
+it("loads no code for configurations, certificates or the command line in a worker", async () => {
   const loaded = [...(await loadedAtOnce("thread.js")).values()].join("\n");
   const modules = [...loaded.matchAll(/^\/\/ ((?:src|node_modules)\/\S+)$/gm)].map(
     ([, name]) => name,
@@ -62,7 +62,7 @@ it("loads nothing in a worker that reads configurations, makes certificates or s
   expect(modules.filter((name = "") => unwanted.test(name))).toEqual([]);
 });
 
-it("loads the library of a user store, or of shared state, only where it is configured", async () => {
+it("loads the library of a user store or of shared state only if it is configured", async () => {
   const entries = [
     "main.js",
     "thread.js",
@@ -74,7 +74,7 @@ it("loads the library of a user store, or of shared state, only where it is conf
     entries.map(async (entry) => [...(await loadedAtOnce(entry)).values()].join("\n")),
   );
   expect(modules.join("\n")).not.toMatch(LAZY);
-  // They are in the bundle, nevertheless.
+  // The bundle contains them nevertheless.
   const names = (await readdir(dist)).filter((name) => name.endsWith(".js"));
   const all = await Promise.all(names.map((name) => readFile(join(dist, name), "utf8")));
   const found = new Set(
@@ -83,7 +83,7 @@ it("loads the library of a user store, or of shared state, only where it is conf
   expect(found).toEqual(new Set(["ioredis", "ldapts", "pg"]));
 });
 
-it("has no class that extends String: once V8 has seen one, each request takes 14 % more CPU", async () => {
+it("has no class that extends String: once V8 has loaded one, each request takes 14 % more CPU", async () => {
   const names = (await readdir(dist)).filter((name) => name.endsWith(".js"));
   for (const name of names) {
     const text = await readFile(join(dist, name), "utf8");
@@ -94,7 +94,7 @@ it("has no class that extends String: once V8 has seen one, each request takes 1
   }
 });
 
-it("loads none of these at run time while it serves users from a file", async () => {
+it("loads none of these libraries at run time with users in a file", async () => {
   expect(await loadedBy({})).toEqual([]);
   const postgres = {
     kind: "postgres",
@@ -103,7 +103,7 @@ it("loads none of these at run time while it serves users from a file", async ()
     tls: false,
   };
   const file = { kind: "file", path: "users.yaml" };
-  // Nor before the first login, and then those that are asked.
+  // The same before the first login; afterwards, only those that are queried.
   expect(await loadedBy({ users: [file, postgres] }, false)).toEqual([]);
   expect(await loadedBy({ users: [file, postgres] }, true)).toEqual(["pg"]);
 });
@@ -117,14 +117,14 @@ it("knows its version", async () => {
   expect(child.stderr()).toBe("");
 });
 
-it("serves with several threads, reads many users in another, and verifies a password in one more", async () => {
+it("serves with several threads, reads many users in another, and verifies passwords in yet another", async () => {
   vi.stubEnv("SALLYPORT_ENTRY", main);
   onTestFinished(() => void vi.unstubAllEnvs());
   const backend = await startEchoBackend();
   onTestFinished(() => backend.close());
   const alice = { password: cheapHash(ALICE.password) };
   const others = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [index, alice]));
-  // It logs in, too.
+  // This also logs in.
   await using gate = await startSallyport({
     target: backend.url,
     config: { server: { workers: 2 } },
@@ -134,21 +134,21 @@ it("serves with several threads, reads many users in another, and verifies a pas
   expect(gate.stderr()).toBe("");
 });
 
-it("makes a certificate for the demo", async () => {
+it("creates a certificate for the demo", async () => {
   expect(await complaintsOfDemo()).toBe("");
 });
 
-it("does without Node's own fetch and WebSocket, which take 16 MB", async () => {
+it("does not load Node's fetch and WebSocket, which take 16 MB", async () => {
   const tell = `process.on("exit", () => console.error("loaded:", process.moduleLoadList.filter((name) => name.includes("deps/undici"))))`;
   vi.stubEnv("NODE_OPTIONS", `--import=data:text/javascript,${encodeURIComponent(tell)}`);
   onTestFinished(() => void vi.unstubAllEnvs());
   expect(await complaintsOfDemo()).toBe("loaded: []\n");
 });
 
-/** A part of the bundle that is from one of these libraries. */
+/** Matches parts of the bundle that come from one of these libraries. */
 const LAZY = /^\/\/ node_modules\/(ioredis|ldapts|pg)\//m;
 
-/** Which of these libraries a process has loaded after alice has logged in, and after somebody has whom no file knows. */
+/** Returns which of these libraries a process has loaded after logins of alice and of a user missing in all files. */
 async function loadedBy(config: ConfigParts, strangerLogsIn = true): Promise<string[]> {
   const hook = `import { registerHooks } from "node:module";
 registerHooks({ load(url, context, next) { console.error("loaded " + url); return next(url, context); } });`;
@@ -166,7 +166,7 @@ registerHooks({ load(url, context, next) { console.error("loaded " + url); retur
   return texts.flatMap((text) => LAZY.exec(text)?.[1] ?? []);
 }
 
-/** What the demo writes to standard error until it is up and has been ended. */
+/** Runs the demo until it is up, then stops it. Returns its standard error. */
 async function complaintsOfDemo(): Promise<string> {
   const ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
   const child = startChild(main, ["demo", ...ports]);
@@ -177,7 +177,9 @@ async function complaintsOfDemo(): Promise<string> {
   return child.stderr();
 }
 
-/** The text of a file of the bundle and of all that it imports by a statement; in each stands where its parts are from. */
+/**
+ * Returns the text of a file of the bundle and of its static imports; comments in them name the origin of each part.
+ */
 async function loadedAtOnce(name: string, loaded = new Map<string, string>()) {
   const text = await readFile(join(dist, name), "utf8");
   loaded.set(name, text);
@@ -187,7 +189,7 @@ async function loadedAtOnce(name: string, loaded = new Map<string, string>()) {
   return loaded;
 }
 
-/** Names of the packages that something is imported from, other than types. */
+/** Returns the names of all imported packages, except for types. */
 async function packagesImported(folder: string): Promise<string[]> {
   const files = await readdir(folder, { recursive: true });
   const texts = await Promise.all(

@@ -1,4 +1,4 @@
-/** Code of libraries without white space, and libraries without what is never asked of them. */
+/** Removes white space from the code of libraries, and parts of them that are never used. */
 import { execFile } from "node:child_process";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -51,11 +51,11 @@ async function bundled(plugins: Plugin[], ...args: string[]) {
   return { code: await readFile(file, "utf8"), stdout };
 }
 
-it("makes one line of each module of a library, which stack traces name as before", async () => {
+it("puts each module of a library on one line, and stack traces stay the same", async () => {
   const { code, stdout } = await bundled([compact()]);
   const lines = code.split("\n");
   const named = lines.indexOf("// node_modules/library/index.js");
-  // The text of two lines is the library's own.
+  // The two-line text belongs to the library.
   expect(lines[named + 1]).toMatch(/function call\(callee\)\{.*`one$/);
   expect(code).not.toMatch(/Calls it|All rights reserved/);
   const at = (line: number, name: string) =>
@@ -68,7 +68,7 @@ it("makes one line of each module of a library, which stack traces name as befor
   ]);
 });
 
-it("fails when a library cannot be read", async () => {
+it("fails if a library cannot be read", async () => {
   const spoil: Plugin = {
     name: "spoil",
     renderChunk: (code) => code.replace("function call(callee)", "function call(callee"),
@@ -76,12 +76,12 @@ it("fails when a library cannot be read", async () => {
   await expect(bundled([spoil, compact()])).rejects.toThrow("node_modules/library/index.js");
 });
 
-it("leaves out what is named, and all else works", async () => {
+it("omits the named parts, and everything else works", async () => {
   const { code, stdout } = await bundled([leftOut(["library/rare.js"])], "rare");
   expect(code).not.toContain("42");
   expect(stdout).toMatch(/^Error: as asked\n[^]*\nundefined\n$/);
 });
 
-it("fails when nothing imports what is to be left out", async () => {
+it("fails if nothing imports a part to omit", async () => {
   await expect(bundled([leftOut(["library/common.js"])])).rejects.toThrow("library/common.js");
 });

@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const ABOUT = { name: "@far/away", version: "1.2.3", type: "module", exports: "./index.js" };
 
-/** Bundles a program that imports the package, and gives what is written about licences. */
+/** Bundles a program that imports the package. Returns the text about licences. */
 async function bundleWith(about: object, files: Readonly<Record<string, string>>): Promise<string> {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
@@ -33,14 +33,14 @@ async function bundleWith(about: object, files: Readonly<Record<string, string>>
   return told?.type === "asset" ? String(told.source) : "";
 }
 
-it("tells the package, its licence, and every file that speaks of it", async () => {
+it("lists the package, its licence, and every file about it", async () => {
   const files = { "LICENSE.md": "You may.", NOTICE: "Made far away.", "README.md": "Hello." };
   const told = await bundleWith({ license: "Apache-2.0" }, files);
   expect(told).toContain("\n@far/away 1.2.3 (Apache-2.0)\n\nYou may.\n\nMade far away.\n");
   expect(told).not.toContain("Hello.");
 });
 
-it("tells a text once that several packages have", async () => {
+it("lists a text once if several packages contain it", async () => {
   const about = JSON.stringify({ name: "near", version: "2.0.0", license: "MIT" });
   const told = await bundleWith(
     { license: "ISC" },
@@ -58,8 +58,8 @@ it("tells a text once that several packages have", async () => {
 
 it.each([
   ["no file with its licence", { license: "MIT" }, {}],
-  ["no word about its licence", {}, { LICENSE: "You may." }],
-  ["a licence that asks for more", { license: "GPL-3.0-only" }, { LICENSE: "You may, but." }],
+  ["no information about its licence", {}, { LICENSE: "You may." }],
+  ["a licence with further obligations", { license: "GPL-3.0-only" }, { LICENSE: "You may, but." }],
 ])("fails with a package that has %s", async (_what, about, files) => {
   await expect(bundleWith(about, files)).rejects.toThrow("@far/away 1.2.3");
 });

@@ -4,7 +4,7 @@ import { errorRow, ERRORS, GateError, type ErrorCode } from "../../src/core/requ
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** The table of the contract. */
+/** The status codes in the contract. */
 const STATUS: Readonly<Record<ErrorCode, number>> = {
   unauthenticated: 401,
   invalid_token: 401,
@@ -54,31 +54,31 @@ describe("the table of errors", () => {
     expect(Object.fromEntries(CODES.map((code) => [code, errorRow(code).status]))).toEqual(STATUS);
   });
 
-  test("ends the connection wherever the contract says so, and after an error of ours", () => {
+  test("closes the connection wherever the contract says so, and after internal errors", () => {
     const ending = CODES.filter((code) => errorRow(code).close === true);
     expect(ending.map((code) => errorRow(code).status).toSorted((a, b) => a - b)).toEqual([
       ...[400, 400, 400, 400, 408, 413, 413, 417, 431, 500, 503],
     ]);
   });
 
-  test("says in words of RFC 9209 why no backend answered: with each 502 and 504, and two 503", () => {
+  test("has a Proxy-Status error of RFC 9209 for each 502 and 504, and for a few other codes", () => {
     const speaking = CODES.filter((code) => errorRow(code).proxyStatus !== undefined);
     const expected = CODES.filter((code) => [502, 504].includes(STATUS[code]));
     expect(speaking).toEqual([...expected, "upstream_busy", "resource_exhausted", "loop_detected"]);
   });
 
-  test("says the same words whatever is wrong with a token", () => {
+  test("has the same message for every problem with a token", () => {
     expect(errorRow("invalid_token").message).toBe(errorRow("unauthenticated").message);
   });
 
-  test("challenges with 401 and 403, but never whoever logs in", () => {
+  test("has a challenge for 401 and 403, but not for logins", () => {
     const challenging = CODES.filter((code) => errorRow(code).challenge === true);
     expect(challenging).toEqual(["unauthenticated", "invalid_token", "forbidden"]);
   });
 });
 
 describe("a GateError", () => {
-  test("says what its row says", () => {
+  test("has the contents of its row", () => {
     const error = new GateError("no_route");
     expect(error).toBeInstanceOf(Error);
     expect([error.code, error.message]).toEqual(["no_route", ERRORS.no_route.message]);
@@ -87,7 +87,7 @@ describe("a GateError", () => {
     ]);
   });
 
-  test("keeps what this occurrence adds", () => {
+  test("preserves the details of the occurrence", () => {
     const cause = new Error("why");
     const details = {
       message: "ours",
@@ -100,7 +100,7 @@ describe("a GateError", () => {
   });
 });
 
-test("a fault of the configuration is told with its place, and all of them at once", () => {
+test("an invalid configuration is reported with positions, and all problems at once", () => {
   const problems = [
     {
       file: "config.yaml",

@@ -15,15 +15,15 @@ const PROOFS = [
 ];
 
 describe.each(PROOFS)("$name", ({ is, of, genuine }) => {
-  test("is what was made in the one place", () => {
+  test("is recognized if it was made by its mint", () => {
     expect(is(genuine)).toBe(true);
   });
 
   test.each([
     ["a look-alike", Object.assign({}, genuine)],
     ["one with its prototype", Object.assign(Object.create(of.prototype), genuine)],
-    ["what derives from a genuine one", Object.create(genuine)],
-    ["a proxy before a genuine one", new Proxy(genuine, {})],
+    ["an object derived from a genuine one", Object.create(genuine)],
+    ["a Proxy of a genuine one", new Proxy(genuine, {})],
     ["a copy", structuredClone(genuine)],
     ["undefined", undefined],
     ["null", null],
@@ -32,15 +32,15 @@ describe.each(PROOFS)("$name", ({ is, of, genuine }) => {
     expect(is(value)).toBe(false);
   });
 
-  test("is none of the others", () => {
+  test("is not any of the others", () => {
     const others = PROOFS.filter((other) => other.genuine !== genuine);
     expect(others.map((other) => is(other.genuine))).toEqual([false, false]);
   });
 });
 
 /**
- * What follows is never run: `npm run check:types` reads it. Each line is wrong, and `@ts-expect-error` is an error itself
- * where the compiler finds nothing wrong.
+ * This is never run, only checked by `npm run check:types`. Each line is wrong, and `@ts-expect-error` is itself an
+ * error if the compiler accepts the line.
  */
 export function forgeries(
   forwarder: Forwarder,
@@ -53,20 +53,20 @@ export function forgeries(
 ): unknown[] {
   const head = Buffer.alloc(0);
   return [
-    // @ts-expect-error what looks like a request has not been through intake
+    // @ts-expect-error an object with the shape of a request has not been through intake
     authorize(parts, routeWith(), identityWith()),
-    // @ts-expect-error what looks like an identity has not been verified
+    // @ts-expect-error an object with the shape of an identity has not been verified
     authorize(requestWith(), routeWith(), claims),
-    // @ts-expect-error an object literal is no identity either
+    // @ts-expect-error an object literal is not an identity either
     authorize(requestWith(), routeWith(), {
       subject: "root",
       groups: [],
       issuer: "",
       expiresAt: 0,
     }),
-    // @ts-expect-error what looks like a permit was not given by policy
+    // @ts-expect-error an object with the shape of a permit was not issued by policy
     forwarder.forward(permit, message, response, transfer),
-    // @ts-expect-error a copy of a permit is none
+    // @ts-expect-error a copy of a permit is not a permit
     forwarder.forward(structuredClone<PermitParts>(permitFor()), message, response, transfer),
     // @ts-expect-error a request alone is not permitted
     forwarder.forward(requestWith(), message, response, transfer),

@@ -1,4 +1,4 @@
-/** The rules for Prometheus ask for what Sallyport shows, and each alert has a test of promtool's and a runbook entry. */
+/** The Prometheus rules use metrics that exist, and each alert has a promtool test and a runbook entry. */
 import { beforeAll, describe, expect, it, test } from "vitest";
 import { codeIn, readDocument } from "../docs/markdown.ts";
 import { unknownIn } from "./queries.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
   shown = await shownMetrics();
 });
 
-describe("a query is compared with what is shown", () => {
+describe("a query is compared with the exported metrics", () => {
   const recorded = new Set(["job:known:rate5m"]);
   it.each([
     ["sum by (reason) (rate(sallyport_auth_decisions_total{result='x'}[5m]))", []],
@@ -33,53 +33,53 @@ describe("a query is compared with what is shown", () => {
   });
 });
 
-test("every metric, label and value that a rule asks for is shown", () => {
+test("every metric, label and value in a rule is exported", () => {
   const recorded = recordedIn(groups);
   expect(rules.flatMap(({ expr }) => unknownIn(expr, shown, recorded))).toEqual([]);
 });
 
-test("every metric of ours that is shown is in the reference", () => {
-  const told = readDocument("docs/reference/metrics.md")
+test("every exported metric of Sallyport is in the reference", () => {
+  const documented = readDocument("docs/reference/metrics.md")
     .rows("metric", "type", "labels", "meaning")
     .map((row) => codeIn(row["metric"]));
   const ours = [...shown.names].filter((name) => name.startsWith("sallyport_"));
   const bare = ours.map((name) => name.replace(/_seconds_(?:bucket|sum|count)$/, "_seconds"));
-  expect(bare.filter((name) => !told.includes(name))).toEqual([]);
+  expect(bare.filter((name) => !documented.includes(name))).toEqual([]);
 });
 
-test("the PrometheusRule holds the same groups as the rule file", () => {
+test("the PrometheusRule contains the same groups as the rule file", () => {
   expect(operatorGroups()).toEqual(groups);
 });
 
-test("every alert has an entry in the runbook, and no entry is without an alert", () => {
-  const told = entries("Alerts").map(({ heading }) => heading);
-  expect(told).toEqual(alerts.map(({ alert }) => alert));
+test("every alert has a runbook entry, and every entry an alert", () => {
+  const documented = entries("Alerts").map(({ heading }) => heading);
+  expect(documented).toEqual(alerts.map(({ alert }) => alert));
 });
 
 describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-  const tests = ruleTests().filter(({ promql_expr_test: asked }) =>
-    asked.some(({ expr }) => expr === `ALERTS{alertname="${alert}",alertstate="firing"}`),
+  const tests = ruleTests().filter(({ promql_expr_test: evaluated }) =>
+    evaluated.some(({ expr }) => expr === `ALERTS{alertname="${alert}",alertstate="firing"}`),
   );
 
-  it("says how urgent it is, what is wrong, and where help is", () => {
+  it("has a severity, a description and a link to the runbook", () => {
     expect(["critical", "warning"]).toContain(labels["severity"]);
     expect(annotations["summary"]).toMatch(/\S/);
     expect(annotations["description"]).toMatch(/\.$/);
     expect(annotations["runbook_url"]).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
   });
 
-  it("is seen firing for one job, and silent before and for another", () => {
+  it("is tested to fire for one job, and to be silent before and for another job", () => {
     expect(tests).toHaveLength(1);
     const series = tests[0]?.input_series ?? [];
-    const asked = tests[0]?.promql_expr_test ?? [];
+    const evaluated = tests[0]?.promql_expr_test ?? [];
     for (const job of ["failing", "healthy"]) {
       expect(series.filter((each) => each.series.includes(`job="${job}"`))).not.toEqual([]);
     }
-    expect(asked.map(({ exp_samples: samples }) => samples.length)).toEqual([0, 1]);
-    expect(asked[1]?.exp_samples[0]?.labels).toContain('job="failing"');
+    expect(evaluated.map(({ exp_samples: samples }) => samples.length)).toEqual([0, 1]);
+    expect(evaluated[1]?.exp_samples[0]?.labels).toContain('job="failing"');
   });
 
-  it("names no label that it does not have", () => {
+  it("refers only to its own labels", () => {
     const fired = tests[0]?.promql_expr_test[1]?.exp_samples[0]?.labels;
     const used = Object.values(annotations).flatMap((text) =>
       [...text.matchAll(/\$labels\.(\w+)/g)].map(([, label = ""]) => label),

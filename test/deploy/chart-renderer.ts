@@ -6,14 +6,14 @@ import { promisify } from "node:util";
 
 const RENDERER = join(import.meta.dirname, "render-chart.go");
 const DEBIAN_GOPATH = "/usr/share/gocode";
-/** Milliseconds that making a renderer may take: Go compiles its own libraries the first time. */
+/** Timeout in milliseconds for building a renderer: the first time, Go compiles its standard library. */
 export const RENDERER_TIMEOUT = 300_000;
-/** A helm that was built from source alone takes the cluster for 1.20, and the chart refuses that. */
+/** A helm built from plain source assumes Kubernetes 1.20, which the chart refuses. */
 const KUBERNETES = "1.30.0";
 
 const run = promisify(execFile);
 
-/** Debian's packages for a machine without helm, and what shows that each is there. */
+/** Debian packages for a machine without helm, and a check for each whether it is installed. */
 const PACKAGES: readonly (readonly [string, () => boolean])[] = [
   ["golang-go", () => starts("go")],
   ["golang-github-masterminds-sprig-dev", () => hasSource("github.com/Masterminds/sprig")],
@@ -21,11 +21,14 @@ const PACKAGES: readonly (readonly [string, () => boolean])[] = [
 ];
 
 export interface ChartRenderer {
-  /** The manifests, as one text. The release is `orders` in the namespace `shop`. Rejects with what the templates say. */
+  /**
+   * Returns the manifests as one text; the release is `orders` in the namespace `shop`. Rejects with the templates'
+   * error.
+   */
   render(chart: string, values: object): Promise<string>;
 }
 
-/** Why no chart can be rendered here; undefined when one can. */
+/** Returns why charts cannot be rendered on this machine; undefined if they can. */
 export function whyNoChart(): string | undefined {
   if (starts("helm")) return undefined;
   const missing = PACKAGES.filter(([, isThere]) => !isThere()).map(([name]) => name);
@@ -33,8 +36,8 @@ export function whyNoChart(): string | undefined {
 }
 
 /**
- * Renders with helm, or where there is none with what it is made of (render-chart.go).
- * @param scratch a directory of its own.
+ * Renders with helm, or, if it is not installed, with the libraries it consists of (render-chart.go).
+ * @param scratch a new directory.
  */
 export async function chartRenderer(scratch: string): Promise<ChartRenderer> {
   const withHelm = starts("helm");
@@ -46,7 +49,7 @@ export async function chartRenderer(scratch: string): Promise<ChartRenderer> {
   return {
     async render(chart, values) {
       const file = join(scratch, "values.yaml");
-      // JSON is YAML, too.
+      // JSON is valid YAML.
       await writeFile(file, JSON.stringify(values));
       if (withHelm) {
         const where = ["--namespace", "shop", "--kube-version", KUBERNETES];

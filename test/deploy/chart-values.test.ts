@@ -1,4 +1,4 @@
-/** `values.schema.json` accepts the values that the chart comes with and its README shows, and refuses what cannot work. */
+/** `values.schema.json` accepts the chart's default values and those in its README, and refuses invalid ones. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const schema = z.fromJSONSchema(JSON.parse(schemaText) as z.core.JSONSchema.JSON
 
 type Values = { readonly [key: string]: unknown };
 
-/** As Helm does it: mappings are merged, everything else replaces. */
+/** Merges values the way Helm does: mappings are merged, anything else is replaced. */
 function over(under: Values, given: Values): Values {
   const merged = Object.entries(given).map(([key, value]) => {
     const before = under[key];
@@ -48,16 +48,16 @@ test("the values of the chart and of its README are accepted", () => {
   );
 });
 
-test("the configuration is checked by what config.schema.json says", () => {
-  // When it is not: npm run chart:schema
+test("the configuration is checked against config.schema.json", () => {
+  // To update it: npm run chart:schema
   expect(JSON.parse(schemaText)).toEqual(valuesSchema());
-  // Helm is written in Go, whose regular expressions cannot look around.
+  // Helm is written in Go, whose regular expressions have no lookaround.
   expect(schemaText).not.toMatch(/\(\?<?[=!]/);
-  // Every alternative that does not fit would be an error of its own.
+  // Otherwise, every alternative that does not match would be a separate error.
   expect(schemaText).not.toMatch(/"(?:any|one)Of"/);
 });
 
-test("every key of the configuration is accepted, but for the ports", () => {
+test("every key of the configuration is accepted, except the ports", () => {
   const config = parse(readFileSync(join(ROOT, "config.yaml"), "utf8")) as Record<string, Values>;
   const { listen: _, ...server } = config["server"] ?? {};
   const { listen: __, ...admin } = config["admin"] ?? {};
@@ -112,13 +112,13 @@ test.each<Values>([
   expect(accepts(given)).toBe(false);
 });
 
-test("every value of values.yaml is in the schema, and no other", () => {
+test("the schema has exactly the values of values.yaml", () => {
   const { properties } = z.toJSONSchema(schema) as { properties: object };
-  const { global: _, ...told } = properties as Values;
-  expect(Object.keys(told).toSorted()).toEqual(Object.keys(defaults).toSorted());
+  const { global: _, ...listed } = properties as Values;
+  expect(Object.keys(listed).toSorted()).toEqual(Object.keys(defaults).toSorted());
 });
 
-test("the chart, the image and the manifests are of Sallyport's version", () => {
+test("the chart, the image and the manifests have Sallyport's version", () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
     version: string;
   };

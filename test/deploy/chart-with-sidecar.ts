@@ -2,7 +2,7 @@ import { cp, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DEPLOY, documentedFile } from "./documents.ts";
 
-/** Writes the chart that the chart's README shows, with Sallyport's chart as its dependency. Gives its directory back. */
+/** Writes the chart shown in the chart's README, with Sallyport's chart as a dependency. Returns its directory. */
 export async function chartWithSidecar(directory: string): Promise<string> {
   for (const name of ["Chart.yaml", "values.yaml", "templates/orders.yaml"]) {
     const file = join(directory, name);

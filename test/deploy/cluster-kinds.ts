@@ -1,4 +1,4 @@
-/** The vocabulary of what stands around the pods: their budget, number, account and monitoring, and the way to them. */
+/** Schemas of the objects around the pods: disruption budgets, scaling, accounts, monitoring and networking. */
 import { z } from "zod";
 import { metadata, selector } from "./object-meta.ts";
 

@@ -1,4 +1,4 @@
-/** The dashboard can be loaded into any Grafana, and asks for what Sallyport shows. */
+/** The dashboard can be imported into any Grafana, and uses metrics that exist. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { ROOT } from "../docs/markdown.ts";
 import { unknownIn } from "./queries.ts";
 import { type ShownMetrics, shownMetrics } from "./shown-metrics.ts";
 
-/** The one that the reader has chosen: a uid of somebody's own Grafana would leave every panel empty elsewhere. */
+/** The data source the reader has selected: with the uid from one Grafana, every panel would be empty in another. */
 const datasource = z.strictObject({
   type: z.literal("prometheus"),
   uid: z.literal("${datasource}"),
@@ -73,7 +73,7 @@ beforeAll(async () => {
   shown = await shownMetrics();
 });
 
-test("every metric, label and value that a panel or a variable asks for is shown", () => {
+test("every metric, label and value in a panel or variable is exported", () => {
   const asked = [
     ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
     ...dashboard.annotations.list.map(({ expr }) => expr.replace(/alertname=~"[^"]*",/, "")),
@@ -83,7 +83,7 @@ test("every metric, label and value that a panel or a variable asks for is shown
   expect(asked.flatMap((expression) => unknownIn(expression, shown, new Set()))).toEqual([]);
 });
 
-test("legends name labels that their query keeps", () => {
+test("legends use labels that their query preserves", () => {
   for (const { targets } of panels) {
     for (const { expr, legendFormat } of targets) {
       const kept = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) =>
@@ -97,7 +97,7 @@ test("legends name labels that their query keeps", () => {
   }
 });
 
-test("the variables choose the Prometheus, the namespace, the service and the pod; others are not used", () => {
+test("the variables select the Prometheus, the namespace, the service and the pod; no others are used", () => {
   const names = variables.map(({ name }) => name);
   expect(names).toEqual(["datasource", "namespace", "job", "pod"]);
   const used = [...text.matchAll(/\$\{?([a-z]\w*)\}?/g)].map(([, name = ""]) => name);
@@ -115,7 +115,7 @@ test("there is a row for each subject", () => {
   expect(titles).toEqual([...SUBJECTS, "Expiry and configuration"]);
 });
 
-test("panels have names of their own, and none covers another", () => {
+test("panels have unique names and do not overlap", () => {
   const all = dashboard.panels;
   expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
   expect(new Set(all.map(({ title }) => title)).size).toBe(all.length);

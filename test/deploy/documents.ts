@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { readDocument, ROOT } from "../docs/markdown.ts";
 
-/** The directory of everything that is deployed. */
+/** The directory with everything for deployments. */
 export const DEPLOY = join(ROOT, "deploy");
 
 /**
- * A YAML block of a document, as somebody would copy it into a file.
- * @param document its path below deploy/.
- * @param file what the first line of the block calls it: `# kustomization.yaml`.
+ * Returns a YAML block of a document, as a reader would copy it to a file.
+ * @param document its path relative to deploy/.
+ * @param file the name in the first line of the block: `# kustomization.yaml`.
  */
 export function documentedFile(document: string, file: string): string {
   const { blocks } = readDocument(join("deploy", document));

@@ -1,10 +1,13 @@
-/** What holds for every pod that Sallyport is in, whichever way the pod was made. */
+/** Expectations for every pod with Sallyport, however it was created. */
 import { expect } from "vitest";
 import { parse } from "yaml";
 import { parseDuration } from "../../src/lib/text/duration.ts";
 import { type Container, containerOf, type PodSpec } from "./manifests.ts";
 
-/** The profile `restricted` of the Pod Security Standards, a read-only root, and Secrets that only the group can read. */
+/**
+ * Expects the profile `restricted` of the Pod Security Standards, a read-only root, and Secrets that only the group can
+ * read.
+ */
 export function expectHardened(pod: PodSpec): void {
   for (const { securityContext, resources } of [...(pod.initContainers ?? []), ...pod.containers]) {
     expect(securityContext).toEqual({
@@ -31,8 +34,8 @@ export function expectHardened(pod: PodSpec): void {
 }
 
 /**
- * Sallyport never asks the API server. Where the pod is not ours alone the application may, so the token is kept out of our
- * container only: Kubernetes mounts none where something else is mounted already.
+ * Sallyport never uses the API server. In a sidecar's pod the application may, so the token is hidden only from our
+ * container: Kubernetes does not mount it if something else is already mounted there.
  */
 export function expectNoServiceAccountToken(pod: PodSpec): void {
   if (pod.automountServiceAccountToken === false) return;
@@ -44,35 +47,38 @@ export function expectNoServiceAccountToken(pod: PodSpec): void {
   expect(volume).toMatchObject({ emptyDir: {} });
 }
 
-/** All probes ask the admin listener, and pages that do not depend on the backend. The first waits until all is loaded. */
+/**
+ * Expects all probes to query the admin listener, pages independent of the backend. The first one waits until all is
+ * loaded.
+ */
 export function expectProbes({ ports = [], ...container }: Container): void {
   expect(ports).toEqual([
     { name: "https", containerPort: 8443, protocol: "TCP" },
     { name: "admin", containerPort: 9464, protocol: "TCP" },
   ]);
   const { startupProbe, livenessProbe, readinessProbe } = container;
-  // Else every start leaves a warning event: "connection refused".
+  // Otherwise every start would cause a warning event: "connection refused".
   expect(startupProbe?.initialDelaySeconds).toBe(1);
   expect(probePaths(container)).toEqual(["/startupz", "/livez", "/readyz"]);
   for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
     expect(probe?.httpGet.port).toBe("admin");
   }
-  // What hangs does not drain: waiting for the grace period of the pod would only delay its end.
+  // A hanging process does not drain: waiting for the pod's grace period would only delay its end.
   expect(livenessProbe?.terminationGracePeriodSeconds).toBe(10);
 }
 
-/** The paths of the start-up, the liveness and the readiness probe. */
+/** Returns the paths of the startup, liveness and readiness probes. */
 export function probePaths(container: Omit<Container, "ports">): string[] {
   const { startupProbe, livenessProbe, readinessProbe } = container;
   return [startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path ?? "");
 }
 
-/** Seconds that an application is granted to end by itself, beside its own preStop. */
+/** Seconds that an application is granted to stop by itself, in addition to its preStop hook. */
 const APPLICATION = 10;
 
 /**
- * The grace period is longer than everything that runs within it, one after the other. Requests are still served while the
- * cluster learns that the pod goes away, and in a sidecar's pod the application is still there then.
+ * Expects a grace period longer than the sum of everything that runs within it. Requests are still served while the
+ * cluster learns that the pod terminates, and in a sidecar's pod the application is still running then.
  */
 export function expectTimeToStop(pod: PodSpec, configuration: string): void {
   const { server } = parse(configuration) as {

@@ -1,4 +1,4 @@
-/** The examples of deploy/kubernetes/ingress lead to Sallyport over HTTPS, and check its certificate. */
+/** The examples in deploy/kubernetes/ingress route to Sallyport over HTTPS, and verify its certificate. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,10 +11,10 @@ const read = (file: string): Manifest[] =>
 const { metadata, spec } = only(read("plain/service.yaml"), "Service");
 const [port] = spec.ports;
 const SECRET = "sallyport-ca";
-/** The name in the certificate that the guide has people make. */
+/** The name in the certificate that readers of the guide create. */
 const NAME = "localhost";
 
-test("by ingress-nginx", () => {
+test("ingress-nginx", () => {
   const { metadata: ingress, spec: rules } = only(read("ingress/nginx.yaml"), "Ingress");
   const annotations = Object.entries(ingress.annotations ?? {}).map(
     ([name, value]) => [name.replace("nginx.ingress.kubernetes.io/", ""), value] as const,
@@ -29,7 +29,7 @@ test("by ingress-nginx", () => {
   expect(backends).toEqual([{ service: { name: metadata.name, port: { name: port?.name } } }]);
 });
 
-test("by Traefik", () => {
+test("Traefik", () => {
   const made = read("ingress/traefik.yaml");
   const { metadata: transport, spec: tls } = only(made, "ServersTransport");
   expect(tls).toEqual({ serverName: NAME, rootCAs: [{ secret: SECRET }] });
@@ -38,7 +38,7 @@ test("by Traefik", () => {
   expect(services).toEqual([{ name: metadata.name, port: port?.name, ...way }]);
 });
 
-test("by the Gateway API", () => {
+test("Gateway API", () => {
   const made = read("ingress/gateway.yaml");
   const { targetRefs, validation } = only(made, "BackendTLSPolicy").spec;
   expect(targetRefs).toEqual([{ group: "", kind: "Service", name: metadata.name }]);

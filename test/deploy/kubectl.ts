@@ -2,14 +2,14 @@
 import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
 
-/** Debian's package for it is kubernetes-client. */
+/** The Debian package is kubernetes-client. */
 const KUBECTL = "kubectl";
 const run = promisify(execFile);
 
-/** Components are known to Kustomize from 3.7; kubectl brings a newer one from 1.21. */
+/** Kustomize supports components since 3.7; kubectl includes a newer one since 1.21. */
 const OLDEST = 21;
 
-/** Why kubectl cannot build components here; undefined when it can. */
+/** Returns why kubectl cannot build components on this machine; undefined if it can. */
 export function whyNoKustomize(): string | undefined {
   const { stdout, error } = spawnSync(KUBECTL, ["version", "--client", "--output", "json"], {
     encoding: "utf8",
@@ -21,12 +21,12 @@ export function whyNoKustomize(): string | undefined {
     : undefined;
 }
 
-/** What a command prints, run in a directory. Rejects with what kubectl says. */
+/** Runs kubectl in a directory. Returns its output; rejects with its error message. */
 export async function kubectl(args: readonly string[], directory: string): Promise<string> {
   return (await run(KUBECTL, args, { cwd: directory })).stdout;
 }
 
-/** Every manifest that a kustomization makes, as text. */
+/** Returns all manifests of a kustomization as text. */
 export function kustomized(directory: string): Promise<string> {
   return kubectl(["kustomize", "."], directory);
 }

@@ -1,6 +1,6 @@
 /**
- * The part of Kubernetes' vocabulary that the files below deploy/ use. Everything is closed: a field that is misspelt, or
- * stands at the wrong place, is an error, as it is for a cluster that validates strictly.
+ * Schemas for the part of the Kubernetes API that files in deploy/ use. All are strict: a field that is misspelt or
+ * in the wrong place is an error, as in a cluster with strict validation.
  */
 import { parseAllDocuments } from "yaml";
 import { z } from "zod";
@@ -187,7 +187,7 @@ export type PodSpec = z.infer<typeof podSpec>;
 export type Container = z.infer<typeof container>;
 type Of<K extends Manifest["kind"]> = Extract<Manifest, { kind: K }>;
 
-/** Reads every document, as YAML 1.1: Kubernetes' reader takes 0440 for an octal number. Throws for what is not known. */
+/** Parses every document as YAML 1.1, in which 0440 is octal, the way Kubernetes does. Throws on anything unknown. */
 export function readManifests(text: string): Manifest[] {
   return parseAllDocuments(text, { version: "1.1" }).flatMap((document) => {
     if (document.errors.length > 0) throw new AggregateError(document.errors);
@@ -196,7 +196,7 @@ export function readManifests(text: string): Manifest[] {
   });
 }
 
-/** The one of a kind (and of a name, where one is given). */
+/** Returns the only object of a kind (and with a name, if one is given). */
 export function only<K extends Manifest["kind"]>(
   manifests: readonly Manifest[],
   kind: K,
@@ -213,7 +213,7 @@ export function only<K extends Manifest["kind"]>(
   return one;
 }
 
-/** A container of a pod, be it a native sidecar or not. */
+/** Returns a container of a pod, native sidecar or not. */
 export function containerOf(pod: PodSpec, name: string): Container {
   const all = [...(pod.initContainers ?? []), ...pod.containers];
   const found = all.find((each) => each.name === name);
@@ -221,7 +221,7 @@ export function containerOf(pod: PodSpec, name: string): Container {
   return found;
 }
 
-/** What a ConfigMap or Secret holds, as text. */
+/** Returns the content of a ConfigMap or Secret as text. */
 export function contentOf(object: Of<"ConfigMap"> | Of<"Secret">): Record<string, string> {
   if (object.kind === "ConfigMap") return object.data;
   const decoded = Object.entries(object.data ?? {}).map(

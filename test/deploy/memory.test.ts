@@ -1,4 +1,4 @@
-/** The connections that the shipped configurations take fit into the memory that their containers get. */
+/** The connection limits of the shipped configurations fit the memory of their containers. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,10 +8,10 @@ import { parseSize } from "../../src/lib/text/size.ts";
 import { ROOT } from "../docs/markdown.ts";
 import { documentedFile } from "./documents.ts";
 
-/** In bytes, as docs/operations.md and docs/performance.md give them: a process that has worked, and what comes to that. */
+/** In bytes, from docs/operations.md and docs/performance.md: a process after some work, and additional costs. */
 const WORKED = 175e6;
 const CONNECTION = 56e3;
-/** What waits for clients, and the garbage that a flood of it leaves. */
+/** Data that waits for clients, and the garbage that a flood of it leaves. */
 const BUFFERED_FACTOR = 2;
 const PASSWORDS = 2 * 19 * 1024 ** 2;
 
@@ -20,7 +20,7 @@ const Configuration = z.object({
 });
 
 const read = (name: string): string => readFileSync(join(ROOT, name), "utf8");
-/** `config.yaml` in a ConfigMap, the first document of a file. */
+/** Parses `config.yaml` from a ConfigMap, the first document of a file. */
 function inConfigMap(text: string): unknown {
   const [first = ""] = text.split("\n---\n");
   return parse(

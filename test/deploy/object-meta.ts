@@ -1,4 +1,4 @@
-/** What all kinds of objects have. */
+/** The metadata of all kinds of objects. */
 import { z } from "zod";
 
 export const names = z.record(z.string(), z.string());

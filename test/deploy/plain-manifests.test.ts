@@ -1,4 +1,4 @@
-/** The manifests that are written out by hand are sound, and the same as the component. */
+/** The handwritten manifests are valid, and equal to those of the component. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -31,7 +31,7 @@ function manifestsOf(file: string): Manifest[] {
 }
 
 describe("the plain manifests", () => {
-  test("have a native sidecar with probes, and all of the pod is hardened", () => {
+  test("have a native sidecar with probes, and a fully hardened pod", () => {
     expect(pod.initContainers).toEqual([sidecar]);
     expect(sidecar.restartPolicy).toBe("Always");
     expectProbes(sidecar);
@@ -39,11 +39,11 @@ describe("the plain manifests", () => {
     expectNoServiceAccountToken(pod);
   });
 
-  test("grant more time than it takes to stop", () => {
+  test("grant enough time to stop", () => {
     expectTimeToStop(pod, configuration());
   });
 
-  test("lead clients to Sallyport, and to nothing else", () => {
+  test("route clients to Sallyport, and to nothing else", () => {
     const { labels } = only(plain, "Deployment").spec.template.metadata ?? {};
     const { spec: service } = only(plain, "Service");
     expect(labels).toMatchObject(service.selector);
@@ -59,8 +59,8 @@ describe("the plain manifests", () => {
     expect(scraped).toEqual([["admin", "/metrics"]]);
   });
 
-  test("say the same as the component", () => {
-    // A Deployment must have containers; the patch ends within the pod and brings none.
+  test("are equal to the component", () => {
+    // A Deployment must have containers, but the patch only changes the pod and adds none.
     const patch = readManifests(`${textOf("sidecar/pod.yaml")}      containers: []\n`);
     const patched = only(patch, "Deployment").spec.template.spec;
     expect({ ...pod, containers: [] }).toEqual({ ...patched, containers: [] });
@@ -74,7 +74,7 @@ describe("the plain manifests", () => {
     expect(only(plain, "Service").spec.ports).toEqual([first]);
   });
 
-  test("have the sample's application, on the loopback", () => {
+  test("contain the sample application, on the loopback", () => {
     const [before] = only(manifestsOf("sample/deployment.yaml"), "Deployment").spec.template.spec
       .containers;
     const { env, lifecycle: _, ...application } = containerOf(pod, "orders");
@@ -84,7 +84,7 @@ describe("the plain manifests", () => {
 });
 
 describe("`check` in the pod", () => {
-  test("passes with Secrets that are filled", async () => {
+  test("passes with complete Secrets", async () => {
     expect(await checked([...plain, ...(await filledSecrets())])).toMatchObject({
       code: 0,
       err: "",

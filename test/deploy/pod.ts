@@ -1,4 +1,4 @@
-/** Lays a pod out in a directory as a kubelet would, and starts its containers as the manifest says. */
+/** Sets up a pod in a directory the way a kubelet would, and starts its containers according to the manifest. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdir, symlink, writeFile } from "node:fs/promises";
@@ -11,24 +11,24 @@ import { type Container, contentOf, type Manifest, type PodSpec } from "./manife
 const isRoot = process.getuid?.() === 0;
 
 export interface PodRoot {
-  /** Where the image and the volumes are laid out. */
+  /** The directory for the image and the volumes. */
   readonly root: string;
   readonly pod: PodSpec;
-  /** ConfigMaps and Secrets among them fill the volumes. */
+  /** The ConfigMaps and Secrets among them fill the volumes. */
   readonly manifests: readonly Manifest[];
 }
 
 export interface Started {
-  /** Lines of its log. */
+  /** The lines of its log. */
   readonly log: readonly Readonly<Record<string, unknown>>[];
-  /** The port that a line with this `msg` tells; waits for it. */
+  /** Waits for a line with this `msg`, and returns the port in it. */
   port(msg: string): Promise<number>;
   signal(name: NodeJS.Signals): void;
-  /** The exit code, or the signal that ended it. */
+  /** The exit code, or the signal that terminated it. */
   readonly exit: Promise<number | NodeJS.Signals>;
 }
 
-/** A file of a volume, and the mode that the manifest gives it. */
+/** A file of a volume, with its mode in the manifest. */
 interface VolumeFile {
   readonly path: string;
   readonly content: string;
@@ -36,8 +36,8 @@ interface VolumeFile {
 }
 
 /**
- * Writes every volume that the container mounts, with the mode that is given; when root does it, with the owner `root` and the
- * group `fsGroup`. Paths that a ConfigMap names are seen from the laid-out root.
+ * Writes every volume that the container mounts, with the specified modes; if run as root, with the owner `root` and
+ * the group `fsGroup`. Paths in ConfigMaps are rewritten to be below the directory.
  */
 export async function mountVolumes(place: PodRoot, container: Container): Promise<void> {
   for (const { name, mountPath } of container.volumeMounts ?? []) {
@@ -81,7 +81,7 @@ function contentNamed(
   return contentOf(found);
 }
 
-/** The files in a directory with a date, a link `..data` to that, and a link through it for each top-level name. */
+/** Writes the files to a dated directory, a link `..data` to it, and a link through that for each top-level name. */
 async function writeAsKubelet(
   directory: string,
   files: VolumeFile[],
@@ -102,7 +102,7 @@ async function writeAsKubelet(
   }
 }
 
-/** Absolute paths of the container are below `root` here; the longer mount paths are looked for first. */
+/** Moves absolute paths of the container below `root`; longer mount paths are replaced first. */
 function remapped(text: string, { root, pod }: PodRoot): string {
   const mounts = [...(pod.initContainers ?? []), ...pod.containers].flatMap(
     ({ volumeMounts = [] }) => volumeMounts.map(({ mountPath }) => mountPath),
@@ -112,8 +112,9 @@ function remapped(text: string, { root, pod }: PodRoot): string {
 }
 
 /**
- * Starts a container, the image being laid out below the root: its command and arguments, or those of the image; the environment of the image and its own; its user.
- * @param over what the machine wants otherwise: ports.
+ * Starts a container: its command and arguments, or those of the image, with the environment of both, as its user. The
+ * files of the image must be below the root.
+ * @param over variables that differ on this machine, such as ports.
  */
 export function startContainer(
   place: PodRoot,
@@ -158,7 +159,7 @@ export function startContainer(
   };
 }
 
-/** `ENV NAME=VALUE` of the image. */
+/** Returns the variables set with `ENV NAME=VALUE` in the image. */
 function imageEnvironment(instructions: readonly string[]): Record<string, string> {
   const found = instructions.flatMap((line) => {
     const [, name, value] = /^ENV (\w+)=(\S+)$/.exec(line) ?? [];
@@ -167,7 +168,7 @@ function imageEnvironment(instructions: readonly string[]): Record<string, strin
   return Object.fromEntries(found);
 }
 
-/** `CMD ["…"]` of the image. */
+/** Returns the arguments from `CMD ["…"]` of the image. */
 function imageArguments(instructions: readonly string[]): string[] {
   const line = instructions.find((each) => each.startsWith("CMD "));
   return line === undefined ? [] : (JSON.parse(line.slice("CMD ".length)) as string[]);

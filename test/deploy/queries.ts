@@ -5,7 +5,7 @@ import type { ShownMetrics } from "./shown-metrics.ts";
 const OF_THE_TARGET = ["namespace", "job", "pod", "instance"];
 /** Labels whose values come from a configuration, a backend or a version. */
 const OPEN = [...OF_THE_TARGET, "upstream", "code", "version", "node", "le", "alertstate"];
-/** What Prometheus itself makes. */
+/** Series that Prometheus itself creates. */
 const OF_PROMETHEUS = ["up", "ALERTS"];
 
 interface Selector {
@@ -14,9 +14,9 @@ interface Selector {
 }
 
 /**
- * Compares a PromQL expression with what Sallyport shows.
- * @param recorded names that recording rules make.
- * @returns what it asks for and nobody gives: metrics, labels, and values of labels with a closed set.
+ * Compares a PromQL expression with the metrics that Sallyport exports.
+ * @param recorded names of series from recording rules.
+ * @returns everything in it that does not exist: metrics, labels, and values of labels with a closed set.
  */
 export function unknownIn(
   expression: string,
@@ -44,7 +44,9 @@ export function unknownIn(
   return [...unknown, ...groupedBy(expression).filter((label) => !given.has(label))];
 }
 
-/** Every series that an expression selects: what stands before braces or a range, and what has one of our prefixes. */
+/**
+ * Returns every series that an expression selects: names before braces or a range, and names with one of our prefixes.
+ */
 function selectorsIn(expression: string): Selector[] {
   const SERIES =
     /((?:[a-z_]+:)?\b(?:sallyport|process|nodejs)_[\w:]+|\b[a-z_][\w:]*(?=\s*[{[]))(?:\s*\{([^}]*)\})?/gi;
@@ -62,7 +64,7 @@ function groupedBy(expression: string): string[] {
   );
 }
 
-/** Not a pattern, and not a variable of a dashboard. */
+/** Returns false for patterns and dashboard variables. */
 function isWord(value: string): boolean {
   return /^\w+$/.test(value);
 }

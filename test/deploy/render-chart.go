@@ -1,11 +1,11 @@
-// Renders a Helm chart where there is no helm: Go's templates and sprig, which Helm is made of, from Debian's packages
+// Renders a Helm chart without helm, with the libraries Helm uses: Go's templates, and sprig from the Debian packages
 // golang-go, golang-github-masterminds-sprig-dev and golang-k8s-sigs-yaml-dev.
 //
 //	GO111MODULE=off GOPATH=/usr/share/gocode go run render-chart.go CHART VALUES.yaml
 //
-// Prints {"template": "text"} as JSON, NOTES.txt included. The release is called orders. What it has of Helm is
-// what the chart uses: include, fail, required, toYaml, charts/ and Subcharts. No hooks, no conditions of dependencies, no lookup,
-// no Files, and values.schema.json is not looked at.
+// Prints {"template": "text"} as JSON, including NOTES.txt. The release is named orders. It supports the parts of Helm
+// that the chart uses: include, fail, required, toYaml, charts/ and Subcharts. No hooks, no dependency conditions, no lookup,
+// no Files, and values.schema.json is ignored.
 package main
 
 import (
@@ -53,7 +53,7 @@ func main() {
 	stop(json.NewEncoder(os.Stdout).Encode(rendered))
 }
 
-// Reads a chart with those below charts/, and adds their templates, each with the context that it is rendered in.
+// Reads a chart and those below charts/, and adds their templates, each with its rendering context.
 func collect(directory, parent string, given object, scopes *[]scope) object {
 	about := readYaml(filepath.Join(directory, "Chart.yaml"))
 	values := merged(readYaml(filepath.Join(directory, "values.yaml")), given)
@@ -87,7 +87,7 @@ func collect(directory, parent string, given object, scopes *[]scope) object {
 	return context
 }
 
-// What is given wins; mappings are merged, and null removes.
+// Merges values over defaults; mappings are merged, and null removes a key.
 func merged(under, over object) object {
 	whole := object{}
 	for key, value := range under {

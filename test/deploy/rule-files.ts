@@ -20,7 +20,7 @@ interface Group {
   readonly rules: readonly (Alert | Recording)[];
 }
 
-/** A test of promtool's. */
+/** A promtool test. */
 interface RuleTest {
   readonly input_series: readonly { readonly series: string }[];
   readonly promql_expr_test: readonly {
@@ -48,7 +48,7 @@ export function alertsIn(groups: readonly Group[]): Alert[] {
   return groups.flatMap(({ rules }) => rules.filter((rule) => "alert" in rule));
 }
 
-/** Names of the series that recording rules make. */
+/** Returns the names of the series from recording rules. */
 export function recordedIn(groups: readonly Group[]): ReadonlySet<string> {
   return new Set(
     groups.flatMap(({ rules }) => rules.flatMap((rule) => ("record" in rule ? [rule.record] : []))),

@@ -1,6 +1,6 @@
 import { readDocument } from "../docs/markdown.ts";
 
-/** One entry: a heading of the third level, with the section that it stands in. */
+/** One entry: a third-level heading, with the section that contains it. */
 interface Entry {
   readonly section: string;
   readonly heading: string;
@@ -19,12 +19,12 @@ const all = [...runbook.text.matchAll(/^## (.+)\n((?:(?!^## ).*\n)*)/gm)].flatMa
     })),
 );
 
-/** The entries of one section, in their order. */
+/** Returns the entries of one section in order. */
 export function entries(section: string): Entry[] {
   return all.filter((entry) => entry.section === section);
 }
 
-/** Where a heading can be linked to: in lower case, without punctuation, hyphens for blanks. */
+/** Returns the anchor of a heading: in lower case, without punctuation, with hyphens for spaces. */
 export function linkTo(heading: string): string {
   const words = heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_ -]/gu, "");
   return `${RUNBOOK}#${words.replaceAll(" ", "-")}`;

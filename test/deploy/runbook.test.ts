@@ -1,4 +1,4 @@
-/** The runbook has an entry for everything that Sallyport complains about; the lists come from the source. */
+/** The runbook has an entry for every error message of Sallyport; the lists come from the source. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
@@ -22,9 +22,9 @@ const source = (pattern: string): string =>
     .join("\n");
 const everything = source("src/**/*.ts");
 
-test("every entry says what it means, where to look and what to do", () => {
-  const told = ["Alerts", "Errors that clients get", "Messages of the log"].flatMap(entries);
-  for (const { heading, text } of told) {
+test("every entry explains the meaning, where to look and what to do", () => {
+  const documented = ["Alerts", "Errors that clients get", "Messages of the log"].flatMap(entries);
+  for (const { heading, text } of documented) {
     if (text.includes("\n|")) continue;
     const points = [...text.matchAll(/^- ([\w ]+): \S/gm)].map(([, word]) => word);
     expect(
@@ -37,7 +37,7 @@ test("every entry says what it means, where to look and what to do", () => {
   }
 });
 
-test("every link leads to a heading, and no two headings share one", () => {
+test("every link leads to a heading, and headings are unique", () => {
   const headings = [...runbook.text.matchAll(/^#{1,6} (.+)$/gm)].map(([, text = ""]) =>
     linkTo(text),
   );
@@ -49,12 +49,12 @@ test("every link leads to a heading, and no two headings share one", () => {
 
 describe("errors that clients get", () => {
   it("all have an entry, in the order of the table, and no others", () => {
-    const [table, ...told] = entries("Errors that clients get").map(({ heading }) => heading);
+    const [table, ...documented] = entries("Errors that clients get").map(({ heading }) => heading);
     expect(table).toBe("From the reason to the entry");
-    expect(told).toEqual(Object.keys(ERRORS));
+    expect(documented).toEqual(Object.keys(ERRORS));
   });
 
-  it("are found from every reason that the log can give", () => {
+  it("can be found from every reason in the log", () => {
     const literal = [...everything.matchAll(/GateError\(\s*"\w+",\s*\{[^}]*\breason: "(\w+)"/g)];
     const made = [...everything.matchAll(/\b(ambiguous|busy|unavailable)\("(\w+)"/g)].map(
       ([, maker, word = ""]) => (maker === "ambiguous" ? `ambiguous_${word}` : word),
@@ -75,14 +75,14 @@ describe("errors that clients get", () => {
       ...UPSTREAM_ERROR_REASONS,
     ]);
     const rows = runbook.rows("`reason` in the log", "entry");
-    const told = rows.flatMap((row) => codesIn(row["`reason` in the log"]));
-    const found = new Set<string>([...told, ...Object.keys(ERRORS)]);
+    const documented = rows.flatMap((row) => codesIn(row["`reason` in the log"]));
+    const found = new Set<string>([...documented, ...Object.keys(ERRORS)]);
     expect([...logged].filter((word) => word !== "ok" && !found.has(word))).toEqual([]);
-    // No row for what nobody says any more.
-    expect(told.filter((word) => !logged.has(word) && !(word in ERRORS))).toEqual([]);
+    // No row is obsolete.
+    expect(documented.filter((word) => !logged.has(word) && !(word in ERRORS))).toEqual([]);
   });
 
-  it("are told of when they are counted before there is a request", () => {
+  it("are mentioned if they are counted before there is a request", () => {
     expect(REFUSAL_REASONS.filter((word) => !runbook.text.includes(word))).toEqual([]);
   });
 });
@@ -97,25 +97,25 @@ describe("messages of the log", () => {
     (message) => message.split(":", 1)[0] ?? "",
   );
 
-  it("are found in the source", () => {
+  it("exist in the source", () => {
     expect(said).toHaveLength(calls.length);
     expect(said.length).toBeGreaterThan(15);
     expect(written.length).toBeGreaterThan(0);
   });
 
   it("all have an entry, and no others", () => {
-    const told = entries("Messages of the log").map(({ heading }) => heading);
-    expect(told.toSorted()).toEqual([...new Set(headings)].toSorted());
+    const documented = entries("Messages of the log").map(({ heading }) => heading);
+    expect(documented.toSorted()).toEqual([...new Set(headings)].toSorted());
   });
 
-  it.each(said)("%s: the line names its entry", (message) => {
+  it.each(said)("%s: the line refers to its entry", (message) => {
     const { sink, lines } = keptLines();
     createLog({ sink, level: "info" }).error(message, { see: "elsewhere" });
     const line = JSON.parse(lines[0] ?? "{}") as Record<string, unknown>;
     expect(line).toMatchObject({ see: linkTo(message.split(":", 1)[0] ?? ""), see_: "elsewhere" });
   });
 
-  it("at info and debug name none", () => {
+  it("refer to no entry at info and debug", () => {
     const { sink, lines } = keptLines();
     const log = createLog({ sink, level: "debug" });
     log.info("listening");
@@ -139,12 +139,12 @@ describe("refusals to start", () => {
     "src/tokens/revocation/kinds/*.ts",
     "src/tokens/trusted/trusted-key-file.ts",
   ];
-  /** Parts of messages: types, places, suggestions, and the rest of `this is not a usable key: …`. */
+  /** Parts of messages: types, positions, suggestions, and the end of `this is not a usable key: …`. */
   const PARTS =
     /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|choose a host |if this is intended|%2A|write \$|for this one path|exact takes one| \(kind \$|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|\$\{file\}: )/;
-  const told = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
+  const documented = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
 
-  it("are made in the files that are looked through here", () => {
+  it("are created only in the files searched here", () => {
     const known = globSync(PLACES, { cwd: ROOT });
     const made = globSync("src/**/*.ts", { cwd: ROOT }).filter((name) =>
       /new ConfigError\(\[/.test(readFileSync(join(ROOT, name), "utf8")),
@@ -155,12 +155,12 @@ describe("refusals to start", () => {
 
   it("all have a row, and no others", () => {
     const messages = globSync(PLACES, { cwd: ROOT })
-      // Hints are no refusals: a store's are those of doctor.
+      // Hints are not refusals: those of a store belong to doctor.
       .flatMap((name) => sentences(source(name).replaceAll(/\bhint:\s*"[^"]*"/g, "")))
       .filter((text) => !PARTS.test(text));
     expect(messages.length).toBeGreaterThan(100);
-    expect(messages.filter((text) => !told.some((row) => covers(row, text)))).toEqual([]);
-    expect(told.filter((row) => !messages.some((text) => covers(row, text)))).toEqual([]);
+    expect(messages.filter((text) => !documented.some((row) => covers(row, text)))).toEqual([]);
+    expect(documented.filter((row) => !messages.some((text) => covers(row, text)))).toEqual([]);
   });
 
   it.each([
@@ -185,13 +185,15 @@ describe("refusals to start", () => {
   });
 });
 
-/** Whether a row's message, with `…` for whatever, is this one. */
+/** Returns whether a row's message, in which `…` stands for any text, is this one. */
 function covers(row: string, message: string): boolean {
   const pattern = row.split("…").map((piece) => piece.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
   return new RegExp(`^${pattern.join(".*")}$`, "s").test(message);
 }
 
-/** The texts of more than one word in a source file, without comments, descriptions of keys, and lines of the log. */
+/**
+ * Returns the texts of more than one word in a source file, without comments, descriptions of keys and log messages.
+ */
 function sentences(text: string): string[] {
   const LITERAL = `(["'\`])(?:(?!\\1).)*\\1`;
   const code = text

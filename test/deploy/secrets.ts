@@ -8,12 +8,12 @@ import { type Manifest, readManifests } from "./manifests.ts";
 
 export const EXAMPLE = join(DEPLOY, "kubernetes/plain/secrets.yaml.example");
 
-/** The Secrets of the example, with their placeholders. */
+/** Returns the Secrets of the example with their placeholders. */
 export async function exampleSecrets(): Promise<Manifest[]> {
   return readManifests(await readFile(EXAMPLE, "utf8"));
 }
 
-/** The files that the commands of the example read, by their paths: alice may log in. */
+/** Returns the files that the example's commands read, by path; with them, alice can log in. */
 export async function secretFiles(): Promise<Readonly<Record<string, string>>> {
   const { server } = await testCertificates();
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -27,7 +27,7 @@ export async function secretFiles(): Promise<Readonly<Record<string, string>>> {
   };
 }
 
-/** The Secrets of the example, with each placeholder replaced. */
+/** Returns the Secrets of the example with each placeholder replaced. */
 export async function filledSecrets(): Promise<Manifest[]> {
   const files = await secretFiles();
   const secrets = await exampleSecrets();

@@ -6,14 +6,14 @@ import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
-/** What a running Sallyport shows: the names that a query can ask for, and the values of each label. */
+/** The metrics of a running Sallyport: names for queries, and the values of each label. */
 export interface ShownMetrics {
   readonly names: ReadonlySet<string>;
   /** By the name of a series (`…_bucket` for a histogram's buckets), then by label. */
   readonly labels: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
 }
 
-/** Starts Sallyport with TLS, lets it answer, and reads its metrics: what is not shown there cannot be asked for. */
+/** Starts Sallyport with TLS, sends requests, and reads its metrics: queries cannot use anything else. */
 export async function shownMetrics(): Promise<ShownMetrics> {
   await using backend = await startEchoBackend();
   await using keys = await startKeySetServer(() => []);
@@ -39,7 +39,7 @@ export async function shownMetrics(): Promise<ShownMetrics> {
       known.set(label, (known.get(label) ?? new Set<string>()).add(value));
     }
   }
-  // A method is shown once somebody has used it.
+  // A method is exported once a request has used it.
   labels.get("sallyport_http_requests_total")?.set("method", new Set(METHODS));
   const declared = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name = "", type]) =>
     type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],

@@ -1,4 +1,4 @@
-/** The title of a test that may be skipped, with the reason. */
+/** Returns the title of a test that may be skipped, with the reason. */
 export function titled(title: string, missing: string | undefined): string {
   return missing === undefined ? title : `${title} (skipped: ${missing})`;
 }

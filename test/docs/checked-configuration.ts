@@ -8,10 +8,10 @@ import { testCertificates } from "../support/certificates.ts";
 import { cheapHash } from "../support/sallyport.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
-/** The content of files by their paths, seen from the configuration. */
+/** The content of files by path, relative to the configuration. */
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
-/** What the configurations of the documents name, as they name it. */
+/** Returns the files that the documents' configurations name. */
 export async function namedFiles(): Promise<Files> {
   const { server, ca } = await testCertificates();
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -45,7 +45,7 @@ function usersDatabase(): Uint8Array {
   return database.serialize();
 }
 
-/** Writes the files into a directory of their own, which is gone after the test; gives its path. */
+/** Writes the files to a new directory, which is removed after the test. Returns its path. */
 export async function directoryWith(files: Files): Promise<string> {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
@@ -57,7 +57,7 @@ export async function directoryWith(files: Files): Promise<string> {
   return directory.path;
 }
 
-/** What `check` says about a configuration beside these files. */
+/** Runs `check` on a configuration next to these files. */
 export async function checked(configuration: string, files: Files): Promise<Ended> {
   const directory = await directoryWith({ ...files, "config.yaml": configuration });
   return command(["check", "--config", join(directory, "config.yaml")]);

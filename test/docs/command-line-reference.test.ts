@@ -1,4 +1,4 @@
-/** The tables of commands and exit codes in `docs/reference/command-line.md` say what the command line says. */
+/** The tables of commands and exit codes in `docs/reference/command-line.md` match the program. */
 import { expect, test } from "vitest";
 import { EXIT } from "../../src/cli/command.ts";
 import { command } from "../cli/command.ts";
@@ -7,7 +7,7 @@ import { cloneOfTheRepository, runLines } from "./shell-lines.ts";
 
 const reference = readDocument("docs/reference/command-line.md");
 
-test("every command is listed in the words of the overview, and no other", async () => {
+test("exactly the commands of the overview are listed, with the same descriptions", async () => {
   const { out } = await command(["--help"]);
   const overview = [...out.matchAll(/^ {2}(\S+) {2,}(.*)$/gm)].map(([, name, does]) => [
     name,
@@ -19,7 +19,7 @@ test("every command is listed in the words of the overview, and no other", async
   expect(listed).toEqual(overview);
 });
 
-test("the line that makes it a command of the shell works, in any directory", async () => {
+test("the line that defines the shell command works in any directory", async () => {
   const clone = await cloneOfTheRepository();
   const [alias = ""] = reference.blocks
     .filter(({ language, text }) => language === "sh" && text.startsWith("PATH="))
@@ -28,7 +28,7 @@ test("the line that makes it a command of the shell works, in any directory", as
   expect(printed).toMatch(/^\d+\.\d+\.\d+\b/);
 });
 
-test("every exit code is listed, and no other", () => {
+test("exactly the existing exit codes are listed", () => {
   const listed = reference.rows("exit code", "means").map((row) => Number(row["exit code"]));
   expect(listed).toEqual(Object.values(EXIT));
 });

@@ -1,4 +1,7 @@
-/** `docs/reference/configuration.md` is what `docs/generate-configuration.ts` makes of the schema, and has every key of it. */
+/**
+ * `docs/reference/configuration.md` is generated from the schema by `docs/generate-configuration.ts`, and has every
+ * key.
+ */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +14,7 @@ const GENERATOR = "docs/generate-configuration.ts";
 const FILE = "docs/reference/configuration.md";
 const COLUMNS = ["key", "type", "values", "required", "default", "meaning"];
 
-test("the reference is what the generator makes of the schema", () => {
+test("the reference is up to date with the schema", () => {
   const written = readFileSync(join(ROOT, FILE), "utf8");
   expect(written, `run: node ${GENERATOR} > ${FILE}`).toBe(configurationReference());
 });
@@ -21,7 +24,7 @@ test("the generator prints it", () => {
   expect(printed).toBe(configurationReference());
 });
 
-test("the schema is read down to its leaves", () => {
+test("the schema is read completely", () => {
   const keys = schemaKeys();
   expect(keys).toContainEqual({
     ...{ key: "server.listen", type: "text", required: false, preset: "0.0.0.0:8443" },
@@ -35,11 +38,11 @@ test("the schema is read down to its leaves", () => {
   expect(new Set(keys.map(({ key }) => key)).size).toBe(keys.length);
 });
 
-test("every key has its default and a meaning, and says whether it is required", () => {
+test("every key has a default or is required, and has a description", () => {
   const rows = readDocument(FILE).rows(...COLUMNS);
   const listed = new Map(rows.map((row) => [codeIn(row["key"]), row]));
   for (const { key, required, preset } of schemaKeys()) {
-    // A section that is a word, too, has its table below itself.
+    // A section that can also be a word has its table below its own row.
     if (key === "admin") continue;
     const row = listed.get(key);
     expect([key, row?.["required"], codeIn(row?.["default"])]).toEqual([
@@ -51,7 +54,7 @@ test("every key has its default and a meaning, and says whether it is required",
   expect(rows.filter((row) => row["meaning"] === "")).toEqual([]);
 });
 
-test("no key is both required and has a default, and each default is code", () => {
+test("no required key has a default, and each default is formatted as code", () => {
   const rows = readDocument(FILE).rows(...COLUMNS);
   const ambiguous = rows.filter(
     (row) =>
@@ -66,7 +69,7 @@ test("no key is both required and has a default, and each default is code", () =
   });
 });
 
-test("words and numbers come with the values that are allowed", () => {
+test("words and numbers have their allowed values listed", () => {
   const rows = readDocument(FILE).rows(...COLUMNS);
   const bare = rows.filter(
     ({ type = "", values }) => /\b(?:words?|number)\b/.test(type) && values === "",

@@ -1,4 +1,4 @@
-/** What `docs/development.md` and the README say about the repository is true, and complete where it lists something. */
+/** Statements about the repository in `docs/development.md` and the README are true, and their lists are complete. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -16,7 +16,7 @@ const { scripts, dependencies, devDependencies } = JSON.parse(
   readFileSync(join(ROOT, "package.json"), "utf8"),
 ) as Package;
 
-test("every library is listed, and no other", () => {
+test("exactly the libraries in use are listed", () => {
   const listed = development.rows("library", "doors", "why");
   expect(listed.map((row) => codeIn(row["library"])).toSorted()).toEqual(
     Object.keys(dependencies).toSorted(),
@@ -27,7 +27,7 @@ test("every library is listed, and no other", () => {
   expect(tools.toSorted()).toEqual(Object.keys(devDependencies).toSorted());
 });
 
-test("every folder of the source is listed, and no other", () => {
+test("exactly the folders of the source are listed", () => {
   const listed = development.rows("folder", "holds").map((row) => codeIn(row["folder"]));
   const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -35,7 +35,7 @@ test("every folder of the source is listed, and no other", () => {
   expect(listed.toSorted()).toEqual(folders.toSorted());
 });
 
-test("the scripts that are named exist", () => {
+test("the named scripts exist", () => {
   const text = readme.text + development.text;
   const named = [...text.matchAll(/npm (?:run ([\w:]+)|(start|test)\b)/g)].map(
     ([, run, short]) => run ?? short ?? "",
@@ -44,7 +44,7 @@ test("the scripts that are named exist", () => {
   expect(named.filter((script) => !(script in scripts))).toEqual([]);
 });
 
-test("the files that are named exist", () => {
+test("the named files exist", () => {
   const text = readme.text + development.text;
   const named = [...text.matchAll(/`((?:test|src|\.ci)\/[\w./-]+)`/g)].map(([, path = ""]) => path);
   expect(named.length).toBeGreaterThan(50);
@@ -73,7 +73,7 @@ describe("the life of a request, the glossary and what to edit", () => {
     expect(places.filter((found) => found.length === 0)).toEqual([]);
   });
 
-  test("every file of the source that is named has a symbol to look for", () => {
+  test("every named source file has a symbol to search for", () => {
     const bare = [...development.text.matchAll(/`(src\/[\w./-]+\.ts)`(?! \()/g)].map(
       ([, file]) => file,
     );
@@ -86,7 +86,7 @@ describe("the life of a request, the glossary and what to edit", () => {
     expect(missing).toEqual([]);
   });
 
-  test("a place that is not there would be found", () => {
+  test("a missing place would be found", () => {
     expect(placesIn("`src/a.ts` (`one`, `two`) and `b.json` (`c`)")).toEqual([
       { file: "src/a.ts", symbols: ["one", "two"] },
       { file: "b.json", symbols: ["c"] },
@@ -94,7 +94,7 @@ describe("the life of a request, the glossary and what to edit", () => {
   });
 });
 
-/** Every `file` (`symbol`, `symbol`) of a text. */
+/** Returns every `file` (`symbol`, `symbol`) in a text. */
 function placesIn(text = ""): Place[] {
   return [...text.matchAll(/`([\w./-]+\.(?:ts|json))` \((`\w+`(?:, `\w+`)*)\)/g)].map(
     ([, file = "", symbols]) => ({ file, symbols: codesIn(symbols) }),

@@ -1,4 +1,4 @@
-/** The table of status codes in `docs/reference/http.md` says what is written to the socket. */
+/** The table of status codes in `docs/reference/http.md` matches the responses. */
 import { expect, test } from "vitest";
 import { type ErrorCode, ERRORS, GateError } from "../../src/core/request/errors.ts";
 import { errorAnswer } from "../../src/server/request/write-answer.ts";
@@ -8,7 +8,7 @@ const COLUMNS = ["word", "status", "message", "headers", "when"];
 const rows = readDocument("docs/reference/http.md").rows(...COLUMNS);
 const codes = Object.keys(ERRORS) as ErrorCode[];
 
-/** Headers that only some answers of the word have; the document names them without a value. */
+/** Headers that only some responses with the code have; the document names them without a value. */
 const AT_TIMES: Partial<Record<ErrorCode, string | string[]>> = {
   login_throttled: "Retry-After",
   method_not_allowed: "Allow",
@@ -16,11 +16,11 @@ const AT_TIMES: Partial<Record<ErrorCode, string | string[]>> = {
   rate_limited: ["Retry-After", "RateLimit", "RateLimit-Policy"],
 };
 
-test("every error is listed, and no other", () => {
+test("exactly the existing errors are listed", () => {
   expect(rows.map((row) => codeIn(row["word"]))).toEqual(codes);
 });
 
-test.each(codes)("%s is listed as it is answered", (code) => {
+test.each(codes)("%s is listed with its actual response", (code) => {
   const row = rows.find((each) => codeIn(each["word"]) === code);
   const { status, headers, body } = errorAnswer(new GateError(code), 1, "r-1", "…");
   const { message } = JSON.parse(body) as { message: string };
@@ -31,7 +31,7 @@ test.each(codes)("%s is listed as it is answered", (code) => {
   expect(row?.["when"]).not.toBe("");
 });
 
-/** The headers beyond those of every envelope. */
+/** Returns the headers in addition to those of every envelope. */
 function listedHeaders(headers: readonly string[]): string[] {
   const listed: string[] = [];
   for (let i = 0; i + 1 < headers.length; i += 2) {

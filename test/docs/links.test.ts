@@ -1,4 +1,4 @@
-/** Whoever follows a link in the documents arrives: the file is there, and so is the heading. */
+/** Every link in the documents leads to an existing file and heading. */
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
@@ -17,12 +17,12 @@ test("the documents are found", () => {
   expect(documents).toContain("deploy/kubernetes/README.md");
 });
 
-test("an anchor is made of its heading as the forges make it", () => {
+test("anchors are derived from headings the way code hosting sites do", () => {
   const text = "# A `b_c` d-e: f?\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n";
   expect([...anchorsIn(text)]).toEqual(["a-b_c-d-e-f", "twice", "twice-1"]);
 });
 
-test.each(documents)("every relative link of %s leads somewhere", (document) => {
+test.each(documents)("every relative link of %s has a target", (document) => {
   const dead = linksIn(document).filter(({ file, anchor }) => {
     const path = join(ROOT, file);
     if (!existsSync(path)) return true;
@@ -33,13 +33,13 @@ test.each(documents)("every relative link of %s leads somewhere", (document) => 
 });
 
 test.each(documents.filter((document) => document.startsWith("docs/")))(
-  "%s can be reached from the README or from a document that can",
+  "%s can be reached from the README, directly or indirectly",
   (document) => {
     expect([...reachable()]).toContain(document);
   },
 );
 
-/** Every document that links lead to, from the README on. */
+/** Returns every document that is reachable from the README. */
 function reachable(): Set<string> {
   const seen = new Set(["README.md"]);
   for (const document of seen) {
@@ -49,7 +49,7 @@ function reachable(): Set<string> {
   return seen;
 }
 
-/** The links of a document that stay in the repository, seen from its root. */
+/** Returns the links of a document within the repository, relative to its root. */
 function linksIn(document: string): Link[] {
   const text = withoutCode(textOf(document));
   return [...text.matchAll(/\]\(([^()\s]+)\)/g)].flatMap(([, target = ""]) => {
@@ -62,7 +62,7 @@ function linksIn(document: string): Link[] {
 
 const anchorsOf = new Map<string, ReadonlySet<string>>();
 
-/** The anchors of a document, read once. */
+/** Returns the anchors of a document; reads it only once. */
 function anchors(file: string): ReadonlySet<string> {
   const known = anchorsOf.get(file) ?? anchorsIn(textOf(file));
   anchorsOf.set(file, known);
@@ -79,7 +79,7 @@ function anchorsIn(text: string): Set<string> {
   return found;
 }
 
-/** Lower case, blanks as hyphens, and nothing but letters, digits, `_` and `-`. */
+/** Returns a heading in lower case, with hyphens for spaces, and only letters, digits, `_` and `-`. */
 function slug(heading: string): string {
   const plain = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
   return plain.replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-");

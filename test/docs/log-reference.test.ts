@@ -1,16 +1,16 @@
-/** The table of fields in `docs/reference/log.md` says what an access line holds. */
+/** The table of fields in `docs/reference/log.md` matches an access line. */
 import { expect, test } from "vitest";
 import { formatAccessLine, outcomeWith, RARE_FIELDS } from "../observe/outcomes.ts";
 import { codeIn, codesIn, readDocument } from "./markdown.ts";
 
 const reference = readDocument("docs/reference/log.md");
 
-test("every field is listed in its order, and no other", () => {
+test("exactly the existing fields are listed, in order", () => {
   const listed = reference.rows("field", "meaning").map((row) => codeIn(row["field"]));
   expect(listed).toEqual(fieldsOf(formatAccessLine(outcomeWith(RARE_FIELDS), 0)));
 });
 
-test("the fields that may be left out are left out", () => {
+test("the optional fields can be missing", () => {
   const NOTHING = { upstream: undefined, target: undefined, upstreamMs: undefined };
   const nobody = { auth: undefined, reason: undefined, subject: undefined };
   const fewest = fieldsOf(formatAccessLine(outcomeWith({ ...NOTHING, ...nobody }), 0));
@@ -21,7 +21,7 @@ test("the fields that may be left out are left out", () => {
   );
 });
 
-test("the line that is shown is one of ours", () => {
+test("the example line is a real one", () => {
   const [line = "", ...more] = reference.blocks
     .filter(({ language }) => language === "json")
     .map(({ text }) => text.trim());

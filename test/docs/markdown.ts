@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 
 export const ROOT = resolve(import.meta.dirname, "../..");
 
-/** One row of a table: the text of each cell by the name of its column. */
+/** One row of a table: the text of each cell by column name. */
 type Row = Readonly<Record<string, string>>;
 
 interface Table {
@@ -21,7 +21,10 @@ export interface Document {
   readonly text: string;
   readonly tables: readonly Table[];
   readonly blocks: readonly Block[];
-  /** The rows of every table that has exactly these columns. Throws where there is none: nothing was compared then. */
+  /**
+   * Returns the rows of every table with exactly these columns. Throws if there is none, so that no test passes
+   * vacuously.
+   */
   rows(...columns: string[]): Row[];
 }
 
@@ -47,12 +50,12 @@ export function readDocument(name: string): Document {
   };
 }
 
-/** Everything between backquotes in a cell. */
+/** Returns everything between backquotes in a cell. */
 export function codesIn(cell = ""): string[] {
   return [...cell.matchAll(/`([^`]*)`/g)].map(([, code = ""]) => code);
 }
 
-/** The only text between backquotes in a cell; the cell itself where there is none. */
+/** Returns the only text between backquotes in a cell, or the cell itself without any. */
 export function codeIn(cell = ""): string {
   return codesIn(cell)[0] ?? cell;
 }

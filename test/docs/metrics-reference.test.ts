@@ -1,4 +1,4 @@
-/** The tables in `docs/reference/metrics.md` say what `/metrics` shows. */
+/** The tables in `docs/reference/metrics.md` match `/metrics`. */
 import { beforeAll, expect, test } from "vitest";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
 import { AUTHORIZERS } from "../../src/policy/remote/authorizer-kinds.ts";
@@ -16,7 +16,7 @@ interface Shown {
 const reference = readDocument("docs/reference/metrics.md");
 let shown: ReadonlyMap<string, Shown>;
 
-/** Everything that `/metrics` can show, with one route and one upstream. */
+/** Returns everything that `/metrics` can contain with one route and one upstream. */
 beforeAll(async () => {
   const metrics = createMetrics({
     ...{ routes: ["orders"], upstreams: ["app"], stores: ["file"], version: "1.2.3" },
@@ -43,7 +43,7 @@ beforeAll(async () => {
   shown = readExposition(await metrics.text());
 });
 
-test("every metric of ours is listed with its type and its labels, and no other", () => {
+test("exactly Sallyport's metrics are listed, with their types and labels", () => {
   const listed = reference.rows("metric", "type", "labels", "meaning").map((row) => ({
     name: codeIn(row["metric"]),
     type: row["type"],
@@ -55,7 +55,7 @@ test("every metric of ours is listed with its type and its labels, and no other"
   expect(listed.toSorted(byName)).toEqual(ours.toSorted(byName));
 });
 
-test("every label from a closed set is listed with its values, and no other", () => {
+test("exactly the labels with a closed set of values are listed, with these values", () => {
   const NAMES = ["route", "upstream", "target", "issuer", "store", "name", "code"];
   const listed = reference.rows("metric", "label", "values").map((row) => ({
     name: `${codeIn(row["metric"])} ${codeIn(row["label"])}`,
@@ -71,7 +71,7 @@ test("every label from a closed set is listed with its values, and no other", ()
   expect(listed.toSorted(byName)).toEqual(closed.toSorted(byName));
 });
 
-test("the metrics said to be left out are left out", () => {
+test("metrics documented as missing are missing", () => {
   const leftOut = [...reference.text.matchAll(/`(nodejs_\w+_total)`/g)].map(
     ([, name = ""]) => name,
   );

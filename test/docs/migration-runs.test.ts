@@ -1,6 +1,6 @@
 /**
- * What the guides promise of their `after/config.yaml` holds when Sallyport runs with it: the tokens and passwords that were good
- * before are good, and the backend is told who asks under the names that it knows.
+ * The promises of the guides about their `after/config.yaml` hold for a running Sallyport: tokens and passwords that
+ * were valid before the migration are still valid, and the backend receives the identity in the headers it knows.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ test("kube-rbac-proxy: the token of a service account, for its audience", async 
   const gate = await startMigrated("kube-rbac-proxy", {
     "cluster-keys.json": JSON.stringify({ keys }),
   });
-  // As the API server writes them: without `typ`, and `aud` is a list.
+  // The way the API server writes them: without `typ`, and with a list as `aud`.
   const token = (audience: string): Promise<string> =>
     new SignJWT({ aud: [audience], "kubernetes.io": { namespace: "monitoring" } })
       .setIssuer("https://kubernetes.default.svc.cluster.local")
@@ -56,7 +56,7 @@ test("oauth2-proxy: a password of htpasswd, the old names of headers, and public
   expect((await gate.ask("/orders")).status).toBe(401);
 });
 
-test("nginx: headers of one's own, the stripped path, and groups in the place of a question", async () => {
+test("nginx: custom headers, the stripped path, and groups instead of an authentication request", async () => {
   const users = {
     alice: { password: cheapHash("a"), groups: ["sales", "reports"] },
     bob: { password: cheapHash("b"), groups: ["sales"] },
@@ -82,7 +82,7 @@ interface Migrated {
   login(username: string, password: string): Promise<string>;
 }
 
-/** Runs Sallyport with the files of a guide, each of its upstreams pointing at an echo backend. */
+/** Runs Sallyport with the files of a guide, and an echo backend for each upstream. */
 async function startMigrated(name: string, files: Files = {}): Promise<Migrated> {
   const { ca } = await testCertificates();
   const guide = join(ROOT, "docs/migration", name, "after");

@@ -1,6 +1,6 @@
 /**
- * Who comes from another proxy copies what stands in `docs/migration/<name>/after…`: `check` accepts it, it names no file that
- * is told of nowhere, and every directory of files is explained in the guide of the same name.
+ * Users of other proxies copy the files in `docs/migration/<name>/after…`: `check` accepts them, they name no file that
+ * is not mentioned anywhere, and every directory of files is explained in the guide of the same name.
  */
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ const MIGRATION = join(ROOT, "docs/migration");
 const names = ["kube-rbac-proxy", "nginx-auth-request", "oauth2-proxy"];
 const configurations = globSync("*/after*/config.yaml", { cwd: MIGRATION });
 
-test("each proxy has a guide, and files of before and after", () => {
+test("each proxy has a guide, and files from before and after", () => {
   const directories = readdirSync(MIGRATION, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
@@ -27,19 +27,19 @@ test("each proxy has a guide, and files of before and after", () => {
   }
 });
 
-test.each(configurations)("%s passes the check beside its files", async (file) => {
+test.each(configurations)("%s passes the check together with its files", async (file) => {
   const files = { ...(await namedFiles()), ...besides(file) };
   expect(await checked(textOf(file), files)).toMatchObject({ code: 0, err: "" });
 });
 
-test.each(configurations)("%s is refused when a route is lost on the way", async (file) => {
+test.each(configurations)("%s is refused if a route is missing", async (file) => {
   const broken = textOf(file).replace("upstream: app", "upstream: ap");
   const files = { ...(await namedFiles()), ...besides(file) };
   expect(await checked(broken, files)).toMatchObject({ code: 78 });
 });
 
 test.each(["nginx-auth-request", "oauth2-proxy"])(
-  "%s: the lines of the guide make what is missing beside the files",
+  "%s: the commands in the guide create the missing files",
   { timeout: 60_000 },
   async (name) => {
     const clone = await cloneOfTheRepository();
@@ -70,12 +70,12 @@ describe.each(names)("%s", (name) => {
     expect(files.filter((file) => !targets.includes(file))).toEqual([]);
   });
 
-  test("the guide says what does not carry over", () => {
+  test("the guide lists settings that do not carry over", () => {
     const { text } = readDocument(`docs/migration/${name}.md`);
     expect(text).toMatch(/^## What does not carry over$/m);
   });
 
-  test("every YAML file can be read", () => {
+  test("every YAML file can be parsed", () => {
     for (const file of globSync(`${name}/*/*.yaml`, { cwd: MIGRATION })) {
       const problems = parseAllDocuments(textOf(file)).flatMap(({ errors }) => errors);
       expect(problems, file).toEqual([]);
@@ -83,7 +83,7 @@ describe.each(names)("%s", (name) => {
   });
 });
 
-test("the hashes of htpasswd are those of the users file", () => {
+test("htpasswd and the users file have the same hashes", () => {
   const before = textOf("oauth2-proxy/before/htpasswd").trim().split("\n");
   const after = textOf("oauth2-proxy/after/users.yaml");
   const [document] = parseAllDocuments(after);
@@ -99,7 +99,7 @@ function textOf(file: string): string {
   return readFileSync(join(MIGRATION, file), "utf8");
 }
 
-/** The other files that stand beside a configuration. */
+/** Returns the other files next to a configuration. */
 function besides(file: string): Record<string, string> {
   const directory = dirname(file);
   const others = readdirSync(join(MIGRATION, directory)).filter((name) => name !== "config.yaml");

@@ -1,4 +1,4 @@
-/** What the documents in `docs/` name is there: commands with their options, keys of the configuration, metrics, files. */
+/** Everything named in `docs/` exists: commands with their options, configuration keys, metrics, files. */
 import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 
 describe.each(documents)("$name", ({ text, blocks }) => {
-  test("names commands and options that are there", () => {
+  test("names existing commands and options", () => {
     const shell = blocks.filter(({ language }) => language === "sh").map((block) => block.text);
     for (const line of [...shell, ...spansIn(text)].flatMap(linesOf)) {
       for (const [, name = "", rest = ""] of line.matchAll(CALL)) {
@@ -46,26 +46,26 @@ describe.each(documents)("$name", ({ text, blocks }) => {
     }
   });
 
-  test("names keys of the configuration that are there", () => {
+  test("names existing configuration keys", () => {
     const named = spansIn(text).filter((span) => KEY.test(span));
     expect(named.filter((key) => !keys.has(key))).toEqual([]);
   });
 
-  test("names metrics that are there", () => {
+  test("names existing metrics", () => {
     const named = [...text.matchAll(/\bsallyport_[a-z_]+/g)].map(([name]) => name);
     const known = (name: string): boolean =>
       metrics.has(name) || metrics.has(name.replace(/_(?:bucket|sum|count)$/, ""));
     expect(named.filter((name) => !known(name))).toEqual([]);
   });
 
-  test("names files of the repository that are there", () => {
+  test("names existing files of the repository", () => {
     const named = spansIn(text).filter((span) =>
       /^(?:test|src|deploy|docs|bench)\/[\w./-]+$/.test(span),
     );
     expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 
-  test("shows configurations and users files that are good, and says what each block is", async () => {
+  test("shows valid configurations and users files, and labels each block", async () => {
     for (const block of blocks.filter(({ language }) => language === "yaml")) {
       const file = /^# (\S+\.yaml)\n/.exec(block.text)?.[1];
       expect(file, block.text).toBeDefined();
@@ -78,7 +78,7 @@ describe.each(documents)("$name", ({ text, blocks }) => {
   });
 });
 
-test("what is named wrongly would be found", () => {
+test("wrong names would be found", () => {
   expect([..."sallyport chekc --config x".matchAll(CALL)].map(([, name]) => name)).toEqual([
     "chekc",
   ]);
@@ -86,13 +86,13 @@ test("what is named wrongly would be found", () => {
   expect(helps.get("check")).not.toContain("--confg");
 });
 
-/** `sallyport check …`, `node src/main.ts check …`, up to what ends a command in a shell. */
+/** `sallyport check …`, `node src/main.ts check …`, up to the end of the shell command. */
 const CALL =
   /(?:(?<![\w./-])sallyport|src\/main\.ts|dist\/main\.js"?,?) "?([a-z][a-z-]*)\b([^|;&\n]*)/g;
 const KEY =
   /^(?:server|admin|login|users\[\]|tokens|version|identity|routes\[\]|upstreams\.<name>|log)\.[\w.[\]<>]+$/;
 
-/** What stands between single backquotes, outside of blocks. */
+/** Returns the texts between single backquotes, outside of blocks. */
 function spansIn(text: string): string[] {
   const prose = text.replaceAll(/^```.*?^```$/gms, "");
   return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, span = ""]) => span);
@@ -102,7 +102,7 @@ function linesOf(text: string): string[] {
   return text.replaceAll("\\\n", " ").split("\n");
 }
 
-/** A key, and every mapping that it is in. */
+/** Adds a key and every mapping that contains it. */
 function addWithParents(key: string): void {
   const parts = key.split(".");
   for (let length = 1; length <= parts.length; length++) keys.add(parts.slice(0, length).join("."));

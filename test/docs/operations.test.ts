@@ -1,4 +1,4 @@
-/** The lines of `docs/operations.md` about keys and tokens, run in a shell as they stand there. */
+/** The commands in `docs/operations.md` about keys and tokens work unchanged in a shell. */
 import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
@@ -14,23 +14,27 @@ import { cloneOfTheRepository, runLines, SALLYPORT } from "./shell-lines.ts";
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 const { blocks } = readDocument("docs/operations.md");
 
-test("keys are made, rotated, retired, and all ended at once", { timeout: 60_000 }, async () => {
-  const clone = await cloneOfTheRepository();
-  const run = (wanted: RegExp): Promise<string> => runLines(SALLYPORT + shell(wanted), clone);
-  const states = async (): Promise<(string | undefined)[]> => {
-    const { out } = await command(["keys", "list", "--directory", join(clone, "keys")]);
-    return [...out.matchAll(/^(published|signing|verifying|over) /gm)].map(([, state]) => state);
-  };
+test(
+  "keys are generated, rotated, retired, and all replaced at once",
+  { timeout: 60_000 },
+  async () => {
+    const clone = await cloneOfTheRepository();
+    const run = (wanted: RegExp): Promise<string> => runLines(SALLYPORT + shell(wanted), clone);
+    const states = async (): Promise<(string | undefined)[]> => {
+      const { out } = await command(["keys", "list", "--directory", join(clone, "keys")]);
+      return [...out.matchAll(/^(published|signing|verifying|over) /gm)].map(([, state]) => state);
+    };
 
-  expect(await run(/keys generate --directory keys\n/)).toMatch(/^signing /m);
-  expect(await run(/keys rotate/)).toMatch(/^published .*\n^signing /m);
-  // Nothing is over yet, so nothing goes.
-  await run(/keys retire --directory keys\n/);
-  expect(await states()).toEqual(["published", "signing"]);
-  await run(/mv new-keys keys/);
-  expect(await states()).toEqual(["signing"]);
-  expect(await readdir(join(clone, "keys"))).toHaveLength(1);
-});
+    expect(await run(/keys generate --directory keys\n/)).toMatch(/^signing /m);
+    expect(await run(/keys rotate/)).toMatch(/^published .*\n^signing /m);
+    // Nothing has expired yet, so nothing is removed.
+    await run(/keys retire --directory keys\n/);
+    expect(await states()).toEqual(["published", "signing"]);
+    await run(/mv new-keys keys/);
+    expect(await states()).toEqual(["signing"]);
+    expect(await readdir(join(clone, "keys"))).toHaveLength(1);
+  },
+);
 
 test("a token is minted", async () => {
   const clone = await cloneOfTheRepository();
@@ -53,7 +57,7 @@ upstreams: { app: { targets: ["http://127.0.0.1:8080"] } }
   expect(out).toContain("nightly-export");
 });
 
-test("a Secret of keys is replaced, wherever the documents change one: `apply` would leave stolen keys in it", async () => {
+test("wherever the documents change a Secret with keys, they replace it: `apply` would leave stolen keys in it", async () => {
   const documents = ["docs", "deploy"].flatMap((folder) =>
     globSync(`${folder}/**/*.{md,txt,example}`, { cwd: REPOSITORY }),
   );
@@ -66,9 +70,9 @@ test("a Secret of keys is replaced, wherever the documents change one: `apply` w
   for (const line of changing) expect(line).toMatch(/\| kubectl replace -f -$/);
 });
 
-test("the pod that proves the sidecar is admitted under Pod Security's profile restricted", async () => {
+test("the pod for the sidecar's proof is admitted under the Pod Security profile restricted", async () => {
   const lines = readDocument("docs/sidecar.md").blocks.find(({ text }) => /kubectl run/.test(text));
-  // kubectl's place is taken by a program that shows its arguments.
+  // A program that prints its arguments replaces kubectl.
   const shown = join(await cloneOfTheRepository(), "kubectl");
   await writeFile(
     shown,
@@ -98,7 +102,7 @@ test("the pod that proves the sidecar is admitted under Pod Security's profile r
   });
 });
 
-/** The one block of shell lines that holds this. */
+/** Returns the only block of shell commands that contains this. */
 function shell(wanted: RegExp): string {
   const found = blocks.filter(({ language, text }) => language === "sh" && wanted.test(text));
   expect(found, String(wanted)).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** The README is short, its example of a configuration passes the check, and its lines for the shell work against the demo. */
+/** The README is short, its example configuration passes the check, and its shell commands work against the demo. */
 import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -16,7 +16,7 @@ test("it has fewer than 150 lines", () => {
   expect(readme.text.trimEnd().split("\n").length).toBeLessThan(150);
 });
 
-test("it starts the demo and the tests with a command each", () => {
+test("it starts the demo and the tests with one command each", () => {
   expect(shell).toEqual(expect.arrayContaining(["npm ci && npm start\n", "npm ci && npm test\n"]));
 });
 
@@ -60,7 +60,7 @@ test.skipIf(curlIsAbsent)(
   },
 );
 
-test("the demo takes other ports as the README says", () => {
+test("the demo accepts other ports, as the README says", () => {
   const [, flags = ""] = /`npm start -- ([^`]+)`/.exec(readme.text) ?? [];
   const help = spawnSync(process.execPath, [join(ROOT, "src/main.ts"), "demo", "--help"]);
   const named = [...flags.matchAll(/--[a-z-]+/g)].map(([flag]) => flag);

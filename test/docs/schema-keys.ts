@@ -2,18 +2,18 @@ import { jsonSchema, type JsonSchema } from "../../src/config/schema/json-schema
 import { DURATION } from "../../src/lib/text/duration.ts";
 import { SIZE } from "../../src/lib/text/size.ts";
 
-/** A key of the configuration that takes a value, as the reference shows it. */
+/** A configuration key with a value, as shown in the reference. */
 export interface SchemaKey {
   /** `users[].path`, `upstreams.<name>.targets` */
   readonly key: string;
   readonly type: string;
-  /** Whether the key must be given where its section is. */
+  /** Whether the key is required if its section is present. */
   readonly required: boolean;
-  /** As it is written in the file; empty if there is none. */
+  /** In the notation of the file; empty if there is none. */
   readonly preset: string;
 }
 
-/** Every key of the schema that takes more than further keys; one that several kinds have comes once. */
+/** Returns every key of the schema that accepts more than nested keys; a key of several kinds occurs once. */
 export function schemaKeys(): SchemaKey[] {
   return [...new Map([...below(jsonSchema(), "")].map((each) => [each.key, each])).values()];
 }
@@ -44,7 +44,7 @@ function* at(schema: JsonSchema, key: string, required: boolean): Generator<Sche
   for (const { inside, mapping } of mappings) yield* below(mapping, `${key}${inside}.`);
 }
 
-/** The forms that a value may have; a `${…}` that may stand for any of them is none. */
+/** Returns the alternative forms of a value, except `${…}`, which may stand for any of them. */
 function alternatives(schema: JsonSchema): JsonSchema[] {
   const { anyOf } = schema;
   if (anyOf === undefined) return schema.pattern === "\\$\\{" ? [] : [schema];
@@ -52,7 +52,7 @@ function alternatives(schema: JsonSchema): JsonSchema[] {
 }
 
 interface Mapping {
-  /** `[]` for the entries of a list. */
+  /** Uses `[]` for the entries of a list. */
   readonly inside: string;
   readonly mapping: JsonSchema;
 }

@@ -8,10 +8,12 @@ import { entry } from "../support/entry.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ROOT } from "./markdown.ts";
 
-/** What the documents say that the word stands for, without npx, which takes longer than the commands. */
+/** Defines the command the way the documents do, but without npx, which takes longer than the commands. */
 export const SALLYPORT = `sallyport() { "${process.execPath}" "${entry()}" "$@"; }\n`;
 
-/** A directory that looks like this repository, as far as the lines of the documents reach. Gone after the test. */
+/**
+ * Creates a directory with those parts of this repository that the documents' commands need. Removed after the test.
+ */
 export async function cloneOfTheRepository(): Promise<string> {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory.close());
@@ -23,10 +25,10 @@ export async function cloneOfTheRepository(): Promise<string> {
   return clone;
 }
 
-/** Runs lines in a shell that ends at the first failure; gives what they print. Fails where they fail. */
+/** Runs lines in a shell that stops at the first error. Returns their output; throws if they fail. */
 export async function runLines(lines: string, cwd: string, input = ""): Promise<string> {
   const child = spawn("sh", ["-eu", "-c", lines], { cwd });
-  // Lines that read no input may end before it was written.
+  // Lines that read no input may end before it is written.
   child.stdin.on("error", () => undefined);
   child.stdin.end(input);
   const closed = once(child, "close");

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { readDocument } from "./markdown.ts";
 
-/** That each logs somebody in is seen in test/real/user-examples.test.ts. */
-test("every kind of user store is moved into by ten lines of YAML, everything else included", () => {
+/** test/real/user-examples.test.ts checks that each of them logs a user in. */
+test("a complete configuration with any kind of user store has at most ten lines", () => {
   const examples = readDocument("docs/users.md").blocks.filter(
     ({ language, text }) => language === "yaml" && text.includes("\nusers:\n"),
   );

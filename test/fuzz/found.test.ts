@@ -1,4 +1,4 @@
-/** What the fuzzer has found, each as the bytes that showed it. */
+/** Bugs found by the fuzzer, each with the bytes that revealed it. */
 import { describe, expect, it } from "vitest";
 import { useSallyport } from "../support/pair.ts";
 import type { RawScript } from "../support/raw-backend.ts";
@@ -23,23 +23,26 @@ function uncaught(): unknown[] {
     .filter(({ level }) => level === "error");
 }
 
-describe("another protocol asked for while an answer is under way", () => {
+describe("an upgrade request while a response is in progress", () => {
   const slow = request(["GET /public/slow HTTP/1.1", HOST]);
 
   it.each([
     ["CONNECT", request(["CONNECT a.test:80 HTTP/1.1", HOST])],
     ["a WebSocket", request(["GET /public/ws HTTP/1.1", HOST, ...WEBSOCKET])],
     ["h2c", request(["GET /public/x HTTP/1.1", HOST, "Connection: Upgrade", "Upgrade: h2c"])],
-  ])("(%s) ends the connection behind that answer, without an exception", async (_name, second) => {
-    const { gate } = standing();
-    const answer = await exchange(gate, slow + second, { responses: Infinity });
-    expect(answer.ended).toBe("closed");
-    expect(answer.responses[0]?.body).toBe("ok");
-    expect(uncaught()).toEqual([]);
-  });
+  ])(
+    "(%s) ends the connection after that response, without an exception",
+    async (_name, second) => {
+      const { gate } = standing();
+      const answer = await exchange(gate, slow + second, { responses: Infinity });
+      expect(answer.ended).toBe("closed");
+      expect(answer.responses[0]?.body).toBe("ok");
+      expect(uncaught()).toEqual([]);
+    },
+  );
 });
 
-describe("a request of another version", () => {
+describe("a request with another HTTP version", () => {
   it.each(["HTTP/0.9", "HTTP/2.0"])("(%s) is refused", async (version) => {
     const { gate, backend } = standing();
     const answer = await exchange(gate, request([`GET /public/x ${version}`, HOST]));
@@ -48,8 +51,8 @@ describe("a request of another version", () => {
   });
 });
 
-describe("a blank that is no space before a token", () => {
-  it.each(["\t", "\u00a0", " \t", "\u00a0 "])("(%j) is a part of it", async (blank) => {
+describe("other white space than a single space before a token", () => {
+  it.each(["\t", "\u00a0", " \t", "\u00a0 "])("(%j) is part of the token", async (blank) => {
     const { gate, backend } = standing();
     const bytes = request(["GET /x HTTP/1.1", HOST, `Authorization: Bearer ${blank}${gate.token}`]);
     expect((await exchange(gate, bytes)).last.status).toBe(401);
@@ -57,7 +60,7 @@ describe("a blank that is no space before a token", () => {
   });
 });
 
-describe("a WebSocket with another number of keys than one", () => {
+describe("a WebSocket handshake without exactly one key", () => {
   it.each([
     ["none", WEBSOCKET.slice(0, -1)],
     ["two", [...WEBSOCKET, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]],
@@ -72,7 +75,7 @@ describe("a WebSocket with another number of keys than one", () => {
 describe("Expect: 100-continue", () => {
   const expecting = ["POST /public/x HTTP/1.1", HOST, "Expect: 100-continue"];
 
-  it("of a pipelined request is never answered inside its answer", async () => {
+  it("of a pipelined request is never answered inside another response", async () => {
     const { gate } = standing();
     const second = request([...expecting, "Content-Length: 1"], "x");
     const bytes = request(["GET /public/slow HTTP/1.1", HOST]) + second;
@@ -85,7 +88,7 @@ describe("Expect: 100-continue", () => {
     ]);
   });
 
-  it("before a body that cannot be read is a refusal, without an exception", async () => {
+  it("before an unreadable body is refused, without an exception", async () => {
     const { gate } = standing();
     const chunks = request([...expecting, "Transfer-Encoding: chunked"], `zz${chunked("x")}`);
     const login = request(
@@ -101,11 +104,11 @@ describe("Expect: 100-continue", () => {
   });
 });
 
-describe("what is broken behind a whole request", () => {
+describe("an invalid request after a complete one", () => {
   it.each([
     ["a head that is too large", `GET /public/b HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`, 431],
     ["garbage", "\x00\x01\x02 nonsense\r\n\r\n", 400],
-  ])("(%s) does not cost it its answer", async (_name, broken, refused) => {
+  ])("(%s) does not prevent the first response", async (_name, broken, refused) => {
     const { gate } = standing();
     for (const path of ["/public/fast", "/public/slow"]) {
       const whole = request([`GET ${path} HTTP/1.1`, HOST]);
@@ -119,7 +122,7 @@ describe("what is broken behind a whole request", () => {
   it.each([
     ["a missing token", request(["GET /orders HTTP/1.1", HOST]), 401],
     ["a method", request(["PUT /api/authenticate HTTP/1.1", HOST]), 405],
-  ])("gets its own refusal behind that of %s", async (_name, refused, status) => {
+  ])("is refused separately after the refusal of %s", async (_name, refused, status) => {
     const { gate } = standing();
     const tooLarge = `HEAD /public/b HTTP/1.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`;
     const answer = await exchange(gate, refused + tooLarge, { responses: Infinity });
@@ -127,7 +130,7 @@ describe("what is broken behind a whole request", () => {
     expect(answer.responses.map((response) => response.status)).toEqual([status, 431]);
   });
 
-  it("(a second request after Proxy-Connection: close) does not cost it its answer", async () => {
+  it("(a second request after Proxy-Connection: close) does not prevent the first response", async () => {
     const { gate } = standing();
     const first = request(["GET /public/a HTTP/1.1", HOST, "Proxy-Connection: close"]);
     const second = request(["GET /public/a HTTP/1.1", HOST]);

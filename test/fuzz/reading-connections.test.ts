@@ -45,18 +45,18 @@ describe("streams", () => {
     ["a name in upper case", [...GET, ["X-A", "1"]]],
     ["Connection", [...GET, ["connection", "close"]]],
     ["two paths", [[":path", "/b"], ...GET]],
-    ["a pseudo-header field behind others", [["x-a", "1"], ...GET]],
+    ["a pseudo-header field after others", [["x-a", "1"], ...GET]],
     ["no path", GET.slice(0, 3)],
     ["another host", [...GET, ["host", "a.test"]]],
     ["two hosts", [...GET, ["host", "localhost"], ["host", "localhost"]]],
-    ["a length that is none", [...GET, ["content-length", "+1"]]],
+    ["an invalid length", [...GET, ["content-length", "+1"]]],
     ["CONNECT", [[":method", "CONNECT"], ...GET.slice(1)]],
-  ])("may not reach a backend with %s, and others may", (_name, fields) => {
+  ])("must not reach a backend with %s, while others may", (_name, fields) => {
     const { streams } = readStreams(onStream(1, { fields }) + get(3));
     expect(streams.map(({ request }) => request?.target)).toEqual([undefined, "/a"]);
   });
 
-  test("lose the fields that cannot be one, and then need not be answered", () => {
+  test("lose invalid fields, and then need not be answered", () => {
     const { streams, clean } = readStreams(get(1, ["x-a", "1\0"], ["host", "a b"], ["x b", "1"]));
     expect(streams[0]?.request?.fields).toEqual([["host", "localhost"]]);
     expect([clean, streams[0]?.owed]).toEqual([true, false]);
@@ -65,7 +65,7 @@ describe("streams", () => {
   test.each([
     ["is reset", frame(FRAME.reset, 0, 1, "\0\0\0\0")],
     ["has trailers with a path", frame(FRAME.headers, 5, 1, headerBlock([[":path", "/b"]]))],
-  ])("have no whole body if one of them %s", (_name, end) => {
+  ])("have an incomplete body if one of them %s", (_name, end) => {
     const head = frame(FRAME.headers, END_HEADERS, 1, headerBlock(POST));
     const half = frame(FRAME.data, 0, 1, "half");
     expect(readStreams(text(head, half, end)).streams[0]?.request?.body).toBeUndefined();
@@ -76,10 +76,10 @@ describe("streams", () => {
     ["DATA before a head", [frame(FRAME.data, 0, 1, "x"), head]],
     ["CONTINUATION alone", [head, frame(FRAME.continuation, END_HEADERS, 1, "")]],
     ["a short PING", [frame(FRAME.ping, 0, 0, "abc"), head]],
-    ["a window that opens by nothing", [frame(FRAME.windowUpdate, 0, 0, "\0\0\0\0"), head]],
-    ["an even stream", [head, frame(FRAME.headers, 5, 2, headerBlock(GET))]],
+    ["a window update of 0", [frame(FRAME.windowUpdate, 0, 0, "\0\0\0\0"), head]],
+    ["an even stream id", [head, frame(FRAME.headers, 5, 2, headerBlock(GET))]],
     ["half a frame", [head, head.subarray(0, 20)]],
-  ])("are of a connection that may end where there is %s", (_name, frames) => {
+  ])("belong to a connection that may be closed after %s", (_name, frames) => {
     const { streams, clean } = readStreams(text(...frames));
     expect([streams.length, clean]).toEqual([1, false]);
   });
@@ -107,24 +107,28 @@ describe("a header of the PROXY protocol", () => {
       v2(0x21, 0x11, "abcd"),
       v2(0x31, 0x11, "abcdefghijkl"),
     ],
-  ])("is none: %j", (bytes) => {
+  ])("is invalid: %j", (bytes) => {
     expect(readProxyHeader(bytes)).toBeUndefined();
   });
 });
 
-describe("what reaches the reader of HTTP", () => {
+describe("the input of the HTTP reader", () => {
   const header = "PROXY TCP4 1.2.3.4 10.0.0.1 1 2\r\n";
   const from = "127.9.9.9";
   test.each([
-    ["nothing but the protocol that was agreed on", { secure: true, offers: ["h2"] }, undefined],
+    ["only the negotiated protocol", { secure: true, offers: ["h2"] }, undefined],
     ["HTTP/1.1 without ALPN", { secure: true }, { client: from, text: "x" }],
     [
       "the client that a trusted proxy names",
       { trusted: true, header },
       { client: "1.2.3.4", text: "x" },
     ],
-    ["nothing of a trusted proxy that names none", { trusted: true }, undefined],
-    ["a header of anybody else, as a part of it", { header }, { client: from, text: `${header}x` }],
+    ["nothing from a trusted proxy that names no client", { trusted: true }, undefined],
+    [
+      "including the header, if it comes from another client",
+      { header },
+      { client: from, text: `${header}x` },
+    ],
   ])("is %s", (_what, dial, expected) => {
     expect(admitted({ ...PLAIN, ...dial }, from, "x", false)).toEqual(expected);
   });

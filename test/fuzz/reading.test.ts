@@ -27,12 +27,12 @@ describe("requests", () => {
   test.each([
     ["two lengths", post("Content-Length: 1\r\nContent-Length: 1\r\n", "a")],
     [
-      "a length beside chunks",
+      "a length together with chunks",
       post("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
     ],
-    ["another coding", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n")],
+    ["another transfer coding", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n")],
     ["a sign before a length", post("Content-Length: +1\r\n", "a")],
-    ["a blank before a colon", get("/", "X : y\r\n")],
+    ["a space before a colon", get("/", "X : y\r\n")],
     ["a folded field", get("/", "X: y\r\n z\r\n")],
     ["a line feed alone", get("/", "X: y\nZ: z\r\n")],
     ["NUL", get("/", "X: \0\r\n")],
@@ -41,14 +41,14 @@ describe("requests", () => {
     ["another version", `GET / HTTP/2.0\r\n${HOST}\r\n`],
     ["an unknown method", `XGET / HTTP/1.1\r\n${HOST}\r\n`],
     [
-      "a chunk that is longer than it says",
+      "a chunk that is longer than declared",
       post("Transfer-Encoding: chunked\r\n", "1\r\nab\r\n0\r\n\r\n"),
     ],
     [
       "a length as trailer",
       post("Transfer-Encoding: chunked\r\n", "0\r\nContent-Length: 1\r\n\r\n"),
     ],
-  ])("are not read where there is %s", (_name, bytes) => {
+  ])("are not read with %s", (_name, bytes) => {
     const { requests, stop } = readRequests(get("/before") + bytes + get("/after"));
     expect(requests.map(({ target }) => target)).toEqual(["/before"]);
     expect(stop).toBe("unclear");
@@ -71,7 +71,7 @@ describe("requests", () => {
 describe("answers", () => {
   const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
 
-  test("know which request they belong to", () => {
+  test("are assigned to their requests", () => {
     const { whole, stop } = readAnswers(`HTTP/1.1 100 Continue\r\n\r\n${ok}${ok}ab`, [
       "HEAD",
       "GET",

@@ -20,7 +20,7 @@ const look = (entry: Counted): boolean => {
 
 const looksAt = (all: readonly Counted[]): number => all.reduce((sum, { looks }) => sum + looks, 0);
 
-it("looks at what is idle in rotation, a fortieth in each sweep", () => {
+it("checks idle entries in rotation, a fortieth in each sweep", () => {
   const { entries, all } = filled(400);
   entries.sweep(look);
   const first = looksAt(all);
@@ -28,12 +28,12 @@ it("looks at what is idle in rotation, a fortieth in each sweep", () => {
   for (let sweep = 0; sweep < 10; sweep += 1) entries.sweep(look);
   expect(looksAt(all) - first).toBeLessThanOrEqual(100);
   for (let sweep = 0; sweep < 80; sweep += 1) entries.sweep(look);
-  // Each was looked at in 90 sweeps, about twice.
+  // Each was checked about twice in 90 sweeps.
   expect(Math.min(...all.map(({ looks }) => looks))).toBeGreaterThanOrEqual(2);
   expect(Math.max(...all.map(({ looks }) => looks))).toBeLessThanOrEqual(5);
 });
 
-it("looks at what is active in each sweep, and finds by itself what became so", () => {
+it("checks active entries in each sweep, and detects new ones by itself", () => {
   const { entries, all } = filled(80);
   const [one, other] = all as [Counted, Counted];
   entries.sweep(look);
@@ -42,11 +42,11 @@ it("looks at what is active in each sweep, and finds by itself what became so", 
   const [before, unseen] = [one.looks, other.looks];
   for (let sweep = 0; sweep < 100; sweep += 1) entries.sweep(look);
   expect(one.looks - before).toBe(100);
-  // It was found in the first rotation of 40 sweeps or so.
+  // It was detected in the first rotation of about 40 sweeps.
   expect(other.looks - unseen).toBeGreaterThan(50);
 });
 
-it("forgets what is removed", () => {
+it("forgets removed entries", () => {
   const { entries, all } = filled(3);
   for (const key of all.keys()) entries.remove(key);
   entries.sweep(look);

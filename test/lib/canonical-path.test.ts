@@ -2,14 +2,14 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonicalPath } from "../../src/lib/http/path/canonical-path.ts";
 
-describe("a path with one reading", () => {
+describe("an unambiguous path", () => {
   test.each([
     ["the root", "/", "/"],
     ["plain segments", "/api/v1/orders", "/api/v1/orders"],
     ["a slash at the end", "/docs/", "/docs/"],
     ["unreserved characters", "/a-b_c.d~e/9", "/a-b_c.d~e/9"],
     ["delimiters that mean nothing here", "/a!$&'()*+,=:@z", "/a!$&'()*+,=:@z"],
-    ["dots that are no dot segment", "/.well-known/.../a.b/..c", "/.well-known/.../a.b/..c"],
+    ["dots that do not form a dot segment", "/.well-known/.../a.b/..c", "/.well-known/.../a.b/..c"],
     ["encoded unreserved characters", "/%61%5F%2d%7E%39%2Etxt", "/a_-~9.txt"],
     ["hex digits in lower case", "/%c3%a9%e2%82%ac", "/%C3%A9%E2%82%AC"],
     ["a code point beyond the basic plane", "/%F0%9F%98%80", "/%F0%9F%98%80"],
@@ -21,7 +21,7 @@ describe("a path with one reading", () => {
     expect(canonicalPath(raw)).toEqual({ path, matchPath: path });
   });
 
-  test("keeps the encoding of a delimiter, and is matched without it", () => {
+  test("preserves the encoding of a delimiter, but is matched without it", () => {
     expect(canonicalPath("/%40me/a%3ab%2Cc")).toEqual({
       path: "/%40me/a%3Ab%2Cc",
       matchPath: "/@me/a:b,c",
@@ -31,7 +31,7 @@ describe("a path with one reading", () => {
   });
 });
 
-describe("a path that could be read in more than one way is none", () => {
+describe("an ambiguous path is refused", () => {
   test.each([
     ["nothing", ""],
     ["no slash in front", "docs"],
@@ -43,7 +43,7 @@ describe("a path that could be read in more than one way is none", () => {
     ["two dots", "/a/../b"],
     ["one dot at the end", "/a/."],
     ["two dots at the end", "/a/.."],
-    ["nothing but two dots", "/.."],
+    ["only two dots", "/.."],
     ["encoded dots", "/a/%2e%2e/b"],
     ["encoded dots in upper case", "/a/%2E%2E"],
     ["half encoded dots", "/a/.%2e/b"],
@@ -64,8 +64,8 @@ describe("a path that could be read in more than one way is none", () => {
     ["a line feed", "/a%0a"],
     ["an escape", "/a%1B"],
     ["DEL", "/a%7f"],
-    ["a control character as it is", "/a\u0001"],
-    ["a blank as it is", "/a b"],
+    ["an unencoded control character", "/a\u0001"],
+    ["an unencoded space", "/a b"],
     ["two layers", "/a%252fb"],
     ["three layers", "/a%25252e"],
     ["a second layer whose hex digits are encoded", "/a/%25%32%65%25%32%65/b"],
@@ -77,12 +77,12 @@ describe("a path that could be read in more than one way is none", () => {
     ["a surrogate", "/%ED%A0%80"],
     ["a lone continuation", "/%80"],
     ["a sequence cut short", "/%C3"],
-    ["an octet that UTF-8 has not", "/%FF"],
+    ["an octet that is never valid in UTF-8", "/%FF"],
     ["no hex digits", "/a%zz"],
     ["one hex digit", "/a%2"],
     ["a percent sign alone", "/a%"],
     ["a letter beyond ASCII", "/caf\u00e9"],
-    ["a letter beyond ASCII beside an encoding", "/%41\u00e9"],
+    ["a letter beyond ASCII together with an encoding", "/%41\u00e9"],
     ["a full-width slash", "/a\uff0fb"],
     ["brackets", "/a[b]"],
     ["a pipe", "/a|b"],
@@ -92,7 +92,7 @@ describe("a path that could be read in more than one way is none", () => {
   });
 });
 
-/** Pieces of paths, the treacherous ones often. */
+/** Pieces of paths, with frequent dangerous ones. */
 const piece = fc.oneof(
   fc.constantFrom("/", ".", "..", "%2e", "%2E", "%25", "%", "\\", ";", "%2f", "%5C", "//", "@"),
   fc.constantFrom("%32", "%65", "%40", "%3a", "%c3%a9", "%C0%AF", "%00", "2e", "2F", "a"),
@@ -101,7 +101,7 @@ const piece = fc.oneof(
   fc.string({ maxLength: 3, unit: "binary" }),
 );
 const path = fc.array(piece, { maxLength: 12 }).map((pieces) => `/${pieces.join("")}`);
-/** Paths of which most are accepted. */
+/** Paths, most of which are accepted. */
 const harmless = fc
   .array(fc.constantFrom("/a", "/%40", "x", "%41", "%c3%a9", "%25", "@", ".", "~", "0"), {
     maxLength: 8,
@@ -110,15 +110,15 @@ const harmless = fc
 const anything = fc.oneof(path, harmless, fc.string({ unit: "binary" }));
 const RUNS = { numRuns: 3000 };
 
-/** What a careless backend makes of a path that it decodes once more. */
+/** Decodes a path once more, like a careless backend. */
 function decodedAgain(text: string): string {
   return text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
 }
 
-describe("whatever comes", () => {
-  test("nothing throws, and the result has allowed characters alone", () => {
+describe("any input", () => {
+  test("causes no exception, and the result has only allowed characters", () => {
     fc.assert(
       fc.property(anything, (raw) => {
         const found = canonicalPath(raw);
@@ -130,7 +130,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("the one spelling is its own spelling", () => {
+  test("has an idempotent canonical form", () => {
     fc.assert(
       fc.property(anything, (raw) => {
         const found = canonicalPath(raw);
@@ -140,7 +140,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("what is matched decodes to what is forwarded", () => {
+  test("is matched by a path equivalent to the forwarded one", () => {
     fc.assert(
       fc.property(anything, (raw) => {
         const found = canonicalPath(raw);
@@ -152,7 +152,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("however often it is decoded, no segment is empty or made of dots", () => {
+  test("never yields an empty segment or a dot segment, however often it is decoded", () => {
     fc.assert(
       fc.property(anything, (raw) => {
         let text = canonicalPath(raw)?.path ?? "/";
@@ -165,7 +165,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("most harmless paths are taken", () => {
+  test("is mostly accepted if it is harmless", () => {
     const taken = fc.sample(harmless, 200).filter((raw) => canonicalPath(raw) !== undefined);
     expect(taken.length).toBeGreaterThan(50);
   });

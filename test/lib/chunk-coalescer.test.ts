@@ -9,14 +9,14 @@ function start() {
   return { passed, chunks };
 }
 
-it("puts chunks of a byte together that come in one turn", async () => {
+it("merges one-byte chunks that arrive in the same turn", async () => {
   const { passed, chunks } = start();
   for (let i = 0; i < 10_000; i += 1) chunks.add(Buffer.from("x"));
   await turn();
   expect(passed.map(String)).toEqual(["x".repeat(10_000)]);
 });
 
-it("passes on what does not fit into one block in several", async () => {
+it("uses several blocks for data that does not fit into one", async () => {
   const { passed, chunks } = start();
   const sent = Array.from({ length: 40 }, (_, i) => String(i % 10).repeat(1_000));
   for (const text of sent) chunks.add(Buffer.from(text));
@@ -25,7 +25,7 @@ it("passes on what does not fit into one block in several", async () => {
   expect(passed.map(String).join("")).toBe(sent.join(""));
 });
 
-it("passes on in every turn what came in it", async () => {
+it("passes on the data of each turn in that turn", async () => {
   const { passed, chunks } = start();
   for (const text of ["one", "two"]) {
     chunks.add(Buffer.from(text));
@@ -34,7 +34,7 @@ it("passes on in every turn what came in it", async () => {
   expect(passed.map(String)).toEqual(["one", "two"]);
 });
 
-it("passes one that comes alone as it is", async () => {
+it("passes on a single chunk unchanged", async () => {
   const { passed, chunks } = start();
   const alone = Buffer.from("alone");
   chunks.add(alone);
@@ -42,7 +42,7 @@ it("passes one that comes alone as it is", async () => {
   expect(passed[0]).toBe(alone);
 });
 
-it("keeps every byte in its order, whatever lengths come in whatever turns", async () => {
+it("preserves all bytes in order, for chunks of any length in any turn", async () => {
   const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 3_000 }), fc.constant("turn")), {
     maxLength: 60,
   });

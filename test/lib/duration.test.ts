@@ -17,13 +17,13 @@ describe("durations", () => {
   });
 
   test.each(["", "30", "s", "30 s", "-1s", "1.5s", "5M", "30m1h", "1d", "1s\n", "1e3s"])(
-    "%j is none",
+    "%j is invalid",
     (text) => {
       expect(parseDuration(text)).toBeUndefined();
     },
   );
 
-  test("are told in their shortest form", () => {
+  test("are formatted in the shortest form", () => {
     expect([0, 999, 90_000, 5_400_000].map(formatDuration)).toEqual([
       "0s",
       "999ms",
@@ -46,7 +46,7 @@ describe("sizes", () => {
   });
 
   test.each(["", "16384", "KiB", "10MB", "10mib", "1.5MiB", "-1B", "1 KiB"])(
-    "%j is none",
+    "%j is invalid",
     (text) => {
       expect(parseSize(text)).toBeUndefined();
     },

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { KeyedSemaphore, QueueFullError } from "../../src/lib/async/keyed-semaphore.ts";
 import { until } from "../support/until.ts";
 
-/** Pieces of work that end when they are told to, and who of them has begun. */
+/** Creates tasks that end on demand, and records which have started. */
 function works() {
   const begun: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<string>>();
@@ -23,7 +23,7 @@ const one = (): number => 1;
 const KEY = { key: "key", group: "all" };
 const OTHER = { key: "other", group: "all" };
 
-test("for one key, only so many run at once; the others follow in their order", async () => {
+test("for one key, a limited number of tasks runs at once; the others follow in order", async () => {
   const turns = new KeyedSemaphore(10);
   const { begun, work, end } = works();
   const all = ["a", "b", "c", "d"].map((name) => turns.run(KEY, () => 2, work(name)));
@@ -48,7 +48,7 @@ test("another key does not wait", async () => {
   await Promise.all(all);
 });
 
-test("an error is the caller's, and the next one has its turn", async () => {
+test("an error goes to the caller, and the next task runs", async () => {
   const turns = new KeyedSemaphore(10);
   const { begun, work, end, fail } = works();
   const failed = turns.run(KEY, one, work("a"));
@@ -60,7 +60,7 @@ test("an error is the caller's, and the next one has its turn", async () => {
   expect(await next).toBe("b");
 });
 
-test("the limit is asked again whenever one has ended, and never stops the last", async () => {
+test("the limit is read again whenever a task ends, and never stops the last one", async () => {
   const turns = new KeyedSemaphore(10);
   const { begun, work, end } = works();
   let limit = 3;
@@ -80,7 +80,7 @@ test("the limit is asked again whenever one has ended, and never stops the last"
   await Promise.all(all);
 });
 
-test("no more than so many wait, over all keys, and there is room again afterwards", async () => {
+test("the number of waiting tasks is limited over all keys, and drops again", async () => {
   const turns = new KeyedSemaphore(2);
   const { work, end, begun } = works();
   const waiting = [
@@ -100,7 +100,7 @@ test("no more than so many wait, over all keys, and there is room again afterwar
   expect(begun).not.toContain("e");
 });
 
-test("who waits in one group takes no place of another", async () => {
+test("tasks that wait in one group take no places of another group", async () => {
   const turns = new KeyedSemaphore(1);
   const { work, end, begun } = works();
   const all = [turns.run(KEY, one, work("a")), turns.run(KEY, one, work("b"))];

@@ -7,7 +7,7 @@ function leased() {
   return { lease, closed };
 }
 
-test("what nobody uses is closed as soon as it is retired, and once", async () => {
+test("an unused resource is closed once, as soon as it is retired", async () => {
   const { lease, closed } = leased();
   expect(await lease.use(async (value) => value)).toBe("store");
   expect(closed).toEqual([]);
@@ -15,7 +15,7 @@ test("what nobody uses is closed as soon as it is retired, and once", async () =
   expect(closed).toEqual(["store"]);
 });
 
-test("what is used is closed after its last user, also one that fails", async () => {
+test("a resource in use is closed after its last user, even if that one fails", async () => {
   const { lease, closed } = leased();
   const [first, last] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
   const uses = [first, last].map(({ promise }) => lease.use(() => promise));
@@ -29,7 +29,7 @@ test("what is used is closed after its last user, also one that fails", async ()
   expect(closed).toEqual(["store"]);
 });
 
-test("the last holder closes it, and nobody can hold it after that", () => {
+test("the last holder closes it, and it cannot be held afterwards", () => {
   const { lease, closed } = leased();
   lease.acquire();
   lease.release();
@@ -39,7 +39,7 @@ test("the last holder closes it, and nobody can hold it after that", () => {
   expect(() => lease.acquire()).toThrow("this value is closed");
 });
 
-test("it can be closed whoever holds it, and is closed once all the same", async () => {
+test("it can be closed while held, and is still closed only once", async () => {
   const { lease, closed } = leased();
   lease.acquire();
   await lease.close();

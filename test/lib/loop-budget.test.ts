@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { LoopBudget } from "../../src/lib/async/loop-budget.ts";
 
-/** A share of 1 ms, and work that takes one by its clock. */
+/** Creates a budget of 1 ms, and work that takes 1 ms by its clock. */
 function shareOf(): { share: LoopBudget; done: number[]; work: (name: number) => () => number } {
   let time = 0;
   const clock = { now: () => time, monotonic: () => time };
@@ -15,7 +15,7 @@ function shareOf(): { share: LoopBudget; done: number[]; work: (name: number) =>
   return { share: new LoopBudget(clock, 1), done, work };
 }
 
-test("what waits is done one after the other, each in a turn of the loop", async () => {
+test("waiting work is done one piece per turn of the event loop", async () => {
   const { share, done, work } = shareOf();
   expect(share.canRunNow).toBe(true);
   expect(share.runNow(work(1))).toBe(1);
@@ -31,7 +31,7 @@ test("what waits is done one after the other, each in a turn of the loop", async
   expect(share.canRunNow).toBe(true);
 });
 
-test("what throws, throws to who asked for it, and the next has its turn", async () => {
+test("an exception goes to the caller, and the next piece of work runs", async () => {
   const { share, work } = shareOf();
   const fails = (): never => {
     throw new Error("no");
@@ -41,7 +41,7 @@ test("what throws, throws to who asked for it, and the next has its turn", async
   expect(results.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
 });
 
-test("when too much waits, more is done at once", async () => {
+test("if too much is waiting, more is done at once", async () => {
   const { share, done, work } = shareOf();
   share.runNow(work(0));
   const waiting = Array.from({ length: 256 }, (_, i) => share.enqueue(work(i + 1)));

@@ -13,10 +13,10 @@ test.each([
   expect(nearest(word, KEYS)).toBe(candidate);
 });
 
-test.each(["", "port", "certificate"])("%j is near to nothing", (word) => {
+test.each(["", "port", "certificate"])("%j has no suggestion", (word) => {
   expect(nearest(word, KEYS)).toBeUndefined();
 });
 
-test("a very long word is no reason to compute for long", () => {
+test("a very long word takes little time", () => {
   expect(nearest("x".repeat(1_000_000), KEYS)).toBeUndefined();
 });

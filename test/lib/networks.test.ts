@@ -21,22 +21,22 @@ describe("a set of networks", () => {
     ["localhost", false],
     ["10.0.0.1:80", false],
     ["", false],
-  ])("has %s: %s", (address, expected) => {
+  ])("contains %s: %s", (address, expected) => {
     expect(set.has(address)).toBe(expected);
   });
 
-  test("is empty without ranges, and then has nobody", () => {
+  test("is empty without ranges, and then contains no address", () => {
     const none = createNetworks([]);
     expect([set.empty, none.empty]).toEqual([false, true]);
     expect(none.has("127.0.0.1")).toBe(false);
   });
 
-  test("can be everybody", () => {
+  test("can contain all addresses", () => {
     const all = createNetworks(["0.0.0.0/0", "::/0"]);
     expect([all.has("203.0.113.9"), all.has("2001:db8::1")]).toEqual([true, true]);
   });
 
-  test.each(["nonsense", "10.0.0.0/33", "10.0.0"])("cannot be made of %s", (range) => {
+  test.each(["nonsense", "10.0.0.0/33", "10.0.0"])("cannot be created from %s", (range) => {
     expect(() => createNetworks([range])).toThrow();
   });
 });
@@ -49,12 +49,12 @@ describe("an address", () => {
     ["::ffff:1", "::ffff:1"],
     ["::ffff:300.0.0.1", "::ffff:300.0.0.1"],
     ["", ""],
-  ])("%s is plainly %s", (address, plain) => {
+  ])("%s is normalized to %s", (address, plain) => {
     expect(unmapAddress(address)).toBe(plain);
   });
 });
 
-describe("an address that somebody wrote", () => {
+describe("a written address", () => {
   test.each([
     ["192.0.2.7", "192.0.2.7"],
     ["192.0.2.7:4711", "192.0.2.7"],
@@ -78,7 +78,7 @@ describe("an address that somebody wrote", () => {
     ...["192.0.2.7:http", "192.0.2.7:123456", "192.0.2.7:1:2", "[192.0.2.7]", "[2001:db8::1", "[]"],
     ...["2001:db8::1]:80", "[2001:db8::1]:", "192.0.2.7 ", "192.0.2.7/24", "256.0.0.1:80"],
     '"[2001:db8::1]:443"',
-  ])("%j is none", (written) => {
+  ])("%j is invalid", (written) => {
     expect(parseAddress(written)).toBeUndefined();
   });
 });

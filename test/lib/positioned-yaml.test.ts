@@ -6,7 +6,7 @@ const places = (text: string): string[] =>
     ({ file, line, column }) => `${file}:${line}:${column}`,
   );
 
-test("a value comes with the places of its keys and values", () => {
+test("a document has the positions of its keys and values", () => {
   const text = "server:\n  tls:\n  list: [a, bb]\nshared: &x { b: 1 }\nagain: *x\n";
   const { value, positionOf: place, problems } = parsePositionedYaml(text, "f.yaml");
   expect(problems).toEqual([]);
@@ -20,25 +20,25 @@ test("a value comes with the places of its keys and values", () => {
   expect(place(["again", "b"])).toMatchObject({ line: 4, column: 17 });
 });
 
-test("what is missing has the place of what it is missing from", () => {
+test("a missing key has the position of the mapping without it", () => {
   const { positionOf: place } = parsePositionedYaml("# comment\na:\n  b: 1\n", "f.yaml");
   expect(place(["a", "zzz"])).toMatchObject({ line: 2, column: 1 });
   expect(place(["a", "zzz", "deeper"])).toMatchObject({ line: 2, column: 1 });
 });
 
-test("a byte order mark and CRLF do not shift places", () => {
+test("a byte order mark and CRLF do not shift positions", () => {
   const { positionOf: place, value } = parsePositionedYaml("\uFEFFa: 1\r\nb: 2\r\n", "f.yaml");
   expect(value).toEqual({ a: 1, b: 2 });
   expect(place(["a"])).toMatchObject({ line: 1, column: 4 });
   expect(place(["b"])).toEqual({ line: 2, column: 4, source: "b: 2" });
 });
 
-describe("refused, with the place", () => {
+describe("refused, with the position", () => {
   test.each([
     ["a duplicate key", "a: 1\nb: 2\na: 3\n", "f.yaml:3:1"],
-    ["a key that differs in type alone", "1: x\n'1': y\n", "f.yaml:2:1"],
+    ["a key that differs only in type", "1: x\n'1': y\n", "f.yaml:2:1"],
     ["__proto__", "a:\n  __proto__: { x: 1 }\n", "f.yaml:2:3"],
-    ["a key that is no text", "? [a]\n: 1\n", "f.yaml:1:3"],
+    ["a key that is not text", "? [a]\n: 1\n", "f.yaml:1:3"],
     ["a tag", "a: !secret x\n", "f.yaml:1:4"],
     ["a second document", "a: 1\n---\nb: 2\n", "f.yaml:2:1"],
     ["YAML 1.1", "%YAML 1.1\n---\na: yes\n", "f.yaml:1:1"],
@@ -49,7 +49,7 @@ describe("refused, with the place", () => {
     expect(places(text)).toEqual([place]);
   });
 
-  test("a few lines that would become gigabytes", () => {
+  test("a few lines that would expand to gigabytes", () => {
     const lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"];
     for (let level = 1; level < 10; level += 1) {
       const aliases = Array.from({ length: 10 }, () => `*a${level - 1}`).join(", ");
@@ -60,14 +60,14 @@ describe("refused, with the place", () => {
     expect(problems).toHaveLength(1);
   });
 
-  test("brackets nested without end", () => {
+  test("deeply nested brackets", () => {
     const { value, problems } = parsePositionedYaml("[".repeat(50_000), "f.yaml");
     expect(value).toBeUndefined();
     expect(problems.length).toBeGreaterThan(0);
   });
 });
 
-test("of a repeated key the first counts, and __proto__ never", () => {
+test("the first of repeated keys counts, and __proto__ never does", () => {
   const { value } = parsePositionedYaml("a: 1\na: 2\n__proto__: { b: 1 }\n", "f.yaml");
   expect(value).toEqual({ a: 1 });
   expect(Object.keys(value as object)).toEqual(["a"]);
@@ -87,7 +87,7 @@ test.each([
   for (const { message } of problems) expect(message).not.toContain("hunter2");
 });
 
-test("merge keys are plain keys", () => {
+test("merge keys are ordinary keys", () => {
   expect(parsePositionedYaml("<<: { a: 1 }", "f.yaml").value).toEqual({ "<<": { a: 1 } });
 });
 
@@ -95,7 +95,7 @@ describe("20,000 keys in one mapping cost about as much as in twenty", () => {
   const mapping = (count: number): string =>
     Array.from({ length: count }, (_, index) => `k${index}: 1\n`).join("");
   const parsed = (count: number) => parsePositionedYaml(mapping(count), "f.yaml");
-  /** CPU in milliseconds. */
+  /** Returns CPU time in milliseconds. */
   const costOf = (work: () => void): number => {
     const before = process.cpuUsage();
     work();
@@ -104,7 +104,7 @@ describe("20,000 keys in one mapping cost about as much as in twenty", () => {
   const twentyTimes = (work: () => void) => () => {
     for (let round = 0; round < 20; round += 1) work();
   };
-  /** Beside what the collector of garbage takes when it likes. */
+  /** Allows for garbage collection at any time. */
   const about = (cost: number): number => cost * 5 + 300;
 
   test("to read", () => {
@@ -112,7 +112,7 @@ describe("20,000 keys in one mapping cost about as much as in twenty", () => {
     expect(costOf(() => parsed(20_000))).toBeLessThan(about(twenty));
   });
 
-  test("to find the places of", () => {
+  test("to find positions in", () => {
     const placing = (count: number) => {
       const { positionOf: place } = parsed(count);
       return () => {

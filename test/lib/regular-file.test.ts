@@ -41,7 +41,7 @@ describe.each(Object.entries(WAYS))("%s", (_name, read) => {
     expect(await read(path, 9).then(String, readFailure)).toBe(reason);
   });
 
-  it("takes what a Secret can hold, and not a byte more, where nothing else is said", async () => {
+  it("reads by default as much as a Secret can contain, and not a byte more", async () => {
     const most = await directory.write("most", "x".repeat(1024 ** 2));
     expect((await read(most)).bytes.length).toBe(1024 ** 2);
     const more = await directory.write("more", "x".repeat(1024 ** 2 + 1));

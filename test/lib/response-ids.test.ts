@@ -8,7 +8,7 @@ function drawn(next: () => number, count: number): number[] {
   return Array.from({ length: count }, next);
 }
 
-test("no two threads of a process give one number, whenever each of them began", () => {
+test("two threads of a process never use the same number, whenever they started", () => {
   const beginnings = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(beginnings, (delays) => {
@@ -20,7 +20,7 @@ test("no two threads of a process give one number, whenever each of them began",
   );
 });
 
-test("a process that starts anew goes on above its predecessor, whatever the number of threads", () => {
+test("a restarted process continues above its predecessor, with any number of threads", () => {
   const stride = fc.integer({ min: 1, max: 512 });
   fc.assert(
     fc.property(stride, stride, fc.integer({ min: 1, max: 200 }), (before, after, uptimeMs) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { reuseOrCreate, reuseOrCreateAsync, reuseOrLease } from "../../src/lib/async/reuse.ts";
 
-test("what would be made from the same is taken over, everything else is made anew", async () => {
+test("objects with the same inputs are reused, all others are created again", async () => {
   const first = reuseOrCreate(undefined, { key: ["a", 1] }, () => ({}));
   expect(reuseOrCreate(first, { key: ["a", 1] }, () => ({}))).toBe(first);
   expect(await reuseOrCreateAsync(first, { key: ["a", 1] }, async () => ({}))).toBe(first);
@@ -15,13 +15,13 @@ test.each([
   [Infinity, null],
   [{ limit: undefined }, {}],
   [-0, 0],
-])("%o is not %o", (one, other) => {
+])("%o differs from %o", (one, other) => {
   const first = reuseOrCreate(undefined, one, () => ({}));
   expect(reuseOrCreate(first, one, () => ({}))).toBe(first);
   expect(reuseOrCreate(first, other, () => ({}))).not.toBe(first);
 });
 
-test("what several keep is closed when the last of them lets go", () => {
+test("a shared object is closed when its last user releases it", () => {
   const closed: string[] = [];
   const make = (name: string) => () => ({ close: () => void closed.push(name) });
   const first = reuseOrLease(undefined, "a", make("first"));

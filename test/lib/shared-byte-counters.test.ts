@@ -5,7 +5,7 @@ import {
   allocateCounters,
 } from "../../src/lib/async/shared-byte-counters.ts";
 
-it("counts the clients of all threads together, each in a row of its own", () => {
+it("counts the clients of all threads together, in one row per thread", () => {
   const memory = allocateCounters(2);
   const [one, other] = [new SharedByteCounters(memory, 0), new SharedByteCounters(memory, 1)];
   const [light, heavy] = [one.bucketOf("10.0.0.1"), one.bucketOf("10.0.0.2")];
@@ -32,7 +32,7 @@ it("forgets a thread that has ended", () => {
   expect(one.heaviest()).toBe(one.bucketOf("a"));
 });
 
-it("rounds up, so that nothing that waits counts as nothing", () => {
+it("rounds up, so that waiting bytes never count as 0", () => {
   expect([0, 1, 1024, 1025].map(roundUpToUnit)).toEqual([0, 1024, 1024, 2048]);
 });
 

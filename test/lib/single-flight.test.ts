@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SingleFlight } from "../../src/lib/async/single-flight.ts";
 
-test("work for one key is done once while it is under way, and again afterwards", async () => {
+test("concurrent work for one key is done once, and again afterwards", async () => {
   const flights = new SingleFlight<number>();
   const { promise, resolve } = Promise.withResolvers<number>();
   let begun = 0;
@@ -19,7 +19,7 @@ test("work for one key is done once while it is under way, and again afterwards"
   expect(begun).toBe(2);
 });
 
-test("an error is shared and not kept", async () => {
+test("an error is shared but not cached", async () => {
   const flights = new SingleFlight<number>();
   const fail = (): Promise<number> => Promise.reject(new Error("no"));
   const results = await Promise.allSettled([flights.run("a", fail), flights.run("a", fail)]);

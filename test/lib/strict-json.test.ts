@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseStrictJson } from "../../src/lib/text/strict-json.ts";
 
-/** JSON text of which every object has one member twice, hidden under another spelling of its name. */
+/** Returns JSON in which every object has a duplicate member, hidden by a different spelling of its name. */
 function withRepeatedMember(value: Record<string, unknown>, name: string): string {
   const escaped = name.split("").map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const rest = JSON.stringify(value).slice(1);
@@ -13,7 +13,7 @@ const jsonObject = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 5 }), { m
 const inAscii = /^[ -~]+$/;
 
 describe("parseStrictJson", () => {
-  test("gives what JSON.parse gives for whatever was written without repetition", () => {
+  test("equals JSON.parse for any text without duplicates", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(0, 2), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
@@ -23,7 +23,7 @@ describe("parseStrictJson", () => {
     );
   });
 
-  test("refuses an object with a member that is named twice, however it is spelled", () => {
+  test("refuses an object with a duplicate member, however it is spelled", () => {
     fc.assert(
       fc.property(jsonObject, (value) => {
         const name = Object.keys(value).find((each) => inAscii.test(each));

@@ -31,7 +31,7 @@ function connected(limits: Partial<RpcLimits> = {}) {
   return { calls: new RpcClient<typeof api>(port1, ERROR_CODEC, all), told, never };
 }
 
-test("functions are called with their arguments, and give what they give", async () => {
+test("functions receive their arguments, and their results are returned", async () => {
   const { calls } = connected();
   const answers = await Promise.all([
     calls.call("sum", 1, 2),
@@ -41,7 +41,7 @@ test("functions are called with their arguments, and give what they give", async
   expect(answers).toEqual([3, "sooner or later", new Map([["one", 1]])]);
 });
 
-test("our own errors arrive as they were thrown, others with name and message", async () => {
+test("Sallyport's errors arrive unchanged, others with name and message", async () => {
   const { calls } = connected();
   const gate: unknown = await calls.call("fail", "gate").catch((error: unknown) => error);
   expect(gate).toBeInstanceOf(GateError);
@@ -58,7 +58,7 @@ test("our own errors arrive as they were thrown, others with name and message", 
   await expect(calls.call("uncloneable")).rejects.toThrow(/could not be cloned/);
 });
 
-test("a call that is not answered in time rejects, and its late answer is nobody's", async () => {
+test("a call that times out rejects, and a late answer is ignored", async () => {
   const { calls, never } = connected({ timeoutMs: 20 });
   await expect(calls.call("hang")).rejects.toMatchObject({ name: "NoReplyError", reason: "late" });
   await expect(calls.callWithTimeout(5, "hang")).rejects.toMatchObject({ reason: "late" });
@@ -66,7 +66,7 @@ test("a call that is not answered in time rejects, and its late answer is nobody
   expect(await calls.callWithTimeout(10_000, "sum", 2, 2)).toBe(4);
 });
 
-test("only so many wait at the same time", async () => {
+test("the number of waiting calls is limited", async () => {
   const { calls, never } = connected({ maxPending: () => 2 });
   const waiting = [calls.call("hang"), calls.call("hang")];
   await expect(calls.call("sum", 1, 1)).rejects.toMatchObject({
@@ -78,7 +78,7 @@ test("only so many wait at the same time", async () => {
   expect(await calls.call("sum", 1, 1)).toBe(2);
 });
 
-test("when the other side is gone, what waits and what comes rejects", async () => {
+test("once the other side is gone, waiting and later calls reject", async () => {
   const { calls, told } = connected();
   const waiting = calls.call("hang");
   calls.close();
@@ -88,7 +88,7 @@ test("when the other side is gone, what waits and what comes rejects", async () 
   expect(told).toEqual([]);
 });
 
-test("a notification is carried out in its turn, and nobody waits for it", async () => {
+test("a notification is processed in order, and the caller does not wait", async () => {
   const { calls, told } = connected();
   calls.notify("tell", "first");
   await calls.call("tell", "second");

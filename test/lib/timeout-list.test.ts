@@ -30,7 +30,7 @@ function start(names: string) {
   return { log, limit, waits };
 }
 
-it("ends each wait after its time, in the order in which they began, and once", async () => {
+it("ends each wait once after its timeout, in the order in which they started", async () => {
   const began = performance.now();
   const { log, waits } = start("abcd");
   await until(() => log.length === waits.length);
@@ -47,7 +47,7 @@ it.each([
   ["the first", "a", "bcd"],
   ["one in the middle", "b", "acd"],
   ["the last", "d", "abc"],
-])("does not end %s when it waits no more", async (_which, name, rest) => {
+])("does not end %s if it no longer waits", async (_which, name, rest) => {
   const { log, limit, waits } = start("abcd");
   const wait = waits["abcd".indexOf(name)];
   if (wait === undefined) throw new Error("no such wait");
@@ -56,7 +56,7 @@ it.each([
   expect(log.join("")).toEqual(rest);
 });
 
-it("counts anew for one that begins anew, and for one that goes on under another limit", async () => {
+it("restarts the timeout for an entry that starts again, or continues with another limit", async () => {
   const { log, limit, waits } = start("abc");
   const [first, second] = waits;
   if (first === undefined || second === undefined) throw new Error("no waits");
@@ -67,7 +67,7 @@ it("counts anew for one that begins anew, and for one that goes on under another
   expect(log.join("")).toEqual("cab");
 });
 
-it("goes on with waits that begin when one ends", async () => {
+it("continues with waits that start when one ends", async () => {
   const log: string[] = [];
   const limit = new TimeoutList(LIMIT_MS, systemClock);
   class Again extends Wait {

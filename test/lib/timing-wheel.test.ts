@@ -12,7 +12,7 @@ class Entry extends WheelEntry<Entry> {
 
 const START = 1_800_000_000_000;
 
-/** Removes and counts what has ended, as the user of a wheel does. */
+/** Removes and returns the entries that have ended, the way users of a wheel do. */
 function endedBy(wheel: TimingWheel<Entry>, now: number): Entry[] {
   const ended: Entry[] = [];
   for (const entry of wheel.due(now)) {
@@ -23,7 +23,7 @@ function endedBy(wheel: TimingWheel<Entry>, now: number): Entry[] {
   return ended;
 }
 
-it("passes each entry at its end, however the clock goes, entries come and go, and are moved", () => {
+it("passes each entry at its end, for any clock steps, additions, removals and moves", () => {
   const step = fc.record({
     ahead: fc.integer({ min: -2_000, max: 400_000 }),
     adds: fc.array(fc.integer({ min: -500, max: 600_000 }), { maxLength: 5 }),
@@ -64,13 +64,13 @@ it("passes each entry at its end, however the clock goes, entries come and go, a
   );
 });
 
-it("does not look at what ends much later", () => {
+it("does not check entries that end much later", () => {
   const wheel = new TimingWheel<Entry>(START);
   for (let index = 0; index < 10_000; index += 1) {
     wheel.add(new Entry(START + 1), START + 5 * 3_600_000 + index * 250);
   }
   let passed = 0;
-  // A minute, in four looks a second.
+  // A minute, with four checks per second.
   for (let now = START; now < START + 60_000; now += 250) passed += [...wheel.due(now)].length;
   expect(passed).toBeLessThan(10_000);
 });

@@ -18,7 +18,7 @@ function watching(path: string) {
   return { file, seen, errors };
 }
 
-test("a file that is replaced by renaming, or is gone for a while, is read again", async () => {
+test("a file that is replaced by renaming, or is missing for a while, is read again", async () => {
   await using directory = await temporaryDirectory();
   const path = await directory.write("keys.json", "one");
   const { file, seen, errors } = watching(path);
@@ -33,7 +33,7 @@ test("a file that is replaced by renaming, or is gone for a while, is read again
   expect(errors).toHaveLength(1);
 });
 
-test("the files of a Kubernetes volume change by the link `..data`", async () => {
+test("files of a Kubernetes volume change with the link `..data`", async () => {
   await using directory = await temporaryDirectory();
   for (const version of ["one", "two"]) {
     await mkdir(join(directory.path, `..${version}`));
@@ -50,7 +50,7 @@ test("the files of a Kubernetes volume change by the link `..data`", async () =>
 });
 
 test.each(["tls/tls.crt", "a/b/c/tls.crt"])(
-  "they change within two seconds where they lie deeper: %s",
+  "they change within two seconds in deeper directories: %s",
   async (name) => {
     await using directory = await temporaryDirectory();
     await mountFiles(directory.path, { [name]: "0" });
@@ -58,7 +58,7 @@ test.each(["tls/tls.crt", "a/b/c/tls.crt"])(
     let round = 0;
     const change = () => mountFiles(directory.path, { [name]: String((round += 1)) });
     const inForce = () => seen.at(-1) === String(round);
-    // What was swapped once is watched anew, or only the first swap would be seen soon.
+    // After a swap the new files are watched, or only the first swap would be noticed soon.
     for (let swap = 1; swap <= 2; swap += 1) {
       expect(await isSoonInForce(change, inForce, async () => undefined)).toBe(true);
     }
@@ -66,7 +66,7 @@ test.each(["tls/tls.crt", "a/b/c/tls.crt"])(
   60_000,
 );
 
-test("nothing is told after close, and a missing file is an error at once", async () => {
+test("nothing is reported after close, and a missing file is an immediate error", async () => {
   await using directory = await temporaryDirectory();
   const path = await directory.write("keys.json", "one");
   const closed = watching(path);

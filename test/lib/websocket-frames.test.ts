@@ -6,7 +6,7 @@ import {
   maskedCloseFrame,
 } from "../../src/lib/http/websocket-frames.ts";
 
-/** A frame by RFC 6455 §5.2, with its length in the shortest form. */
+/** Creates a frame according to RFC 6455 §5.2, with its length in the shortest form. */
 function frame(payloadBytes: number, masked: boolean): Buffer {
   const mark = masked ? 0x80 : 0;
   const head =
@@ -15,7 +15,7 @@ function frame(payloadBytes: number, masked: boolean): Buffer {
       : payloadBytes < 65_536
         ? Buffer.from([0x82, mark | 126, payloadBytes >> 8, payloadBytes & 0xff])
         : Buffer.concat([Buffer.from([0x82, mark | 127]), bigEndian(payloadBytes)]);
-  // Bytes that would read as headers, were they taken for some.
+  // Bytes that would be valid headers if they were parsed as such.
   return Buffer.concat([head, Buffer.alloc(masked ? 4 : 0), Buffer.alloc(payloadBytes, 0x81)]);
 }
 
@@ -31,7 +31,7 @@ const length = fc.oneof(
 );
 const frames = fc.array(fc.tuple(length, fc.boolean()), { minLength: 1, maxLength: 6 });
 
-test("however a stream is cut, the ends of its frames are found, and nothing else", () => {
+test("exactly the ends of frames are found, wherever a stream is split", () => {
   fc.assert(
     fc.property(frames, fc.array(fc.nat(400_000), { maxLength: 20 }), (list, cuts) => {
       const whole = list.map(([bytes, masked]) => frame(bytes, masked));
@@ -51,7 +51,7 @@ test("however a stream is cut, the ends of its frames are found, and nothing els
   );
 });
 
-test("of what follows, only the rest of the frame that has begun is taken", () => {
+test("of the data that follows, only the rest of the current frame is taken", () => {
   fc.assert(
     fc.property(frames, fc.nat(400_000), fc.nat(70_000), (list, begun, step) => {
       const whole = list.map(([bytes, masked]) => frame(bytes, masked));
@@ -70,7 +70,7 @@ test("of what follows, only the rest of the frame that has begun is taken", () =
   );
 });
 
-test("byte by byte it is the same", () => {
+test("byte by byte, the result is the same", () => {
   const whole = [frame(0, true), frame(126, false), frame(3, true)];
   const ends: number[] = [];
   const boundary = new FrameBoundary();
@@ -81,7 +81,7 @@ test("byte by byte it is the same", () => {
   expect(ends).toEqual([6, 6 + 130, 6 + 130 + 9]);
 });
 
-describe("our close frame", () => {
+describe("Sallyport's close frame", () => {
   test.each([
     [1001, [0x88, 2, 0x03, 0xe9]],
     [1000, [0x88, 2, 0x03, 0xe8]],
@@ -89,11 +89,11 @@ describe("our close frame", () => {
     expect([...closeFrame(code)]).toEqual(bytes);
   });
 
-  test("gives a reason", () => {
+  test("contains a reason", () => {
     expect(closeFrame(1008, "why").toString("latin1")).toBe("\x88\x05\x03\xf0why");
   });
 
-  test("is masked where a client's is, with another key each time", () => {
+  test("is masked if a client sends it, each time with another key", () => {
     const frames = [maskedCloseFrame(1008, "why"), maskedCloseFrame(1008, "why")];
     for (const frame of frames) {
       const [key, masked] = [frame.subarray(2, 6), frame.subarray(6)];

@@ -4,7 +4,7 @@ import { formatAccessLine, outcomeWith } from "./outcomes.ts";
 
 const NOW = Date.UTC(2026, 10, 3, 12, 0, 0, 7);
 
-test("the fields stand in a fixed order", () => {
+test("the fields are in a fixed order", () => {
   expect(formatAccessLine(outcomeWith(), NOW)).toBe(
     '{"time":"2026-11-03T12:00:00.007Z","level":"info","msg":"request","id":3700000000001,' +
       '"request_id":"r-1","client":"192.0.2.7","method":"GET","host":"api.example.com",' +
@@ -14,7 +14,7 @@ test("the fields stand in a fixed order", () => {
   );
 });
 
-test("what is undefined is left out", () => {
+test("undefined fields are omitted", () => {
   const nothing = {
     upstream: undefined,
     target: undefined,
@@ -88,7 +88,7 @@ const outcomes = fc.record({
   protocol: text,
 });
 
-test("whatever it holds, a line is one printable line of JSON that says the same", () => {
+test("any outcome is one printable line of JSON with the same content", () => {
   fc.assert(
     fc.property(outcomes, fc.integer({ min: 0, max: 4e12 }), (outcome, now) => {
       const line = formatAccessLine(outcome, now);
@@ -126,7 +126,7 @@ test("whatever it holds, a line is one printable line of JSON that says the same
   );
 });
 
-test("numbers that JSON does not know do not break the line", () => {
+test("numbers that JSON cannot represent do not break the line", () => {
   const line = formatAccessLine(outcomeWith({ durationMs: Number.NaN, bytesOut: Infinity }), NOW);
   expect(JSON.parse(line)).toMatchObject({ duration_ms: null, bytes_out: null });
 });

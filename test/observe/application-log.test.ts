@@ -25,7 +25,7 @@ test("a line has a time, a level, a message and its fields", () => {
   ]);
 });
 
-test("lines below the level are left out", () => {
+test("lines below the level are omitted", () => {
   const { log, read } = logAt("warn");
   log.debug("a");
   log.info("b");
@@ -57,7 +57,7 @@ test("an error is logged as message, code and cause, with its stack only at debu
   expect(verbose.read()[0]?.["error"]).toMatchObject({ stack: expect.stringContaining("no keys") });
 });
 
-test("a field cannot take the place of the time, the level or the message", () => {
+test("a field cannot replace the time, the level or the message", () => {
   const { log, read } = logAt("info");
   log.info("real", { level: "error", msg: "forged", time: "never" });
   expect(read()[0]).toMatchObject({ level: "info", msg: "real", level_: "error", msg_: "forged" });

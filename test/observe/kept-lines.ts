@@ -1,6 +1,6 @@
 import type { LogSink } from "../../src/observe/log/log-sink.ts";
 
-/** A sink that keeps its lines. */
+/** Creates a sink that collects its lines. */
 export function keptLines(): { readonly sink: LogSink; readonly lines: string[] } {
   const lines: string[] = [];
   const sink: LogSink = {

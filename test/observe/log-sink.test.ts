@@ -24,7 +24,7 @@ async function fileSink(format: "json" | "pretty" | "auto" = "json") {
   };
 }
 
-test("lines arrive in order, soon and without being asked for", async () => {
+test("lines arrive soon and in order without a flush", async () => {
   await using log = await fileSink();
   log.sink.write('{"a":1}');
   log.sink.write('{"b":"ü"}');
@@ -40,7 +40,7 @@ test("many lines arrive complete and in order", async () => {
   expect(await log.read()).toBe(`${lines.join("\n")}\n`);
 });
 
-test("flush has written everything when it returns", async () => {
+test("everything is written when flush returns", async () => {
   await using log = await fileSink();
   log.sink.write('{"last":true}');
   log.sink.flush();
@@ -48,7 +48,7 @@ test("flush has written everything when it returns", async () => {
   expect(await log.read()).toBe('{"last":true}\n');
 });
 
-test("a file is no terminal: auto writes JSON there, pretty does not", async () => {
+test("a file is not a terminal: auto writes JSON to it, pretty does not", async () => {
   const line = '{"level":"info","time":"2026-11-03T12:00:01.123Z","msg":"up"}';
   await using json = await fileSink("auto");
   await using pretty = await fileSink("pretty");
@@ -62,7 +62,7 @@ test("a file is no terminal: auto writes JSON there, pretty does not", async () 
 
 const SINK = pathToFileURL(resolve("src/observe/log/log-sink.ts")).href;
 
-/** A program with a sink on its standard output, which nobody reads until the test does. */
+/** Starts a program with a sink on its standard output, which is not read until the test does so. */
 function program(maxWaiting: number, body: string) {
   const code = `
     import { createLogSink } from ${JSON.stringify(SINK)};
@@ -78,7 +78,7 @@ const FLOOD = `
   const line = JSON.stringify({ filler: "x".repeat(500) });
   for (let i = 0; i < 20_000; i++) sink.write(line);`;
 
-test("a reader that stands still holds up neither the program nor its exit", async () => {
+test("a stalled reader delays neither the program nor its exit", async () => {
   const child = program(
     8 << 20,
     `${FLOOD} say("written"); await sink.drain(50); sink.flush(); process.exit(7);`,
@@ -89,7 +89,7 @@ test("a reader that stands still holds up neither the program nor its exit", asy
   expect(await said).toBe("written\n");
 });
 
-test("what a slow reader did not take is dropped, counted and told", async () => {
+test("lines that a slow reader does not take are dropped, counted and reported", async () => {
   const child = program(
     256 << 10,
     `${FLOOD} say(String(sink.dropped())); await sink.drain(10_000); say(String(sink.dropped()));`,
@@ -103,11 +103,11 @@ test("what a slow reader did not take is dropped, counted and told", async () =>
   const dropped = 20_000 - (lines.length - 1);
   expect(dropped).toBeGreaterThan(0);
   expect(notices[0]).toMatchObject({ dropped });
-  // Before it is told, and after.
+  // Before it is reported, and after.
   expect(await said).toBe(`${dropped}\n${dropped}\n`);
 });
 
-test("a reader that has gone does not end the program, and the lines are counted", async () => {
+test("a closed reader does not end the program, and lost lines are counted", async () => {
   const child = program(
     8 << 20,
     `process.once("SIGUSR2", async () => {
@@ -126,8 +126,8 @@ test("a reader that has gone does not end the program, and the lines are counted
   expect(await said).toBe("20001\n");
 });
 
-test("a full disk loses lines, which are reported once there is room again", async () => {
-  // The program puts a file in the place of the full disk, under the same descriptor.
+test("lines lost on a full disk are reported once there is space again", async () => {
+  // The program replaces the full disk by a file, under the same descriptor.
   await using directory = await temporaryDirectory();
   const path = await directory.write("log", "");
   const child = program(
@@ -136,7 +136,7 @@ test("a full disk loses lines, which are reported once there is room again", asy
      const full = openSync("/dev/full", "w");
      const log = createLogSink({ fd: full, format: "json" });
      for (let i = 0; i < 100; i++) log.write("{}");
-     // The line that tells of it is lost, too, and is no line more.
+     // The line that reports it is lost, too, but is not counted.
      for (let i = 0; i < 3; i++) log.flush();
      say(String(log.dropped()));
      closeSync(full);

@@ -14,7 +14,7 @@ function metrics(): Metrics {
   });
 }
 
-/** The exposition as series and value. */
+/** Parses the exposition to values by series. */
 async function series(from: Metrics): Promise<Map<string, number>> {
   return parse(await from.text());
 }
@@ -29,7 +29,7 @@ function parse(text: string): Map<string, number> {
   );
 }
 
-test("a method that was used shows the 5xx that it has not had yet", async () => {
+test("a method in use is exported with 5xx codes at 0", async () => {
   const some = metrics();
   const put = (code: number): string =>
     `sallyport_http_requests_total{route="orders",method="PUT",code="${code}"}`;
@@ -40,7 +40,7 @@ test("a method that was used shows the 5xx that it has not had yet", async () =>
   expect([200, 500, 502, 503, 504].map((code) => shown.get(put(code)))).toEqual([1, 0, 0, 0, 0]);
 });
 
-test("what can be named in advance exists at 0 from the start", async () => {
+test("series that are known in advance exist at 0 from the start", async () => {
   const shown = await series(metrics());
   const expected = [
     'sallyport_auth_decisions_total{result="denied",reason="signature"}',
@@ -76,7 +76,7 @@ test("what can be named in advance exists at 0 from the start", async () => {
   );
 });
 
-test("every metric has a help text, and exactly the counters end in _total", async () => {
+test("every metric has a help text, and only counters end in _total", async () => {
   const text = await metrics().text();
   const kinds = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
   expect(kinds.length).toBeGreaterThan(30);
@@ -103,7 +103,7 @@ test("a request is counted by route, method and code, and its duration in every 
   expect(shown.get(`${duration}_sum{route="orders"}`)).toBeCloseTo(0.0025);
 });
 
-test("a duration above the last bound is counted in +Inf alone", async () => {
+test("a duration above the last bound is counted only in +Inf", async () => {
   const counted = metrics();
   counted.loginFinished("success", 11);
   const shown = await series(counted);
@@ -112,7 +112,7 @@ test("a duration above the last bound is counted in +Inf alone", async () => {
   expect(shown.get("sallyport_login_duration_seconds_count")).toBe(1);
 });
 
-test("the time that a WebSocket stays open does not count as request duration", async () => {
+test("the lifetime of a WebSocket does not count as request duration", async () => {
   const counted = metrics();
   counted.requestFinished(
     outcomeWith({ status: 101, protocol: "websocket", durationMs: 3_600_000 }),
@@ -166,7 +166,7 @@ test("decisions, logins, tokens, rejections, backends and WebSockets are counted
   }
 });
 
-test("gauges are read when they are asked for", async () => {
+test("gauges are read on each scrape", async () => {
   const counted = metrics();
   let entries = 1;
   counted.gauges.tokenCacheEntries = () => entries;
@@ -181,7 +181,7 @@ test("gauges are read when they are asked for", async () => {
   expect(shown.get(build)).toBe(1);
 });
 
-test("a reload that failed leaves the time of the last that did not", async () => {
+test("a failed reload does not change the time of the last successful one", async () => {
   const counted = metrics();
   const successful = "sallyport_config_last_reload_successful";
   const time = "sallyport_config_last_reload_success_timestamp_seconds";
@@ -195,7 +195,7 @@ test("a reload that failed leaves the time of the last that did not", async () =
   expect([mended.get(successful), mended.get(time)]).toEqual([1, START_MS / 1000 + 9]);
 });
 
-test("the end of the certificate is shown once it is known", async () => {
+test("the certificate's expiry is exported once it is known", async () => {
   const counted = metrics();
   const name = "sallyport_tls_certificate_not_after_timestamp_seconds";
   expect((await series(counted)).has(name)).toBe(false);
@@ -204,7 +204,7 @@ test("the end of the certificate is shown once it is known", async () => {
   expect((await series(counted)).get(name)).toBe(1_950_000_000);
 });
 
-test("10,000 random requests add no series beyond routes, methods and codes", async () => {
+test("10,000 random requests add series only for routes, methods and codes", async () => {
   const counted = metrics();
   const before = await series(counted);
   for (let i = 0; i < 10_000; i++) {
@@ -237,7 +237,7 @@ test("10,000 random requests add no series beyond routes, methods and codes", as
   expect(after.get('sallyport_websocket_connections{route="none"}')).toBe(10_000);
 });
 
-test("what several threads counted adds up", async () => {
+test("the counts of several threads are summed", async () => {
   const [first, second] = [metrics(), metrics()];
   for (const thread of [first, second]) {
     thread.requestFinished(outcomeWith());

@@ -2,7 +2,7 @@ import type { Outcome } from "../../src/core/request/outcome.ts";
 import { writeAccessLine } from "../../src/observe/log/access-log.ts";
 import { LineBytes } from "../../src/observe/log/line-bytes.ts";
 
-/** An ordinary forwarded request, with what a test wants different. */
+/** Returns the outcome of an ordinary forwarded request, with changes. */
 export function outcomeWith(changes: Partial<Outcome> = {}): Outcome {
   return {
     id: 3_700_000_000_001,
@@ -33,10 +33,10 @@ export const RARE_FIELDS = {
   traceId: "0af7651916cd43dd8448eb211c80319c",
 } satisfies Partial<Outcome>;
 
-/** One for all, as in the product: what a line leaves behind would show in the next one. */
+/** Shared by all tests, as in the product: leftovers from one line would show in the next. */
 const bytes = new LineBytes();
 
-/** The access line of a request as a text. */
+/** Returns the access line of a request as text. */
 export function formatAccessLine(outcome: Outcome, now: number): string {
   writeAccessLine(bytes, outcome, now);
   return bytes.toString();

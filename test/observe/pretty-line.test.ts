@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { prettyLine } from "../../src/observe/log/pretty-line.ts";
 import { formatAccessLine, outcomeWith } from "./outcomes.ts";
 
-test("a line for a person starts with the time of day, the level and the message", () => {
+test("a pretty line starts with the time of day, the level and the message", () => {
   const json = `{"level":"info","time":"2026-11-03T12:00:01.123Z","address":"0.0.0.0:8443","msg":"listening"}`;
   expect(prettyLine(json, false)).toBe("12:00:01.123 INFO  listening  address=0.0.0.0:8443");
 });
 
-test("a request starts with what was answered and asked", () => {
+test("a line about a request starts with the status and the request", () => {
   const line = prettyLine(formatAccessLine(outcomeWith(), Date.UTC(2026, 10, 3, 12)), false);
   expect(line).toMatch(/^12:00:00\.000 INFO {2}200 GET \/orders\/1 3\.1ms {2}id=/);
   expect(line).toContain("  route=orders  ");
@@ -19,7 +19,7 @@ test.each([
   { path: `/${"long/".repeat(100)}` },
   { subject: "s".repeat(70), host: "h".repeat(200), reason: "body_too_large" },
   { method: "M".repeat(40), path: "/\u001b".repeat(80) },
-])("a request fills at most 120 columns: %j", (changes) => {
+])("a line about a request has at most 120 columns: %j", (changes) => {
   const line = prettyLine(formatAccessLine(outcomeWith(changes), 0), false);
   expect(line.length).toBeLessThanOrEqual(120);
   expect(line).toContain("  id=");
@@ -30,18 +30,18 @@ test.each([
   [304, 36],
   [401, 33],
   [502, 31],
-])("status %i has its colour", (status, code) => {
+])("status %i has the right colour", (status, code) => {
   const line = prettyLine(formatAccessLine(outcomeWith({ status }), 0), true);
   expect(line).toContain(`\u001b[${code}m${status}\u001b[39m`);
 });
 
-test("colours come and go with the switch", () => {
+test("colours can be switched on and off", () => {
   const json = `{"level":"warn","time":"2026-11-03T12:00:01.123Z","msg":"slow"}`;
   expect(prettyLine(json, true)).toContain("\u001b[33mWARN \u001b[39m");
   expect(prettyLine(json, false)).not.toContain("\u001b");
 });
 
-test("nothing that a client sent reaches the terminal as a command", () => {
+test("control sequences from clients do not reach the terminal", () => {
   const hostile = "a\u001b[2J\u009b\n b\u202e";
   const request = formatAccessLine(outcomeWith({ path: hostile, host: hostile }), 0);
   const note = JSON.stringify({ level: "info", time: "", msg: hostile, field: hostile });
@@ -51,6 +51,6 @@ test("nothing that a client sent reaches the terminal as a command", () => {
   }
 });
 
-test("what is no JSON object stays as it is", () => {
+test("a line that is not a JSON object stays unchanged", () => {
   expect(prettyLine("plain", false)).toBe("plain");
 });

@@ -31,7 +31,7 @@ it("counts logins and refusals by minute", () => {
   ]);
 });
 
-it("forgets minutes that are over, also those of an hour before in the same place", () => {
+it("forgets old minutes, including those an hour ago in the same slot", () => {
   const { recent, advance } = recentLog();
   recent.requestFailed(refused);
   advance(RECENT_MINUTES * MINUTE_MS);
@@ -42,7 +42,7 @@ it("forgets minutes that are over, also those of an hour before in the same plac
   expect(recent.events().minutes.at(-1)?.refusals).toEqual({ expired: 1 });
 });
 
-it("keeps the last refusals only, the newest first", () => {
+it("keeps only the last refusals, newest first", () => {
   const { recent, advance } = recentLog();
   for (let id = 1; id <= 3 * RECENT_REFUSALS; id += 1) {
     recent.requestFailed({ ...refused, id });
@@ -52,7 +52,7 @@ it("keeps the last refusals only, the newest first", () => {
   expect(ids).toEqual(Array.from({ length: RECENT_REFUSALS }, (_, index) => 150 - index));
 });
 
-it("counts connections that were refused, and no request twice", () => {
+it("counts refused connections, and no request twice", () => {
   const { recent } = recentLog();
   for (const reason of ["tls_handshake", "connections", "bad_request", "rate_limited"] as const) {
     recent.requestRefused(reason);
@@ -63,7 +63,7 @@ it("counts connections that were refused, and no request twice", () => {
   expect(refusals).toEqual([]);
 });
 
-it("keeps little of long texts, and no token", () => {
+it("truncates long texts, and stores no token", () => {
   const { recent, advance } = recentLog();
   const long = "x".repeat(16_000);
   recent.requestFailed({ ...refused, path: `/${long}`, host: long, method: long, subject: long });
@@ -76,7 +76,7 @@ it("keeps little of long texts, and no token", () => {
   expect(token?.path).toBe("/t/[redacted]");
 });
 
-it("merges what several threads saw", () => {
+it("merges the data of several threads", () => {
   const [one, two] = [recentLog(), recentLog()];
   one.recent.requestFailed({ ...refused, id: 1 });
   two.advance(MINUTE_MS);

@@ -23,7 +23,7 @@ test.each([
   expect(settings({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })).toEqual({ ...DEFAULTS, url });
 });
 
-test("an address of their own counts as it is, before the one for all", () => {
+test("the address for traces is used unchanged, and takes precedence over the general one", () => {
   const own = { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://traces:1/x" };
   expect(settings(own)?.url).toBe("http://traces:1/x");
   const wrong = { ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "traces" };
@@ -32,7 +32,7 @@ test("an address of their own counts as it is, before the one for all", () => {
 });
 
 test.each(["collector", "collector:4318", "ftp://collector", "http://", "unix:/x"])(
-  "there is no tracing to %j",
+  "%j is not accepted as an address for tracing",
   (endpoint) => {
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: "always_on" };
     expect(settings(env)).toBeUndefined();
@@ -77,7 +77,7 @@ test.each([
   ["OTEL_RESOURCE_ATTRIBUTES", "a=1=2"],
   ["OTEL_RESOURCE_ATTRIBUTES", "a=%%%"],
   ["OTEL_RESOURCE_ATTRIBUTES", "=1"],
-])("%s is not followed as %j, and the default counts", (variable, value) => {
+])("%s is ignored as %j, and the default applies", (variable, value) => {
   const env = { ...ENDPOINT, [variable]: value };
   expect(unsupported(env)).toEqual([variable]);
   expect(settings(env)).toEqual(DEFAULTS);
@@ -88,11 +88,11 @@ test.each(["abc", "-0.1", "1.1"])("%j is not a valid ratio", (ratio) => {
   const byRatio = { ...env, OTEL_TRACES_SAMPLER: "traceidratio" };
   expect(unsupported(byRatio)).toEqual(["OTEL_TRACES_SAMPLER_ARG"]);
   expect(settings(byRatio)?.ratio).toBe(1);
-  // Nobody looks at it.
+  // It is not read.
   expect(unsupported(env)).toEqual([]);
 });
 
-test("valid values apply, and nothing is logged", async () => {
+test("valid values apply without a log entry", async () => {
   await using directory = await temporaryDirectory();
   const file = await directory.write("ca.crt", "");
   const env = {

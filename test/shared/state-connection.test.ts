@@ -11,7 +11,7 @@ async function opened(port: number, accepted: Promise<Socket>) {
   return { connection, socket: await accepted };
 }
 
-it("closes its socket", async () => {
+it("closes its own socket", async () => {
   const { promise, resolve } = Promise.withResolvers<Socket>();
   await using server = await listening(createServer(resolve));
   const { connection, socket } = await opened(server.port, promise);

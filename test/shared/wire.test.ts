@@ -11,11 +11,11 @@ const SUBJECT: Revocation = {
   ...{ kind: "subject", name: "alice", issuer: "sallyport", before: NOW, until: NOW + 5_000 },
 };
 
-test("what one replica writes, another reads", () => {
+test("one replica can read what another has written", () => {
   expect(readEvent(writeAttempt(ATTEMPT), NOW)).toEqual({ attempt: ATTEMPT });
   const until = Math.ceil(SUBJECT.until / 1000) * 1000;
   expect(readEvent(writeRevocation(SUBJECT), NOW)).toEqual({ revocation: { ...SUBJECT, until } });
-  // A list keeps whole seconds only: what comes out of it is the same event.
+  // A list has whole seconds only; the event read from it is the same.
   expect(writeRevocation({ ...SUBJECT, until })).toBe(writeRevocation(SUBJECT));
 });
 
@@ -36,8 +36,8 @@ test.each([
   ["a subject without a time", revocation({ before: undefined })],
   ["one that has ended", revocation({ until: NOW - 1 })],
   ["one that never ends", revocation({ until: 1e300 })],
-  ["an end that is no number", revocation({ until: "soon" })],
-  ["an issuer that is no text", revocation({ issuer: {} })],
+  ["an end that is not a number", revocation({ until: "soon" })],
+  ["an issuer that is not text", revocation({ issuer: {} })],
   ["a text that is too long", revocation({ name: "a".repeat(20_000) })],
   ["a number", 1],
 ])("%s is ignored", (_, text) => {
