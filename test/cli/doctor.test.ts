@@ -233,7 +233,7 @@ describe("upstreams", () => {
     ]);
   });
 
-  it("have the protocol they choose by ALPN reported", async () => {
+  it("are listed with the protocol they choose by ALPN", async () => {
     await using both = await startHttp2Backend(undefined, { tls: ["h2", "http/1.1"] });
     await using one = await startHttp2Backend(undefined, { tls: ["h2"] });
     const tls = { caFile: "ca.crt" };
@@ -249,7 +249,7 @@ describe("upstreams", () => {
     );
   });
 
-  it("have a certificate reported that has expired, is not yet valid, or expires soon", async () => {
+  it("are checked for certificates that have expired, are not yet valid, or expire soon", async () => {
     for (const [days, found] of [
       [
         [-9, -1],
