@@ -30,7 +30,8 @@ describe("an automaton", () => {
     fc.assert(
       fc.property(expression, fc.array(text, { minLength: 5, maxLength: 5 }), (pattern, texts) => {
         const automaton = compiled(pattern);
-        const reference = new RegExp(`^(?:${pattern})$`, "s");
+        // Without `u`, V8 14.6 (Node 26) says that "a" matches /^(?:[^/].)*$/s once it has compiled the expression.
+        const reference = new RegExp(`^(?:${pattern})$`, "su");
         for (const each of texts.map((characters) => characters.join(""))) {
           matched += Number(reference.test(each));
           expect([pattern, each, automaton.matches(each)]).toEqual([
