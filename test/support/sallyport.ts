@@ -46,6 +46,8 @@ export interface SallyportOptions {
   readonly env?: Record<string, string>;
   /** Flags for Node, instead of the image's. */
   readonly flags?: readonly string[];
+  /** The file to start, instead of `entry()`. */
+  readonly entry?: string;
   /** Further files next to config.yaml. */
   readonly files?: Readonly<Record<string, string>>;
   /** The certificate with which alice logs in after startup, if one is required. */
@@ -76,7 +78,7 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
   const file = await directory.write("config.yaml", JSON.stringify(config, undefined, 2));
   const env = { SALLYPORT_ENTRY: undefined, ...imageMalloc(), ...options.env };
   const child = startChild(
-    entry(),
+    options.entry ?? entry(),
     ["serve", "--config", file],
     env,
     options.flags ?? imageFlags(),
