@@ -6,9 +6,8 @@ const USUAL_BYTES = 2048;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const ZERO = 0x30;
-/** Digits written at once; more would exceed V8's small integers. */
-const DIGITS_AT_ONCE = 9;
-const BILLION = 1e9;
+/** The digits of 2^53. */
+const MOST_DIGITS = 16;
 
 /**
  * One line of JSON, assembled as bytes. One instance serves all lines, so that lines create no garbage. A line built
@@ -72,7 +71,7 @@ export class LineBytes {
   /** Adds an integer from 0 to 2^53 - 1; anything else becomes `null`. */
   integer(name: string, number: number): void {
     this.plain(name);
-    if (Number.isSafeInteger(number) && number >= 0) this.#integer(number);
+    if (Number.isSafeInteger(number) && number >= 0) this.#digits(number, 1);
     else this.plain("null");
   }
 
@@ -89,7 +88,7 @@ export class LineBytes {
       return;
     }
     const whole = Math.floor(microseconds / 1000);
-    this.#integer(whole);
+    this.#digits(whole, 1);
     this.plain(".");
     this.#digits(microseconds - whole * 1000, 3);
   }
@@ -103,28 +102,15 @@ export class LineBytes {
     return this.#bytes.toString("utf8", 0, this.#length);
   }
 
-  #integer(number: number): void {
-    if (number < BILLION) {
-      this.#digits(number, 1);
-      return;
-    }
-    const billions = Math.floor(number / BILLION);
-    this.#integer(billions);
-    this.#digits(number - billions * BILLION, DIGITS_AT_ONCE);
-  }
-
-  /**
-   * @param number below 10^9.
-   * @param least the minimum number of digits; shorter numbers are padded with zeros.
-   */
+  /** Adds an integer below 2^53 with at least `least` digits. */
   #digits(number: number, least: number): void {
-    const bytes = this.#room(DIGITS_AT_ONCE);
+    const bytes = this.#room(MOST_DIGITS);
     let count = least;
     for (let bound = 10 ** least; bound <= number; bound *= 10) count++;
-    let rest = number | 0;
+    let rest = number;
     for (let at = this.#length + count - 1; at >= this.#length; at--) {
-      const tenth = (rest / 10) | 0;
-      bytes[at] = ZERO + rest - tenth * 10;
+      const tenth = Math.floor(rest / 10);
+      bytes[at] = ZERO + (rest - tenth * 10);
       rest = tenth;
     }
     this.#length += count;
