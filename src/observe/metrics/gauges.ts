@@ -18,53 +18,38 @@ interface SharedState {
 }
 
 /** Functions that return the values of gauges on a scrape. The owner of each value replaces its function. */
-export interface GaugeSources {
+export class GaugeSources {
   /** Verified tokens in the cache. */
-  tokenCacheEntries: () => number;
+  tokenCacheEntries = (): number => 0;
   /** Bytes held in memory on behalf of clients. */
-  bufferedBytes: () => number;
+  bufferedBytes = (): number => 0;
   /** Logins that wait for a hashing thread. */
-  loginQueueLength: () => number;
-  draining: () => boolean;
+  loginQueueLength = (): number => 0;
+  draining = (): boolean => false;
   /** Whether the journal of revocations is writable; true if there is none. */
-  revocationsWritable: () => boolean;
+  revocationsWritable = (): boolean => true;
   /** The configured and the actual number of threads that accept clients. */
-  workers: () => { readonly count: number; readonly alive: number };
+  workers = (): { readonly count: number; readonly alive: number } => ({ count: 0, alive: 0 });
   /**
    * The signing key; undefined if there is none. Times in milliseconds since the epoch; Infinity if it does not
    * expire.
    */
-  signingKey: () => { readonly madeAt: number; readonly verifiesUntil: number } | undefined;
+  signingKey = (): { readonly madeAt: number; readonly verifiesUntil: number } | undefined =>
+    undefined;
   /** The key that signs assertions, if assertions have their own keys. */
-  assertionKey: () => { readonly verifiesUntil: number } | undefined;
-  upstreamLoad: (upstream: string) => UpstreamLoad;
+  assertionKey = (): { readonly verifiesUntil: number } | undefined => undefined;
+  upstreamLoad: (upstream: string) => UpstreamLoad = () => NO_LOAD;
   /** The state of each target in all threads. */
-  targets: () => Promise<readonly TargetState[]>;
+  targets = async (): Promise<readonly TargetState[]> => [];
   /** The trusted issuers and their keys. */
-  issuers: () => readonly IssuerState[];
-  storeState: (store: string) => StoreState;
+  issuers = (): readonly IssuerState[] => [];
+  storeState: (store: string) => StoreState = () => NO_STATE;
   /** Undefined if replicas share nothing. */
-  sharedState: () => SharedState | undefined;
+  sharedState = (): SharedState | undefined => undefined;
 }
 
-/** Returns sources that return an initial value, mostly 0. */
-export function initialGauges(): GaugeSources {
-  return {
-    tokenCacheEntries: () => 0,
-    bufferedBytes: () => 0,
-    loginQueueLength: () => 0,
-    draining: () => false,
-    revocationsWritable: () => true,
-    workers: () => ({ count: 0, alive: 0 }),
-    signingKey: () => undefined,
-    assertionKey: () => undefined,
-    upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
-    targets: async () => [],
-    issuers: () => [],
-    sharedState: () => undefined,
-    storeState: () => ({ connections: undefined, outdated: undefined }),
-  };
-}
+const NO_LOAD: UpstreamLoad = { inFlight: 0, waiting: 0, leftOut: 0, targets: 0 };
+const NO_STATE: StoreState = { connections: undefined, outdated: undefined };
 
 /** Functions that set gauges when an event occurs. */
 export interface GaugeSetters {

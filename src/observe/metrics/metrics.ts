@@ -18,8 +18,7 @@ import {
   defineReloads,
   defineTargets,
   type GaugeSetters,
-  type GaugeSources,
-  initialGauges,
+  GaugeSources,
 } from "./gauges.ts";
 import { OWN_ROUTES } from "./label-words.ts";
 import { openMetrics } from "./open-metrics.ts";
@@ -75,7 +74,7 @@ const MISNAMED = [
 export function createMetrics(options: MetricsOptions): Metrics {
   const { version, clock = systemClock, logLinesDropped = () => 0 } = options;
   const define = new MetricDefinitions();
-  const gauges = initialGauges();
+  const gauges = new GaugeSources();
   const routes = new LabelSet(["route"], [...options.routes, ...OWN_ROUTES]);
   const upstreams = new LabelSet(["upstream"], options.upstreams);
   const stores = new LabelSet(["store"], options.stores ?? []);
