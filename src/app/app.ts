@@ -5,7 +5,7 @@ import { systemClock } from "../lib/clock.ts";
 import { createLog } from "../observe/log/application-log.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
 import { createMetrics } from "../observe/metrics/metrics.ts";
-import { createObserver } from "../observe/create-observer.ts";
+import { createObserver } from "../observe/log/access-log.ts";
 import { RecentLog } from "../observe/recent/recent-log.ts";
 import { warnUnsupported } from "../observe/tracing/open-tracing.ts";
 import { openAdmin } from "./admin-listener.ts";

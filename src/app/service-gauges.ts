@@ -1,5 +1,5 @@
 import type { Metrics } from "../observe/metrics/metrics.ts";
-import type { DrainState } from "../server/admin/drain-pages.ts";
+import type { DrainState } from "../server/admin/state-pages.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { workersOf } from "./gate/from-configuration.ts";
 import type { Logins } from "./gate/logins.ts";

@@ -11,7 +11,7 @@ import type { RecentLog } from "../observe/recent/recent-log.ts";
 import { countInFlight } from "../policy/concurrency/in-flight.ts";
 import { createLocalCounts } from "../server/listener/connection-counts.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
-import type { DrainState } from "../server/admin/drain-pages.ts";
+import type { DrainState } from "../server/admin/state-pages.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
 import { openLedger } from "./byte-ledger.ts";

@@ -27,8 +27,11 @@ function missingIn(
 }
 
 test("the reference lists every page of the admin listener", () => {
-  const pages = found("src/server/{admin,endpoints}/*.ts", /(?:path:|_PATH =) "(\/[^"]+)"/g);
-  expect(pages).toEqual(expect.arrayContaining(["/-/config", "/metrics", "/-/explain"]));
+  const pages = found(
+    "src/server/{admin,endpoints}/*.ts",
+    /(?:path:|_PATH =|\bpage\(|Page\("\w+",)\s*"(\/[^"]+)"/g,
+  );
+  expect(pages).toEqual(expect.arrayContaining(["/-/config", "/metrics", "/-/explain", "/livez"]));
   const { text } = readDocument("docs/reference/http.md");
   expect(
     pages.filter((page) => !["`", "?"].some((end) => text.includes(`\`${page}${end}`))),

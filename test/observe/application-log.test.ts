@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../src/observe/log/application-log.ts";
-import type { LogLevel } from "../../src/observe/log/log-level.ts";
+import type { Log } from "../../src/core/log.ts";
 import { keptLines } from "./kept-lines.ts";
 
 const clock = { now: () => Date.UTC(2026, 10, 3, 12), monotonic: () => 0 };
 
-function logAt(level: LogLevel) {
+function logAt(level: keyof Log) {
   const { sink, lines } = keptLines();
   const read = () => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   return { log: createLog({ sink, level, clock }), lines, read };

@@ -1,14 +1,14 @@
 import { expect, test, vi } from "vitest";
-import type { LogLevel } from "../../src/observe/log/log-level.ts";
+import type { Log } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
-import { createObserver } from "../../src/observe/create-observer.ts";
+import { createObserver } from "../../src/observe/log/access-log.ts";
 import { RecentLog } from "../../src/observe/recent/recent-log.ts";
 import { keptLines } from "./kept-lines.ts";
 import { outcomeWith } from "./outcomes.ts";
 
 const clock = { now: () => 0, monotonic: () => 0 };
 
-function observed(level: LogLevel, access: "all" | "errors" | "none" = "all") {
+function observed(level: keyof Log, access: "all" | "errors" | "none" = "all") {
   const metrics = createMetrics({ routes: ["orders"], upstreams: [], version: "1.0.0" });
   const { sink, lines } = keptLines();
   const recent = new RecentLog(clock.now);

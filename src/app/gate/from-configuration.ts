@@ -9,7 +9,7 @@ import type { Route } from "../../core/route/route.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
-import { leastLoggedStatus } from "../../observe/create-observer.ts";
+import { leastLoggedStatus } from "../../observe/log/access-log.ts";
 import { createAccessFields } from "../../observe/log/create-access-fields.ts";
 import { createCors } from "../../server/endpoints/create-cors.ts";
 import type { ListenOptions } from "../../server/listener/listen-options.ts";

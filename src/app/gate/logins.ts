@@ -19,7 +19,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { reuseOrCreate, reuseOrCreateAsync, type Reusable } from "../../lib/async/reuse.ts";
 import { KeyedSemaphore } from "../../lib/async/keyed-semaphore.ts";
 import { Leased } from "../../lib/async/leased.ts";
-import type { StoreState } from "../../observe/metrics/store-metrics.ts";
+import type { StoreState } from "../../observe/metrics/gauges.ts";
 import { createTokenIssuer } from "../../tokens/issuer.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { usersFilesIn } from "../from-files.ts";

@@ -16,7 +16,7 @@ import { attachSharedTimes, type SharedTimes } from "../../policy/rates/shared-a
 import { createLog } from "../../observe/log/application-log.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
-import { createObserver } from "../../observe/create-observer.ts";
+import { createObserver } from "../../observe/log/access-log.ts";
 import { RecentLog } from "../../observe/recent/recent-log.ts";
 import { attachSharedCounts } from "../../server/listener/connection-counts.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";

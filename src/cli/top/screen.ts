@@ -2,7 +2,16 @@ import { styleText } from "node:util";
 import type { RecentMinute } from "../../core/recent.ts";
 import type { Status } from "../../core/status.ts";
 import { printable } from "../../lib/text/printable.ts";
-import { amount, bytes, clockTime, relative, span } from "../../server/admin/status/words.ts";
+import {
+  amount,
+  bytes,
+  clockTime,
+  health,
+  relative,
+  requestLine,
+  seriesOf,
+  span,
+} from "../../server/admin/status/words.ts";
 
 /** Properties of the terminal. */
 export interface ScreenOptions {
@@ -15,12 +24,8 @@ export interface ScreenOptions {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** A text and its style, kept apart so that the width of the text is known. */
-interface Cell {
-  readonly text: string;
-  readonly style?: Style;
-  readonly right?: true;
-}
+/** A text, and its style if it has one, kept apart so that the width of the text is known. */
+type Cell = string | readonly [text: string, style: Style | undefined];
 
 /** Renders a status as lines. Rates are computed from `before`, an earlier status; without it, none are shown. */
 export function statusLines(status: Status, before: Status | undefined, options: ScreenOptions) {
@@ -49,34 +54,30 @@ export function statusLines(status: Status, before: Status | undefined, options:
 }
 
 function headLines(status: Status, before: Status | undefined): Cell[][] {
-  const { version, host, state, ready, checks, now, startedAt, workers, memory, traffic } = status;
-  const failing = checks.filter(({ passed }) => !passed).map(({ name }) => name);
-  const health = state !== "serving" ? state : ready ? "ready" : `not ready: ${failing.join(", ")}`;
+  const { version, host, now, startedAt, workers, memory, traffic, reload } = status;
+  const state = health(status);
   const rate = rateOf(traffic.requests, before?.traffic.requests, status, before);
-  return [
+  const lines: Cell[][] = [
     [
-      { text: "Sallyport ", style: "bold" },
-      { text: `${version}  ${host}  ` },
-      { text: health, style: health === "ready" ? "green" : "red" },
-      { text: `  up ${span(now - startedAt)}  ${workers.alive} of ${workers.count} workers` },
-      { text: `  ${bytes(memory.residentBytes)}` },
+      ["Sallyport ", "bold"],
+      `${version}  ${host}  `,
+      [state, state === "ready" ? "green" : "red"],
+      `  up ${span(now - startedAt)}  ${workers.alive} of ${workers.count} workers`,
+      `  ${bytes(memory.residentBytes)}`,
     ],
     [
-      { text: `${amount(traffic.requests)} requests${rate === "" ? "" : `, ${rate} a second`}` },
-      { text: `  ${amount(traffic.inFlight)} in flight  ${amount(traffic.webSockets)} WebSockets` },
-      { text: `  ${amount(traffic.verifiedTokens)} tokens` },
+      `${amount(traffic.requests)} requests${rate === "" ? "" : `, ${rate} a second`}`,
+      `  ${amount(traffic.inFlight)} in flight  ${amount(traffic.webSockets)} WebSockets`,
+      `  ${amount(traffic.verifiedTokens)} tokens`,
     ],
-    ...(status.reload === undefined
-      ? []
-      : [
-          [
-            { text: `reloaded ${relative(status.reload.at, now)}: ` },
-            status.reload.successful
-              ? { text: `${status.reload.changes.length} values changed` }
-              : { text: status.reload.problems[0] ?? "failed", style: "red" as const },
-          ],
-        ]),
   ];
+  if (reload !== undefined) {
+    const result: Cell = reload.successful
+      ? `${reload.changes.length} values changed`
+      : [reload.problems[0] ?? "failed", "red"];
+    lines.push([`reloaded ${relative(reload.at, now)}: `, result]);
+  }
+  return lines;
 }
 
 /** Returns the mean rate per second since the earlier status; empty without one, or if the process has restarted. */
@@ -95,25 +96,25 @@ function routeRows(status: Status, before: Status | undefined): Cell[][] {
   return status.routes.map((route) => {
     const { name, hosts, path, access, upstream, requests, clientErrors, serverErrors } = route;
     const earlier = before?.routes.find((other) => other.name === name)?.requests;
+    const counted = (count: number, style: Style): Cell =>
+      count > 0 ? [amount(count), style] : amount(count);
     return [
-      ...[{ text: name }, { text: `${hosts?.join(",") ?? ""}${path}` }, { text: access }],
-      ...[{ text: upstream }, { text: amount(requests) }],
-      { text: rateOf(requests, earlier, status, before) },
-      { text: amount(clientErrors), ...(clientErrors > 0 ? { style: "yellow" as const } : {}) },
-      { text: amount(serverErrors), ...(serverErrors > 0 ? { style: "red" as const } : {}) },
+      ...[name, `${hosts?.join(",") ?? ""}${path}`, access, upstream, amount(requests)],
+      rateOf(requests, earlier, status, before),
+      counted(clientErrors, "yellow"),
+      counted(serverErrors, "red"),
     ];
   });
 }
 
 function upstreamRows({ upstreams }: Status): Cell[][] {
   return upstreams.flatMap(({ name, targets, inFlight, waiting }) =>
-    targets.map(({ address, reachable, state }, index): Cell[] => [
-      { text: index === 0 ? name : "" },
-      { text: address },
-      { text: state, style: !reachable ? "red" : state === "ok" ? "green" : "yellow" },
-      { text: index === 0 ? amount(inFlight) : "" },
-      { text: index === 0 ? amount(waiting) : "" },
-    ]),
+    targets.map(({ address, reachable, state }, index): Cell[] => {
+      const reached: Cell = [state, !reachable ? "red" : state === "ok" ? "green" : "yellow"];
+      return index === 0
+        ? [name, address, reached, amount(inFlight), amount(waiting)]
+        : ["", address, reached, "", ""];
+    }),
   );
 }
 
@@ -125,65 +126,40 @@ function minuteRows(
   kind: "logins" | "refusals",
   { unicode }: ScreenOptions,
 ): Cell[][] {
-  const words = [...new Set(minutes.flatMap((minute) => Object.keys(minute[kind])))];
-  const rows = words.map((word) => {
-    const counts = minutes.map((minute) => minute[kind][word] ?? 0);
+  const blocks = unicode ? BLOCKS : ASCII_BLOCKS;
+  return seriesOf(minutes, kind).map(({ word, counts, total }) => {
     const highest = Math.max(...counts, 1);
-    const blocks = unicode ? BLOCKS : ASCII_BLOCKS;
     const bar = counts.map((count) => blocks[Math.ceil((count / highest) * 8)] ?? " ").join("");
-    return { word, bar, total: counts.reduce((sum, count) => sum + count, 0) };
+    return [word, [bar, word === "success" ? "green" : "cyan"], amount(total)];
   });
-  return rows
-    .toSorted((a, b) => b.total - a.total)
-    .map(({ word, bar, total }) => [
-      { text: word },
-      { text: bar, style: word === "success" ? "green" : "cyan" },
-      { text: amount(total) },
-    ]);
 }
 
 function keyRows({ keys, certificate, now }: Status): Cell[][] {
-  const certificates =
-    certificate === undefined
-      ? []
-      : [
-          [
-            { text: certificate.subject },
-            { text: "certificate" },
-            { text: "" },
-            { text: relative(certificate.notAfter, now) },
-          ],
-        ];
-  const rows = keys.map(({ kid, signs, state, madeAt, verifiesUntil }): Cell[] => [
-    { text: kid },
-    { text: signs === "tokens" ? state : `${state}, ${signs}` },
-    { text: relative(madeAt, now) },
-    { text: verifiesUntil === undefined ? "never" : relative(verifiesUntil, now) },
+  const rows = keys.map(({ kid, signs, state, madeAt, verifiesUntil }) => [
+    kid,
+    signs === "tokens" ? state : `${state}, ${signs}`,
+    relative(madeAt, now),
+    verifiesUntil === undefined ? "never" : relative(verifiesUntil, now),
   ]);
-  return [...certificates, ...rows];
+  if (certificate === undefined) return rows;
+  return [[certificate.subject, "certificate", "", relative(certificate.notAfter, now)], ...rows];
 }
 
 function issuerRows({ issuers, now }: Status): Cell[][] {
   return issuers.map(({ issuer, usable, keys, readAt, stale }): Cell[] => [
-    { text: issuer },
-    !usable
-      ? { text: "no keys", style: "red" }
-      : stale
-        ? { text: "old keys", style: "yellow" }
-        : { text: "usable", style: "green" },
-    { text: String(keys) },
-    { text: readAt === undefined ? "never read" : span(now - readAt) },
+    issuer,
+    !usable ? ["no keys", "red"] : stale ? ["old keys", "yellow"] : ["usable", "green"],
+    String(keys),
+    readAt === undefined ? "never read" : span(now - readAt),
   ]);
 }
 
 function refusalRows({ refusals }: Status): Cell[][] {
-  return refusals.map(({ at, status, reason, method, host, path, client }): Cell[] => [
-    { text: clockTime(at) },
-    { text: String(status), style: status >= 500 ? "red" : "yellow" },
-    { text: reason },
-    { text: method === "" ? "not readable" : `${method} ${host}${path}` },
-    { text: client },
-  ]);
+  return refusals.map((refusal): Cell[] => {
+    const { at, status, reason, client } = refusal;
+    const code: Cell = [String(status), status >= 500 ? "red" : "yellow"];
+    return [clockTime(at), code, reason, requestLine(refusal), client];
+  });
 }
 
 const LONGEST_CELL = 60;
@@ -191,23 +167,28 @@ const LONGEST_CELL = 60;
 /** Aligns rows under titles; a column whose title begins with `>` is right-aligned. Without rows, returns no lines. */
 function tableLines(titles: readonly string[], rows: readonly (readonly Cell[])[]): Cell[][] {
   if (rows.length === 0) return [];
-  const head = titles.map((title): Cell => ({ text: title.replace(">", ""), style: "dim" }));
+  const head = titles.map((title) => [title.replace(">", ""), "dim"] as const);
   const cut = rows.map((row) =>
-    row.map((cell) => ({ ...cell, text: shortened(printable(cell.text), LONGEST_CELL) })),
-  );
-  const widths = titles.map((_, column) =>
-    Math.max(...[head, ...cut].map((row) => row[column]?.text.length ?? 0)),
-  );
-  return [head, ...cut].map((row) =>
-    row.map((cell, column) => {
-      const width = widths[column] ?? 0;
-      const aligned =
-        titles[column]?.startsWith(">") === true
-          ? cell.text.padStart(width)
-          : cell.text.padEnd(width);
-      return { ...cell, text: `${aligned}  ` };
+    row.map((cell) => {
+      const [text, style] = parts(cell);
+      return [shortened(printable(text), LONGEST_CELL), style] as const;
     }),
   );
+  const lines = [head, ...cut];
+  const widths = titles.map((_, column) =>
+    Math.max(...lines.map((row) => row[column]?.[0].length ?? 0)),
+  );
+  return lines.map((row) =>
+    row.map(([text, style], column): Cell => {
+      const width = widths[column] ?? 0;
+      const right = titles[column]?.startsWith(">") === true;
+      return [`${right ? text.padStart(width) : text.padEnd(width)}  `, style];
+    }),
+  );
+}
+
+function parts(cell: Cell): readonly [text: string, style: Style | undefined] {
+  return typeof cell === "string" ? [cell, undefined] : cell;
 }
 
 function shortened(text: string, width: number): string {
@@ -218,7 +199,7 @@ function shortened(text: string, width: number): string {
 function drawn(cells: readonly Cell[], { width, color }: ScreenOptions): string {
   let left = width;
   let line = "";
-  for (const { text, style } of cells) {
+  for (const [text, style] of cells.map(parts)) {
     const part = printable(text).slice(0, left);
     left -= part.length;
     line += color && style !== undefined ? styleText(style, part, { validateStream: false }) : part;

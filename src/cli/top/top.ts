@@ -3,6 +3,7 @@ import type { Status } from "../../core/status.ts";
 import { configuredAddress, givenAddress } from "../admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "../arguments.ts";
 import { type Command, EXIT, type Terminal } from "../command.ts";
+import { showsUnicode } from "../terminal/marks.ts";
 import { fetchStatus } from "./fetch-status.ts";
 import { type ScreenOptions, statusLines } from "./screen.ts";
 
@@ -50,12 +51,11 @@ ${CONFIGURATION_HELP}
 
 function optionsFor({ env }: Terminal): ScreenOptions {
   const { isTTY: onTerminal, columns } = process.stdout;
-  const locale = env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "";
   return {
     // Some terminals do not report their size.
     width: onTerminal && columns > 0 ? columns : WIDTH,
     color: onTerminal && (env["NO_COLOR"] ?? "") === "",
-    unicode: /utf-?8/i.test(locale),
+    unicode: showsUnicode(env),
   };
 }
 

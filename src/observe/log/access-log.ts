@@ -1,5 +1,9 @@
+import type { Log } from "../../core/log.ts";
+import type { Observer } from "../../core/observer.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
-import type { LineBytes } from "./line-bytes.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { RecentLog } from "../recent/recent-log.ts";
+import { LineBytes } from "./line-bytes.ts";
 import { maskTokens } from "./redaction.ts";
 
 /** The fields of an access line, in their order. */
@@ -9,11 +13,61 @@ export const ACCESS_FIELDS = [
   ...(["bytes_in", "bytes_out", "duration_ms", "upstream_ms", "protocol", "trace_id"] as const),
 ] as const;
 
+export interface ObserverOptions {
+  /** Counts everything. */
+  readonly metrics: Observer;
+  /** Keeps logins and refusals for the status page. */
+  readonly recent: RecentLog;
+  /** Copies the bytes of each access line. */
+  readonly sink: { writeBytes(line: LineBytes): void };
+  readonly clock: Clock;
+  /** The minimum level of access lines: `warn` writes only Sallyport's own failures, `error` none. */
+  readonly level: keyof Log;
+  /** The requests that get an access line; `errors` means a status of 400 or higher. */
+  readonly access: "all" | "errors" | "none";
+}
+
+/** Returns the lowest status that gets an access line. */
+export function leastLoggedStatus(access: ObserverOptions["access"]): number {
+  if (access === "none") return Infinity;
+  return access === "errors" ? 400 : 0;
+}
+
+/** Counts everything in the metrics, and writes the access lines of finished requests. */
+export function createObserver(options: ObserverOptions): Observer {
+  const { metrics, recent, sink, clock, level, access } = options;
+  const writesInfo = level === "debug" || level === "info";
+  const writesWarn = level !== "error";
+  const leastStatus = leastLoggedStatus(access);
+  const line = new LineBytes();
+  return {
+    ...metrics,
+    loginFinished(result, seconds) {
+      metrics.loginFinished(result, seconds);
+      recent.loginFinished(result);
+    },
+    requestRefused(reason) {
+      metrics.requestRefused(reason);
+      recent.requestRefused(reason);
+    },
+    requestFinished(outcome) {
+      metrics.requestFinished(outcome);
+      const { status, source } = outcome;
+      if (status >= 400 && source === "self") recent.requestFailed(outcome);
+      if (status < leastStatus) return;
+      if (writesInfo || (writesWarn && accessLevel(outcome) === "warn")) {
+        writeAccessLine(line, outcome, clock.now());
+        sink.writeBytes(line);
+      }
+    },
+  };
+}
+
 /**
  * Returns `warn` for Sallyport's own 5xx and for requests that a drain cut off, else `info`: a backend's 5xx is not
  * our failure.
  */
-export function accessLevel({ source, status, reason }: Outcome): "info" | "warn" {
+function accessLevel({ source, status, reason }: Outcome): "info" | "warn" {
   return (source === "self" && status >= 500) || reason === "drain_timeout" ? "warn" : "info";
 }
 
@@ -24,62 +78,37 @@ export function accessLevel({ source, status, reason }: Outcome): "info" | "warn
  * @param now wall clock, milliseconds since the epoch.
  */
 export function writeAccessLine(line: LineBytes, outcome: Outcome, now: number): void {
-  line.clear();
-  line.plain('{"time":"');
-  line.time(now);
-  line.plain('","level":"');
-  line.plain(accessLevel(outcome));
-  line.plain('","msg":"request","id":');
-  line.integer(outcome.id);
-  line.plain(',"request_id":');
-  line.quoted(outcome.requestId);
-  line.plain(',"client":');
-  line.quoted(outcome.client);
-  line.plain(',"method":');
-  line.quoted(outcome.method);
-  line.plain(',"host":');
-  line.quoted(outcome.host);
-  line.plain(',"path":');
-  line.quoted(maskTokens(outcome.path));
-  line.plain(',"route":');
-  line.quoted(outcome.route);
-  optional(line, ',"upstream":', outcome.upstream);
-  optional(line, ',"target":', outcome.target);
-  line.plain(',"status":');
-  line.integer(outcome.status);
-  optional(line, ',"source":', outcome.source);
-  optional(line, ',"auth":', outcome.auth);
-  optional(line, ',"reason":', outcome.reason);
-  optional(line, ',"subject":', outcome.subject);
-  line.plain(',"bytes_in":');
-  line.integer(outcome.bytesIn);
-  line.plain(',"bytes_out":');
-  line.integer(outcome.bytesOut);
-  line.plain(',"duration_ms":');
-  line.milliseconds(outcome.durationMs);
-  if (outcome.upstreamMs !== undefined) {
-    line.plain(',"upstream_ms":');
-    line.milliseconds(outcome.upstreamMs);
-  }
-  line.plain(',"protocol":');
-  line.quoted(outcome.protocol);
-  optional(line, ',"trace_id":', outcome.traceId);
-  if (outcome.fields !== undefined) additional(line, outcome.fields);
+  line.begin('{"time":', now);
+  line.text(',"level":', accessLevel(outcome));
+  line.text(',"msg":', "request");
+  line.integer(',"id":', outcome.id);
+  line.text(',"request_id":', outcome.requestId);
+  line.text(',"client":', outcome.client);
+  line.text(',"method":', outcome.method);
+  line.text(',"host":', outcome.host);
+  line.text(',"path":', maskTokens(outcome.path));
+  line.text(',"route":', outcome.route);
+  line.text(',"upstream":', outcome.upstream);
+  line.text(',"target":', outcome.target);
+  line.integer(',"status":', outcome.status);
+  line.text(',"source":', outcome.source);
+  line.text(',"auth":', outcome.auth);
+  line.text(',"reason":', outcome.reason);
+  line.text(',"subject":', outcome.subject);
+  line.integer(',"bytes_in":', outcome.bytesIn);
+  line.integer(',"bytes_out":', outcome.bytesOut);
+  line.milliseconds(',"duration_ms":', outcome.durationMs);
+  line.milliseconds(',"upstream_ms":', outcome.upstreamMs);
+  line.text(',"protocol":', outcome.protocol);
+  line.text(',"trace_id":', outcome.traceId);
+  if (outcome.fields !== undefined) writeFields(line, outcome.fields);
   line.plain("}");
 }
 
 /** @param fields names and values, alternating. */
-function additional(line: LineBytes, fields: readonly string[]): void {
-  for (let i = 1; i < fields.length; i += 2) {
-    line.plain(",");
-    line.quoted(fields[i - 1] ?? "");
-    line.plain(":");
-    line.quoted(fields[i] ?? "");
+function writeFields(line: LineBytes, fields: readonly string[]): void {
+  for (let i = 0; i < fields.length; i += 2) {
+    line.text(",", fields[i]);
+    line.text(":", fields[i + 1]);
   }
-}
-
-function optional(line: LineBytes, name: string, value: string | undefined): void {
-  if (value === undefined) return;
-  line.plain(name);
-  line.quoted(value);
 }

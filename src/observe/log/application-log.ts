@@ -2,14 +2,12 @@ import { pino } from "pino";
 import type { Log } from "../../core/log.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { escapeUnprintable } from "./escaping.ts";
-import { isoTime } from "./iso-time.ts";
-import { reaches, type LogLevel } from "./log-level.ts";
 import type { LogSink } from "./log-sink.ts";
 import { maskText, redactFields } from "./redaction.ts";
 
 export interface LogOptions {
   readonly sink: LogSink;
-  readonly level: LogLevel;
+  readonly level: keyof Log;
   readonly clock?: Clock;
 }
 
@@ -32,14 +30,14 @@ export function createLog(options: LogOptions): Log {
       level,
       base: null,
       messageKey: "msg",
-      timestamp: () => `,"time":"${isoTime(clock.now())}"`,
+      timestamp: () => `,"time":"${new Date(clock.now()).toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
     { write: (line) => sink.write(escapeUnprintable(line.slice(0, -1))) },
   );
 
-  const write = (at: LogLevel, message: string, fields: Record<string, unknown> = {}): void => {
-    if (!reaches(at, level)) return;
+  const write = (at: keyof Log, message: string, fields: Record<string, unknown> = {}): void => {
+    if (!writer.isLevelEnabled(at)) return;
     const told = readableFields(fields, stacks);
     if (at === "warn" || at === "error") told["see"] = entryFor(message);
     writer[at](told, maskText(message));

@@ -1,14 +1,17 @@
 import { writeSync } from "node:fs";
-import type { LineBytes } from "./line-bytes.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
+import type { LineBytes } from "./line-bytes.ts";
 
 export interface LineWriterOptions {
   /** Pipes and sockets must be non-blocking. */
   readonly fd: number;
   /** The maximum number of bytes that may wait for the reader; further lines are dropped. */
   readonly maxWaiting: number;
-  /** Returns the line that reports how many lines were dropped. It is written once there is room again. */
-  readonly droppedLine: (dropped: number) => string;
+  /** For the time of the lines that report how many were dropped. */
+  readonly clock: Clock;
+  /** Converts each line for people; undefined if lines are written as they are. */
+  readonly render: ((line: string) => string) | undefined;
 }
 
 interface Batch {
@@ -60,26 +63,26 @@ export class LineWriter {
   }
 
   /** The number of lines lost so far, reported or not. */
-  get lost(): number {
+  dropped(): number {
     return this.#lost;
   }
 
   /** Adds one line, without its end. */
   write(line: string): void {
-    const length = Buffer.byteLength(line);
-    if (!this.#accepts(length)) return;
-    this.#add(line, length, 1);
-    this.#sendSoon();
+    const text = this.#options.render?.(line) ?? line;
+    const length = Buffer.byteLength(text);
+    if (!this.#makeRoom(length)) return;
+    this.#open.write(text, this.#used);
+    this.#added(length);
   }
 
   /** Adds one line, without its end. Copies its bytes. */
   writeBytes(line: LineBytes): void {
-    const { length } = line;
-    if (!this.#accepts(length)) return;
-    this.#makeRoom(length);
-    line.copyTo(this.#open, this.#used);
-    this.#added(length, 1);
-    this.#sendSoon();
+    if (this.#options.render !== undefined) this.write(line.toString());
+    else if (this.#makeRoom(line.length)) {
+      line.copyTo(this.#open, this.#used);
+      this.#added(line.length);
+    }
   }
 
   /** Counts lines that were lost before they reached this writer, and reports them if there is a reader. */
@@ -113,60 +116,56 @@ export class LineWriter {
     this.#idle = undefined;
   }
 
-  #sendSoon(): void {
+  #sendIn(delay: number): void {
+    this.#timer ??= setTimeout(() => this.flush(), delay).unref();
+  }
+
+  /** Queues the line that reports how many were dropped. */
+  #reportDropped(): void {
+    const time = new Date(this.#options.clock.now()).toISOString();
+    const line = `{"time":"${time}","level":"warn","msg":"log lines were dropped","dropped":${this.#dropped},"see":"docs/runbook.md#log-lines-were-dropped"}`;
+    const buffer = Buffer.from(`${this.#options.render?.(line) ?? line}\n`);
+    const { length } = buffer;
+    this.#queue.push({ lines: this.#dropped, reportsDropped: true, length, buffer, rest: buffer });
+    this.#waiting += length;
+    this.#dropped = 0;
+    this.#writeQueue();
+  }
+
+  /**
+   * Makes room for a line of `length` bytes and its end. If it may not wait, counts it as lost, and returns false; if
+   * there is a reader, the next report includes it.
+   */
+  #makeRoom(length: number): boolean {
+    if (this.#gone || this.#waiting + length >= this.#options.maxWaiting) {
+      this.#lost++;
+      if (!this.#gone) this.#dropped++;
+      return false;
+    }
+    if (this.#used + length >= this.#open.length) {
+      this.#cutBatch();
+      if (length >= this.#open.length) this.#open = Buffer.allocUnsafe(length + 1);
+    }
+    return true;
+  }
+
+  /** Ends a line whose bytes were added, and makes sure that it is written soon. */
+  #added(length: number): void {
+    this.#used += length;
+    this.#open[this.#used++] = LINE_END;
+    this.#lines++;
+    this.#waiting += length + 1;
     if (this.#used < BATCH_BYTES) this.#sendIn(BATCH_DELAY_MS);
     else if (this.#blocked) this.#cutBatch();
     else this.flush();
   }
 
-  #sendIn(delay: number): void {
-    this.#timer ??= setTimeout(() => this.flush(), delay).unref();
-  }
-
-  #reportDropped(): void {
-    const line = this.#options.droppedLine(this.#dropped);
-    this.#add(line, Buffer.byteLength(line), this.#dropped);
-    this.#dropped = 0;
-    this.#cutBatch(true);
-    this.#writeQueue();
-  }
-
-  /**
-   * Returns whether a line of `length` bytes may wait. If not, counts it as lost; if there is a reader, the next report
-   * includes it.
-   */
-  #accepts(length: number): boolean {
-    const fits = !this.#gone && this.#waiting + length < this.#options.maxWaiting;
-    if (fits) return true;
-    this.#lost++;
-    if (!this.#gone) this.#dropped++;
-    return false;
-  }
-
-  #add(line: string, length: number, standsFor: number): void {
-    this.#makeRoom(length);
-    this.#open.write(line, this.#used);
-    this.#added(length, standsFor);
-  }
-
-  #makeRoom(length: number): void {
-    if (this.#used + length < this.#open.length) return;
-    this.#cutBatch();
-    if (length >= this.#open.length) this.#open = Buffer.allocUnsafe(length + 1);
-  }
-
-  #added(length: number, standsFor: number): void {
-    this.#used += length;
-    this.#open[this.#used++] = LINE_END;
-    this.#lines += standsFor;
-    this.#waiting += length + 1;
-  }
-
-  #cutBatch(reportsDropped = false): void {
+  #cutBatch(): void {
     if (this.#used === 0) return;
     const buffer = this.#open;
     const rest = buffer.subarray(0, this.#used);
-    this.#queue.push({ lines: this.#lines, reportsDropped, length: this.#used, buffer, rest });
+    const { length } = rest;
+    this.#queue.push({ lines: this.#lines, reportsDropped: false, length, buffer, rest });
     this.#open = this.#spare ?? Buffer.allocUnsafe(BUFFER_BYTES);
     this.#spare = undefined;
     this.#used = 0;

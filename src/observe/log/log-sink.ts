@@ -1,6 +1,5 @@
 import { isatty } from "node:tty";
 import { systemClock, type Clock } from "../../lib/clock.ts";
-import { isoTime } from "./iso-time.ts";
 import type { LineBytes } from "./line-bytes.ts";
 import { LineWriter } from "./line-writer.ts";
 import { prettyLine } from "./pretty-line.ts";
@@ -41,30 +40,14 @@ export const MAX_WAITING = 8 * 1024 * 1024;
  * counted and reported.
  */
 export function createLogSink(options: LogSinkOptions): LogSink {
-  const { fd = 1, format, clock = systemClock } = options;
+  const { fd = 1, format, clock = systemClock, maxWaiting = MAX_WAITING } = options;
   // The getter of `process.stdout` makes a pipe on standard output non-blocking, which the writer needs.
   if (fd === 1) void process.stdout;
   const terminal = isatty(fd);
   const pretty = format === "pretty" || (format === "auto" && terminal);
   const color = options.color ?? (terminal && (process.env["NO_COLOR"] ?? "") === "");
-  const render = pretty ? (line: string) => prettyLine(line, color) : (line: string) => line;
-
-  const writer = new LineWriter({
-    fd,
-    maxWaiting: options.maxWaiting ?? MAX_WAITING,
-    droppedLine: (dropped) =>
-      render(
-        `{"time":"${isoTime(clock.now())}","level":"warn","msg":"log lines were dropped","dropped":${dropped},"see":"docs/runbook.md#log-lines-were-dropped"}`,
-      ),
+  return new LineWriter({
+    ...{ fd, maxWaiting, clock },
+    render: pretty ? (line) => prettyLine(line, color) : undefined,
   });
-  return {
-    write: (line) => writer.write(render(line)),
-    writeBytes: pretty
-      ? (line) => writer.write(render(line.toString()))
-      : (line) => writer.writeBytes(line),
-    flush: () => writer.flush(),
-    drain: (timeoutMs) => writer.drain(timeoutMs),
-    countLost: (lines) => writer.countLost(lines),
-    dropped: () => writer.lost,
-  };
 }

@@ -1,41 +1,55 @@
-import { Gauge, type Aggregator } from "prom-client";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
-import type { DefineMetric } from "./counters.ts";
-import { showIssuers } from "./issuer-metrics.ts";
-import type { SharedStateGauge } from "./shared-state-metrics.ts";
-import { showTargets } from "./target-metrics.ts";
-import type { StoreState } from "./store-metrics.ts";
+import type { MetricDefinitions } from "./define-metrics.ts";
+import type { LabelSet, Sample } from "./series.ts";
+
+/** The state of a user store. A value is undefined if it does not apply to the store. */
+export interface StoreState {
+  readonly connections: number | undefined;
+  /** Users with an outdated password hash. */
+  readonly outdated: number | undefined;
+}
+
+/** The state server from the point of view of this process. */
+interface SharedState {
+  readonly up: boolean;
+  /** Login attempts that were not published to other replicas. */
+  readonly lost: number;
+}
 
 /** Functions that return the values of gauges on a scrape. The owner of each value replaces its function. */
-export interface GaugeSources {
+export class GaugeSources {
   /** Verified tokens in the cache. */
-  tokenCacheEntries: () => number;
+  tokenCacheEntries = (): number => 0;
   /** Bytes held in memory on behalf of clients. */
-  bufferedBytes: () => number;
+  bufferedBytes = (): number => 0;
   /** Logins that wait for a hashing thread. */
-  loginQueueLength: () => number;
-  draining: () => boolean;
+  loginQueueLength = (): number => 0;
+  draining = (): boolean => false;
   /** Whether the journal of revocations is writable; true if there is none. */
-  revocationsWritable: () => boolean;
+  revocationsWritable = (): boolean => true;
   /** The configured and the actual number of threads that accept clients. */
-  workers: () => { readonly count: number; readonly alive: number };
+  workers = (): { readonly count: number; readonly alive: number } => ({ count: 0, alive: 0 });
   /**
    * The signing key; undefined if there is none. Times in milliseconds since the epoch; Infinity if it does not
    * expire.
    */
-  signingKey: () => { readonly madeAt: number; readonly verifiesUntil: number } | undefined;
+  signingKey = (): { readonly madeAt: number; readonly verifiesUntil: number } | undefined =>
+    undefined;
   /** The key that signs assertions, if assertions have their own keys. */
-  assertionKey: () => { readonly verifiesUntil: number } | undefined;
-  upstreamLoad: (upstream: string) => UpstreamLoad;
+  assertionKey = (): { readonly verifiesUntil: number } | undefined => undefined;
+  upstreamLoad: (upstream: string) => UpstreamLoad = () => NO_LOAD;
   /** The state of each target in all threads. */
-  targets: () => Promise<readonly TargetState[]>;
+  targets = async (): Promise<readonly TargetState[]> => [];
   /** The trusted issuers and their keys. */
-  issuers: () => readonly IssuerState[];
-  storeState: (store: string) => StoreState;
+  issuers = (): readonly IssuerState[] => [];
+  storeState: (store: string) => StoreState = () => NO_STATE;
   /** Undefined if replicas share nothing. */
-  sharedState: () => SharedStateGauge | undefined;
+  sharedState = (): SharedState | undefined => undefined;
 }
+
+const NO_LOAD: UpstreamLoad = { inFlight: 0, waiting: 0, leftOut: 0, targets: 0 };
+const NO_STATE: StoreState = { connections: undefined, outdated: undefined };
 
 /** Functions that set gauges when an event occurs. */
 export interface GaugeSetters {
@@ -47,86 +61,135 @@ export interface GaugeSetters {
   certificateNotAfter(seconds: number): void;
 }
 
-export interface GaugeOptions {
-  readonly version: string;
-  readonly startedMs: number;
-  readonly sources: GaugeSources;
-  readonly inFlight: () => number;
-}
-
-type Show = (name: string, help: string, aggregator: Aggregator, read: () => number) => void;
-
-/**
- * Registers all gauges without a `route` label. The aggregators define how to combine the values of several threads.
- */
-export function registerGauges(define: DefineMetric, options: GaugeOptions): GaugeSetters {
-  const show: Show = (name, help, aggregator, read) => {
-    const { registry, ...head } = define(name, help);
-    new Gauge({
-      ...head,
-      aggregator,
-      registers: [registry],
-      collect() {
-        this.set(read());
-      },
-    });
-  };
-  show("http_requests_in_flight", "Requests in progress.", "sum", options.inFlight);
-  showSources(show, options.sources);
-  showIssuers(define, () => options.sources.issuers());
-  showTargets(define, () => options.sources.targets());
-  const setters = showReloads(show, options.startedMs);
-  showBuild(define, options.version);
-  return setters;
-}
-
-function showSources(show: Show, sources: GaugeSources): void {
-  show("token_cache_entries", "Verified tokens in the cache.", "sum", () =>
+/** Defines the gauges of a process or thread, except those of its routes, upstreams and stores. */
+export function defineGauges(define: MetricDefinitions, sources: GaugeSources): void {
+  define.gauge("token_cache_entries", "Verified tokens in the cache.", "sum", () =>
     sources.tokenCacheEntries(),
   );
-  show("buffered_bytes", "Bytes held in memory on behalf of clients.", "sum", () =>
+  define.gauge("buffered_bytes", "Bytes held in memory on behalf of clients.", "sum", () =>
     sources.bufferedBytes(),
   );
-  show("login_queue_length", "Logins that wait for a hashing thread.", "sum", () =>
+  define.gauge("login_queue_length", "Logins that wait for a hashing thread.", "sum", () =>
     sources.loginQueueLength(),
   );
-  show(
+  define.gauge(
     "signing_key_made_timestamp_seconds",
     "When the signing key was created; 0 if no key signs.",
     "max",
     () => (sources.signingKey()?.madeAt ?? 0) / 1000,
   );
-  show(
+  define.gauge(
     "signing_key_verifies_until_timestamp_seconds",
     "When the signing key expires; +Inf if it does not expire, 0 if no key signs.",
     "max",
     () => (sources.signingKey()?.verifiesUntil ?? 0) / 1000,
   );
-  show(
+  define.gauge(
     "assertion_key_verifies_until_timestamp_seconds",
     "When the key that signs assertions expires; +Inf if it does not expire, 0 if assertions have no key of their own.",
     "max",
     () => (sources.assertionKey()?.verifiesUntil ?? 0) / 1000,
   );
-  show(
+  define.gauge(
     "revocation_journal_writable",
     "0 while revocations cannot be written to their journal; a restart would lose them.",
     "min",
     () => Number(sources.revocationsWritable()),
   );
-  show("draining", "1 while the proxy is stopping.", "max", () => Number(sources.draining()));
-  show("workers", "Threads that should accept clients.", "max", () => sources.workers().count);
-  show("workers_alive", "Threads that accept clients.", "max", () => sources.workers().alive);
+  define.gauge("draining", "1 while the proxy is stopping.", "max", () =>
+    Number(sources.draining()),
+  );
+  define.gauge(
+    "workers",
+    "Threads that should accept clients.",
+    "max",
+    () => sources.workers().count,
+  );
+  define.gauge(
+    "workers_alive",
+    "Threads that accept clients.",
+    "max",
+    () => sources.workers().alive,
+  );
 }
 
-function showReloads(show: Show, startedMs: number): GaugeSetters {
+/** Defines the load of each upstream. */
+export function defineLoads(
+  define: MetricDefinitions,
+  upstreams: LabelSet,
+  sources: GaugeSources,
+): void {
+  const load = (name: string, help: string, part: keyof UpstreamLoad): void => {
+    const read = () => upstreams.samples((upstream) => sources.upstreamLoad(upstream)[part]);
+    define.gauge(name, help, "sum", read, upstreams.names);
+  };
+  load("upstream_requests_in_flight", "Requests in progress at the backends.", "inFlight");
+  load("upstream_queue_length", "Requests that wait for a connection.", "waiting");
+  load("upstream_targets", "Known targets.", "targets");
+  load("upstream_targets_left_out", "Targets that are currently not used.", "leftOut");
+}
+
+/** Defines the metrics of the keys of trusted issuers. If threads differ, the worst value counts. */
+export function defineIssuers(define: MetricDefinitions, sources: GaugeSources): void {
+  const byIssuer = (
+    name: string,
+    help: string,
+    read: (issuer: IssuerState) => number | undefined,
+  ): void => {
+    const samples = () =>
+      sources.issuers().flatMap((each): Sample[] => {
+        const value = read(each);
+        return value === undefined ? [] : [[{ issuer: each.issuer }, value]];
+      });
+    define.gauge(name, help, "min", samples, ["issuer"]);
+  };
+  byIssuer(
+    "trusted_keys_usable",
+    "1 while tokens of the trusted issuer can be verified.",
+    ({ usable }) => Number(usable),
+  );
+  byIssuer(
+    "trusted_keys_fetched_timestamp_seconds",
+    "When the keys of the issuer were last fetched.",
+    ({ fetches }) => fetches?.fetchedAt && fetches.fetchedAt / 1000,
+  );
+  define.readCounter(
+    "trusted_keys_fetches_total",
+    "Fetches of the keys of the issuer.",
+    () =>
+      sources.issuers().flatMap(({ issuer, fetches }): Sample[] =>
+        fetches === undefined
+          ? []
+          : [
+              [{ issuer, result: "success" }, fetches.succeeded],
+              [{ issuer, result: "failure" }, fetches.failed],
+            ],
+      ),
+    ["issuer", "result"],
+  );
+}
+
+/** Defines the state of each target; each address of a resolved name is a target. */
+export function defineTargets(define: MetricDefinitions, sources: GaugeSources): void {
+  const read = async () =>
+    (await sources.targets()).map((target): Sample => {
+      const { upstream, target: address, protocol, negotiated = protocol, state } = target;
+      return [{ upstream, target: address, protocol: negotiated }, Number(state === "available")];
+    });
+  const help = "1 while the target is used, 0 while it is left out.";
+  const labels = ["upstream", "target", "protocol"];
+  define.gauge("upstream_target_available", help, "min", read, labels);
+}
+
+/** Defines the gauges that change when an event occurs. */
+export function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
   let successful = true;
   let succeededMs = startedMs;
   let notAfter: number | undefined;
-  show("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
+  define.gauge("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
     Number(successful),
   );
-  show(
+  define.gauge(
     "config_last_reload_success_timestamp_seconds",
     "When the current configuration was read.",
     "max",
@@ -141,19 +204,12 @@ function showReloads(show: Show, startedMs: number): GaugeSetters {
       const first = notAfter === undefined;
       notAfter = seconds;
       if (!first) return;
-      show(
+      define.gauge(
         "tls_certificate_not_after_timestamp_seconds",
         "When the served certificate expires.",
         "min",
-        () => notAfter ?? 0,
+        () => notAfter,
       );
     },
   };
-}
-
-function showBuild(define: DefineMetric, version: string): void {
-  const help = "Always 1; the labels describe the running version.";
-  const { registry, ...head } = define("build_info", help, "version", "node");
-  const gauge = new Gauge({ ...head, aggregator: "first", registers: [registry] });
-  gauge.set({ version, node: process.versions.node }, 1);
 }

@@ -23,7 +23,7 @@ export const METHODS: readonly string[] = [
 ];
 
 /** Methods whose rows expose `SERVER_ERRORS` from the start; those of other methods do after their first use. */
-export const COMMON_METHODS: readonly string[] = ["GET", "POST"];
+export const COMMON_METHODS: ReadonlySet<string | number> = new Set(["GET", "POST"]);
 
 /**
  * The 5xx statuses of Sallyport's own responses. Their series exist at 0 from the start: a rate needs two samples, so

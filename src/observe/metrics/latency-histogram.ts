@@ -1,6 +1,6 @@
-import { Histogram } from "prom-client";
-import type { MetricDefinition } from "./counters.ts";
+import { Histogram, type Registry } from "prom-client";
 import type { Exemplar } from "./open-metrics.ts";
+import type { Labels } from "./series.ts";
 
 /** Upper bounds in seconds: Prometheus' defaults, and two lower ones for responses without a backend. */
 export const REQUEST_BUCKETS: readonly number[] = [
@@ -10,67 +10,30 @@ export const REQUEST_BUCKETS: readonly number[] = [
 /** Upper bounds in seconds; a password hash alone takes tens of milliseconds. */
 export const LOGIN_BUCKETS: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** The observations of one series of a histogram. */
-class Observations {
-  /** Counts per bucket, not cumulative. The last one is for values above all bounds. */
-  readonly buckets: Float64Array;
-  readonly #bounds: Float64Array;
-  sum = 0;
-
-  constructor(bounds: readonly number[]) {
-    this.#bounds = Float64Array.from(bounds);
-    this.buckets = new Float64Array(bounds.length + 1);
-  }
-
-  /** @returns the index of the bucket. */
-  observe(seconds: number): number {
-    const bounds = this.#bounds;
-    let slot = 0;
-    while (slot < bounds.length && seconds > (bounds[slot] ?? 0)) slot++;
-    this.buckets[slot] = (this.buckets[slot] ?? 0) + 1;
-    this.sum += seconds;
-    return slot;
-  }
-}
-
-interface ExposedValue {
-  readonly metricName: string;
-  readonly labels: Record<string, string | number>;
-  readonly sharedLabels: Readonly<Record<string, string>>;
-  readonly value: number;
+interface HistogramOptions {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+  readonly registers: Registry[];
+  readonly bounds: readonly number[];
+  /** The labels of all series. Series may be added later. */
+  readonly series: readonly Labels[];
 }
 
 /** A histogram of durations whose series are all known and exposed from the start. */
 export class LatencyHistogram extends Histogram {
-  readonly #head: MetricDefinition;
-  readonly #bounds: readonly number[];
-  readonly #series: Readonly<Record<string, string>>[];
-  readonly #observations: Observations[];
+  readonly #options: HistogramOptions;
+  readonly #bounds: Float64Array;
+  /** For each series used so far, the counts per bucket, not cumulative, and after the last one the sum in seconds. */
+  readonly #series: (Float64Array | undefined)[] = [];
   /** The exemplars of the buckets, by the series of the bucket as written in Prometheus' text format. */
   readonly exemplars = new Map<string, Exemplar>();
 
-  constructor(
-    head: MetricDefinition,
-    bounds: readonly number[],
-    series: readonly Readonly<Record<string, string>>[],
-  ) {
-    super({
-      name: head.name,
-      help: head.help,
-      labelNames: [...head.labelNames],
-      buckets: [...bounds],
-      registers: [head.registry],
-    });
-    this.#head = head;
-    this.#bounds = bounds;
-    this.#series = [...series];
-    this.#observations = series.map(() => new Observations(bounds));
-  }
-
-  /** Adds series after the existing ones. */
-  add(series: readonly Readonly<Record<string, string>>[]): void {
-    this.#series.push(...series);
-    this.#observations.push(...series.map(() => new Observations(this.#bounds)));
+  constructor(options: HistogramOptions) {
+    const { bounds, series: _, ...head } = options;
+    super({ ...head, buckets: [...bounds] });
+    this.#options = options;
+    this.#bounds = Float64Array.from(bounds);
   }
 
   /**
@@ -78,14 +41,20 @@ export class LatencyHistogram extends Histogram {
    *
    * @param traceId the id of the trace, if the request was traced. Each bucket keeps the last one.
    */
-  record(slot: number, seconds: number, traceId?: string): void {
-    if (!(seconds >= 0)) return;
-    const place = this.#observations[slot]?.observe(seconds);
-    if (traceId === undefined || place === undefined) return;
-    const labels = Object.entries({ le: this.#bounds[place] ?? "+Inf", ...this.#series[slot] });
-    const written = labels.map(([name, value]) => `${name}="${value}"`).join(",");
-    const exemplar = { traceId, value: seconds, atMs: Date.now() };
-    this.exemplars.set(`${this.#head.name}_bucket{${written}}`, exemplar);
+  record(index: number | undefined, seconds: number, traceId?: string): void {
+    if (index === undefined || !(seconds >= 0)) return;
+    const bounds = this.#bounds;
+    while (this.#series.length <= index) this.#series.push(undefined);
+    const seen = (this.#series[index] ??= new Float64Array(bounds.length + 2));
+    let bucket = 0;
+    while (bucket < bounds.length && seconds > (bounds[bucket] ?? 0)) bucket++;
+    seen[bucket] = (seen[bucket] ?? 0) + 1;
+    seen[bounds.length + 1] = (seen[bounds.length + 1] ?? 0) + seconds;
+    if (traceId === undefined) return;
+    const labels = { le: bounds[bucket] ?? "+Inf", ...this.#options.series[index] };
+    const written = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
+    const key = `${this.#options.name}_bucket{${written.join(",")}}`;
+    this.exemplars.set(key, { traceId, value: seconds, atMs: Date.now() });
   }
 
   /**
@@ -93,19 +62,20 @@ export class LatencyHistogram extends Histogram {
    * its own `observe` hashes and checks the labels of every observation.
    */
   async getForPromString(): Promise<object> {
-    const { name, help } = this.#head;
-    const values = this.#observations.flatMap((seen, slot) => {
-      const sharedLabels = { ...this.#series[slot] };
-      const shown: ExposedValue[] = [];
+    const { name, help, series, bounds } = this.#options;
+    const values = series.flatMap((sharedLabels, index) => {
+      const seen = this.#series[index];
       let count = 0;
-      for (const [place, observed] of seen.buckets.entries()) {
-        count += observed;
-        const le = this.#bounds[place] ?? "+Inf";
-        shown.push({ metricName: `${name}_bucket`, labels: { le }, sharedLabels, value: count });
-      }
-      shown.push({ metricName: `${name}_sum`, labels: {}, sharedLabels, value: seen.sum });
-      shown.push({ metricName: `${name}_count`, labels: {}, sharedLabels, value: count });
-      return shown;
+      const buckets = [...bounds, "+Inf"].map((le, bucket) => {
+        count += seen?.[bucket] ?? 0;
+        return { metricName: `${name}_bucket`, labels: { le }, sharedLabels, value: count };
+      });
+      const sum = seen?.[bounds.length + 1] ?? 0;
+      return [
+        ...buckets,
+        { metricName: `${name}_sum`, labels: {}, sharedLabels, value: sum },
+        { metricName: `${name}_count`, labels: {}, sharedLabels, value: count },
+      ];
     });
     return { name, help, type: "histogram", aggregator: "sum", values };
   }

@@ -2,19 +2,28 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client
 import type { Observer } from "../../core/observer.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
-import { connectionMetrics } from "./connection-metrics.ts";
-import { externalCounter, type DefineMetric } from "./counters.ts";
+import { MetricDefinitions } from "./define-metrics.ts";
 import { measureEventLoop, NEVER_MS } from "./event-loop-lag.ts";
-import { registerGauges, type GaugeSetters, type GaugeSources } from "./gauges.ts";
-import { loginMetrics } from "./login-metrics.ts";
-import { mirrorMetrics } from "./mirror-metrics.ts";
+import {
+  clientMetrics,
+  decisionMetrics,
+  mirrorMetrics,
+  requestMetrics,
+  upstreamMetrics,
+} from "./event-metrics.ts";
+import {
+  defineGauges,
+  defineIssuers,
+  defineLoads,
+  defineReloads,
+  defineTargets,
+  type GaugeSetters,
+  GaugeSources,
+} from "./gauges.ts";
+import { OWN_ROUTES } from "./label-words.ts";
 import { openMetrics } from "./open-metrics.ts";
-import { remoteMetrics } from "./remote-metrics.ts";
-import { requestMetrics } from "./request-metrics.ts";
-import { streamMetrics } from "./stream-metrics.ts";
-import { sharedStateMetrics } from "./shared-state-metrics.ts";
-import { storeMetrics } from "./store-metrics.ts";
-import { upstreamMetrics } from "./upstream-metrics.ts";
+import { LabelSet, type Sample } from "./series.ts";
+import { remoteMetrics, sharedStateMetrics, storeMetrics } from "./server-metrics.ts";
 
 export interface MetricsOptions {
   /** Names of the configured routes; those of our own endpoints and `none` are added. */
@@ -63,47 +72,54 @@ const MISNAMED = [
 
 /** Creates all metrics, in a separate registry. Every series that is known in advance exists at 0 from the start. */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const registry = new Registry();
-  const ofProcess = processRegistry(options);
-  const define = definingIn(registry);
+  const { version, clock = systemClock, logLinesDropped = () => 0 } = options;
+  const define = new MetricDefinitions();
+  const gauges = new GaugeSources();
+  const routes = new LabelSet(["route"], [...options.routes, ...OWN_ROUTES]);
+  const upstreams = new LabelSet(["upstream"], options.upstreams);
+  const stores = new LabelSet(["store"], options.stores ?? []);
+  const mirrors = new LabelSet(["upstream"], options.mirrors ?? []);
+  const checks = new LabelSet(["kind", "name"], valuesOf(options.checks));
 
-  const { inFlight, addRoutes, exemplars, ...requests } = requestMetrics(define, options.routes);
-  const gauges = unsetGauges();
-  showDroppedLines(define, options);
-  const { addUpstreams, ...upstreams } = upstreamMetrics(define, options.upstreams, (upstream) =>
-    gauges.upstreamLoad(upstream),
-  );
-  const { addStores, ...stores } = storeMetrics(define, options.stores ?? [], (store) =>
-    gauges.storeState(store),
-  );
-  const { addMirrors, ...mirrored } = mirrorMetrics(define, options.mirrors ?? []);
-  const { addChecks, ...remote } = remoteMetrics(define, options.checks ?? []);
-  return {
-    ...requests,
-    ...connectionMetrics(define),
-    ...loginMetrics(define),
-    ...upstreams,
-    ...stores,
-    ...streamMetrics(define),
-    ...sharedStateMetrics(define, () => gauges.sharedState()),
-    ...remote,
-    ...mirrored,
-    add(series) {
-      addRoutes(series.routes);
-      addUpstreams(series.upstreams);
-      addStores(series.stores ?? []);
-      addChecks(series.checks ?? []);
-      addMirrors(series.mirrors ?? []);
-    },
-    ...registerGauges(define, {
-      version: options.version,
-      startedMs: (options.clock ?? systemClock).now(),
-      sources: gauges,
-      inFlight,
-    }),
-    gauges,
-    ...expositionOf(registry, ofProcess, exemplars),
+  const requests = requestMetrics(define, routes);
+  const decisions = decisionMetrics(define);
+  const droppedHelp = "Log lines dropped because the reader was too slow.";
+  define.readCounter("log_lines_dropped_total", droppedHelp, logLinesDropped);
+  const backends = upstreamMetrics(define, upstreams);
+  defineLoads(define, upstreams, gauges);
+  const observer: Observer = {
+    ...{ ...requests.events, ...decisions, ...backends },
+    ...storeMetrics(define, stores, gauges),
+    ...mirrorMetrics(define, mirrors),
+    ...remoteMetrics(define, checks),
+    ...clientMetrics(define),
+    ...sharedStateMetrics(define, gauges),
   };
+  define.gauge("http_requests_in_flight", "Requests in progress.", "sum", requests.inFlight);
+  defineGauges(define, gauges);
+  defineIssuers(define, gauges);
+  defineTargets(define, gauges);
+  const setters = defineReloads(define, clock.now());
+  const build: Sample = [{ version, node: process.versions.node }, 1];
+  const buildHelp = "Always 1; the labels describe the running version.";
+  define.gauge("build_info", buildHelp, "first", () => [build], ["version", "node"]);
+  return {
+    ...observer,
+    ...setters,
+    gauges,
+    add(series) {
+      routes.add(series.routes);
+      upstreams.add(series.upstreams);
+      stores.add(series.stores ?? []);
+      checks.add(valuesOf(series.checks));
+      mirrors.add(series.mirrors ?? []);
+    },
+    ...expositionOf(define.registry, processRegistry(options), requests.exemplars),
+  };
+}
+
+function valuesOf(checks: MetricsOptions["checks"] = []): string[][] {
+  return checks.map(({ kind, name }) => [kind, name]);
 }
 
 /** Returns the expositions of a registry, combined with that of the process. */
@@ -127,23 +143,6 @@ function expositionOf(
   };
 }
 
-function definingIn(registry: Registry): DefineMetric {
-  return (name, help, ...labelNames) => ({
-    registry,
-    name: `sallyport_${name}`,
-    help,
-    labelNames,
-  });
-}
-
-function showDroppedLines(
-  define: DefineMetric,
-  { logLinesDropped = () => 0 }: Pick<MetricsOptions, "logLinesDropped">,
-): void {
-  const help = "Log lines dropped because the reader was too slow.";
-  externalCounter(define("log_lines_dropped_total", help), logLinesDropped);
-}
-
 function processRegistry(options: Pick<MetricsOptions, "process">): Registry {
   const registry = new Registry();
   if (options.process === false) return registry;
@@ -151,22 +150,4 @@ function processRegistry(options: Pick<MetricsOptions, "process">): Registry {
   measureEventLoop(registry);
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   return registry;
-}
-
-function unsetGauges(): GaugeSources {
-  return {
-    tokenCacheEntries: () => 0,
-    bufferedBytes: () => 0,
-    loginQueueLength: () => 0,
-    draining: () => false,
-    revocationsWritable: () => true,
-    workers: () => ({ count: 0, alive: 0 }),
-    signingKey: () => undefined,
-    assertionKey: () => undefined,
-    upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
-    targets: async () => [],
-    issuers: () => [],
-    sharedState: () => undefined,
-    storeState: () => ({ connections: undefined, outdated: undefined }),
-  };
 }

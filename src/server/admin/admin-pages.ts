@@ -3,6 +3,7 @@ import type { AdminResponse, AdminPage } from "../../core/admin-page.ts";
 import type { Log } from "../../core/log.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
 import { type AdminAccess, accessRefusal } from "./admin-access.ts";
+import { failure, success } from "./page-parts.ts";
 
 /** The pages of the admin listener and who may use them. */
 export interface AdminSite extends AdminAccess {
@@ -18,30 +19,23 @@ export function adminResponse(
   site: AdminSite,
 ): AdminResponse | Promise<AdminResponse> {
   const [path = "", query = ""] = (request.url ?? "").split("?", 2);
-  const index = indexOf(site.pages);
-  const pages = [...site.pages, index].filter((page) => page.path === path);
-  if (pages.length === 0) return adminError(404, NOTHING_HERE);
+  const pages = [...site.pages, indexOf(site.pages)].filter((page) => page.path === path);
+  if (pages.length === 0) return failure(404, NOTHING_HERE);
   const restricted = pages.some(({ audience }) => audience === "allowed");
   const forbidden = restricted ? accessRefusal(request, site) : undefined;
-  if (forbidden !== undefined) return adminError(403, forbidden);
+  if (forbidden !== undefined) return failure(403, forbidden);
   const page = pages.find(({ method }) => method === methodOf(request));
   if (page === undefined) return notAllowed(pages);
-  const adminRequest = {
-    query: new URLSearchParams(query),
-    headers: request.headers,
-    allowed: site.allow.has(unmapAddress(request.socket.remoteAddress ?? "")),
-  };
   try {
-    const answer = page.answer(adminRequest);
+    const answer = page.answer({
+      query: new URLSearchParams(query),
+      headers: request.headers,
+      allowed: site.allow.has(unmapAddress(request.socket.remoteAddress ?? "")),
+    });
     return answer instanceof Promise ? withoutError(answer, path, site.log) : answer;
   } catch (error) {
     return failed(path, error, site.log);
   }
-}
-
-/** Creates an error response of the listener itself. */
-export function adminError(status: number, message: string): AdminResponse {
-  return { status, json: { message, success: false } };
 }
 
 /** One promise per page response, so that everyone who waits for it is answered together. */
@@ -86,7 +80,7 @@ export function waitForResponse(answer: Promise<AdminResponse>, deliver: Deliver
 
 function failed(path: string, error: unknown, log: Log): AdminResponse {
   log.error("admin page failed", { path, error });
-  return adminError(500, "Something went wrong inside the proxy");
+  return failure(500, "Something went wrong inside the proxy");
 }
 
 /** `GET /`: lists the pages. A page of that path, such as a backend's probe, replaces it. */
@@ -95,20 +89,16 @@ function indexOf(pages: readonly AdminPage[]): AdminPage {
     path: "/",
     method: "GET",
     audience: "everybody",
-    answer: () => ({
-      status: 200,
-      json: {
-        message: "The pages of the admin listener",
-        success: true,
+    answer: () =>
+      success("The pages of the admin listener", {
         pages: pages.map(({ path, method, audience }) => ({ method, path, audience })),
-      },
-    }),
+      }),
   };
 }
 
 function notAllowed(pages: readonly AdminPage[]): AdminResponse {
   const allow = pages.map(({ method }) => (method === "GET" ? "GET, HEAD" : method)).join(", ");
-  return { ...adminError(405, "This method is not allowed here"), allow };
+  return { ...failure(405, "This method is not allowed here"), allow };
 }
 
 function methodOf({ method }: IncomingMessage): string | undefined {

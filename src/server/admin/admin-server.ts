@@ -6,8 +6,9 @@ import { unmapAddress } from "../../lib/http/networks.ts";
 import { createServer } from "../../lib/http/node-http.ts";
 import { takeListeners } from "../../lib/node-internals/server-listeners.ts";
 import { changeOptions } from "../../lib/node-internals/server-options.ts";
-import { adminResponse, adminError, type AdminSite, waitForResponse } from "./admin-pages.ts";
+import { adminResponse, type AdminSite, waitForResponse } from "./admin-pages.ts";
 import { type AdminSlot, AdminSlots } from "./admin-slots.ts";
+import { failure } from "./page-parts.ts";
 import type { ConnectionLedger } from "../listener/connection-ledger.ts";
 import { createClientErrorHandler } from "../listener/client-error.ts";
 import { useLingeringClose } from "../listener/lingering-close.ts";
@@ -115,7 +116,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     response.id = nextId();
     if (connection !== undefined) {
       connection.onRequestRead();
-      send(response, adminError(417, "The expectation cannot be met"), connection);
+      send(response, failure(417, "The expectation cannot be met"), connection);
     }
   });
   const observer = { requestRefused() {}, requestStarted() {}, requestFinished() {} };
@@ -188,7 +189,7 @@ function respond(
   const stop = waitForResponse(answer, deliver);
   response.once("close", stop);
   connection.slot.enter("answering", connection.limits.pageMs, () =>
-    deliver(adminError(503, "This page took too long")),
+    deliver(failure(503, "This page took too long")),
   );
 }
 

@@ -11,11 +11,6 @@ const OPEN_METRICS_TYPE = `${OPEN_METRICS}; version=1.0.0; charset=utf-8`;
  */
 const CACHE_MS = 1_000;
 
-interface CachedScrape {
-  readonly answer: Promise<AdminResponse>;
-  readonly until: number;
-}
-
 /**
  * `/metrics`. Concurrent scrapes share one text.
  *
@@ -27,13 +22,12 @@ export function metricsPage(
   openText: () => Promise<string> | undefined = () => undefined,
 ): AdminPage {
   const scrapes = new SingleFlight<AdminResponse>();
-  const cache = new Map<string, CachedScrape>();
+  const cache = new Map<string, { answer: Promise<AdminResponse>; until: number }>();
 
   async function scrape(format: string): Promise<AdminResponse> {
     const opened = format === OPEN_METRICS ? openText() : undefined;
-    return opened === undefined
-      ? { status: 200, type, body: Buffer.from(await text()) }
-      : { status: 200, type: OPEN_METRICS_TYPE, body: Buffer.from(await opened) };
+    const body = Buffer.from(await (opened ?? text()));
+    return { status: 200, type: opened === undefined ? type : OPEN_METRICS_TYPE, body };
   }
 
   function recent(format: string): Promise<AdminResponse> {

@@ -4,6 +4,7 @@ import {
   type Revocation,
   type RevocationKindName,
 } from "../../core/revocation.ts";
+import { failure, restrictedPage, success } from "./page-parts.ts";
 
 /** What an operator wants to revoke; the values as received. */
 export interface RevocationQuery {
@@ -32,34 +33,27 @@ const BEARER = /^Bearer +(\S+)$/i;
 export function revokePage(
   revoke: (query: RevocationQuery) => Promise<RevocationResult>,
 ): AdminPage {
-  return {
-    path: "/-/revoke",
-    method: "POST",
-    audience: "allowed",
-    async answer({ query, headers }) {
-      const unknown = [...query.keys()].find((name) => !PARAMETERS.has(name));
-      if (unknown !== undefined) {
-        return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
-      }
-      const one = (name: string): string | undefined => query.get(name) ?? undefined;
-      const given = NAMED_REVOCATIONS.filter(({ word }) => query.has(word));
-      const result = await revoke({
-        named: new Map(given.map(({ kind, word }) => [kind, query.getAll(word)])),
-        ...{ issuer: one("issuer"), before: one("before") },
-        token: BEARER.exec(headers.authorization ?? "")?.[1],
-      });
-      return "refused" in result ? refusal(result.refused) : done(result.kept);
-    },
-  };
-}
-
-function done(kept: boolean): AdminResponse {
-  const message = kept
-    ? "Revoked"
-    : "Revoked until the next start: there is no journal, or it cannot be written";
-  return { status: 200, json: { message, success: true, kept } };
+  return restrictedPage("POST", "/-/revoke", async ({ query, headers }) => {
+    const unknown = [...query.keys()].find((name) => !PARAMETERS.has(name));
+    if (unknown !== undefined) {
+      return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
+    }
+    const given = NAMED_REVOCATIONS.filter(({ word }) => query.has(word));
+    const result = await revoke({
+      named: new Map(given.map(({ kind, word }) => [kind, query.getAll(word)])),
+      issuer: query.get("issuer") ?? undefined,
+      before: query.get("before") ?? undefined,
+      token: BEARER.exec(headers.authorization ?? "")?.[1],
+    });
+    if ("refused" in result) return refusal(result.refused);
+    const { kept } = result;
+    const message = kept
+      ? "Revoked"
+      : "Revoked until the next start: there is no journal, or it cannot be written";
+    return success(message, { kept });
+  });
 }
 
 function refusal(message: string): AdminResponse {
-  return { status: 400, json: { message: `Nothing was revoked: ${message}`, success: false } };
+  return failure(400, `Nothing was revoked: ${message}`);
 }

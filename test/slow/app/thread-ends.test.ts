@@ -12,7 +12,7 @@ import { systemClock as clock } from "../../../src/lib/clock.ts";
 import { allocateCounters } from "../../../src/lib/async/shared-byte-counters.ts";
 import { createMetrics } from "../../../src/observe/metrics/metrics.ts";
 import { RecentLog } from "../../../src/observe/recent/recent-log.ts";
-import { createObserver } from "../../../src/observe/create-observer.ts";
+import { createObserver } from "../../../src/observe/log/access-log.ts";
 import { countInFlight } from "../../../src/policy/concurrency/in-flight.ts";
 import { createLocalCounts } from "../../../src/server/listener/connection-counts.ts";
 import { ReplaceableKeys } from "../../../src/tokens/keys/own-keys.ts";

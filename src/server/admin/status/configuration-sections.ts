@@ -32,7 +32,7 @@ function successful({ changes, files }: StatusReload): Html {
       ${badge("good", "in force")}
       ${files.length === 0 ? "" : html`Changed files: <code>${files.join(", ")}</code>`}
     </p>
-    ${rows.length === 0 ? html`<p class="soft">No value changed.</p>` : table([{ title: "Key" }, { title: "Before" }, { title: "After" }], rows)}`;
+    ${rows.length === 0 ? html`<p class="soft">No value changed.</p>` : table(["Key", "Before", "After"], rows)}`;
 }
 
 function failed({ problems }: StatusReload): Html {
@@ -58,7 +58,7 @@ export function configurationSection({ configuration }: Status): Html {
 
 function valuesTable(values: Status["configuration"]["values"]): Html {
   return table(
-    [{ title: "Key" }, { title: "Value" }, { title: "Origin" }],
+    ["Key", "Value", "Origin"],
     values.map(({ key, value, origin }) => [
       html`<code>${key}</code>`,
       html`<code>${written(value)}</code>`,

@@ -2,7 +2,7 @@ import type { ExplainedRoute } from "../../../core/explanation.ts";
 import type { RefusalExplanation, Status, StatusRefusal } from "../../../core/status.ts";
 import { type Html, html } from "./html.ts";
 import { section } from "./table.ts";
-import { clockTime, moment } from "./words.ts";
+import { clockTime, moment, requestLine } from "./words.ts";
 
 /** The last refusals, each of which opens its explanation. */
 export function refusalsSection({ refusals }: Status): Html {
@@ -19,9 +19,8 @@ export function refusalsSection({ refusals }: Status): Html {
 type Row = readonly [term: string, description: Html | string];
 
 function refusalDetails(refusal: StatusRefusal): Html {
-  const { at, status, reason, method, host, path, client, route, subject } = refusal;
-  const { requestId, id, explanation } = refusal;
-  const target = method === "" ? "not readable" : `${method} ${host}${path}`;
+  const { at, status, reason, client, route, subject, requestId, id, explanation } = refusal;
+  const target = requestLine(refusal);
   const tone = status >= 500 ? "bad-text" : "warn-text";
   const rows: readonly Row[] = [
     ["Time", moment(at)],

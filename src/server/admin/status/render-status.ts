@@ -1,12 +1,13 @@
 import type { Status } from "../../../core/status.ts";
 import { configurationSection, reloadSection } from "./configuration-sections.ts";
 import { type Html, html } from "./html.ts";
+import { loginsSection, refusalsPlots } from "./plots.ts";
 import { refusalsSection } from "./refusals-section.ts";
 import { issuersSection, keysSection } from "./security-sections.ts";
 import { STYLE_ELEMENT } from "./style.ts";
 import { badge } from "./table.ts";
-import { loginsSection, refusalsPlots, routesSection, upstreamsSection } from "./traffic-view.ts";
-import { amount, bytes, moment, span } from "./words.ts";
+import { routesSection, upstreamsSection } from "./traffic-view.ts";
+import { amount, bytes, health, moment, span } from "./words.ts";
 
 /** Renders the status as one self-contained page. */
 export function renderStatus(status: Status): string {
@@ -38,14 +39,8 @@ export function renderStatus(status: Status): string {
 }
 
 function heading(status: Status): Html {
-  const { state, ready, checks, host, version } = status;
-  const failing = checks.filter(({ passed }) => !passed);
-  const health =
-    state !== "serving"
-      ? badge("warn", state)
-      : ready
-        ? badge("good", "ready")
-        : badge("bad", `not ready: ${failing.map(({ name }) => name).join(", ")}`);
+  const { state, ready, host, version } = status;
+  const tone = state !== "serving" ? "warn" : ready ? "good" : "bad";
   const links = [
     ["reasons", "Refusals"],
     ["logins", "Logins"],
@@ -60,7 +55,7 @@ function heading(status: Status): Html {
   return html`<header>
     <div>
       <h1>Sallyport</h1>
-      ${health}
+      ${badge(tone, health(status))}
       <p>${host} · version ${version}</p>
       <nav aria-label="Sections">
         ${links.map(([id, name]) => html`<a href="#${id}">${name}</a> `)}

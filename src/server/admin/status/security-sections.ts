@@ -18,16 +18,7 @@ export function keysSection({ keys, certificate, now }: Status): Html {
     "keys",
     "Certificate and keys",
     "what is served, and what signs tokens and assertions",
-    table(
-      [
-        { title: "What" },
-        { title: "Name" },
-        { title: "State" },
-        { title: "Made" },
-        { title: "Ends" },
-      ],
-      rows,
-    ),
+    table(["What", "Name", "State", "Made", "Ends"], rows),
   );
 }
 
@@ -81,14 +72,6 @@ export function issuersSection({ issuers, now }: Status): Html | undefined {
     "issuers",
     "Trusted issuers",
     "whose tokens are accepted",
-    table(
-      [
-        { title: "Issuer" },
-        { title: "State" },
-        { title: "Keys", number: true },
-        { title: "Age of the key set", number: true },
-      ],
-      rows,
-    ),
+    table(["Issuer", "State", ">Keys", ">Age of the key set"], rows),
   );
 }

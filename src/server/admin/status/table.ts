@@ -1,36 +1,36 @@
 import { type Html, html } from "./html.ts";
 
-export interface Column {
-  readonly title: string;
-  /** Numbers are aligned to the right. */
-  readonly number?: true;
-}
+type Cell = Html | string | number | undefined;
 
-export type Cell = Html | string | number | undefined;
-
-/** Creates a table that turns into labelled blocks on narrow screens. */
-export function table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): Html {
-  const classOf = ({ number }: Column): string => (number === true ? "number" : "");
+/**
+ * Creates a table that turns into labelled blocks on narrow screens. A column whose title begins with `>` holds
+ * numbers, which are aligned to the right.
+ */
+export function table(titles: readonly string[], rows: readonly (readonly Cell[])[]): Html {
+  const columns = titles.map((title) => ({
+    title: title.replace(">", ""),
+    kind: title.startsWith(">") ? "number" : "",
+  }));
   return html`<table>
     <thead>
       <tr>
-        ${columns.map((column) => html`<th scope="col" class="${classOf(column)}">${column.title}</th>`)}
+        ${columns.map(({ title, kind }) => html`<th scope="col" class="${kind}">${title}</th>`)}
       </tr>
     </thead>
     <tbody>
       ${rows.map(
         (row) =>
           html`<tr>
-            ${columns.map((column, index) => html`<td class="${classOf(column)}" data-label="${column.title}"><span>${row[index]}</span></td>`)}
+            ${columns.map(({ title, kind }, index) => html`<td class="${kind}" data-label="${title}"><span>${row[index]}</span></td>`)}
           </tr> `,
       )}
     </tbody>
   </table>`;
 }
 
-type BadgeTone = "good" | "bad" | "warn" | "plain";
+export type Tone = "good" | "bad" | "warn" | "plain";
 
-export function badge(tone: BadgeTone, text: string): Html {
+export function badge(tone: Tone, text: string): Html {
   return html`<span class="badge ${tone}">${text}</span>`;
 }
 

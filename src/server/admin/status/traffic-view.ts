@@ -1,49 +1,9 @@
 import type { Status } from "../../../core/status.ts";
 import { type Html, html } from "./html.ts";
-import { plot, type Series, seriesOf } from "./plot.ts";
 import { badge, section, table } from "./table.ts";
 import { amount } from "./words.ts";
 
-/** The sections about requests: plots, routes, upstreams. */
-
-export function loginsSection({ minutes }: Status): Html {
-  const series = seriesOf(minutes, "logins", (word) =>
-    word === "success" ? "good" : word === "bad_credentials" ? "warn" : "bad",
-  );
-  return plotsSection({
-    id: "logins",
-    title: "Logins",
-    nothing: "nobody logged in",
-    series,
-    minutes,
-  });
-}
-
-export function refusalsPlots({ minutes }: Status): Html {
-  const series = seriesOf(minutes, "refusals", () => "plain");
-  const nothing = "nothing was refused";
-  return plotsSection({ id: "reasons", title: "Refusals by reason", nothing, series, minutes });
-}
-
-interface Plots extends Pick<Status, "minutes"> {
-  readonly id: string;
-  readonly title: string;
-  /** What happened, if there are no series. */
-  readonly nothing: string;
-  readonly series: readonly Series[];
-}
-
-function plotsSection({ id, title, nothing, series, minutes }: Plots): Html {
-  const note = `the last ${minutes.length} minutes`;
-  return section(
-    id,
-    title,
-    note,
-    series.length === 0
-      ? html`<p class="soft">In ${note}, ${nothing}.</p>`
-      : html`<div class="plots">${series.map((each) => plot(each, minutes))}</div>`,
-  );
-}
+/** The sections about requests: routes and upstreams. */
 
 export function routesSection({ routes }: Status): Html {
   const rows = routes.map((route, index) => [
@@ -63,18 +23,7 @@ export function routesSection({ routes }: Status): Html {
     "Routes",
     "in the order in which they are tried; counts since the start",
     table(
-      [
-        { title: "#", number: true },
-        { title: "Name" },
-        { title: "Hosts" },
-        { title: "Path" },
-        { title: "Methods" },
-        { title: "Access" },
-        { title: "Upstream" },
-        { title: "Requests", number: true },
-        { title: "4xx", number: true },
-        { title: "5xx", number: true },
-      ],
+      [">#", "Name", "Hosts", "Path", "Methods", "Access", "Upstream", ">Requests", ">4xx", ">5xx"],
       rows,
     ),
   );
@@ -105,15 +54,6 @@ export function upstreamsSection({ upstreams }: Status): Html {
     "upstreams",
     "Upstreams",
     "each target was asked for a connection just now",
-    table(
-      [
-        { title: "Upstream" },
-        { title: "Target" },
-        { title: "Health" },
-        { title: "In flight", number: true },
-        { title: "Waiting", number: true },
-      ],
-      rows,
-    ),
+    table(["Upstream", "Target", "Health", ">In flight", ">Waiting"], rows),
   );
 }
