@@ -1,4 +1,6 @@
 import type { AssertionSource } from "../../core/request/assertion-source.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import {
   applyUnderscorePolicy,
@@ -7,16 +9,11 @@ import {
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
-import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
-import { DROPPED, identifiesCaller } from "./header-names.ts";
-import {
-  CLIENT_SUBJECT_HEADER,
-  fieldValue,
-  type IdentityHeaderNames,
-  IdentityHeaders,
-} from "./identity-headers.ts";
+import { DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
+import { CLIENT_SUBJECT_HEADER, fieldValue, identityHeaders } from "./identity-headers.ts";
+import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { requestTrailers } from "./request-trailers.ts";
-import { strippedPrefix } from "./rewrite.ts";
+import { addPrefixHeader } from "./rewrite.ts";
 import { withoutTokens } from "./without-tokens.ts";
 
 /** Creates the header section for the backend. Pure. */
@@ -54,7 +51,8 @@ export function createOutgoingHeaders(
   underscoreHeaders: UnderscoreHeaders = "allow",
 ): OutgoingHeaders {
   const dispositions = new Dispositions(names, assertions?.header);
-  const identities = new IdentityHeaders(names);
+  /** All requests with a cached token share one identity. */
+  const identities = new WeakMap<Identity, readonly string[]>();
   const forwarded = new ForwardedHeaders();
   return {
     trailers({ route }, sent) {
@@ -67,15 +65,21 @@ export function createOutgoingHeaders(
       const passed = dispositions.passed(permit);
       passed.push("X-Request-Id", request.requestId, "CDN-Loop", INSTANCE);
       append(passed, forwarded.for(request));
-      append(passed, identities.for(identity));
-      if (route.assertion === true && assertions !== undefined && identity !== undefined) {
-        passed.push(assertions.header, assertions.for(identity));
+      if (identity !== undefined) {
+        let known = identities.get(identity);
+        if (known === undefined) {
+          identities.set(identity, (known = identityHeaders(names, identity)));
+        }
+        append(passed, known);
+        if (route.assertion === true && assertions !== undefined) {
+          passed.push(assertions.header, assertions.for(identity));
+        }
       }
       const { clientSubject } = request;
       if (clientSubject !== undefined) {
         passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
       }
-      if (route.rewrite?.stripPrefix !== undefined) addPrefix(passed, permit);
+      if (route.rewrite?.stripPrefix !== undefined) addPrefixHeader(passed, permit);
       return route.requestHeaders === undefined
         ? passed
         : route.requestHeaders.modify(passed, permit);
@@ -145,17 +149,62 @@ class Dispositions {
   }
 }
 
-const PREFIX_HEADER = "X-Forwarded-Prefix";
+interface CachedHeaders {
+  readonly authority: string;
+  readonly headers: readonly string[];
+}
 
-/** Adds the prefix that the route strips, after any prefix that a trusted proxy has stripped before. */
-function addPrefix(passed: string[], { route, request }: Permit): void {
-  const prefix = strippedPrefix(route, request);
-  if (prefix === "") return;
-  const at = passed.findIndex(
-    (name, index) => index % 2 === 0 && name.toLowerCase() === PREFIX_HEADER.toLowerCase(),
-  );
-  if (at === -1) passed.push(PREFIX_HEADER, prefix);
-  else passed[at + 1] = `${(passed[at + 1] ?? "").replace(/\/+$/, "")}${prefix}`;
+/**
+ * Creates `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239) from the connection, appended to what a trusted
+ * proxy sent.
+ */
+export class ForwardedHeaders {
+  /** Cached per connection, on which nearly all requests have the same host. */
+  readonly #cached = new WeakMap<object, CachedHeaders>();
+
+  /** Returns names and values, alternating. */
+  for(request: GateRequest): readonly string[] {
+    const { connection, authority, peerTrusted } = request;
+    const before = peerTrusted ? undefined : this.#cached.get(connection);
+    if (before?.authority === authority) return before.headers;
+    const headers = forwardedHeaders(request);
+    if (!peerTrusted) this.#cached.set(connection, { authority, headers });
+    return headers;
+  }
+}
+
+function forwardedHeaders(request: GateRequest): readonly string[] {
+  const { peer, authority, secure, peerTrusted, rawHeaders } = request;
+  const scheme = secure ? "https" : "http";
+  const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");
+  const node = peer.includes(":") ? `"[${peer}]"` : peer;
+  const element = `for=${node};host="${authority}";proto=${scheme}`;
+  const received = (name: string): string | undefined =>
+    peerTrusted ? valueOf(rawHeaders, name) : undefined;
+  return [
+    ...["X-Forwarded-For", appended(received("x-forwarded-for"), peer)],
+    ...["X-Forwarded-Proto", received("x-forwarded-proto") ?? scheme],
+    ...["X-Forwarded-Host", received("x-forwarded-host") ?? authority],
+    ...["X-Forwarded-Port", received("x-forwarded-port") ?? port],
+    ...["X-Real-IP", peerTrusted ? request.client : peer],
+    ...["Forwarded", appended(received("forwarded"), element)],
+  ];
+}
+
+function appended(list: string | undefined, element: string): string {
+  return list === undefined || list === "" ? element : `${list}, ${element}`;
+}
+
+/** Joins all fields of a name into one list (RFC 9110 §5.3). */
+function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const value = rawHeaders[i + 1] ?? "";
+    if (rawHeaders[i]?.toLowerCase() !== wanted) continue;
+    // An empty field adds no element (RFC 9110 §5.6.1.1).
+    if (value !== "" || found === undefined) found = appended(found, value);
+  }
+  return found;
 }
 
 function append(headers: string[], more: readonly string[]): void {

@@ -1,9 +1,10 @@
 import type { GateError } from "../../core/request/errors.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
-import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+import type { PermittedRequest } from "./permitted-request.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import { type BodyEvents, RequestBody } from "./request-body.ts";
+import { countGarbage } from "./scavenger.ts";
 import type { Slot } from "../pool/slot.ts";
 
 /**
@@ -12,9 +13,8 @@ import type { Slot } from "../pool/slot.ts";
  */
 const SMALL_BODY_BYTES = 16 * 1024;
 
-/** The body of a request: none, a small one that is read completely, or a stream. */
+/** The body of a request: a small one that is read completely, or a stream. */
 export class ClientBody implements BodyEvents, TurnTask {
-  readonly #settings: ForwardingSettings;
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
   #content: Buffer | RequestBody | undefined;
@@ -24,10 +24,10 @@ export class ClientBody implements BodyEvents, TurnTask {
   /** Called when the body can be sent, while it is not known whether it is small. */
   #ready: (() => void) | undefined;
 
-  constructor(settings: ForwardingSettings, permitted: PermittedRequest, slot: Slot) {
-    this.#settings = settings;
+  constructor(permitted: PermittedRequest, slot: Slot) {
     this.#permitted = permitted;
     this.#slot = slot;
+    slot.body = this;
   }
 
   /** The body to send to the backend. */
@@ -35,7 +35,7 @@ export class ClientBody implements BodyEvents, TurnTask {
     return this.#content;
   }
 
-  /** The bytes of the body held in memory. */
+  /** The bytes held in memory. */
   get bufferedBytes(): number {
     const content = this.#content;
     return content instanceof RequestBody ? content.readableLength : this.#gathered;
@@ -53,7 +53,7 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   /** Calls `ready` when the body can be sent, or never if the client leaves. */
   prepare(ready: () => void): void {
-    const { permit, upstream, copy } = this.#permitted;
+    const { permit, upstream } = this.#permitted;
     const { bodyLength, expectsContinue } = permit.request;
     if (bodyLength > 0 && bodyLength <= SMALL_BODY_BYTES && !expectsContinue) this.#gather(ready);
     else if (bodyLength < 0 && upstream.speaksHttp2 && !expectsContinue) {
@@ -62,8 +62,7 @@ export class ClientBody implements BodyEvents, TurnTask {
       atEndOfTurn(this);
     } else {
       if (bodyLength < 0 && upstream.speaksHttp2) this.#replay = new ReplayBuffer();
-      if (bodyLength === 0) copy?.end();
-      else this.#stream();
+      this.#stream();
       ready();
     }
   }
@@ -118,7 +117,7 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   received(chunk: Buffer): void {
     this.#permitted.transfer.bytesIn += chunk.length;
-    this.#settings.scavenger.count(chunk.length);
+    countGarbage(chunk.length);
     this.#permitted.copy?.add(chunk);
   }
 
@@ -127,13 +126,15 @@ export class ClientBody implements BodyEvents, TurnTask {
   }
 
   awaited(): void {
+    const { request, settings } = this.#permitted;
     this.#slot.sendStalled();
-    this.#settings.buffered.touch(this.#permitted.request.socket);
+    settings.buffered.touch(request.socket);
   }
 
   supplied(): void {
+    const { request, settings } = this.#permitted;
     this.#slot.sendResumed();
-    this.#settings.buffered.measure(this.#permitted.request.socket);
+    settings.buffered.measure(request.socket);
   }
 
   #stream(): void {

@@ -92,7 +92,7 @@ export class BackendTimeout extends Error {
 }
 
 /** Returns the reason of an error about a backend; undefined for any other error. */
-export function upstreamReason(error: GateError): UpstreamErrorReason | undefined {
-  const { reason } = error;
+export function upstreamReason(error: unknown): UpstreamErrorReason | undefined {
+  const reason = error instanceof GateError ? error.reason : undefined;
   return isUpstreamErrorReason(reason) ? reason : undefined;
 }

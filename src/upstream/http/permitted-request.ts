@@ -8,23 +8,22 @@ import type { Clock } from "../../lib/clock.ts";
 import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
 import type { Upstream } from "../pool/upstreams.ts";
 import type { BodyCopy } from "../mirror/body-copy.ts";
-import type { Scavenger } from "./scavenger.ts";
 
 /** One request that may be forwarded. */
 export interface PermittedRequest {
+  readonly settings: ForwardingSettings;
   readonly permit: Permit;
   readonly upstream: Upstream;
   readonly request: IncomingRequest;
   readonly response: OutgoingResponse;
   readonly transfer: Transfer;
   /** Receives a copy of the body if the request is mirrored. */
-  readonly copy?: BodyCopy | undefined;
+  readonly copy: BodyCopy | undefined;
 }
 
 /** What all requests of a gate share. */
 export interface ForwardingSettings {
   readonly outgoing: OutgoingHeaders;
-  readonly scavenger: Scavenger;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
   readonly clock: Clock;

@@ -3,10 +3,9 @@ import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { Assignment } from "./assignment.ts";
 import type { Route } from "./connect.ts";
 import { ChoseHttp2 } from "./faults.ts";
-import { Http1Connection } from "./http1-connection.ts";
+import { type Assignment, Http1Connection } from "./http1-connection.ts";
 
 /** How long a connection stays open for the next request, in milliseconds: Node and many others close after five seconds. */
 const IDLE_MS = 4_000;

@@ -2,8 +2,8 @@ import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 
 import { GateError } from "../../core/request/errors.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import type { RequestControl } from "../http/connection.ts";
-import { headersOf } from "../http/field-map.ts";
-import { threadScavenger } from "../http/scavenger.ts";
+import { countGarbage } from "../http/scavenger.ts";
+import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/request-body.ts";
 import { asError } from "../http1/faults.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
@@ -17,8 +17,6 @@ import { listenTo, readFrom } from "./stream-events.ts";
 const PART_BYTES = 256;
 /** Maximum number of parts that wait for a client, since each takes memory: parts of 16 bytes would fill the window. */
 const MAX_PARTS = 4_096;
-
-const NO_FIELDS: IncomingHttpHeaders = {};
 
 /** The connection of a stream. */
 interface Owner {
@@ -39,13 +37,12 @@ export class BackendStream implements Connection, RequestControl {
   readonly #request: BackendRequest;
   readonly #handler: AnswerHandler;
   readonly #owner: Owner;
-  readonly #scavenger = threadScavenger();
   #stream: ClientHttp2Stream | undefined;
   #sender: BodyWriter | undefined;
   #sent = false;
   #answered = false;
   #over = false;
-  #trailers = NO_FIELDS;
+  #trailers: IncomingHttpHeaders | undefined;
   /** Parts of the response that wait for the client. */
   #waiting = 0;
   /** Whether the stream was closed before the backend completed its response. */
@@ -162,7 +159,7 @@ export class BackendStream implements Connection, RequestControl {
   onData(chunk: Buffer): void {
     this.#waiting -= 1;
     this.#owner.heard();
-    this.#scavenger.count(chunk.length);
+    countGarbage(chunk.length);
     this.#handler.onResponseData(this, chunk);
   }
 

@@ -1,6 +1,6 @@
 import type { BackendRequest } from "../http/connection.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
-import { checkSendable } from "../http/sendable.ts";
+import { isSendableTarget, isSendableValue, UnsendableRequest } from "../http1/request-writer.ts";
 
 /**
  * Returns the header section of a request: names and values, alternating. Node sends the pseudo-header fields of
@@ -10,12 +10,12 @@ import { checkSendable } from "../http/sendable.ts";
  */
 export function requestFields(request: BackendRequest, scheme: string): string[] {
   const { method, path, headers } = request;
-  if (!Array.isArray(headers)) throw new TypeError("the fields of a request are a list");
-  checkSendable(path, headers);
+  if (!isSendableTarget(path)) throw new UnsendableRequest();
   const fields = [":method", method, ":scheme", scheme, ":path", path];
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? "";
     const value = headers[i + 1] ?? "";
+    if (!isSendableValue(value)) throw new UnsendableRequest();
     fields.push(name === "Host" ? ":authority" : lowerCase(name), value);
   }
   // The only value that HTTP/2 allows (RFC 9113 §8.2.2). gRPC servers look for it.

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { headersOf } from "../http/field-map.ts";
+import { headersOf } from "../headers/incoming-headers.ts";
 import { InvalidHttp2 } from "./http2-faults.ts";
 
 interface ResponseHead {

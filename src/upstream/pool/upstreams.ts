@@ -2,7 +2,7 @@ import type { Closing } from "./fair-queue.ts";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { Route } from "../../core/route/route.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { AnswerLimits } from "../http/answer-timeouts.ts";
+import { AnswerLimits } from "../http/answer-limits.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
 import { stateOf, type Target } from "./target.ts";
