@@ -34,7 +34,6 @@ export class ClientAnswer implements TurnTask {
   #expected = -1;
   /** The last part of the answer, in Latin-1 to preserve every byte. It is sent at the end of the turn. */
   #last: string | undefined;
-  #sendsSoon = false;
 
   constructor(permitted: PermittedRequest, slot: Slot) {
     this.#permitted = permitted;
@@ -63,7 +62,7 @@ export class ClientAnswer implements TurnTask {
     const { permit, transfer, upstream, settings } = this.#permitted;
     const fields = clientFields(headers, permit, status, this.#slot.target?.origin, transfer.cors);
     this.#response.writeHead(status, statusMessage, fields);
-    this.#sendSoon();
+    atEndOfTurn(this);
     const elapsedMs = settings.clock.monotonic() - sentAt;
     transfer.upstreamHeaderMs = elapsedMs;
     settings.observer.upstreamAnswered(upstream.name, status, elapsedMs / 1000);
@@ -116,7 +115,7 @@ export class ClientAnswer implements TurnTask {
       return;
     }
     this.#last = chunk.toString("latin1");
-    this.#sendSoon();
+    atEndOfTurn(this);
   }
 
   /**
@@ -140,21 +139,16 @@ export class ClientAnswer implements TurnTask {
     this.#response.end();
   }
 
-  /** Sends what has arrived by the end of the turn: a small answer with its head, or the head alone. */
+  /**
+   * Sends what has arrived by the end of the turn: a small answer with its head, or the head alone. Called twice in a turn in
+   * which both arrive.
+   */
   runAtEndOfTurn(): void {
-    this.#sendsSoon = false;
     const response = this.#response;
-    // The client has left in the meantime.
-    if (response.destroyed) return;
+    // The client may have left in the meantime.
+    if (response.destroyed || response.writableEnded) return;
     if (this.#last !== undefined) response.end(this.#last, "latin1");
-    else if (this.#permitted.transfer.bytesOut === 0 && !response.writableEnded)
-      response.flushHeaders();
-  }
-
-  #sendSoon(): void {
-    if (this.#sendsSoon) return;
-    this.#sendsSoon = true;
-    atEndOfTurn(this);
+    else if (this.#permitted.transfer.bytesOut === 0) response.flushHeaders();
   }
 }
 

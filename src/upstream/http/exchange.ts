@@ -195,53 +195,51 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     this.#send(where === "other" ? target : undefined);
   }
 
-  /** The backend took too long. undici's own timers fire up to a second late. */
   override onTimeout(limit: TimeoutList): void {
-    const { idle } = this.#limits;
-    // The backend takes everything that the client sends, so the client is slow.
-    if (this.#isSending && limit !== idle && this.#slot.connection?.writableNeedDrain === false) {
-      return limit.start(this);
-    }
-    const code = limit === idle ? "UND_ERR_BODY_TIMEOUT" : "UND_ERR_HEADERS_TIMEOUT";
+    const isResponse = limit === this.#limits.response;
+    // A backend that takes everything that the client sends waits for a slow client.
+    const isFed = this.#isSending && this.#slot.connection?.writableNeedDrain === false;
+    if (isResponse && isFed) return limit.start(this);
+    const code = isResponse ? "UND_ERR_HEADERS_TIMEOUT" : "UND_ERR_BODY_TIMEOUT";
     this.#control?.abort(new BackendTimeout(code));
   }
 
   /** The answer was sent, or the client has left: aborts what the backend is still doing. */
   readonly #onClose = (): void => {
     const { permit, request, response, settings } = this.#permitted;
+    if (this.#state === "answered" && response.writableFinished) {
+      this.#state = "done";
+      if (permit.identity !== undefined) settings.reading.served(request.socket);
+      return this.#completion.resolve();
+    }
     const { target } = this.#slot;
-    const isDelivered = this.#state === "answered" && response.writableFinished;
-    if (isDelivered && permit.identity !== undefined) settings.reading.served(request.socket);
-    this.#end(isDelivered ? undefined : "aborted");
+    this.#end("aborted");
     target?.pool.withdraw?.(this);
     this.#control?.abort(new ClientGone());
   };
 
-  #end(brokeOff: UpstreamErrorReason | undefined): void {
-    const { transfer, upstream, settings } = this.#permitted;
-    const hadBackend = this.#state !== "waiting";
-    this.#leave("done");
+  #end(brokeOff: UpstreamErrorReason): void {
+    const { transfer } = this.#permitted;
     transfer.abortReason ??= brokeOff;
-    if (hadBackend && brokeOff !== undefined && transfer.abortReason === brokeOff) {
-      settings.observer.upstreamFailed(upstream.name, brokeOff);
-    }
+    const isReason = this.#state !== "waiting" && transfer.abortReason === brokeOff;
+    this.#leave("done", isReason ? brokeOff : undefined);
     this.#completion.resolve();
   }
 
   #fail(error: unknown): void {
     if (this.#isOver) return;
-    const { upstream, settings } = this.#permitted;
-    const reason = upstreamReason(error);
-    this.#leave("failed");
-    if (reason !== undefined) settings.observer.upstreamFailed(upstream.name, reason);
+    this.#leave("failed", upstreamReason(error));
     this.#completion.reject(error);
   }
 
-  #leave(state: "done" | "failed"): void {
+  /** @param failure of the backend. */
+  #leave(state: "done" | "failed", failure: UpstreamErrorReason | undefined): void {
+    const { response, upstream, settings } = this.#permitted;
     this.#state = state;
     this.list?.cancel(this);
     this.#slot.release();
-    this.#permitted.response.off("close", this.#onClose);
+    response.off("close", this.#onClose);
+    if (failure !== undefined) settings.observer.upstreamFailed(upstream.name, failure);
   }
 
   get #isOver(): boolean {

@@ -96,7 +96,9 @@ export class Upstream {
    */
   take(requester: Requester, avoid?: Target): Target | undefined {
     if (avoid === undefined && this.#retries < MAX_RETRIES) this.#retries += EARNED_RETRIES;
-    const target = this.#choose(requester, avoid);
+    const only = this.#only;
+    const target =
+      only !== undefined && only.inFlight < only.unreserved ? only : this.#choose(requester, avoid);
     if (target === undefined) return undefined;
     target.inFlight += 1;
     this.#inFlight.add(requester);

@@ -30,7 +30,7 @@ export function createPool(origin: TargetOrigin, options: UndiciPoolOptions): Po
     connections: options.connections,
     pipelining: 1,
     maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
-    // See `Exchange`.
+    // `Exchange` has its own timeouts: those of undici fire up to a second late.
     headersTimeout: 0,
     bodyTimeout: 0,
     factory: (url, clientOptions) =>
