@@ -177,11 +177,3 @@ export function isPassable(
 export function mayEndWithTrailers({ req }: OutgoingResponse, status: number): boolean {
   return req.httpVersion !== "1.0" && req.method !== "HEAD" && status !== 204 && status !== 304;
 }
-
-/** The backend's response cannot be forwarded. */
-export class InvalidAnswer extends Error {
-  constructor() {
-    super("the answer of the backend is not valid HTTP");
-    this.name = "InvalidAnswer";
-  }
-}

@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import { clientFields, earlyHintsHeaders, responseTrailers } from "../headers/incoming-headers.ts";
-import { InvalidAnswer, isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
+import { isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import type { PermittedRequest } from "./permitted-request.ts";
 import type { Slot } from "../pool/slot.ts";
+import { BackendFault } from "./faults.ts";
 
 /** Maximum number of interim answers: each restarts the backend's response timeout. */
 const MAX_INTERIM = 16;
@@ -43,18 +44,18 @@ export class ClientAnswer implements TurnTask {
 
   /**
    * Forwards a 103 to the client and ignores all other interim answers (RFC 9110 §15.2).
-   * @throws InvalidAnswer if there are too many.
+   * @throws BackendFault if there are too many.
    */
   interim(status: number, headers: IncomingHttpHeaders): void {
     this.#interim += 1;
-    if (this.#interim > MAX_INTERIM) throw new InvalidAnswer();
+    if (this.#interim > MAX_INTERIM) throw new BackendFault("invalid_answer");
     if (status === 103) passEarlyHints(this.#response, headers);
   }
 
-  /** Writes the head. @param sentAt when the request was sent. @throws InvalidAnswer if the head cannot be forwarded. */
+  /** Writes the head. @param sentAt when the request was sent. @throws BackendFault if the head cannot be forwarded. */
   begin(status: number, statusMessage: string, headers: IncomingHttpHeaders, sentAt: number): void {
     const length = headers["content-length"];
-    if (!isPassable(status, statusMessage, headers)) throw new InvalidAnswer();
+    if (!isPassable(status, statusMessage, headers)) throw new BackendFault("invalid_answer");
     if (headers["trailer"] !== undefined && !mayEndWithTrailers(this.#response, status)) {
       delete headers["trailer"];
     }

@@ -7,13 +7,13 @@ import { ClientBody } from "./client-body.ts";
 import type { AnswerHandler, Connection, RequestControl } from "./connection.ts";
 import { dispatchOf } from "./dispatch.ts";
 import type { ExchangeState } from "./exchange-state.ts";
-import { BackendTimeout, failureOf, failureReason, upstreamReason } from "./failures.ts";
+import { failureOf, failureReason, upstreamReason } from "./failures.ts";
 import type { PermittedRequest } from "./permitted-request.ts";
-import { type Attempt, isUnwanted, Repeated, whereToRetry } from "./repetition.ts";
-import { ClientGone } from "./request-body.ts";
+import { type Attempt, isUnwanted, whereToRetry } from "./repetition.ts";
 import { breakOff } from "../grpc/break-off.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
+import { BackendFault } from "./faults.ts";
 
 /**
  * One permitted request and its answer, over one connection or, if it is sent again, several. Its timeout is that of the
@@ -94,7 +94,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
 
   onRequestStart(control: RequestControl): void {
     this.#control = control;
-    if (this.#isOver) return control.abort(new ClientGone());
+    if (this.#isOver) return control.abort(new BackendFault("client_gone"));
     this.#maybeStale = this.#slot.connection?.begin() === true;
     this.#isSending = true;
     if (this.#retries === 0) this.#body?.expect();
@@ -128,10 +128,10 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     }
     const { response, upstream } = this.#permitted;
     // The request turned out to be malformed and has been answered.
-    if (response.headersSent) throw new ClientGone();
+    if (response.headersSent) throw new BackendFault("client_gone");
     const { target } = this.#slot;
     if (target !== undefined) upstream.states?.answered(target, status);
-    if (status >= 502 && isUnwanted(this.#attempt, status)) throw new Repeated();
+    if (status >= 502 && isUnwanted(this.#attempt, status)) throw new BackendFault("repeated");
     this.#body?.settle();
     this.#answer.begin(status, statusMessage, headers, this.#sentAt);
     this.#state = "answering";
@@ -200,8 +200,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     // A backend that takes everything that the client sends waits for a slow client.
     const isFed = this.#isSending && this.#slot.connection?.writableNeedDrain === false;
     if (isResponse && isFed) return limit.start(this);
-    const code = isResponse ? "UND_ERR_HEADERS_TIMEOUT" : "UND_ERR_BODY_TIMEOUT";
-    this.#control?.abort(new BackendTimeout(code));
+    this.#control?.abort(new BackendFault(isResponse ? "response_timeout" : "idle_timeout"));
   }
 
   /** The answer was sent, or the client has left: aborts what the backend is still doing. */
@@ -215,7 +214,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     const { target } = this.#slot;
     this.#end("aborted");
     target?.pool.withdraw?.(this);
-    this.#control?.abort(new ClientGone());
+    this.#control?.abort(new BackendFault("client_gone"));
   };
 
   #end(brokeOff: UpstreamErrorReason): void {

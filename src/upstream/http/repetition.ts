@@ -3,7 +3,7 @@ import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { RetryCause } from "../../core/route/route.ts";
 import { upstreamReason } from "./failures.ts";
-import { Unprocessed } from "../http2/http2-faults.ts";
+import { BackendFault } from "./faults.ts";
 import type { Target } from "../pool/target.ts";
 import type { PermittedRequest } from "./permitted-request.ts";
 
@@ -37,7 +37,7 @@ export interface Attempt extends Pick<PermittedRequest, "permit" | "upstream"> {
   readonly isReplayable: boolean;
 }
 
-/** Whether the request is sent again because of the status of its response, which is then discarded: see `Repeated`. */
+/** Whether the request is sent again because of the status of its response, which is then discarded. */
 export function isUnwanted(attempt: Attempt, status: number): boolean {
   const { permit, upstream } = attempt;
   const { retry } = permit.route;
@@ -62,11 +62,11 @@ export function whereToRetry(
   stale: boolean,
   sentAt: number,
 ): Where | undefined {
-  if (failure.cause instanceof Repeated) return "other";
+  const fault = failure.cause instanceof BackendFault ? failure.cause.kind : undefined;
+  if (fault === "repeated") return "other";
   const reason = upstreamReason(failure);
-  const unprocessed = failure.cause instanceof Unprocessed ? failure.cause : undefined;
   // A connection that was closed while idle, or gracefully, says nothing about the target.
-  const isEnd = (stale && reason === "reset") || unprocessed?.refused === false;
+  const isEnd = (stale && reason === "reset") || fault === "unprocessed";
   if (target !== undefined && reason !== undefined && !isEnd) {
     upstream.states?.failed(target, reason, sentAt);
   }
@@ -79,7 +79,8 @@ export function whereToRetry(
   // This costs the backend nothing, so it needs no budget. A target that closes its connections may be shutting down.
   if (on.includes("stale")) {
     const where = upstream.isAlone ? "same" : "other";
-    if (unprocessed !== undefined) return unprocessed.refused ? "other" : where;
+    if (fault === "refused") return "other";
+    if (fault === "unprocessed") return where;
     if (stale && reason === "reset" && idempotent) return where;
   }
   const again =
@@ -87,12 +88,4 @@ export function whereToRetry(
     (!upstream.isAlone && on.includes("stale") && reason === "reset" && idempotent) ||
     (idempotent && on.some((cause) => cause === String(errorRow(failure.code).status)));
   return again && upstream.takeRetry(target) ? "other" : undefined;
-}
-
-/** Ends an attempt whose response is discarded. */
-export class Repeated extends Error {
-  constructor() {
-    super("the request is sent again");
-    this.name = "Repeated";
-  }
 }

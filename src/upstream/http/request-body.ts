@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import type { ReplayBuffer } from "./replay-buffer.ts";
+import { BackendFault } from "./faults.ts";
 
 /** Called while a body is transferred. */
 export interface BodyEvents {
@@ -114,7 +115,7 @@ export class RequestBody extends Readable {
   }
 
   readonly #onClose = (): void => {
-    if (!this.#source.complete) this.destroy(new ClientGone());
+    if (!this.#source.complete) this.destroy(new BackendFault("client_gone"));
   };
 
   /** @returns whether there is room for more. */
@@ -133,15 +134,5 @@ export class RequestBody extends Readable {
   #supplied(): void {
     this.#awaited = false;
     this.#events.supplied();
-  }
-}
-
-/** The client left before its request was complete. */
-export class ClientGone extends Error {
-  readonly code = "UND_ERR_ABORTED";
-
-  constructor() {
-    super("the client is gone");
-    this.name = "ClientGone";
   }
 }

@@ -7,10 +7,10 @@ import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { countGarbage } from "../http/scavenger.ts";
 import { RequestBody } from "../http/request-body.ts";
 import { connectTo, type Route } from "./connect.ts";
-import { asError, ConnectionLost, UnexpectedBytes } from "./faults.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
 import { BodyWriter, requestHead } from "./request-writer.ts";
 import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
+import { asError, BackendFault } from "../http/faults.ts";
 
 /** The maximum size of a response header section, in bytes. */
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -50,7 +50,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     this.socket = connectTo(route, onread, () => this.#onConnect())
       .on("error", (error) => this.fail(error))
       .on("end", () => this.#onEof())
-      .on("close", () => this.fail(new ConnectionLost()));
+      .on("close", () => this.fail(new BackendFault("connection_lost")));
   }
 
   /** Sends a request at the end of the turn, or once the connection is open. */
@@ -89,7 +89,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
 
   /** Ends an idle connection. */
   close(): void {
-    this.fail(new ConnectionLost());
+    this.fail(new BackendFault("connection_lost"));
   }
 
   override onTimeout(): void {
@@ -156,7 +156,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     if (this.#closed) return false;
     try {
       const current = this.#current;
-      if (current?.isWritten !== true) throw new UnexpectedBytes();
+      if (current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
       current.handler.onResponseStarted();
       this.#parser.read(bytes, into);
       countGarbage(bytes);
@@ -169,11 +169,11 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
   #onEof(): void {
     if (this.#closed) return;
     this.#parser.finish();
-    this.fail(new ConnectionLost());
+    this.fail(new BackendFault("connection_lost"));
   }
 
   onBegin(): void {
-    if (this.#current?.isWritten !== true) throw new UnexpectedBytes();
+    if (this.#current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
   }
 
   onHead(
@@ -183,7 +183,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     keepAlive: boolean,
   ): boolean {
     const current = this.#current;
-    if (current === undefined) throw new UnexpectedBytes();
+    if (current === undefined) throw new BackendFault("unexpected_bytes");
     const headers = headersOf(fields);
     if (status >= 200) {
       this.#keepAlive &&= keepAlive;

@@ -3,8 +3,8 @@ import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
+import { BackendFault } from "../http/faults.ts";
 import type { Route } from "./connect.ts";
-import { ChoseHttp2 } from "./faults.ts";
 import { type Assignment, Http1Connection } from "./http1-connection.ts";
 
 /** How long a connection stays open for the next request, in milliseconds: Node and many others close after five seconds. */
@@ -51,7 +51,8 @@ export class Http1Pool implements ConnectionPool {
    * @param wasUsed whether it had carried earlier requests. If so, another connection may still work.
    */
   unwritten({ request, handler }: Assignment, error: Error, wasUsed: boolean): void {
-    if (error instanceof ChoseHttp2) this.#fallback?.dispatch(request, handler);
+    const isHttp2 = error instanceof BackendFault && error.kind === "chose_http2";
+    if (isHttp2) this.#fallback?.dispatch(request, handler);
     else if (wasUsed) this.dispatch(request, handler);
     else handler.onResponseError(null, error);
   }

@@ -1,7 +1,8 @@
 import type { Writable } from "node:stream";
 import type { BackendRequest } from "../http/connection.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
-import { ClientGone, RequestBody } from "../http/request-body.ts";
+import { RequestBody } from "../http/request-body.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** Methods whose requests have a body (RFC 9110 §9.3). With other methods, a server may not expect or read one. */
 const WITH_BODY = new Set(["PUT", "POST", "PATCH", "QUERY", "PROPFIND", "PROPPATCH"]);
@@ -21,16 +22,6 @@ export function isSendableValue(value: string): boolean {
   return !NOT_IN_VALUE.test(value);
 }
 
-/** The request is not valid HTTP, and no byte of it was written. */
-export class UnsendableRequest extends Error {
-  readonly code = "UND_ERR_INVALID_ARG";
-
-  constructor() {
-    super("the request to the backend is not valid HTTP");
-    this.name = "UnsendableRequest";
-  }
-}
-
 /** The end of the previous line and the beginning of a field line, in one string: half as many strings per field. */
 const lineStart = rememberedByName((name) => `\r\n${name}: `);
 
@@ -45,16 +36,16 @@ interface RequestHead {
   readonly keepAlive: boolean;
 }
 
-/** Creates the head of a request. @throws UnsendableRequest */
+/** Creates the head of a request. @throws BackendFault */
 export function requestHead({ method, path, headers, body }: BackendRequest): RequestHead {
-  if (!isSendableTarget(path)) throw new UnsendableRequest();
+  if (!isSendableTarget(path)) throw new BackendFault("unsendable");
   let host = "";
   let others = "";
   let chunked = body instanceof RequestBody;
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? "";
     const value = headers[i + 1] ?? "";
-    if (!isSendableValue(value)) throw new UnsendableRequest();
+    if (!isSendableValue(value)) throw new BackendFault("unsendable");
     // RFC 9110 §7.2: Host comes first.
     if (name === "Host") host = `\r\nHost: ${value}`;
     else others = others + lineStart(name) + value;
@@ -128,5 +119,5 @@ export class BodyWriter {
 
   readonly #onError = (error: Error): void => this.#listener.onBodyError(error);
 
-  readonly #onClose = (): void => this.#listener.onBodyError(new ClientGone());
+  readonly #onClose = (): void => this.#listener.onBodyError(new BackendFault("client_gone"));
 }

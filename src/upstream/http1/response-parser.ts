@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
 import { createServer } from "../../lib/http/node-http.ts";
-import { UnexpectedStatus } from "./faults.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** Receives the events of a parser. `read` rethrows whatever it throws. */
 export interface ResponseEvents {
@@ -132,7 +132,7 @@ export class ResponseParser {
     keepAlive: boolean,
   ): number => {
     // No request asked to switch protocols, and RFC 9110 §15 has no status below 100.
-    if (upgrade || status === 101 || status < 100) throw new UnexpectedStatus();
+    if (upgrade || status === 101 || status < 100) throw new BackendFault("invalid_status");
     this.#interim = status < 200;
     const isBodiless = this.#events.onHead(status, statusMessage, all ?? this.#taken(), keepAlive);
     return isBodiless ? WITHOUT_BODY : 0;

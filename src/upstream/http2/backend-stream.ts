@@ -5,13 +5,12 @@ import type { RequestControl } from "../http/connection.ts";
 import { countGarbage } from "../http/scavenger.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/request-body.ts";
-import { asError } from "../http1/faults.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
-import { InvalidHttp2 } from "./http2-faults.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { requestFields } from "./http2-request-fields.ts";
 import { limitedFields, responseHead } from "./response-fields.ts";
 import { listenTo, readFrom } from "./stream-events.ts";
+import { asError, BackendFault } from "../http/faults.ts";
 
 /** The memory that a waiting part takes in addition to its bytes. */
 const PART_BYTES = 256;
@@ -133,7 +132,7 @@ export class BackendStream implements Connection, RequestControl {
   added(stream: ClientHttp2Stream, chunk: Buffer | null): void {
     if (chunk === null) this.#isCut ||= stream.closed;
     else if ((this.#waiting += 1) > MAX_PARTS) {
-      setImmediate(() => this.abort(new InvalidHttp2("too many small parts")));
+      setImmediate(() => this.abort(new BackendFault("invalid_http2", "too many small parts")));
     }
   }
 

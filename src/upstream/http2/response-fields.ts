@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { headersOf } from "../headers/incoming-headers.ts";
-import { InvalidHttp2 } from "./http2-faults.ts";
+import { BackendFault } from "../http/faults.ts";
 
 interface ResponseHead {
   readonly status: number;
@@ -14,18 +14,19 @@ export const MAX_HEADER_BYTES = 64 * 1024;
  * Separates the status from the fields. Node has checked the pseudo-header fields, and refuses fields about a connection.
  *
  * @param raw names and values, alternating. The status comes first, as the only pseudo-header field (RFC 9113 §8.3.2).
- * @throws InvalidHttp2 for an invalid status, or too many bytes.
+ * @throws BackendFault for an invalid status, or too many bytes.
  */
 export function responseHead(raw: readonly string[]): ResponseHead {
   const status = raw[0] === ":status" ? Number(raw[1]) : 0;
-  if (status < 100 || status === 101) throw new InvalidHttp2("invalid status");
+  if (status < 100 || status === 101) throw new BackendFault("invalid_http2", "invalid status");
   return { status, headers: limitedFields(raw, 2) };
 }
 
-/** Returns the fields by name. @param from index of the first one. @throws InvalidHttp2 if they are too large. */
+/** Returns the fields by name. @param from index of the first one. @throws BackendFault if they are too large. */
 export function limitedFields(raw: readonly string[], from = 0): IncomingHttpHeaders {
   let bytes = 0;
   for (const text of raw) bytes += text.length;
-  if (bytes > MAX_HEADER_BYTES) throw new InvalidHttp2("fields of more than 64 KiB");
+  if (bytes > MAX_HEADER_BYTES)
+    throw new BackendFault("invalid_http2", "fields of more than 64 KiB");
   return headersOf(raw, from);
 }
