@@ -1,8 +1,8 @@
-import { GateError } from "../../core/request/errors.ts";
-import { grpcTypeOf } from "../../core/request/grpc.ts";
+import { errorRow, GateError } from "../../core/request/errors.ts";
+import { endGrpcCall, grpcTypeOf } from "../../core/request/grpc.ts";
+import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
 import type { PermittedRequest } from "../http/permitted-request.ts";
-import { breakOff } from "./break-off.ts";
 
 const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const MILLISECONDS: Readonly<Record<string, number>> = {
@@ -54,4 +54,9 @@ export function withinDeadline(
   );
   forwarded.finally(() => clearTimeout(timer)).then(resolve, reject);
   return promise;
+}
+
+/** Ends a response that has begun but that the backend did not complete. A gRPC client gets the reason in the trailers. */
+export function breakOff(response: OutgoingResponse, failure: GateError): void {
+  if (!endGrpcCall(response, errorRow(failure.code).status, failure.message)) response.destroy();
 }

@@ -2,8 +2,7 @@ import type { GateError } from "../../core/request/errors.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
 import type { PermittedRequest } from "./permitted-request.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
-import { ReplayBuffer } from "./replay-buffer.ts";
-import { type BodyEvents, RequestBody } from "./request-body.ts";
+import { type BodyEvents, ReplayBuffer, RequestBody } from "./request-body.ts";
 import { countGarbage } from "./scavenger.ts";
 import type { Slot } from "../pool/slot.ts";
 

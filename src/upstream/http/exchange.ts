@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { TimeoutEntry, type TimeoutList } from "../../lib/async/timeout-list.ts";
-import type { AnswerLimits } from "./answer-limits.ts";
 import { ClientAnswer } from "./client-answer.ts";
 import { ClientBody } from "./client-body.ts";
 import type { AnswerHandler, Connection, RequestControl } from "./connection.ts";
@@ -10,9 +9,10 @@ import type { ExchangeState } from "./exchange-state.ts";
 import { failureOf, failureReason, upstreamReason } from "./failures.ts";
 import type { PermittedRequest } from "./permitted-request.ts";
 import { type Attempt, isUnwanted, whereToRetry } from "./repetition.ts";
-import { breakOff } from "../grpc/break-off.ts";
+import { breakOff } from "../grpc/deadline.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
+import type { AnswerLimits } from "../pool/upstreams.ts";
 import { BackendFault } from "./faults.ts";
 
 /**

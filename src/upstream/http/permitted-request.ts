@@ -1,6 +1,7 @@
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
 import type { Observer } from "../../core/observer.ts";
+import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
@@ -20,6 +21,9 @@ export interface PermittedRequest {
   /** Receives a copy of the body if the request is mirrored. */
   readonly copy: BodyCopy | undefined;
 }
+
+/** A permitted upgrade. Its response is used if the backend refuses. */
+export type UpgradeContext = Omit<PermittedRequest, keyof UpgradeRequest | "copy"> & UpgradeRequest;
 
 /** What all requests of a gate share. */
 export interface ForwardingSettings {

@@ -1,7 +1,6 @@
 import { Readable } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
-import type { ReplayBuffer } from "./replay-buffer.ts";
 import { BackendFault } from "./faults.ts";
 
 /** Called while a body is transferred. */
@@ -134,5 +133,32 @@ export class RequestBody extends Readable {
   #supplied(): void {
     this.#awaited = false;
     this.#events.supplied();
+  }
+}
+
+/** Maximum size of a body without a length that can be sent again, in bytes: the same as for one with a length. */
+const MAX_REPLAY_BYTES = 16 * 1024;
+
+/** The part of a body without a length that was sent, as long as it is small, so that it can be sent again. */
+export class ReplayBuffer {
+  chunks: Buffer[] = [];
+  bytes = 0;
+  /** Whether everything that was sent is stored here. */
+  isComplete = true;
+  /** Whether the client has sent all of it. */
+  hasEnded = false;
+
+  add(chunk: Buffer): void {
+    if (!this.isComplete) return;
+    this.bytes += chunk.length;
+    this.chunks.push(chunk);
+    if (this.bytes > MAX_REPLAY_BYTES || this.chunks.length > MAX_CHUNKS) this.drop();
+  }
+
+  /** It will not be sent again. */
+  drop(): void {
+    this.isComplete = false;
+    this.chunks = [];
+    this.bytes = 0;
   }
 }

@@ -1,6 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
-import type { Balancer } from "./balance/balancer.ts";
-import { createBalancer } from "./balance/balancers.ts";
+import { type Balancer, createBalancer } from "./balancers.ts";
 import { HealthCheck } from "./health-check.ts";
 import type { Requester } from "./in-flight-counts.ts";
 import type { Target } from "./target.ts";

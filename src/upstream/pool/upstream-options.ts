@@ -1,5 +1,5 @@
 import type { ResolveOptions } from "../resolve/lookup.ts";
-import type { Balance } from "./balance/balancers.ts";
+import type { Balance } from "./balancers.ts";
 import type { QueueLimits } from "./fair-queue.ts";
 import type { UpstreamProtocol } from "./open-pool.ts";
 import type { UpstreamTls } from "./target-origin.ts";

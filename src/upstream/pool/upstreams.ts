@@ -1,8 +1,8 @@
 import type { Closing } from "./fair-queue.ts";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { Route } from "../../core/route/route.ts";
+import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { AnswerLimits } from "../http/answer-limits.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
 import { stateOf, type Target } from "./target.ts";
@@ -219,5 +219,17 @@ export class Upstream {
   /** Closes all connections once their requests have finished. */
   async close(): Promise<void> {
     await this.#group.close();
+  }
+}
+
+/** The timeouts for the answers of an upstream. */
+export class AnswerLimits {
+  readonly response: TimeoutList;
+  readonly idle: TimeoutList;
+
+  /** @param timeouts milliseconds. */
+  constructor(timeouts: { readonly response: number; readonly idle: number }, clock: Clock) {
+    this.response = new TimeoutList(timeouts.response, clock);
+    this.idle = new TimeoutList(timeouts.idle, clock);
   }
 }

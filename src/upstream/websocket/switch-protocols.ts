@@ -5,7 +5,7 @@ import type { Permit } from "../../core/request/permit.ts";
 import { clientFields } from "../headers/incoming-headers.ts";
 import { answeredProtocol } from "../headers/without-tokens.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { UpgradeContext } from "./upgrade-context.ts";
+import type { UpgradeContext } from "../http/permitted-request.ts";
 
 /** A backend that has switched protocols. */
 export interface Switched {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { clientFields, mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import type { Slot } from "../pool/slot.ts";
-import type { UpgradeContext } from "./upgrade-context.ts";
+import type { UpgradeContext } from "../http/permitted-request.ts";
 
 /**
  * Forwards the response of a backend that refuses the upgrade. Resolves with its status when the client has received

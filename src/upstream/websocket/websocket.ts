@@ -19,7 +19,7 @@ import { pathOf } from "../http/dispatch.ts";
 import { whereToRetry } from "../http/repetition.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
-import type { UpgradeContext } from "./upgrade-context.ts";
+import type { UpgradeContext } from "../http/permitted-request.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
