@@ -18,7 +18,7 @@ const MAX_HEADER_BYTES = 64 * 1024;
 /** The pool that a connection belongs to. */
 interface Owner {
   unwritten(assignment: Assignment, error: Error, wasUsed: boolean): void;
-  released(connection: Http1Connection, hint: string | undefined): void;
+  released(connection: Http1Connection, hint: string): void;
   left(connection: Http1Connection): void;
 }
 
@@ -37,7 +37,8 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
   #paused = false;
   #sender: BodyWriter | undefined;
   #keepAlive = false;
-  #hint: string | undefined;
+  /** What the backend announced in `Keep-Alive`. */
+  #hint = "";
 
   constructor(route: Route, owner: Owner) {
     super();
@@ -188,7 +189,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     if (status >= 200) {
       this.#keepAlive &&= keepAlive;
       const hint = headers["keep-alive"];
-      this.#hint = typeof hint === "string" ? hint : undefined;
+      this.#hint = typeof hint === "string" ? hint : "";
     }
     current.handler.onResponseStart(current, status, headers, statusMessage);
     return current.request.method === "HEAD";

@@ -20,9 +20,8 @@ export class Http1Pool implements ConnectionPool {
   /** A stack: the most recently used connection is used next, so that surplus connections time out. */
   readonly #idle: Http1Connection[] = [];
   readonly #open = new Set<Http1Connection>();
-  readonly #idleLimit: TimeoutList;
-  /** Those of connections whose backend announces a time, in milliseconds. */
-  readonly #announced = new Map<number, TimeoutList>();
+  /** By idle time, in milliseconds. */
+  readonly #limits = new Map<number, TimeoutList>();
   /** Receives the requests of connections whose backend selects HTTP/2. */
   readonly #fallback: Pick<ConnectionPool, "dispatch"> | undefined;
   #closed: PromiseWithResolvers<void> | undefined;
@@ -39,7 +38,6 @@ export class Http1Pool implements ConnectionPool {
     this.#route = { origin, connectMs, protocols, speaks, session: undefined };
     this.#fallback = fallback;
     this.#clock = clock;
-    this.#idleLimit = new TimeoutList(IDLE_MS, clock);
   }
 
   dispatch(request: BackendRequest, handler: AnswerHandler): void {
@@ -70,10 +68,12 @@ export class Http1Pool implements ConnectionPool {
     return connection;
   }
 
-  /** Called when a connection can carry another request. @param hint the value of `Keep-Alive`. */
-  released(connection: Http1Connection, hint: string | undefined): void {
-    const limit = hint === undefined ? this.#idleLimit : this.#announcedLimit(idleMs(hint));
-    if (limit === undefined || this.#closed !== undefined) return connection.close();
+  /** Called when a connection can carry another request. @param hint the value of `Keep-Alive`, or nothing. */
+  released(connection: Http1Connection, hint: string): void {
+    const ms = idleMs(hint);
+    if (ms <= 0 || this.#closed !== undefined) return connection.close();
+    let limit = this.#limits.get(ms);
+    if (limit === undefined) this.#limits.set(ms, (limit = new TimeoutList(ms, this.#clock)));
     this.#idle.push(connection);
     limit.start(connection);
   }
@@ -88,14 +88,6 @@ export class Http1Pool implements ConnectionPool {
 
   #settle(): void {
     if (this.#open.size === 0) this.#closed?.resolve();
-  }
-
-  /** @returns undefined if the connection must not be used again. */
-  #announcedLimit(ms: number): TimeoutList | undefined {
-    if (ms <= 0) return undefined;
-    let limit = this.#announced.get(ms);
-    if (limit === undefined) this.#announced.set(ms, (limit = new TimeoutList(ms, this.#clock)));
-    return limit;
   }
 }
 
