@@ -174,22 +174,32 @@ export class ForwardedHeaders {
 }
 
 function forwardedHeaders(request: GateRequest): readonly string[] {
-  const { peer, authority, secure, peerTrusted, rawHeaders } = request;
+  const { peer, authority, secure } = request;
   const scheme = secure ? "https" : "http";
   const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");
   const node = peer.includes(":") ? `"[${peer}]"` : peer;
   const element = `for=${node};host="${authority}";proto=${scheme}`;
-  const received = (name: string): string | undefined =>
-    peerTrusted ? valueOf(rawHeaders, name) : undefined;
-  return [
-    ...["X-Forwarded-For", appended(received("x-forwarded-for"), peer)],
-    ...["X-Forwarded-Proto", received("x-forwarded-proto") ?? scheme],
-    ...["X-Forwarded-Host", received("x-forwarded-host") ?? authority],
-    ...["X-Forwarded-Port", received("x-forwarded-port") ?? port],
-    ...["X-Real-IP", peerTrusted ? request.client : peer],
-    ...["Forwarded", appended(received("forwarded"), element)],
+  const own = [
+    ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
+    ...["X-Forwarded-Port", port, "X-Real-IP", peer, "Forwarded", element],
   ];
+  return request.peerTrusted ? fromProxy(own, request) : own;
 }
+
+/** Takes over what a trusted proxy sent, and appends our own values to its lists. */
+function fromProxy(own: readonly string[], { rawHeaders, client }: GateRequest): readonly string[] {
+  const fields: string[] = [];
+  for (let i = 0; i + 1 < own.length; i += 2) {
+    const [name = "", value = ""] = [own[i], own[i + 1]];
+    const received = valueOf(rawHeaders, name.toLowerCase());
+    if (name === "X-Real-IP") fields.push(name, client);
+    else if (FORWARDED_LISTS.has(name)) fields.push(name, appended(received, value));
+    else fields.push(name, received ?? value);
+  }
+  return fields;
+}
+
+const FORWARDED_LISTS = new Set(["X-Forwarded-For", "Forwarded"]);
 
 function appended(list: string | undefined, element: string): string {
   return list === undefined || list === "" ? element : `${list}, ${element}`;

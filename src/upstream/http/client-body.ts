@@ -16,7 +16,8 @@ const SMALL_BODY_BYTES = 16 * 1024;
 export class ClientBody implements BodyEvents, TurnTask {
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
-  #content: Buffer | RequestBody | undefined;
+  /** The body to send to the backend. */
+  content: Buffer | RequestBody | undefined;
   /** The bytes of a small body received so far. */
   #gathered = 0;
   #replay: ReplayBuffer | undefined;
@@ -29,14 +30,9 @@ export class ClientBody implements BodyEvents, TurnTask {
     slot.body = this;
   }
 
-  /** The body to send to the backend. */
-  get content(): Buffer | RequestBody | undefined {
-    return this.#content;
-  }
-
   /** The bytes held in memory. */
   get bufferedBytes(): number {
-    const content = this.#content;
+    const { content } = this;
     return content instanceof RequestBody ? content.readableLength : this.#gathered;
   }
 
@@ -47,7 +43,7 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   /** Whether the complete body can be sent again. */
   get isReplayable(): boolean {
-    return !(this.#content instanceof RequestBody) || this.#content.isReplayable;
+    return !(this.content instanceof RequestBody) || this.content.isReplayable;
   }
 
   /** Calls `ready` when the body can be sent, or never if the client leaves. */
@@ -94,12 +90,12 @@ export class ClientBody implements BodyEvents, TurnTask {
   /** A connection is about to take the body: sends 100 Continue if the client waits for it. */
   expect(): void {
     const { permit, response } = this.#permitted;
-    if (permit.request.expectsContinue && this.#content !== undefined) sendContinue(response);
+    if (permit.request.expectsContinue && this.content !== undefined) sendContinue(response);
   }
 
   /** Prepares the body to be sent again; see `isReplayable`. */
   renew(): void {
-    if (this.#content instanceof RequestBody) this.#stream();
+    if (this.content instanceof RequestBody) this.#stream();
   }
 
   /** The request will not be sent again: an answer has begun. */
@@ -109,8 +105,8 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   /** Ends the request to the backend with this error if the body is a stream. @returns whether it is. */
   fail(error: GateError): boolean {
-    if (!(this.#content instanceof RequestBody)) return false;
-    this.#content.destroy(error);
+    if (!(this.content instanceof RequestBody)) return false;
+    this.content.destroy(error);
     return true;
   }
 
@@ -138,7 +134,7 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   #stream(): void {
     const { permit, request } = this.#permitted;
-    this.#content = new RequestBody(request, permit.route.bodyBytes, this, this.#replay);
+    this.content = new RequestBody(request, permit.route.bodyBytes, this, this.#replay);
   }
 
   #gather(ready: () => void): void {
@@ -150,9 +146,9 @@ export class ClientBody implements BodyEvents, TurnTask {
     });
     request.on("end", () => {
       const [only] = chunks;
-      this.#content = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
-      transfer.bytesIn += this.#content.length;
-      copy?.add(this.#content);
+      this.content = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
+      transfer.bytesIn += this.content.length;
+      copy?.add(this.content);
       copy?.end();
       ready();
     });
