@@ -25,7 +25,7 @@ export interface OutgoingHeaders {
 }
 
 /** What to do with a header from the client. */
-type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "from-proxy" | "connection";
+type Disposition = "pass" | "drop" | "authorization" | "from-proxy" | "connection";
 
 /** This instance in `CDN-Loop`, sent as one more field: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
@@ -108,20 +108,14 @@ class Dispositions {
     for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
       const name = rawHeaders[i] ?? "";
       const value = rawHeaders[i + 1] ?? "";
-      switch (this.#of(name)) {
-        case "pass":
-          fields.push(name, value);
-          break;
-        case "from-proxy":
-          if (request.peerTrusted) fields.push(name, value);
-          break;
-        case "authorization":
-          if (route.forwardAuthorization === "keep") fields.push(name, value);
-          break;
-        case "connection":
-          named = withOptions(named, value);
-          break;
-        default:
+      const disposition = this.#of(name);
+      if (disposition === "connection") named = withOptions(named, value);
+      else if (
+        disposition === "pass" ||
+        (disposition === "from-proxy" && request.peerTrusted) ||
+        (disposition === "authorization" && route.forwardAuthorization === "keep")
+      ) {
+        fields.push(name, value);
       }
     }
     const passed = named === undefined ? fields : without(fields, named);
@@ -141,7 +135,6 @@ class Dispositions {
   #decide(name: string): Disposition {
     if (name === "connection") return "connection";
     if (name === "authorization") return "authorization";
-    if (FORWARDED_NAMES.has(name)) return "forwarded";
     const alias = foldedName(name);
     if (this.#ours.has(alias) || identifiesCaller(alias)) return "drop";
     if (METHOD_OVERRIDES.has(alias)) return "drop";
