@@ -21,7 +21,6 @@ import { tracedHeaders } from "./headers/traced-headers.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import type { Upstream } from "./pool/upstreams.ts";
 import { WebSockets } from "./websocket/websocket.ts";
-import { threadScavenger } from "./http/scavenger.ts";
 
 export interface ForwarderOptions {
   /** The upstreams by name. The caller closes them. */
@@ -68,8 +67,7 @@ class PoolForwarder implements Forwarder {
       createOutgoingHeaders(options.identityHeaders, options.assertions, options.underscoreHeaders),
       options.tracing,
     );
-    const scavenger = threadScavenger();
-    this.#settings = { outgoing, buffered, reading, clock, observer, scavenger };
+    this.#settings = { outgoing, buffered, reading, clock, observer };
     this.#upstreams = options.upstreams;
     this.#mirrors = new Mirrors(options.upstreams, this.#settings, observer);
     this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);
@@ -81,19 +79,22 @@ class PoolForwarder implements Forwarder {
     response: OutgoingResponse,
     transfer: Transfer,
   ): Promise<void> {
+    const settings = this.#settings;
     const upstream = this.#upstreamOf(permit, transfer);
-    const permitted = { permit, upstream, request, response, transfer };
     const { mirror } = permit.route;
     const copy = mirror && this.#mirrors.copyOf(permit, mirror);
-    const exchange = new Exchange(this.#settings, copy ? { ...permitted, copy } : permitted);
-    const forwarded = exchange.start();
+    const permitted = { settings, permit, upstream, request, response, transfer, copy };
+    const forwarded = new Exchange(permitted).start();
     const ended = copy ? forwarded.finally(() => copy.drop("body_incomplete")) : forwarded;
-    return upstream.speaksHttp2 ? withinDeadline(ended, permitted, this.#settings) : ended;
+    return upstream.speaksHttp2 ? withinDeadline(ended, permitted) : ended;
   }
 
   async upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number> {
     const upstream = this.#upstreamOf(permit, transfer);
-    return this.#webSockets.tunnel({ permit, upstream, ...upgrade, transfer });
+    return this.#webSockets.tunnel({
+      ...{ settings: this.#settings, permit, upstream, transfer },
+      ...upgrade,
+    });
   }
 
   webSockets(): number {

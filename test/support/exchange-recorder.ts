@@ -64,6 +64,6 @@ export function recorder(
 }
 
 export const GET: BackendRequest = {
-  ...{ method: "GET", path: "/", body: null, servername: "fixed.invalid" },
+  ...{ method: "GET", path: "/", body: null },
   headers: ["Accept", "*/*", "Host", "backend.example"],
 };

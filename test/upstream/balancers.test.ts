@@ -1,6 +1,6 @@
 /** Every balancer chooses only targets that are in use and have room, and spreads requests as it promises. */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Balance, BALANCES } from "../../src/upstream/pool/balance/balancers.ts";
+import { type Balance, BALANCES } from "../../src/upstream/pool/balancers.ts";
 import type { Requester } from "../../src/upstream/pool/in-flight-counts.ts";
 import type { Target } from "../../src/upstream/pool/target.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { FORWARDED_NAMES, ForwardedHeaders } from "../../src/upstream/headers/forwarded-headers.ts";
+import { FORWARDED_NAMES } from "../../src/upstream/headers/header-names.ts";
+import { ForwardedHeaders } from "../../src/upstream/headers/outgoing-headers.ts";
 import { pairsOf, valuesIn } from "../support/pairs.ts";
 import { requestWith } from "../support/permit.ts";
 

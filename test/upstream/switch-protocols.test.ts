@@ -5,7 +5,7 @@ import { Transfer } from "../../src/core/request/transfer.ts";
 import { responseOn } from "../../src/lib/node-internals/response-on-socket.ts";
 import { originOf } from "../../src/upstream/pool/target-origin.ts";
 import { switchProtocols } from "../../src/upstream/websocket/switch-protocols.ts";
-import type { UpgradeContext } from "../../src/upstream/websocket/upgrade-context.ts";
+import type { UpgradeContext } from "../../src/upstream/http/permitted-request.ts";
 import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";
 

@@ -1,8 +1,7 @@
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 import { Upstream } from "../../upstream/pool/upstreams.ts";
-import type { UpstreamEvents } from "../../upstream/pool/upstream-events.ts";
-import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
+import type { UpstreamEvents, UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import type { GateOptions } from "./gate-options.ts";
 
 /** Opens an upstream. In a gate without clients, it sends no health checks to its targets. */

@@ -1,8 +1,8 @@
-import { GateError } from "../../core/request/errors.ts";
-import { grpcTypeOf } from "../../core/request/grpc.ts";
+import { errorRow, GateError } from "../../core/request/errors.ts";
+import { endGrpcCall, grpcTypeOf } from "../../core/request/grpc.ts";
+import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
-import type { ForwardingSettings, PermittedRequest } from "../http/permitted-request.ts";
-import { breakOff } from "./break-off.ts";
+import type { PermittedRequest } from "../http/permitted-request.ts";
 
 const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const MILLISECONDS: Readonly<Record<string, number>> = {
@@ -30,8 +30,7 @@ function timeoutOf(rawHeaders: readonly string[]): number | undefined {
  */
 export function withinDeadline(
   forwarded: Promise<void>,
-  { permit, upstream, response, transfer }: PermittedRequest,
-  { observer }: Pick<ForwardingSettings, "observer">,
+  { permit, upstream, response, transfer, settings }: PermittedRequest,
 ): Promise<void> {
   const { method, rawHeaders, bodyLength } = permit.request;
   const [type] = headerValues(rawHeaders, "content-type");
@@ -46,7 +45,7 @@ export function withinDeadline(
     () => {
       if (response.writableEnded || response.destroyed) return;
       const error = new GateError("response_timeout", { reason: "response_timeout" });
-      observer.upstreamFailed(upstream.name, "response_timeout");
+      settings.observer.upstreamFailed(upstream.name, "response_timeout");
       transfer.abortReason = "response_timeout";
       if (response.headersSent) breakOff(response, error);
       else reject(error);
@@ -55,4 +54,9 @@ export function withinDeadline(
   );
   forwarded.finally(() => clearTimeout(timer)).then(resolve, reject);
   return promise;
+}
+
+/** Ends a response that has begun but that the backend did not complete. A gRPC client gets the reason in the trailers. */
+export function breakOff(response: OutgoingResponse, failure: GateError): void {
+  if (!endGrpcCall(response, errorRow(failure.code).status, failure.message)) response.destroy();
 }

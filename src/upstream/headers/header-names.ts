@@ -1,6 +1,15 @@
 import { foldedName } from "../../lib/http/folded-name.ts";
-import { FORWARDED_NAMES } from "./forwarded-headers.ts";
 import { CLIENT_SUBJECT_HEADER, IDENTITY_PRESETS } from "./identity-headers.ts";
+
+/** Headers that are extended if they come from a trusted proxy, and replaced otherwise. */
+export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "forwarded",
+  "x-real-ip",
+]);
 
 /** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the proxy writes itself. */
 export const DROPPED: readonly string[] = [

@@ -38,27 +38,8 @@ function listValue(names: readonly string[]): string {
     .join(",");
 }
 
-/** Creates identity headers once per identity: all requests with a cached token share one identity. */
-export class IdentityHeaders {
-  readonly #names: IdentityHeaderNames;
-  readonly #cached = new WeakMap<Identity, readonly string[]>();
-
-  constructor(names: IdentityHeaderNames) {
-    this.#names = names;
-  }
-
-  /** Returns names and values, alternating; none for a request without identity. */
-  for(identity: Identity | undefined): readonly string[] {
-    if (identity === undefined) return [];
-    const before = this.#cached.get(identity);
-    if (before !== undefined) return before;
-    const headers = identityHeaders(this.#names, identity);
-    this.#cached.set(identity, headers);
-    return headers;
-  }
-}
-
-function identityHeaders(names: IdentityHeaderNames, identity: Identity): readonly string[] {
+/** Creates the identity headers: names and values, alternating. */
+export function identityHeaders(names: IdentityHeaderNames, identity: Identity): readonly string[] {
   const headers = [names.subject, fieldValue(identity.subject)];
   if (names.groups !== undefined) headers.push(names.groups, listValue(identity.groups));
   if (names.issuer !== undefined) headers.push(names.issuer, fieldValue(identity.issuer));

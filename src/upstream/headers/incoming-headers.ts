@@ -1,5 +1,32 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import { lowerCase } from "../../lib/text/by-name.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
+import { keepPrivate } from "./private-answers.ts";
+import { backendHost } from "./rewrite.ts";
+import { mapAnswerBack } from "./rewrite-response.ts";
+
+/** Fields by name. It inherits no property, so every name can only refer to a field. */
+class Fields {
+  [name: string]: string | string[] | undefined;
+}
+Reflect.deleteProperty(Fields.prototype, "constructor");
+Object.setPrototypeOf(Fields.prototype, null);
+
+/** Returns fields by lower-case name, repeated ones as a list. @param from the index of the first name. */
+export function headersOf(fields: readonly string[], from = 0): IncomingHttpHeaders {
+  const headers = new Fields();
+  for (let i = from; i + 1 < fields.length; i += 2) {
+    const name = lowerCase(fields[i] ?? "");
+    const value = fields[i + 1] ?? "";
+    const before = headers[name];
+    if (before === undefined) headers[name] = value;
+    else if (Array.isArray(before)) before.push(value);
+    else headers[name] = [before, value];
+  }
+  return headers;
+}
 
 /** Hop-by-hop fields (RFC 9110 §7.6.1); Node frames the message towards the client. */
 const DROPPED = new Set([
@@ -18,7 +45,43 @@ export const FORBIDDEN_TRAILERS =
   /^(?:age|authorization|authentication-info|cache-control|content-.*|cookie|date|expect|expires|host|if-.*|location|max-forwards|pragma|proxy-.*|range|retry-after|set-cookie|te|trailer|transfer-encoding|vary|warning|www-authenticate)$/i;
 
 /**
- * Creates the header section for the client from the backend's.
+ * Creates the header section for the client from the backend's: that of `responseHeaders`, with addresses mapped back and
+ * the route's changes applied.
+ *
+ * @param headers names in lower case; mapped in place.
+ * @param origin of the target that answered.
+ * @param cors our own CORS fields, for an answer without any.
+ * @returns names and values, alternating.
+ */
+export function clientFields(
+  headers: IncomingHttpHeaders,
+  permit: Permit,
+  status: number,
+  origin: TargetOrigin | undefined,
+  cors?: readonly string[],
+): string[] {
+  const { route, request } = permit;
+  if (route.mapsAnswers === true && origin !== undefined) {
+    mapAnswerBack(headers, permit, backendHost(permit, origin));
+  }
+  const fields = responseHeaders(headers, request.requestId, status);
+  if (cors !== undefined) addCors(fields, headers, cors);
+  if (route.tokenFrom !== undefined || route.auth === "optional") keepPrivate(fields, permit);
+  const { responseHeaders: changes } = route;
+  return changes === undefined ? fields : changes.modify(fields, permit);
+}
+
+/** Adds our own CORS fields, unless the backend sent some. Several `Vary` fields form one list. */
+function addCors(fields: string[], headers: IncomingHttpHeaders, cors: readonly string[]): void {
+  if (headers["access-control-allow-origin"] !== undefined) return;
+  for (let i = 0; i + 1 < cors.length; i += 2) {
+    const [name = "", value = ""] = [cors[i], cors[i + 1]];
+    if (name === "Vary" || headers[name.toLowerCase()] === undefined) fields.push(name, value);
+  }
+}
+
+/**
+ * Creates the header section for the client from the backend's, without what ends at this hop.
  *
  * @param headers names in lower case.
  * @returns names and values, alternating.
@@ -113,12 +176,4 @@ export function isPassable(
  */
 export function mayEndWithTrailers({ req }: OutgoingResponse, status: number): boolean {
   return req.httpVersion !== "1.0" && req.method !== "HEAD" && status !== 204 && status !== 304;
-}
-
-/** The backend's response cannot be forwarded. */
-export class InvalidAnswer extends Error {
-  constructor() {
-    super("the answer of the backend is not valid HTTP");
-    this.name = "InvalidAnswer";
-  }
 }

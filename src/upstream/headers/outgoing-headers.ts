@@ -1,4 +1,6 @@
 import type { AssertionSource } from "../../core/request/assertion-source.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import {
   applyUnderscorePolicy,
@@ -7,16 +9,11 @@ import {
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
-import { FORWARDED_NAMES, ForwardedHeaders } from "./forwarded-headers.ts";
-import { DROPPED, identifiesCaller } from "./header-names.ts";
-import {
-  CLIENT_SUBJECT_HEADER,
-  fieldValue,
-  type IdentityHeaderNames,
-  IdentityHeaders,
-} from "./identity-headers.ts";
+import { DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
+import { CLIENT_SUBJECT_HEADER, fieldValue, identityHeaders } from "./identity-headers.ts";
+import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { requestTrailers } from "./request-trailers.ts";
-import { strippedPrefix } from "./rewrite.ts";
+import { addPrefixHeader } from "./rewrite.ts";
 import { withoutTokens } from "./without-tokens.ts";
 
 /** Creates the header section for the backend. Pure. */
@@ -28,7 +25,7 @@ export interface OutgoingHeaders {
 }
 
 /** What to do with a header from the client. */
-type Disposition = "pass" | "drop" | "authorization" | "forwarded" | "from-proxy" | "connection";
+type Disposition = "pass" | "drop" | "authorization" | "from-proxy" | "connection";
 
 /** This instance in `CDN-Loop`, sent as one more field: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
@@ -54,7 +51,8 @@ export function createOutgoingHeaders(
   underscoreHeaders: UnderscoreHeaders = "allow",
 ): OutgoingHeaders {
   const dispositions = new Dispositions(names, assertions?.header);
-  const identities = new IdentityHeaders(names);
+  /** All requests with a cached token share one identity. */
+  const identities = new WeakMap<Identity, readonly string[]>();
   const forwarded = new ForwardedHeaders();
   return {
     trailers({ route }, sent) {
@@ -67,15 +65,21 @@ export function createOutgoingHeaders(
       const passed = dispositions.passed(permit);
       passed.push("X-Request-Id", request.requestId, "CDN-Loop", INSTANCE);
       append(passed, forwarded.for(request));
-      append(passed, identities.for(identity));
-      if (route.assertion === true && assertions !== undefined && identity !== undefined) {
-        passed.push(assertions.header, assertions.for(identity));
+      if (identity !== undefined) {
+        let known = identities.get(identity);
+        if (known === undefined) {
+          identities.set(identity, (known = identityHeaders(names, identity)));
+        }
+        append(passed, known);
+        if (route.assertion === true && assertions !== undefined) {
+          passed.push(assertions.header, assertions.for(identity));
+        }
       }
       const { clientSubject } = request;
       if (clientSubject !== undefined) {
         passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
       }
-      if (route.rewrite?.stripPrefix !== undefined) addPrefix(passed, permit);
+      if (route.rewrite?.stripPrefix !== undefined) addPrefixHeader(passed, permit);
       return route.requestHeaders === undefined
         ? passed
         : route.requestHeaders.modify(passed, permit);
@@ -104,20 +108,14 @@ class Dispositions {
     for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
       const name = rawHeaders[i] ?? "";
       const value = rawHeaders[i + 1] ?? "";
-      switch (this.#of(name)) {
-        case "pass":
-          fields.push(name, value);
-          break;
-        case "from-proxy":
-          if (request.peerTrusted) fields.push(name, value);
-          break;
-        case "authorization":
-          if (route.forwardAuthorization === "keep") fields.push(name, value);
-          break;
-        case "connection":
-          named = withOptions(named, value);
-          break;
-        default:
+      const disposition = this.#of(name);
+      if (disposition === "connection") named = withOptions(named, value);
+      else if (
+        disposition === "pass" ||
+        (disposition === "from-proxy" && request.peerTrusted) ||
+        (disposition === "authorization" && route.forwardAuthorization === "keep")
+      ) {
+        fields.push(name, value);
       }
     }
     const passed = named === undefined ? fields : without(fields, named);
@@ -137,7 +135,6 @@ class Dispositions {
   #decide(name: string): Disposition {
     if (name === "connection") return "connection";
     if (name === "authorization") return "authorization";
-    if (FORWARDED_NAMES.has(name)) return "forwarded";
     const alias = foldedName(name);
     if (this.#ours.has(alias) || identifiesCaller(alias)) return "drop";
     if (METHOD_OVERRIDES.has(alias)) return "drop";
@@ -145,17 +142,72 @@ class Dispositions {
   }
 }
 
-const PREFIX_HEADER = "X-Forwarded-Prefix";
+interface CachedHeaders {
+  readonly authority: string;
+  readonly headers: readonly string[];
+}
 
-/** Adds the prefix that the route strips, after any prefix that a trusted proxy has stripped before. */
-function addPrefix(passed: string[], { route, request }: Permit): void {
-  const prefix = strippedPrefix(route, request);
-  if (prefix === "") return;
-  const at = passed.findIndex(
-    (name, index) => index % 2 === 0 && name.toLowerCase() === PREFIX_HEADER.toLowerCase(),
-  );
-  if (at === -1) passed.push(PREFIX_HEADER, prefix);
-  else passed[at + 1] = `${(passed[at + 1] ?? "").replace(/\/+$/, "")}${prefix}`;
+/**
+ * Creates `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239) from the connection, appended to what a trusted
+ * proxy sent.
+ */
+export class ForwardedHeaders {
+  /** Cached per connection, on which nearly all requests have the same host. */
+  readonly #cached = new WeakMap<object, CachedHeaders>();
+
+  /** Returns names and values, alternating. */
+  for(request: GateRequest): readonly string[] {
+    const { connection, authority, peerTrusted } = request;
+    const before = peerTrusted ? undefined : this.#cached.get(connection);
+    if (before?.authority === authority) return before.headers;
+    const headers = forwardedHeaders(request);
+    if (!peerTrusted) this.#cached.set(connection, { authority, headers });
+    return headers;
+  }
+}
+
+function forwardedHeaders(request: GateRequest): readonly string[] {
+  const { peer, authority, secure } = request;
+  const scheme = secure ? "https" : "http";
+  const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");
+  const node = peer.includes(":") ? `"[${peer}]"` : peer;
+  const element = `for=${node};host="${authority}";proto=${scheme}`;
+  const own = [
+    ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
+    ...["X-Forwarded-Port", port, "X-Real-IP", peer, "Forwarded", element],
+  ];
+  return request.peerTrusted ? fromProxy(own, request) : own;
+}
+
+/** Takes over what a trusted proxy sent, and appends our own values to its lists. */
+function fromProxy(own: readonly string[], { rawHeaders, client }: GateRequest): readonly string[] {
+  const fields: string[] = [];
+  for (let i = 0; i + 1 < own.length; i += 2) {
+    const [name = "", value = ""] = [own[i], own[i + 1]];
+    const received = valueOf(rawHeaders, name.toLowerCase());
+    if (name === "X-Real-IP") fields.push(name, client);
+    else if (FORWARDED_LISTS.has(name)) fields.push(name, appended(received, value));
+    else fields.push(name, received ?? value);
+  }
+  return fields;
+}
+
+const FORWARDED_LISTS = new Set(["X-Forwarded-For", "Forwarded"]);
+
+function appended(list: string | undefined, element: string): string {
+  return list === undefined || list === "" ? element : `${list}, ${element}`;
+}
+
+/** Joins all fields of a name into one list (RFC 9110 §5.3). */
+function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const value = rawHeaders[i + 1] ?? "";
+    if (rawHeaders[i]?.toLowerCase() !== wanted) continue;
+    // An empty field adds no element (RFC 9110 §5.6.1.1).
+    if (value !== "" || found === undefined) found = appended(found, value);
+  }
+  return found;
 }
 
 function append(headers: string[], more: readonly string[]): void {

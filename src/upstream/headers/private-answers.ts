@@ -4,15 +4,11 @@ import type { TokenPlace } from "../../core/request/token-place.ts";
 /** Directives with which a backend controls whether shared caches may store a response (RFC 9111 §3.5). */
 const DECIDED = /(?:^|[\s,])(?:private|no-store|public|s-maxage|must-revalidate)(?=$|[\s,=])/i;
 
-/** Whether `keepPrivate` has anything to do on a route. */
-export function mayNeedPrivacy({ auth, tokenFrom }: Permit["route"]): boolean {
-  return tokenFrom !== undefined || auth === "optional";
-}
-
 /**
  * Keeps responses to authenticated callers out of shared caches. Caches do not store the response to a request with
  * `Authorization` unless a directive allows it (RFC 9111 §3.5), but they cannot know that another header, a cookie or a
- * query contains a token (RFC 6750 §2.3). If a token is optional, the response varies with it.
+ * query contains a token (RFC 6750 §2.3). If a token is optional, the response varies with it. There is nothing to do on a
+ * route without `tokenFrom` that requires a token.
  *
  * @param fields names and values, alternating; the names in lower case. Changed in place.
  */

@@ -1,6 +1,6 @@
 import type { Route } from "../../core/route/route.ts";
 import { FORBIDDEN_TRAILERS } from "./incoming-headers.ts";
-import { isSendableValue } from "../http/sendable.ts";
+import { isSendableValue } from "../http1/request-writer.ts";
 import { withoutTokens } from "./without-tokens.ts";
 
 const TRAILERS = /(?:^|,)[ \t]*trailers[ \t]*(?:$|,)/i;

@@ -1,5 +1,14 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Permit } from "../../core/request/permit.ts";
 import type { Route } from "../../core/route/route.ts";
+import type { TargetOrigin } from "../pool/target-origin.ts";
+
+/** Returns the `Host` for the backend: the client's, the target's, or a fixed one. Empty if an HTTP/1.0 client sent none. */
+export function backendHost({ route, request }: Permit, { authority }: TargetOrigin): string {
+  const { hostHeader } = route;
+  if (hostHeader === undefined) return request.authority;
+  return hostHeader === "target" ? authority : hostHeader.fixed;
+}
 
 /**
  * Returns the path for the backend: the canonical path with the route's prefix stripped and another added. The prefix
@@ -17,12 +26,25 @@ export function rewritePath(
 }
 
 /** Returns the prefix that the route strips from the path of a request; empty if it strips none. */
-export function strippedPrefix(
+function strippedPrefix(
   { rewrite }: Pick<Route, "rewrite">,
   { matchPath }: Pick<GateRequest, "matchPath">,
 ): string {
   const strip = (rewrite?.stripPrefix ?? "").replace(/\/$/, "");
   return matchPath === strip || matchPath.startsWith(`${strip}/`) ? strip : "";
+}
+
+const PREFIX_HEADER = "X-Forwarded-Prefix";
+
+/** Adds the prefix that the route strips, after any prefix that a trusted proxy has stripped before. */
+export function addPrefixHeader(fields: string[], { route, request }: Permit): void {
+  const prefix = strippedPrefix(route, request);
+  if (prefix === "") return;
+  const at = fields.findIndex(
+    (name, index) => index % 2 === 0 && name.toLowerCase() === PREFIX_HEADER.toLowerCase(),
+  );
+  if (at === -1) fields.push(PREFIX_HEADER, prefix);
+  else fields[at + 1] = `${(fields[at + 1] ?? "").replace(/\/+$/, "")}${prefix}`;
 }
 
 /**

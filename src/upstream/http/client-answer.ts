@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
-import { clientFields } from "../headers/client-fields.ts";
-import { earlyHintsHeaders, responseTrailers } from "../headers/incoming-headers.ts";
-import { InvalidAnswer, isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
+import { clientFields, earlyHintsHeaders, responseTrailers } from "../headers/incoming-headers.ts";
+import { isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
-import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+import type { PermittedRequest } from "./permitted-request.ts";
 import type { Slot } from "../pool/slot.ts";
+import { BackendFault } from "./faults.ts";
 
 /** Maximum number of interim answers: each restarts the backend's response timeout. */
 const MAX_INTERIM = 16;
@@ -27,20 +27,16 @@ interface Source {
 
 /** Writes the answer of a backend to the client. */
 export class ClientAnswer implements TurnTask {
-  readonly #settings: ForwardingSettings;
   readonly #permitted: PermittedRequest;
   readonly #response: OutgoingResponse;
   readonly #slot: Slot;
   #interim = 0;
   /** The `Content-Length`; -1 without one. */
   #expected = -1;
-  #written = 0;
   /** The last part of the answer, in Latin-1 to preserve every byte. It is sent at the end of the turn. */
   #last: string | undefined;
-  #sendsSoon = false;
 
-  constructor(settings: ForwardingSettings, permitted: PermittedRequest, slot: Slot) {
-    this.#settings = settings;
+  constructor(permitted: PermittedRequest, slot: Slot) {
     this.#permitted = permitted;
     this.#response = permitted.response;
     this.#slot = slot;
@@ -48,26 +44,29 @@ export class ClientAnswer implements TurnTask {
 
   /**
    * Forwards a 103 to the client and ignores all other interim answers (RFC 9110 §15.2).
-   * @throws InvalidAnswer if there are too many.
+   * @throws BackendFault if there are too many.
    */
   interim(status: number, headers: IncomingHttpHeaders): void {
     this.#interim += 1;
-    if (this.#interim > MAX_INTERIM) throw new InvalidAnswer();
+    if (this.#interim > MAX_INTERIM) throw new BackendFault("invalid_answer");
     if (status === 103) passEarlyHints(this.#response, headers);
   }
 
-  /** Writes the head. @throws InvalidAnswer if it cannot be forwarded. */
-  begin(status: number, statusMessage: string, headers: IncomingHttpHeaders): void {
+  /** Writes the head. @param sentAt when the request was sent. @throws BackendFault if the head cannot be forwarded. */
+  begin(status: number, statusMessage: string, headers: IncomingHttpHeaders, sentAt: number): void {
     const length = headers["content-length"];
-    if (!isPassable(status, statusMessage, headers)) throw new InvalidAnswer();
+    if (!isPassable(status, statusMessage, headers)) throw new BackendFault("invalid_answer");
     if (headers["trailer"] !== undefined && !mayEndWithTrailers(this.#response, status)) {
       delete headers["trailer"];
     }
     this.#expected = length === undefined ? -1 : Number(length);
-    const { permit, transfer } = this.#permitted;
-    const fields = clientFields(headers, permit, status, this.#slot.origin, transfer.cors);
+    const { permit, transfer, upstream, settings } = this.#permitted;
+    const fields = clientFields(headers, permit, status, this.#slot.target?.origin, transfer.cors);
     this.#response.writeHead(status, statusMessage, fields);
-    this.#sendSoon();
+    atEndOfTurn(this);
+    const elapsedMs = settings.clock.monotonic() - sentAt;
+    transfer.upstreamHeaderMs = elapsedMs;
+    settings.observer.upstreamAnswered(upstream.name, status, elapsedMs / 1000);
   }
 
   /**
@@ -75,12 +74,11 @@ export class ClientAnswer implements TurnTask {
    * @returns whether more may be written at once; otherwise `source.goOn` is called later.
    */
   write(chunk: Buffer, source: Source): boolean {
-    const { request, transfer } = this.#permitted;
-    const { buffered } = this.#settings;
+    const { request, transfer, settings } = this.#permitted;
+    const { buffered } = settings;
     transfer.bytesOut += chunk.length;
     if (transfer.bytesOut > LARGE_ANSWER_BYTES) this.#slot.charge(request.socket);
-    this.#written += chunk.length;
-    const isLast = this.#written === this.#expected;
+    const isLast = transfer.bytesOut === this.#expected;
     if (isLast) this.#writeLast(chunk);
     const keepsUp = isLast || this.#writePart(chunk, source);
     if (!keepsUp) this.#slot.readStalled(transfer.bytesOut);
@@ -92,7 +90,7 @@ export class ClientAnswer implements TurnTask {
   /** @returns whether the client keeps up. */
   #writePart(chunk: Buffer, source: Source): boolean {
     const response = this.#response;
-    if (!this.#settings.buffered.scarce) {
+    if (!this.#permitted.settings.buffered.scarce) {
       if (response.write(chunk)) return true;
       response.once("drain", () => this.#taken(source));
     } else {
@@ -118,7 +116,7 @@ export class ClientAnswer implements TurnTask {
       return;
     }
     this.#last = chunk.toString("latin1");
-    this.#sendSoon();
+    atEndOfTurn(this);
   }
 
   /**
@@ -131,36 +129,27 @@ export class ClientAnswer implements TurnTask {
   }
 
   /** Ends a complete answer. */
-  end(trailers: IncomingHttpHeaders): void {
+  end(trailers: IncomingHttpHeaders | undefined): void {
+    const { transfer } = this.#permitted;
     if (this.#last !== undefined || this.#response.writableEnded) return;
-    this.#permitted.transfer.arrived = this.#written <= SMALL_ANSWER_BYTES;
-    const fields = responseTrailers(trailers);
-    if (fields.length > 0 && this.#expected === -1) this.#response.addTrailers(fields);
+    transfer.arrived = transfer.bytesOut <= SMALL_ANSWER_BYTES;
+    if (trailers !== undefined && this.#expected === -1) {
+      const fields = responseTrailers(trailers);
+      if (fields.length > 0) this.#response.addTrailers(fields);
+    }
     this.#response.end();
   }
 
-  /** Whether the complete answer was handed to the client's socket. Called once, when the response closes. */
-  delivered(): boolean {
-    const { permit, request } = this.#permitted;
-    const isDelivered = this.#response.writableFinished;
-    if (isDelivered && permit.identity !== undefined) this.#settings.reading.served(request.socket);
-    return isDelivered;
-  }
-
-  /** Sends what has arrived by the end of the turn: a small answer with its head, or the head alone. */
+  /**
+   * Sends what has arrived by the end of the turn: a small answer with its head, or the head alone. Called twice in a turn in
+   * which both arrive.
+   */
   runAtEndOfTurn(): void {
-    this.#sendsSoon = false;
     const response = this.#response;
-    // The client has left in the meantime.
-    if (response.destroyed) return;
+    // The client may have left in the meantime.
+    if (response.destroyed || response.writableEnded) return;
     if (this.#last !== undefined) response.end(this.#last, "latin1");
-    else if (this.#written === 0 && !response.writableEnded) response.flushHeaders();
-  }
-
-  #sendSoon(): void {
-    if (this.#sendsSoon) return;
-    this.#sendsSoon = true;
-    atEndOfTurn(this);
+    else if (this.#permitted.transfer.bytesOut === 0) response.flushHeaders();
   }
 }
 

@@ -1,9 +1,9 @@
 import type { GateError } from "../../core/request/errors.ts";
 import { sendContinue } from "../../lib/http/send-continue.ts";
-import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
+import type { PermittedRequest } from "./permitted-request.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
-import { ReplayBuffer } from "./replay-buffer.ts";
-import { type BodyEvents, RequestBody } from "./request-body.ts";
+import { type BodyEvents, ReplayBuffer, RequestBody } from "./request-body.ts";
+import { countGarbage } from "./scavenger.ts";
 import type { Slot } from "../pool/slot.ts";
 
 /**
@@ -12,32 +12,27 @@ import type { Slot } from "../pool/slot.ts";
  */
 const SMALL_BODY_BYTES = 16 * 1024;
 
-/** The body of a request: none, a small one that is read completely, or a stream. */
+/** The body of a request: a small one that is read completely, or a stream. */
 export class ClientBody implements BodyEvents, TurnTask {
-  readonly #settings: ForwardingSettings;
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
-  #content: Buffer | RequestBody | undefined;
+  /** The body to send to the backend. */
+  content: Buffer | RequestBody | undefined;
   /** The bytes of a small body received so far. */
   #gathered = 0;
   #replay: ReplayBuffer | undefined;
   /** Called when the body can be sent, while it is not known whether it is small. */
   #ready: (() => void) | undefined;
 
-  constructor(settings: ForwardingSettings, permitted: PermittedRequest, slot: Slot) {
-    this.#settings = settings;
+  constructor(permitted: PermittedRequest, slot: Slot) {
     this.#permitted = permitted;
     this.#slot = slot;
+    slot.body = this;
   }
 
-  /** The body to send to the backend. */
-  get content(): Buffer | RequestBody | undefined {
-    return this.#content;
-  }
-
-  /** The bytes of the body held in memory. */
+  /** The bytes held in memory. */
   get bufferedBytes(): number {
-    const content = this.#content;
+    const { content } = this;
     return content instanceof RequestBody ? content.readableLength : this.#gathered;
   }
 
@@ -48,12 +43,12 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   /** Whether the complete body can be sent again. */
   get isReplayable(): boolean {
-    return !(this.#content instanceof RequestBody) || this.#content.isReplayable;
+    return !(this.content instanceof RequestBody) || this.content.isReplayable;
   }
 
   /** Calls `ready` when the body can be sent, or never if the client leaves. */
   prepare(ready: () => void): void {
-    const { permit, upstream, copy } = this.#permitted;
+    const { permit, upstream } = this.#permitted;
     const { bodyLength, expectsContinue } = permit.request;
     if (bodyLength > 0 && bodyLength <= SMALL_BODY_BYTES && !expectsContinue) this.#gather(ready);
     else if (bodyLength < 0 && upstream.speaksHttp2 && !expectsContinue) {
@@ -62,8 +57,7 @@ export class ClientBody implements BodyEvents, TurnTask {
       atEndOfTurn(this);
     } else {
       if (bodyLength < 0 && upstream.speaksHttp2) this.#replay = new ReplayBuffer();
-      if (bodyLength === 0) copy?.end();
-      else this.#stream();
+      this.#stream();
       ready();
     }
   }
@@ -96,12 +90,12 @@ export class ClientBody implements BodyEvents, TurnTask {
   /** A connection is about to take the body: sends 100 Continue if the client waits for it. */
   expect(): void {
     const { permit, response } = this.#permitted;
-    if (permit.request.expectsContinue && this.#content !== undefined) sendContinue(response);
+    if (permit.request.expectsContinue && this.content !== undefined) sendContinue(response);
   }
 
   /** Prepares the body to be sent again; see `isReplayable`. */
   renew(): void {
-    if (this.#content instanceof RequestBody) this.#stream();
+    if (this.content instanceof RequestBody) this.#stream();
   }
 
   /** The request will not be sent again: an answer has begun. */
@@ -111,14 +105,14 @@ export class ClientBody implements BodyEvents, TurnTask {
 
   /** Ends the request to the backend with this error if the body is a stream. @returns whether it is. */
   fail(error: GateError): boolean {
-    if (!(this.#content instanceof RequestBody)) return false;
-    this.#content.destroy(error);
+    if (!(this.content instanceof RequestBody)) return false;
+    this.content.destroy(error);
     return true;
   }
 
   received(chunk: Buffer): void {
     this.#permitted.transfer.bytesIn += chunk.length;
-    this.#settings.scavenger.count(chunk.length);
+    countGarbage(chunk.length);
     this.#permitted.copy?.add(chunk);
   }
 
@@ -127,18 +121,20 @@ export class ClientBody implements BodyEvents, TurnTask {
   }
 
   awaited(): void {
+    const { request, settings } = this.#permitted;
     this.#slot.sendStalled();
-    this.#settings.buffered.touch(this.#permitted.request.socket);
+    settings.buffered.touch(request.socket);
   }
 
   supplied(): void {
+    const { request, settings } = this.#permitted;
     this.#slot.sendResumed();
-    this.#settings.buffered.measure(this.#permitted.request.socket);
+    settings.buffered.measure(request.socket);
   }
 
   #stream(): void {
     const { permit, request } = this.#permitted;
-    this.#content = new RequestBody(request, permit.route.bodyBytes, this, this.#replay);
+    this.content = new RequestBody(request, permit.route.bodyBytes, this, this.#replay);
   }
 
   #gather(ready: () => void): void {
@@ -150,9 +146,9 @@ export class ClientBody implements BodyEvents, TurnTask {
     });
     request.on("end", () => {
       const [only] = chunks;
-      this.#content = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
-      transfer.bytesIn += this.#content.length;
-      copy?.add(this.#content);
+      this.content = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
+      transfer.bytesIn += this.content.length;
+      copy?.add(this.content);
       copy?.end();
       ready();
     });

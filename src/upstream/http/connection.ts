@@ -1,16 +1,20 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import type { Dispatcher } from "undici";
+import type { RequestBody } from "./request-body.ts";
 
 /** A request to a backend. */
-export type BackendRequest = Dispatcher.DispatchOptions & {
-  /** Only for undici, which would derive one from Host. */
-  readonly servername: string;
+export interface BackendRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Names and values, alternating, including `Host`. */
+  readonly headers: string[];
+  readonly body: Buffer | RequestBody | null;
   /** Whether the client can read trailers. Only HTTP/2 passes this on. */
   readonly acceptsTrailers?: boolean;
   /** The trailers for the backend once the body has ended; names and values, alternating. Only HTTP/2 carries them. */
-  readonly trailers?: () => readonly string[];
-};
+  readonly trailers?: (() => readonly string[]) | undefined;
+}
 
 /** The connections to a target: keep-alive connections of HTTP/1.1, or HTTP/2 sessions. */
 export interface ConnectionPool {
@@ -52,7 +56,7 @@ export interface AnswerHandler {
   onBodySent(): void;
   /** All of the request was written. An answer may begin earlier. */
   onRequestSent(): void;
-  /** The first byte of an answer, interim ones included, has arrived. */
+  /** The first bytes of an answer, interim ones included, have arrived. Called again for further bytes. */
   onResponseStarted(): void;
   /** @param headers names in lower case. */
   onResponseStart(
@@ -62,6 +66,6 @@ export interface AnswerHandler {
     statusMessage?: string,
   ): void;
   onResponseData(control: RequestControl, chunk: Buffer): void;
-  onResponseEnd(control: RequestControl, trailers: IncomingHttpHeaders): void;
+  onResponseEnd(control: RequestControl, trailers: IncomingHttpHeaders | undefined): void;
   onResponseError(control: RequestControl | null, error: Error): void;
 }

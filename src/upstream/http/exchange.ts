@@ -1,71 +1,66 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { BufferHolder } from "../../core/buffered-bytes.ts";
-import { GateError } from "../../core/request/errors.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
-import { AnswerTime } from "./answer-timeouts.ts";
+import { TimeoutEntry, type TimeoutList } from "../../lib/async/timeout-list.ts";
 import { ClientAnswer } from "./client-answer.ts";
 import { ClientBody } from "./client-body.ts";
 import type { AnswerHandler, Connection, RequestControl } from "./connection.ts";
 import { dispatchOf } from "./dispatch.ts";
-import { failureOf, failureReason, upstreamReason } from "./failures.ts";
 import type { ExchangeState } from "./exchange-state.ts";
-import type { ForwardingSettings, PermittedRequest } from "./permitted-request.ts";
-import { Attempts, Repeated } from "./repetition.ts";
-import { ClientGone } from "./request-body.ts";
-import { breakOff } from "../grpc/break-off.ts";
+import { failureOf, failureReason, upstreamReason } from "./failures.ts";
+import type { PermittedRequest } from "./permitted-request.ts";
+import { type Attempt, isUnwanted, whereToRetry } from "./repetition.ts";
+import { breakOff } from "../grpc/deadline.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
+import type { AnswerLimits } from "../pool/upstreams.ts";
+import { BackendFault } from "./faults.ts";
 
-/** One permitted request and its answer, over one connection or, if that is stale, two. */
-export class Exchange implements AnswerHandler, BufferHolder {
-  readonly #settings: ForwardingSettings;
+/**
+ * One permitted request and its answer, over one connection or, if it is sent again, several. Its timeout is that of the
+ * response until its head arrives, then that between two parts of its body. It stops while the proxy waits for the client.
+ */
+export class Exchange extends TimeoutEntry implements AnswerHandler {
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
-  readonly #body: ClientBody;
+  /** Undefined for a request without a body. */
+  readonly #body: ClientBody | undefined;
   readonly #answer: ClientAnswer;
-  readonly #time: AnswerTime;
-  readonly #attempts: Attempts;
+  readonly #limits: AnswerLimits;
   readonly #completion = Promise.withResolvers<void>();
   #state: ExchangeState = "waiting";
   #control: RequestControl | undefined;
+  #retries = 0;
   #sentAt = 0;
+  /** The request has begun to be written, and its end has not been written yet. */
+  #isSending = false;
   /** The connection was used before, and no byte of this request's body or answer has passed on it. */
   #maybeStale = false;
-  #preempted = false;
 
-  constructor(settings: ForwardingSettings, permitted: PermittedRequest) {
+  constructor(permitted: PermittedRequest) {
+    super();
     const { permit, upstream, transfer } = permitted;
-    this.#settings = settings;
     this.#permitted = permitted;
-    this.#slot = new Slot(upstream, permit, settings, this);
-    this.#body = new ClientBody(settings, permitted, this.#slot);
-    this.#answer = new ClientAnswer(settings, permitted, this.#slot);
-    this.#attempts = new Attempts(settings, permitted, this.#slot, this.#body);
-    this.#time = new AnswerTime(upstream.answerLimitsFor(permit.route));
-    transfer.holder = this;
+    this.#slot = new Slot(permitted);
+    if (permit.request.bodyLength !== 0) this.#body = new ClientBody(permitted, this.#slot);
+    this.#answer = new ClientAnswer(permitted, this.#slot);
+    this.#limits = upstream.answerLimitsFor(permit.route);
+    transfer.holder = this.#slot;
   }
 
   /** Resolves and rejects like `Forwarder.forward`. */
   start(): Promise<void> {
-    const { response } = this.#permitted;
+    const { response, copy } = this.#permitted;
     response.on("close", this.#onClose);
-    try {
-      // A response that has already closed emits no further event.
-      if (response.destroyed) this.#end("aborted");
-      else this.#body.prepare(() => this.#send());
-    } catch (error) {
-      this.#fail(error);
+    // A response that has already closed emits no further event.
+    if (response.destroyed) this.#end("aborted");
+    else if (this.#body !== undefined) this.#body.prepare(() => this.#send());
+    else {
+      copy?.end();
+      this.#send();
     }
     return this.#completion.promise;
   }
 
-  /** The bytes held in addition to those in the client's socket. */
-  get bufferedBytes(): number {
-    const { bufferedBytes, replayBytes } = this.#body;
-    return bufferedBytes + replayBytes + this.#slot.bufferedBytes(bufferedBytes);
-  }
-
-  /** @param avoid a target that has failed this request. */
   #send(avoid?: Target): void {
     if (this.#state !== "waiting") return;
     const target = this.#slot.take(avoid);
@@ -81,12 +76,12 @@ export class Exchange implements AnswerHandler, BufferHolder {
   }
 
   #sendTo(target: Target): void {
-    const { permit, transfer } = this.#permitted;
+    const { permit, transfer, settings } = this.#permitted;
     this.#state = "sent";
-    this.#sentAt = this.#settings.clock.monotonic();
+    this.#sentAt = settings.clock.monotonic();
     transfer.target = target.address;
     try {
-      const request = dispatchOf(permit, this.#settings.outgoing, this.#body.content, target);
+      const request = dispatchOf(permit, settings.outgoing, this.#body?.content, target);
       target.pool.dispatch(request, this);
     } catch (error) {
       this.#fail(error);
@@ -98,24 +93,22 @@ export class Exchange implements AnswerHandler, BufferHolder {
   }
 
   onRequestStart(control: RequestControl): void {
-    const { connection } = this.#slot;
     this.#control = control;
-    if (this.#isOver || connection === undefined) {
-      control.abort(new ClientGone());
-      return;
-    }
-    this.#maybeStale = connection.begin();
-    if (this.#attempts.retries === 0) this.#body.expect();
-    this.#time.sending(connection, control);
+    if (this.#isOver) return control.abort(new BackendFault("client_gone"));
+    this.#maybeStale = this.#slot.connection?.begin() === true;
+    this.#isSending = true;
+    if (this.#retries === 0) this.#body?.expect();
+    this.#limits.response.start(this);
   }
 
   onBodySent(): void {
     this.#maybeStale = false;
-    this.#time.renew();
+    this.#limits.response.start(this);
   }
 
   onRequestSent(): void {
-    this.#time.sent();
+    this.#isSending = false;
+    this.#limits.response.start(this);
   }
 
   onResponseStarted(): void {
@@ -130,118 +123,122 @@ export class Exchange implements AnswerHandler, BufferHolder {
   ): void {
     if (this.#isOver) return;
     if (status < 200) {
-      this.#time.renew();
-      this.#answer.interim(status, headers);
-      return;
+      this.#limits.response.start(this);
+      return this.#answer.interim(status, headers);
     }
-    const { response, transfer, upstream } = this.#permitted;
+    const { response, upstream } = this.#permitted;
     // The request turned out to be malformed and has been answered.
-    if (response.headersSent) throw new ClientGone();
-    this.#attempts.answered(status);
-    this.#answer.begin(status, statusMessage, headers);
+    if (response.headersSent) throw new BackendFault("client_gone");
+    const { target } = this.#slot;
+    if (target !== undefined) upstream.states?.answered(target, status);
+    if (status >= 502 && isUnwanted(this.#attempt, status)) throw new BackendFault("repeated");
+    this.#body?.settle();
+    this.#answer.begin(status, statusMessage, headers, this.#sentAt);
     this.#state = "answering";
-    this.#time.moved();
-    const elapsedMs = this.#settings.clock.monotonic() - this.#sentAt;
-    transfer.upstreamHeaderMs = elapsedMs;
-    this.#settings.observer.upstreamAnswered(upstream.name, status, elapsedMs / 1000);
+    this.#limits.idle.start(this);
   }
 
   onResponseData(control: RequestControl, chunk: Buffer): void {
     // undici passes an empty chunk whenever it resumes.
     if (this.#isOver || chunk.length === 0) return;
-    this.#time.moved();
+    this.#limits.idle.start(this);
     if (this.#answer.write(chunk, this)) return;
     control.pause();
-    this.#time.stop();
+    this.list?.cancel(this);
   }
 
-  /** The client has read, and the answer may continue. */
   goOn(): void {
-    if (this.#isOver || this.#state === "answered") return;
-    this.#time.moved();
+    if (this.#state !== "answering") return;
+    this.#limits.idle.start(this);
     this.#control?.resume();
   }
 
-  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders): void {
-    this.#time.stop();
+  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders | undefined): void {
+    this.list?.cancel(this);
     this.#slot.release();
     if (this.#isOver) return;
+    this.#control = undefined;
     this.#state = "answered";
     this.#answer.end(trailers);
   }
 
   onResponseError(_control: RequestControl | null, error: Error): void {
-    this.#time.stop();
+    this.list?.cancel(this);
     if (this.#isOver) return;
     const { response } = this.#permitted;
+    const failure = failureOf(error);
     if (response.headersSent) {
       const reason = failureReason(error);
       this.#end(reason);
-      if (reason !== "aborted") breakOff(response, failureOf(error));
+      if (reason !== "aborted") breakOff(response, failure);
       return;
     }
-    const failure = failureOf(error);
-    const where =
-      error instanceof Repeated
-        ? "other"
-        : this.#attempts.failed(failure, this.#maybeStale, this.#sentAt);
+    const where = whereToRetry(this.#attempt, failure, this.#maybeStale, this.#sentAt);
     if (where === undefined) this.#fail(failure);
     else this.#retry(where);
   }
 
+  get #attempt(): Attempt {
+    const { permit, upstream } = this.#permitted;
+    const isReplayable = this.#body?.isReplayable !== false;
+    return { permit, upstream, target: this.#slot.target, retries: this.#retries, isReplayable };
+  }
+
   #retry(where: "same" | "other"): void {
+    const { upstream, settings } = this.#permitted;
     const { target } = this.#slot;
     this.#state = "waiting";
-    this.#attempts.begin();
+    this.#retries += 1;
+    settings.observer.upstreamRetried(upstream.name);
     this.#slot.release();
-    this.#body.renew();
+    this.#body?.renew();
     this.#send(where === "other" ? target : undefined);
   }
 
-  /** Gives up the slot of a slow client to another request. */
-  preempt(): void {
-    const { response } = this.#permitted;
-    this.#preempted = true;
-    const error = new GateError("request_timeout", { reason: "slow_client" });
-    if (response.headersSent || !this.#body.fail(error)) response.destroy();
+  override onTimeout(limit: TimeoutList): void {
+    const isResponse = limit === this.#limits.response;
+    // A backend that takes everything that the client sends waits for a slow client.
+    const isFed = this.#isSending && this.#slot.connection?.writableNeedDrain === false;
+    if (isResponse && isFed) return limit.start(this);
+    this.#control?.abort(new BackendFault(isResponse ? "response_timeout" : "idle_timeout"));
   }
 
   /** The answer was sent, or the client has left: aborts what the backend is still doing. */
   readonly #onClose = (): void => {
-    const complete = this.#state === "answered";
+    const { permit, request, response, settings } = this.#permitted;
+    if (this.#state === "answered" && response.writableFinished) {
+      this.#state = "done";
+      if (permit.identity !== undefined) settings.reading.served(request.socket);
+      return this.#completion.resolve();
+    }
     const { target } = this.#slot;
-    this.#end(complete && this.#answer.delivered() ? undefined : "aborted");
-    if (complete) return;
+    this.#end("aborted");
     target?.pool.withdraw?.(this);
-    this.#control?.abort(new ClientGone());
+    this.#control?.abort(new BackendFault("client_gone"));
   };
 
-  #end(brokeOff: UpstreamErrorReason | undefined): void {
-    const { transfer, upstream } = this.#permitted;
-    const hadBackend = this.#state !== "waiting";
-    this.#leave("done");
-    transfer.abortReason ??= this.#preempted ? "slow_client" : brokeOff;
-    if (hadBackend && brokeOff !== undefined && transfer.abortReason === brokeOff) {
-      this.#settings.observer.upstreamFailed(upstream.name, brokeOff);
-    }
+  #end(brokeOff: UpstreamErrorReason): void {
+    const { transfer } = this.#permitted;
+    transfer.abortReason ??= brokeOff;
+    const isReason = this.#state !== "waiting" && transfer.abortReason === brokeOff;
+    this.#leave("done", isReason ? brokeOff : undefined);
     this.#completion.resolve();
   }
 
   #fail(error: unknown): void {
     if (this.#isOver) return;
-    const reason = error instanceof GateError ? upstreamReason(error) : undefined;
-    this.#leave("failed");
-    if (reason !== undefined) {
-      this.#settings.observer.upstreamFailed(this.#permitted.upstream.name, reason);
-    }
+    this.#leave("failed", upstreamReason(error));
     this.#completion.reject(error);
   }
 
-  #leave(state: "done" | "failed"): void {
+  /** @param failure of the backend. */
+  #leave(state: "done" | "failed", failure: UpstreamErrorReason | undefined): void {
+    const { response, upstream, settings } = this.#permitted;
     this.#state = state;
-    this.#time.stop();
+    this.list?.cancel(this);
     this.#slot.release();
-    this.#permitted.response.off("close", this.#onClose);
+    response.off("close", this.#onClose);
+    if (failure !== undefined) settings.observer.upstreamFailed(upstream.name, failure);
   }
 
   get #isOver(): boolean {

@@ -58,18 +58,16 @@ function isTls(code: string): boolean {
   );
 }
 
-/** Whether undici refused to send the request because it is not valid HTTP. */
-function isUnsendable(error: unknown): boolean {
-  return systemCode(error) === "UND_ERR_INVALID_ARG";
-}
-
 /** The errors for reasons without a row in the table: the client has left, or already has the head of the answer. */
 const REPORTED_AS = { aborted: "reset", idle_timeout: "response_timeout" } as const;
 
 /** Returns the table's error for whatever ended a request to a backend: its body, its fields, or the backend. */
 export function failureOf(error: unknown): GateError {
   if (error instanceof GateError) return error;
-  if (isUnsendable(error)) return new GateError("bad_request", { cause: error });
+  // The request is not valid HTTP; undici has the same code for this.
+  if (systemCode(error) === "UND_ERR_INVALID_ARG") {
+    return new GateError("bad_request", { cause: error });
+  }
   return failure(failureReason(error), error);
 }
 
@@ -80,19 +78,8 @@ export function failure(reason: UpstreamErrorReason, cause: unknown): GateError 
   return new GateError(code, { reason, cause, ...retryAfter });
 }
 
-/** A timeout of the backend, with the code of undici's own timeouts. */
-export class BackendTimeout extends Error {
-  readonly code: "UND_ERR_CONNECT_TIMEOUT" | "UND_ERR_HEADERS_TIMEOUT" | "UND_ERR_BODY_TIMEOUT";
-
-  constructor(code: BackendTimeout["code"]) {
-    super("the backend did not answer in time");
-    this.name = "BackendTimeout";
-    this.code = code;
-  }
-}
-
 /** Returns the reason of an error about a backend; undefined for any other error. */
-export function upstreamReason(error: GateError): UpstreamErrorReason | undefined {
-  const { reason } = error;
+export function upstreamReason(error: unknown): UpstreamErrorReason | undefined {
+  const reason = error instanceof GateError ? error.reason : undefined;
   return isUpstreamErrorReason(reason) ? reason : undefined;
 }

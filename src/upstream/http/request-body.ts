@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
-import type { ReplayBuffer } from "./replay-buffer.ts";
+import { BackendFault } from "./faults.ts";
 
 /** Called while a body is transferred. */
 export interface BodyEvents {
@@ -114,7 +114,7 @@ export class RequestBody extends Readable {
   }
 
   readonly #onClose = (): void => {
-    if (!this.#source.complete) this.destroy(new ClientGone());
+    if (!this.#source.complete) this.destroy(new BackendFault("client_gone"));
   };
 
   /** @returns whether there is room for more. */
@@ -136,12 +136,29 @@ export class RequestBody extends Readable {
   }
 }
 
-/** The client left before its request was complete. */
-export class ClientGone extends Error {
-  readonly code = "UND_ERR_ABORTED";
+/** Maximum size of a body without a length that can be sent again, in bytes: the same as for one with a length. */
+const MAX_REPLAY_BYTES = 16 * 1024;
 
-  constructor() {
-    super("the client is gone");
-    this.name = "ClientGone";
+/** The part of a body without a length that was sent, as long as it is small, so that it can be sent again. */
+export class ReplayBuffer {
+  chunks: Buffer[] = [];
+  bytes = 0;
+  /** Whether everything that was sent is stored here. */
+  isComplete = true;
+  /** Whether the client has sent all of it. */
+  hasEnded = false;
+
+  add(chunk: Buffer): void {
+    if (!this.isComplete) return;
+    this.bytes += chunk.length;
+    this.chunks.push(chunk);
+    if (this.bytes > MAX_REPLAY_BYTES || this.chunks.length > MAX_CHUNKS) this.drop();
+  }
+
+  /** It will not be sent again. */
+  drop(): void {
+    this.isComplete = false;
+    this.chunks = [];
+    this.bytes = 0;
   }
 }

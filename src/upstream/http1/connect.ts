@@ -1,8 +1,7 @@
 import { connect as connectTcp, type OnReadOpts, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket } from "node:tls";
-import { BackendTimeout } from "../http/failures.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
-import { ChoseHttp2 } from "./faults.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** The idle time after which TCP keep-alive probes a connection, in milliseconds. */
 const TCP_KEEP_ALIVE_MS = 60_000;
@@ -41,7 +40,7 @@ export function connectTo(
   const timed = { ...options, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS };
   const socket = protocol === "https:" ? secured(route, timed) : connectTcp(timed);
   const timer = setTimeout(() => {
-    socket.destroy(new BackendTimeout("UND_ERR_CONNECT_TIMEOUT"));
+    socket.destroy(new BackendFault("connect_timeout"));
   }, connectMs);
   socket.once("close", () => {
     clearTimeout(timer);
@@ -49,7 +48,7 @@ export function connectTo(
   return socket.once(protocol === "https:" ? "secureConnect" : "connect", () => {
     clearTimeout(timer);
     const isOther = socket instanceof TLSSocket && socket.alpnProtocol === "h2" && speaks !== "h2";
-    if (isOther) socket.destroy(new ChoseHttp2());
+    if (isOther) socket.destroy(new BackendFault("chose_http2"));
     else connected();
   });
 }

@@ -2,16 +2,15 @@ import type { Socket } from "node:net";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import { startReading, stopReading } from "../../lib/node-internals/socket-reading.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
+import type { RequestControl } from "../http/connection.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
-import { threadScavenger } from "../http/scavenger.ts";
+import { countGarbage } from "../http/scavenger.ts";
 import { RequestBody } from "../http/request-body.ts";
-import { Assignment } from "./assignment.ts";
 import { connectTo, type Route } from "./connect.ts";
-import { asError, ConnectionLost, UnexpectedBytes } from "./faults.ts";
-import { headersOf } from "../http/field-map.ts";
-import { ReadBuffer } from "./read-buffer.ts";
-import { BodyWriter, mayReuseAfter, requestHead } from "./request-writer.ts";
+import { headersOf } from "../headers/incoming-headers.ts";
+import { BodyWriter, requestHead } from "./request-writer.ts";
 import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
+import { asError, BackendFault } from "../http/faults.ts";
 
 /** The maximum size of a response header section, in bytes. */
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -19,7 +18,7 @@ const MAX_HEADER_BYTES = 64 * 1024;
 /** The pool that a connection belongs to. */
 interface Owner {
   unwritten(assignment: Assignment, error: Error, wasUsed: boolean): void;
-  released(connection: Http1Connection, hint: string | undefined): void;
+  released(connection: Http1Connection, hint: string): void;
   left(connection: Http1Connection): void;
 }
 
@@ -31,31 +30,28 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
   readonly socket: Socket;
   readonly #owner: Owner;
   readonly #parser: ResponseParser;
-  readonly #scavenger = threadScavenger();
-  readonly #buffer = new ReadBuffer();
   #current: Assignment | undefined;
   #connected = false;
   #closed = false;
   #used = false;
   #paused = false;
   #sender: BodyWriter | undefined;
-  /** The parts of the body in this read: views of the buffer. */
-  #parts: Buffer[] = [];
   #keepAlive = false;
-  #hint: string | undefined;
+  /** What the backend announced in `Keep-Alive`. */
+  #hint = "";
 
   constructor(route: Route, owner: Owner) {
     super();
     this.#owner = owner;
     this.#parser = new ResponseParser(this, MAX_HEADER_BYTES);
     const onread = {
-      buffer: () => this.#buffer.next(),
+      buffer: () => this.#parser.nextBuffer(),
       callback: (bytes: number, into: Uint8Array) => this.#read(bytes, into),
     };
     this.socket = connectTo(route, onread, () => this.#onConnect())
       .on("error", (error) => this.fail(error))
       .on("end", () => this.#onEof())
-      .on("close", () => this.fail(new ConnectionLost()));
+      .on("close", () => this.fail(new BackendFault("connection_lost")));
   }
 
   /** Sends a request at the end of the turn, or once the connection is open. */
@@ -94,10 +90,9 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
 
   /** Ends an idle connection. */
   close(): void {
-    this.fail(new ConnectionLost());
+    this.fail(new BackendFault("connection_lost"));
   }
 
-  /** Called when it was idle for too long. */
   override onTimeout(): void {
     this.close();
   }
@@ -132,14 +127,17 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
 
   #write({ request, handler }: Assignment): void {
     const { body } = request;
-    const { text: head, chunked } = requestHead(request);
+    const { text: head, chunked, keepAlive } = requestHead(request);
     const { socket } = this;
-    this.#keepAlive = mayReuseAfter(request);
+    this.#keepAlive = keepAlive;
     if (body instanceof RequestBody) {
       socket.write(head, "latin1");
       this.#sender = new BodyWriter(socket, body, chunked, {
         onBodySent: () => handler.onBodySent(),
-        onRequestSent: () => this.#onSent(handler),
+        onRequestSent: () => {
+          this.#sender = undefined;
+          handler.onRequestSent();
+        },
         onBodyError: (error) => this.fail(error),
       });
       return;
@@ -154,24 +152,15 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     handler.onRequestSent();
   }
 
-  #onSent(handler: AnswerHandler): void {
-    this.#sender = undefined;
-    handler.onRequestSent();
-  }
-
   /** @returns whether more may be read. */
   #read(bytes: number, into: Uint8Array): boolean {
     if (this.#closed) return false;
     try {
       const current = this.#current;
-      if (current?.isWritten !== true) throw new UnexpectedBytes();
-      if (!current.isAnswered) {
-        current.isAnswered = true;
-        current.handler.onResponseStarted();
-      }
-      this.#parser.read(this.#buffer.filled(bytes, into));
-      this.#passBody();
-      this.#scavenger.count(bytes);
+      if (current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
+      current.handler.onResponseStarted();
+      this.#parser.read(bytes, into);
+      countGarbage(bytes);
     } catch (error) {
       this.fail(asError(error));
     }
@@ -180,16 +169,12 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
 
   #onEof(): void {
     if (this.#closed) return;
-    try {
-      this.#parser.finish();
-    } catch {
-      // The response is incomplete.
-    }
-    this.fail(new ConnectionLost());
+    this.#parser.finish();
+    this.fail(new BackendFault("connection_lost"));
   }
 
   onBegin(): void {
-    if (this.#current?.isWritten !== true) throw new UnexpectedBytes();
+    if (this.#current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
   }
 
   onHead(
@@ -199,43 +184,30 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     keepAlive: boolean,
   ): boolean {
     const current = this.#current;
-    if (current === undefined) throw new UnexpectedBytes();
+    if (current === undefined) throw new BackendFault("unexpected_bytes");
     const headers = headersOf(fields);
     if (status >= 200) {
       this.#keepAlive &&= keepAlive;
       const hint = headers["keep-alive"];
-      this.#hint = typeof hint === "string" ? hint : undefined;
+      this.#hint = typeof hint === "string" ? hint : "";
     }
     current.handler.onResponseStart(current, status, headers, statusMessage);
     return current.request.method === "HEAD";
   }
 
-  onBody(part: Buffer): void {
-    this.#parts.push(part);
+  onBody(content: Buffer): void {
+    if (this.#current !== undefined) this.#current.handler.onResponseData(this.#current, content);
   }
 
-  onEnd(trailers: readonly string[]): void {
-    this.#passBody();
+  onEnd(trailers: readonly string[] | undefined): void {
     // A backend that responds before the end of the body may not read the rest.
     const reusable = this.#keepAlive && this.#sender === undefined;
     const current = this.#detach();
     if (this.#closed || current === undefined) return;
     if (this.#paused) this.resume();
-    this.#buffer.share();
     if (reusable) this.#owner.released(this, this.#hint);
     else this.close();
-    current.handler.onResponseEnd(current, headersOf(trailers));
-  }
-
-  /** Passes on the parts of the body in this read. */
-  #passBody(): void {
-    const parts = this.#parts;
-    const [first] = parts;
-    if (first === undefined) return;
-    this.#parts = [];
-    const current = this.#current;
-    const content = parts.length === 1 ? this.#buffer.retain(first) : Buffer.concat(parts);
-    current?.handler.onResponseData(current, content);
+    current.handler.onResponseEnd(current, trailers && headersOf(trailers));
   }
 
   #detach(): Assignment | undefined {
@@ -245,5 +217,33 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     this.#sender = undefined;
     if (current !== undefined) current.connection = undefined;
     return current;
+  }
+}
+
+/** A request on a connection. When it has ended, its handler cannot affect the later ones. */
+export class Assignment implements RequestControl {
+  readonly request: BackendRequest;
+  readonly handler: AnswerHandler;
+  /** Undefined when the request has ended. */
+  connection: Http1Connection | undefined;
+  /** Whether the request has begun to be written. */
+  isWritten = false;
+
+  constructor(request: BackendRequest, handler: AnswerHandler, connection: Http1Connection) {
+    this.request = request;
+    this.handler = handler;
+    this.connection = connection;
+  }
+
+  abort(error: Error): void {
+    this.connection?.fail(error);
+  }
+
+  pause(): void {
+    this.connection?.pause();
+  }
+
+  resume(): void {
+    this.connection?.resume();
   }
 }

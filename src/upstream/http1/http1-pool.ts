@@ -3,10 +3,9 @@ import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { Assignment } from "./assignment.ts";
+import { BackendFault } from "../http/faults.ts";
 import type { Route } from "./connect.ts";
-import { ChoseHttp2 } from "./faults.ts";
-import { Http1Connection } from "./http1-connection.ts";
+import { type Assignment, Http1Connection } from "./http1-connection.ts";
 
 /** How long a connection stays open for the next request, in milliseconds: Node and many others close after five seconds. */
 const IDLE_MS = 4_000;
@@ -50,7 +49,8 @@ export class Http1Pool implements ConnectionPool {
    * @param wasUsed whether it had carried earlier requests. If so, another connection may still work.
    */
   unwritten({ request, handler }: Assignment, error: Error, wasUsed: boolean): void {
-    if (error instanceof ChoseHttp2) this.#fallback?.dispatch(request, handler);
+    const isHttp2 = error instanceof BackendFault && error.kind === "chose_http2";
+    if (isHttp2) this.#fallback?.dispatch(request, handler);
     else if (wasUsed) this.dispatch(request, handler);
     else handler.onResponseError(null, error);
   }
@@ -68,12 +68,14 @@ export class Http1Pool implements ConnectionPool {
     return connection;
   }
 
-  /** Called when a connection can carry another request. @param hint the value of `Keep-Alive`. */
-  released(connection: Http1Connection, hint: string | undefined): void {
-    const ms = hint === undefined ? IDLE_MS : idleMs(hint);
+  /** Called when a connection can carry another request. @param hint the value of `Keep-Alive`, or nothing. */
+  released(connection: Http1Connection, hint: string): void {
+    const ms = idleMs(hint);
     if (ms <= 0 || this.#closed !== undefined) return connection.close();
+    let limit = this.#limits.get(ms);
+    if (limit === undefined) this.#limits.set(ms, (limit = new TimeoutList(ms, this.#clock)));
     this.#idle.push(connection);
-    this.#limitOf(ms).start(connection);
+    limit.start(connection);
   }
 
   /** Called when a connection has closed. */
@@ -86,12 +88,6 @@ export class Http1Pool implements ConnectionPool {
 
   #settle(): void {
     if (this.#open.size === 0) this.#closed?.resolve();
-  }
-
-  #limitOf(ms: number): TimeoutList {
-    let limit = this.#limits.get(ms);
-    if (limit === undefined) this.#limits.set(ms, (limit = new TimeoutList(ms, this.#clock)));
-    return limit;
   }
 }
 

@@ -1,56 +1,62 @@
 import type { Writable } from "node:stream";
 import type { BackendRequest } from "../http/connection.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
-import { ClientGone, RequestBody } from "../http/request-body.ts";
-import { isSendableTarget, isSendableValue, UnsendableRequest } from "../http/sendable.ts";
+import { RequestBody } from "../http/request-body.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** Methods whose requests have a body (RFC 9110 §9.3). With other methods, a server may not expect or read one. */
 const WITH_BODY = new Set(["PUT", "POST", "PATCH", "QUERY", "PROPFIND", "PROPPATCH"]);
 
 /**
- * Whether the connection can be reused. It cannot after HEAD, since some servers send a body anyway, nor after an
- * unexpected request body, since some servers do not read it. Both would be read as the next message.
+ * Characters that are not allowed in a field value (RFC 9110 §5.5) or a request target (RFC 9112 §3.2), or that are
+ * not bytes.
  */
-export function mayReuseAfter({ method, body }: BackendRequest): boolean {
-  return method !== "HEAD" && (body === null || body === undefined || WITH_BODY.has(method));
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+const NOT_IN_TARGET = /[^\x21-\x7e\x80-\xff]/;
+
+export function isSendableTarget(path: string): boolean {
+  return !NOT_IN_TARGET.test(path);
+}
+
+export function isSendableValue(value: string): boolean {
+  return !NOT_IN_VALUE.test(value);
 }
 
 /** The end of the previous line and the beginning of a field line, in one string: half as many strings per field. */
 const lineStart = rememberedByName((name) => `\r\n${name}: `);
 
-/** The head of a request, and whether its body must be chunked, since it has no length. */
 interface RequestHead {
   readonly text: string;
+  /** Whether the body must be chunked, since it has no length. */
   readonly chunked: boolean;
+  /**
+   * Whether the connection can be reused. It cannot after HEAD, since some servers send a body anyway, nor after an
+   * unexpected request body, since some servers do not read it. Both would be read as the next message.
+   */
+  readonly keepAlive: boolean;
 }
 
-/** Creates the head of a request. @throws UnsendableRequest */
-export function requestHead(request: BackendRequest): RequestHead {
-  const { method, path, body } = request;
-  if (!isSendableTarget(path)) throw new UnsendableRequest();
-  const fields = fieldsOf(request);
+/** Creates the head of a request. @throws BackendFault */
+export function requestHead({ method, path, headers, body }: BackendRequest): RequestHead {
+  if (!isSendableTarget(path)) throw new BackendFault("unsendable");
   let host = "";
   let others = "";
   let chunked = body instanceof RequestBody;
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? "";
-    const value = fields[i + 1] ?? "";
-    if (!isSendableValue(value)) throw new UnsendableRequest();
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? "";
+    const value = headers[i + 1] ?? "";
+    if (!isSendableValue(value)) throw new BackendFault("unsendable");
     // RFC 9110 §7.2: Host comes first.
     if (name === "Host") host = `\r\nHost: ${value}`;
     else others = others + lineStart(name) + value;
     if (name === "Content-Length") chunked = false;
   }
-  const connection = mayReuseAfter(request) ? "keep-alive" : "close";
   if (chunked) others += "\r\nTransfer-Encoding: chunked";
   else if (body === null && WITH_BODY.has(method)) others += "\r\nContent-Length: 0";
+  const keepAlive = method !== "HEAD" && (body === null || WITH_BODY.has(method));
+  const connection = keepAlive ? "keep-alive" : "close";
   const text = `${method} ${path} HTTP/1.1${host}\r\nConnection: ${connection}${others}\r\n\r\n`;
-  return { text, chunked };
-}
-
-function fieldsOf({ headers }: BackendRequest): readonly string[] {
-  if (!Array.isArray(headers)) throw new TypeError("the fields of a request are a list");
-  return headers;
+  return { text, chunked, keepAlive };
 }
 
 /** Called while a body is sent. */
@@ -113,5 +119,5 @@ export class BodyWriter {
 
   readonly #onError = (error: Error): void => this.#listener.onBodyError(error);
 
-  readonly #onClose = (): void => this.#listener.onBodyError(new ClientGone());
+  readonly #onClose = (): void => this.#listener.onBodyError(new BackendFault("client_gone"));
 }

@@ -1,8 +1,8 @@
 import { Duplex } from "node:stream";
 import { createServer } from "../../lib/http/node-http.ts";
-import { UnexpectedStatus } from "./faults.ts";
+import { BackendFault } from "../http/faults.ts";
 
-/** Receives the events of a parser. `read` and `finish` rethrow whatever it throws. */
+/** Receives the events of a parser. `read` rethrows whatever it throws. */
 export interface ResponseEvents {
   /** A message begins, even if no request waits for one. */
   onBegin(): void;
@@ -13,10 +13,10 @@ export interface ResponseEvents {
     fields: readonly string[],
     keepAlive: boolean,
   ): boolean;
-  /** @param part a view of what `read` was given. */
-  onBody(part: Buffer): void;
-  /** The end of a response that is not interim. @param trailers names and values, alternating. */
-  onEnd(trailers: readonly string[]): void;
+  /** The part of the body in one read. */
+  onBody(content: Buffer): void;
+  /** The end of a response that is not interim. @param trailers names and values, alternating; undefined if there are none. */
+  onEnd(trailers: readonly string[] | undefined): void;
 }
 
 /** The result of Node's parser: a number of bytes, or an error with a code of llhttp (`HPE_…`). */
@@ -40,13 +40,27 @@ type NodeParserClass = (new () => NodeParser) & Constants;
 /** If this is returned, Node skips the body: for a response to HEAD, or after an interim response. */
 const WITHOUT_BODY = 1;
 
+/** Maximum size of one read, in bytes. */
+const READ_BYTES = 64 * 1024;
+
+/** Reads of at least this size belong to a large body, whose next read is as large. */
+const LARGE_BYTES = 32 * 1024;
+
+/** All connections of a thread read small messages into this buffer: each read is parsed and copied before the next one. */
+const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
+
 /**
- * Parses the responses on one connection with Node's own parser, llhttp, as strictly as `node:http` does: ambiguous framing
- * is an error.
+ * Reads the responses on one connection with Node's own parser, llhttp, as strictly as `node:http` does: ambiguous framing
+ * is an error. While a large body arrives, it has its own buffers, which are passed on without a copy.
  */
 export class ResponseParser {
   readonly #parser: NodeParser;
   readonly #events: ResponseEvents;
+  #buffer = SHARED;
+  #isLarge = false;
+  #isRetained = false;
+  /** The parts of the body in this read: views of the buffer. */
+  #parts: Buffer[] = [];
   /** Fields that arrived before the head was complete, or trailers. */
   #fields: string[] = [];
   #interim = false;
@@ -62,25 +76,43 @@ export class ResponseParser {
     };
     this.#parser[NODE_PARSER.kOnHeaders] = (fields: string[]) => void this.#fields.push(...fields);
     this.#parser[NODE_PARSER.kOnHeadersComplete] = this.#onHead;
-    this.#parser[NODE_PARSER.kOnBody] = (part: Buffer) => {
-      events.onBody(part);
-    };
+    this.#parser[NODE_PARSER.kOnBody] = (part: Buffer) => void this.#parts.push(part);
     this.#parser[NODE_PARSER.kOnMessageComplete] = () => {
       this.#onEnd();
     };
   }
 
-  /** Parses what has arrived. @throws Error with the code of llhttp, or what the events throw. */
-  read(bytes: Buffer): void {
-    throwIfError(this.#parser.execute(bytes));
+  /** The buffer for the next read. */
+  nextBuffer(): Buffer {
+    if (!this.#isLarge) this.#buffer = SHARED;
+    else if (this.#isRetained || this.#buffer === SHARED) {
+      this.#buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    }
+    this.#isRetained = false;
+    return this.#buffer;
   }
 
   /**
-   * Ends the message at the end of the connection, as for a response without a length.
-   * @throws like `read`, if it is incomplete.
+   * Parses what has arrived.
+   *
+   * @throws Error with the code of llhttp, or what the events throw; TypeError if Node has not read into the buffer that
+   * `nextBuffer` returned last.
    */
+  read(bytes: number, into: Uint8Array): void {
+    if (into !== this.#buffer) throw new TypeError("the read went into another buffer");
+    this.#isLarge = bytes >= LARGE_BYTES;
+    const parsed = this.#parser.execute(this.#buffer.subarray(0, bytes));
+    if (parsed instanceof Error) throw parsed;
+    this.#passBody();
+  }
+
+  /** Ends a response without a length at the end of the connection. An incomplete response does not end. */
   finish(): void {
-    throwIfError(this.#parser.finish());
+    try {
+      this.#parser.finish();
+    } catch {
+      // A handler failed.
+    }
   }
 
   /** Frees the parser. Must not be called while it parses. */
@@ -100,14 +132,33 @@ export class ResponseParser {
     keepAlive: boolean,
   ): number => {
     // No request asked to switch protocols, and RFC 9110 §15 has no status below 100.
-    if (upgrade || status === 101 || status < 100) throw new UnexpectedStatus();
+    if (upgrade || status === 101 || status < 100) throw new BackendFault("invalid_status");
     this.#interim = status < 200;
     const isBodiless = this.#events.onHead(status, statusMessage, all ?? this.#taken(), keepAlive);
     return isBodiless ? WITHOUT_BODY : 0;
   };
 
+  #passBody(): void {
+    const parts = this.#parts;
+    const [first] = parts;
+    if (first === undefined) return;
+    this.#parts = [];
+    this.#events.onBody(parts.length === 1 ? this.#retained(first) : Buffer.concat(parts));
+  }
+
+  /** Returns a part of this read that stays valid afterwards: the part itself, or a copy. */
+  #retained(part: Buffer): Buffer {
+    if (this.#buffer === SHARED || part.length < LARGE_BYTES) return Buffer.from(part);
+    this.#isRetained = true;
+    return part;
+  }
+
   #onEnd(): void {
-    if (!this.#interim) this.#events.onEnd(this.#fields.length === 0 ? NONE : this.#taken());
+    if (this.#interim) return;
+    this.#passBody();
+    // The next message may be small.
+    this.#isLarge = false;
+    this.#events.onEnd(this.#fields.length === 0 ? undefined : this.#taken());
   }
 
   #taken(): string[] {
@@ -115,12 +166,6 @@ export class ResponseParser {
     this.#fields = [];
     return fields;
   }
-}
-
-const NONE: readonly string[] = [];
-
-function throwIfError(parsed: Parsed): void {
-  if (parsed instanceof Error) throw parsed;
 }
 
 /** Whether Node's parser has the interface that this file expects. Otherwise undici reads responses, at a higher cost. */

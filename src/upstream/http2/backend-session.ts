@@ -4,14 +4,13 @@ import { TLSSocket } from "node:tls";
 import type { Clock } from "../../lib/clock.ts";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import type { AnswerHandler, BackendRequest } from "../http/connection.ts";
-import { BackendTimeout } from "../http/failures.ts";
 import { connectTo, type Route } from "../http1/connect.ts";
 import { ControlFrames } from "./control-frames.ts";
 import { BackendStream } from "./backend-stream.ts";
-import { InvalidHttp2, NoHttp2, StreamReset, Unprocessed } from "./http2-faults.ts";
 import { Liveness, type Silences } from "./liveness.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { SESSION_OPTIONS } from "./session-options.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** The pool to which a connection belongs. */
 interface Owner {
@@ -53,18 +52,18 @@ export class BackendSession extends TimeoutEntry {
     this.#liveness = new Liveness(
       silences,
       (answered) => void this.#session?.ping(answered),
-      () => this.fail(new StreamReset()),
+      () => this.fail(new BackendFault("stream_reset")),
     );
     this.#control = new ControlFrames(clock);
     this.scheme = route.origin.protocol === "https:" ? "https" : "http";
     const timer = setTimeout(() => {
-      if (this.#state === "connecting") this.fail(new BackendTimeout("UND_ERR_CONNECT_TIMEOUT"));
+      if (this.#state === "connecting") this.fail(new BackendFault("connect_timeout"));
     }, route.connectMs);
     this.#socket = connectTo(route, undefined, () => this.#onConnect())
       .on("error", (error) => this.fail(error))
       .on("close", () => {
         clearTimeout(timer);
-        this.fail(new StreamReset());
+        this.fail(new BackendFault("stream_reset"));
       });
   }
 
@@ -108,15 +107,17 @@ export class BackendSession extends TimeoutEntry {
 
   faultOf(id: number, code: number, answered: boolean): Error {
     const { constants } = nodeHttp2();
-    if (!answered && id > this.#lastProcessed) return new Unprocessed(false);
-    if (!answered && code === constants.NGHTTP2_REFUSED_STREAM) return new Unprocessed(true);
+    if (!answered && id > this.#lastProcessed) return new BackendFault("unprocessed");
+    if (!answered && code === constants.NGHTTP2_REFUSED_STREAM) return new BackendFault("refused");
     if (this.#fault !== undefined) return this.#fault;
-    return BLAMES.has(code) ? new InvalidHttp2(`code ${code}`) : new StreamReset();
+    return BLAMES.has(code)
+      ? new BackendFault("invalid_http2", `code ${code}`)
+      : new BackendFault("stream_reset");
   }
 
   /** Accepts no more requests, and closes after those in flight. */
   leave(): void {
-    if (this.#state === "connecting") return this.fail(new StreamReset());
+    if (this.#state === "connecting") return this.fail(new BackendFault("stream_reset"));
     if (this.#state !== "open") return;
     this.#state = "leaving";
     this.#owner.left(this, undefined);
@@ -150,7 +151,7 @@ export class BackendSession extends TimeoutEntry {
   #onConnect(): void {
     const socket = this.#socket;
     if (socket instanceof TLSSocket && socket.alpnProtocol !== "h2") {
-      this.fail(new NoHttp2());
+      this.fail(new BackendFault("no_http2"));
       return;
     }
     const session = nodeHttp2().connect(`${this.scheme}://backend.invalid`, {
@@ -165,18 +166,20 @@ export class BackendSession extends TimeoutEntry {
       this.leave();
     });
     session.on("error", (error) => this.fail(error));
-    session.on("close", () => this.fail(new StreamReset()));
+    session.on("close", () => this.fail(new BackendFault("stream_reset")));
   }
 
   #onControl(): void {
-    if (this.#control.add()) this.fail(new InvalidHttp2("too many frames about no request"));
+    if (this.#control.add())
+      this.fail(new BackendFault("invalid_http2", "too many frames about no request"));
   }
 
   #onSettings({ maxConcurrentStreams = Infinity }: Settings): void {
     this.#onControl();
     this.#allowed = maxConcurrentStreams;
     if (this.#state === "connecting") {
-      if (this.#allowed === 0) return this.fail(new InvalidHttp2("no stream is allowed"));
+      if (this.#allowed === 0)
+        return this.fail(new BackendFault("invalid_http2", "no stream is allowed"));
       this.#state = "open";
     }
     if (this.room > 0) this.#owner.hasRoom(this);

@@ -2,23 +2,19 @@ import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 
 import { GateError } from "../../core/request/errors.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import type { RequestControl } from "../http/connection.ts";
-import { headersOf } from "../http/field-map.ts";
-import { threadScavenger } from "../http/scavenger.ts";
+import { countGarbage } from "../http/scavenger.ts";
+import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/request-body.ts";
-import { asError } from "../http1/faults.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
-import { InvalidHttp2 } from "./http2-faults.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
-import { requestFields } from "./http2-request-fields.ts";
-import { limitedFields, responseHead } from "./response-fields.ts";
+import { limitedFields, requestFields, responseHead } from "./http2-fields.ts";
 import { listenTo, readFrom } from "./stream-events.ts";
+import { asError, BackendFault } from "../http/faults.ts";
 
 /** The memory that a waiting part takes in addition to its bytes. */
 const PART_BYTES = 256;
 /** Maximum number of parts that wait for a client, since each takes memory: parts of 16 bytes would fill the window. */
 const MAX_PARTS = 4_096;
-
-const NO_FIELDS: IncomingHttpHeaders = {};
 
 /** The connection of a stream. */
 interface Owner {
@@ -39,13 +35,12 @@ export class BackendStream implements Connection, RequestControl {
   readonly #request: BackendRequest;
   readonly #handler: AnswerHandler;
   readonly #owner: Owner;
-  readonly #scavenger = threadScavenger();
   #stream: ClientHttp2Stream | undefined;
   #sender: BodyWriter | undefined;
   #sent = false;
   #answered = false;
   #over = false;
-  #trailers = NO_FIELDS;
+  #trailers: IncomingHttpHeaders | undefined;
   /** Parts of the response that wait for the client. */
   #waiting = 0;
   /** Whether the stream was closed before the backend completed its response. */
@@ -136,7 +131,7 @@ export class BackendStream implements Connection, RequestControl {
   added(stream: ClientHttp2Stream, chunk: Buffer | null): void {
     if (chunk === null) this.#isCut ||= stream.closed;
     else if ((this.#waiting += 1) > MAX_PARTS) {
-      setImmediate(() => this.abort(new InvalidHttp2("too many small parts")));
+      setImmediate(() => this.abort(new BackendFault("invalid_http2", "too many small parts")));
     }
   }
 
@@ -162,7 +157,7 @@ export class BackendStream implements Connection, RequestControl {
   onData(chunk: Buffer): void {
     this.#waiting -= 1;
     this.#owner.heard();
-    this.#scavenger.count(chunk.length);
+    countGarbage(chunk.length);
     this.#handler.onResponseData(this, chunk);
   }
 

@@ -5,7 +5,7 @@ import type { Route } from "../http1/connect.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import { BackendSession } from "./backend-session.ts";
 import { type PingTimes, Silences } from "./liveness.ts";
-import { NoHttp2, StreamReset } from "./http2-faults.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /**
  * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier reports what it
@@ -103,10 +103,10 @@ export class Http2Pool implements ConnectionPool {
     const waiting = error === undefined ? [] : this.#waiting;
     if (error !== undefined) this.#waiting = [];
     else if (this.#waiting.length > 0) this.#connect();
+    const fallback = error instanceof BackendFault && error.kind === "no_http2" && this.#fallback;
     for (const { request, handler } of waiting) {
-      if (error instanceof NoHttp2 && this.#fallback !== undefined) {
-        this.#fallback.dispatch(request, handler);
-      } else handler.onResponseError(null, error ?? new StreamReset());
+      if (fallback) fallback.dispatch(request, handler);
+      else handler.onResponseError(null, error ?? new BackendFault("stream_reset"));
     }
     this.#settle();
   }

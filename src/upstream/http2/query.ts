@@ -41,8 +41,7 @@ export async function sendQuery(
     { once: true },
   );
   const { body = null } = query;
-  const request = { ...query, body, servername: "fixed.invalid", acceptsTrailers: true };
-  pool.dispatch(request, handler);
+  pool.dispatch({ ...query, body, acceptsTrailers: true }, handler);
   return handler.answer;
 }
 
@@ -114,7 +113,7 @@ class Reader implements AnswerHandler {
     control.abort(new Error("enough"));
   }
 
-  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders): void {
+  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders = {}): void {
     this.#settle(trailers);
   }
 

@@ -1,6 +1,6 @@
 import type { ClientHttp2Stream } from "node:http2";
 import { pushTo, replacePush } from "../../lib/node-internals/stream-push.ts";
-import { asError } from "../http1/faults.ts";
+import { asError } from "../http/faults.ts";
 
 /** Receives the events of a stream. An exception that it throws aborts the request. */
 interface StreamListener {

@@ -3,11 +3,11 @@ import type { Permit } from "../../core/request/permit.ts";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import type { AnswerHandler, Connection, RequestControl } from "../http/connection.ts";
 import { dispatchOf } from "../http/dispatch.ts";
-import { BackendTimeout, failureOf, upstreamReason } from "../http/failures.ts";
+import { failureOf, upstreamReason } from "../http/failures.ts";
 import type { ForwardingSettings } from "../http/permitted-request.ts";
-import { ClientGone } from "../http/request-body.ts";
 import type { Target } from "../pool/target.ts";
 import type { Upstream } from "../pool/upstreams.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** The response is cut off after this many bytes, since it is discarded anyway. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
@@ -59,7 +59,7 @@ export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   onRequestStart(control: RequestControl): void {
     this.#control = control;
     this.#maybeStale = this.#connection?.begin() ?? false;
-    if (this.#timedOut || this.#over) control.abort(new ClientGone());
+    if (this.#timedOut || this.#over) control.abort(new BackendFault("client_gone"));
   }
 
   onBodySent(): void {
@@ -89,7 +89,7 @@ export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
     this.#answerBytes += chunk.length;
     if (this.#answerBytes <= MAX_ANSWER_BYTES) return;
     this.#end("answered");
-    control.abort(new ClientGone());
+    control.abort(new BackendFault("client_gone"));
   }
 
   onResponseEnd(): void {
@@ -103,7 +103,7 @@ export class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   /** `timeouts.response` limits the entire answer. */
   override onTimeout(): void {
     this.#timedOut = true;
-    this.#control?.abort(new BackendTimeout("UND_ERR_HEADERS_TIMEOUT"));
+    this.#control?.abort(new BackendFault("response_timeout"));
   }
 
   #fail(error: unknown): void {

@@ -1,7 +1,7 @@
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
-import { NoHttp2 } from "../http2/http2-faults.ts";
 import { Http2Pool } from "../http2/http2-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** Creates the HTTP/1.1 pool. @param fallback receives the requests of connections whose backend has selected HTTP/2. */
 export type OpenHttp1 = (fallback: Pick<ConnectionPool, "dispatch">) => ConnectionPool;
@@ -73,7 +73,7 @@ export class AlpnPool implements ConnectionPool {
     }
     const turns = (this.#turns.get(handler) ?? 0) + 1;
     this.#turns.set(handler, turns);
-    if (turns > MAX_TURNS) handler.onResponseError(null, new NoHttp2());
+    if (turns > MAX_TURNS) handler.onResponseError(null, new BackendFault("no_http2"));
     else this.#pool.dispatch(request, handler);
   }
 }

@@ -38,16 +38,13 @@ export class FairQueue<Slot> {
   readonly #inFlight: InFlightCounts;
   /** By requester. */
   readonly #queues = new Map<string, Queue<Slot>>();
-  #length = 0;
+  /** The number of waiting requests. A field, since each request that ends reads it. */
+  length = 0;
   #arrivals = 0;
 
   constructor(limits: QueueLimits, inFlight: InFlightCounts) {
     this.#limits = limits;
     this.#inFlight = inFlight;
-  }
-
-  get length(): number {
-    return this.#length;
   }
 
   /** The requesters that wait. */
@@ -92,7 +89,7 @@ export class FairQueue<Slot> {
    * requests, or after the time limit.
    */
   join(requester: Requester, connection: Closing): Promise<Slot | undefined> {
-    if (this.#length >= this.#limits.length && !this.#displaceFor(requester)) {
+    if (this.length >= this.#limits.length && !this.#displaceFor(requester)) {
       return Promise.reject(busy("upstream_busy"));
     }
     const { promise, resolve, reject } = Promise.withResolvers<Slot | undefined>();
@@ -143,7 +140,7 @@ export class FairQueue<Slot> {
     const queue = this.#queues.get(key);
     if (queue === undefined) this.#queues.set(key, { requester, waiters: [waiter] });
     else queue.waiters.push(waiter);
-    this.#length += 1;
+    this.length += 1;
   }
 
   #remove(requester: Requester, waiter: Waiter<Slot>): void {
@@ -151,7 +148,7 @@ export class FairQueue<Slot> {
     const { waiters = [] } = this.#queues.get(key) ?? {};
     waiters.splice(waiters.indexOf(waiter), 1);
     if (waiters.length === 0) this.#queues.delete(key);
-    this.#length -= 1;
+    this.length -= 1;
   }
 }
 

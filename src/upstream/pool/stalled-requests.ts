@@ -12,15 +12,11 @@ export class StalledRequests {
   readonly #inFlight: InFlightCounts;
   /** When each becomes preemptible, in monotonic milliseconds; longest-stalled first. */
   readonly #stalled = new Map<SlotHolder, number>();
-  readonly #preempted = new Set<Requester>();
+  /** Those that were preempted and have not yet released their slots. */
+  readonly preempted = new Set<Requester>();
 
   constructor(inFlight: InFlightCounts) {
     this.#inFlight = inFlight;
-  }
-
-  /** The number of preempted requests that have not yet released their slots. */
-  get preempted(): number {
-    return this.#preempted.size;
   }
 
   /** A request is stalled, and preemptible from `slowAt` (monotonic milliseconds). Replaces an earlier time. */
@@ -31,11 +27,6 @@ export class StalledRequests {
 
   resumed(holder: SlotHolder): void {
     this.#stalled.delete(holder);
-  }
-
-  /** A slot was released. */
-  released(requester: Requester): void {
-    if (!this.#preempted.delete(requester)) this.#inFlight.remove(requester);
   }
 
   /**
@@ -64,7 +55,7 @@ export class StalledRequests {
     if (victim === undefined) return false;
     this.#stalled.delete(victim);
     this.#inFlight.remove(victim);
-    this.#preempted.add(victim);
+    this.preempted.add(victim);
     victim.preempt();
     return true;
   }

@@ -1,13 +1,11 @@
 import type { Clock } from "../../lib/clock.ts";
-import type { Balancer } from "./balance/balancer.ts";
-import { createBalancer } from "./balance/balancers.ts";
+import { type Balancer, createBalancer } from "./balancers.ts";
 import { HealthCheck } from "./health-check.ts";
 import type { Requester } from "./in-flight-counts.ts";
 import type { Target } from "./target.ts";
 import { TargetList } from "./target-list.ts";
 import { type EjectionOptions, TargetStates } from "./target-states.ts";
-import type { UpstreamEvents } from "./upstream-events.ts";
-import type { UpstreamOptions } from "./upstream-options.ts";
+import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
 
 /** The default of the configuration. */
 const DEFAULT_EJECTION: EjectionOptions = { failures: 5, for: 30_000, most: 0.5 };
@@ -22,7 +20,7 @@ interface GroupOptions {
 
 /** The targets of an upstream, and the choice among them. */
 export class TargetGroup {
-  /** Undefined for a single target, which is always used. */
+  /** Undefined for `only`. */
   readonly states: TargetStates | undefined;
   readonly #list: TargetList;
   readonly #clock: Clock;
@@ -76,6 +74,11 @@ export class TargetGroup {
     return this.#list.leaving;
   }
 
+  /** The single target of an upstream that never has another one: it is always used. */
+  get only(): Target | undefined {
+    return this.states === undefined ? this.targets[0] : undefined;
+  }
+
   /** Whether there is no other target. */
   get isAlone(): boolean {
     return this.targets.length <= 1;
@@ -110,9 +113,9 @@ export class TargetGroup {
     return !gone && (available || this.#noneAvailable);
   }
 
-  /** A target has one request fewer. */
+  /** A target that was removed has one request fewer. */
   released(target: Target): void {
-    if (target.gone) this.#list.released(target);
+    this.#list.released(target);
   }
 
   /** Closes all connections once their requests have finished. */

@@ -1,10 +1,9 @@
 import { isIP } from "node:net";
-import { lookupFunction } from "../resolve/lookup-function.ts";
+import { lookupFunction } from "../resolve/lookup.ts";
 import { WatchedName } from "../resolve/watched-name.ts";
 import { createTarget, type Target } from "./target.ts";
 import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
-import type { UpstreamEvents } from "./upstream-events.ts";
-import type { UpstreamOptions } from "./upstream-options.ts";
+import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
 
 interface ListEvents {
   /** A target was added. @param isFirst whether its name had no known address before. */

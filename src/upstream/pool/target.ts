@@ -23,7 +23,9 @@ export interface Target {
   readonly pool: ConnectionPool;
   /** Whether requests may reach it over HTTP/2. */
   readonly speaksHttp2: boolean;
+  /** The maximum number of requests in flight, and how many of them any requester may send. */
   readonly connections: number;
+  readonly unreserved: number;
   /** Requests in flight. */
   inFlight: number;
   /** Its share of the requests, compared with the other targets. */
@@ -51,11 +53,18 @@ export interface Target {
   readonly origin: TargetOrigin;
 }
 
+/**
+ * The fraction of the slots that is reserved for requesters with few slots: one in this many. So a client that takes all
+ * other slots, or stalls them by not reading, keeps no one out.
+ */
+const RESERVED_FRACTION = 8;
+
 /** Creates a target. Connections open on demand. */
 export function createTarget(options: TargetOptions): Target {
   const { address, origin, connections, protocol = "http1", weight = 1 } = options;
   return {
     ...{ address, pool: openPool(origin, options), connections, inFlight: 0, origin },
+    unreserved: connections - Math.floor(connections / RESERVED_FRACTION),
     speaksHttp2: protocol !== "http1",
     ...{ weight, credit: 0, available: true, healthy: true, ejected: false },
     ...{

@@ -1,5 +1,5 @@
 import type { ResolveOptions } from "../resolve/lookup.ts";
-import type { Balance } from "./balance/balancers.ts";
+import type { Balance } from "./balancers.ts";
 import type { QueueLimits } from "./fair-queue.ts";
 import type { UpstreamProtocol } from "./open-pool.ts";
 import type { UpstreamTls } from "./target-origin.ts";
@@ -44,4 +44,14 @@ export interface HealthOptions {
   readonly unhealthy: number;
   /** Only for `http`: the statuses that count as healthy, as inclusive ranges. */
   readonly status?: readonly (readonly [from: number, to: number])[] | undefined;
+}
+
+/** Receives the events of targets. */
+export interface UpstreamEvents {
+  /** A target is left out, or used again. */
+  targetChanged(upstream: string, target: string, available: boolean, why: string): void;
+  /** The addresses of a target's name have changed. */
+  targetResolved(upstream: string, target: string, addresses: readonly string[]): void;
+  /** The name of a target was looked up. @param fault why no address was found. */
+  targetLookedUp(upstream: string, target: string, fault: string | undefined): void;
 }

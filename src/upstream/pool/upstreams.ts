@@ -1,65 +1,64 @@
 import type { Closing } from "./fair-queue.ts";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { Route } from "../../core/route/route.ts";
+import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { AnswerLimits } from "../http/answer-timeouts.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
 import { stateOf, type Target } from "./target.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { failure } from "../http/failures.ts";
-import { RetryBudget } from "./retry-budget.ts";
 import { TargetGroup } from "./target-group.ts";
-import type { UpstreamOptions } from "./upstream-options.ts";
+import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
 import type { TargetStates } from "./target-states.ts";
-import type { UpstreamEvents } from "./upstream-events.ts";
 
 /** Interval between preemption attempts while requests wait, in milliseconds. */
 const PREEMPTION_INTERVAL_MS = 100;
 
+/** Retries that are always possible, so that a quiet upstream can repeat its first failure. */
+const MAX_RETRIES = 10;
 /**
- * The fraction of each target's slots that is reserved for requesters with few slots: one in this many. So a client
- * that takes all other slots, or stalls them by not reading, keeps no one out.
+ * Each request earns this part of a retry: at most 20 % of the requests are sent again, so that a failing backend does
+ * not get a multiple of its load.
  */
-const RESERVED_FRACTION = 8;
+const EARNED_RETRIES = 0.2;
 
 /** A group of interchangeable targets. */
 export class Upstream {
   readonly name: string;
   readonly options: UpstreamOptions;
+  /** Whether requests may reach its targets over HTTP/2. */
+  readonly speaksHttp2: boolean;
+  /** The state of the targets; undefined for a single one, which is always used. */
+  readonly states: TargetStates | undefined;
   readonly #answerLimits: AnswerLimits;
   readonly #limitsOfRoutes = new WeakMap<Route, AnswerLimits>();
   readonly #clock: Clock;
   readonly #inFlight = new InFlightCounts();
   readonly #stalled = new StalledRequests(this.#inFlight);
   readonly #queue: FairQueue<Target>;
-  readonly #retries = new RetryBudget();
   readonly #group: TargetGroup;
+  /** The single target of the group, if it never has another one: nothing needs to be chosen. */
+  readonly #only: Target | undefined;
+  /** The retries that may be made. */
+  #retries = MAX_RETRIES;
   #preempting: NodeJS.Timeout | undefined;
 
   constructor(options: UpstreamOptions, clock: Clock, events?: UpstreamEvents) {
     this.#clock = clock;
     this.name = options.name;
     this.options = options;
+    this.speaksHttp2 = (options.protocol ?? "http1") !== "http1";
     const { timeouts, queue } = options;
     this.#answerLimits = new AnswerLimits(timeouts, clock);
     this.#queue = new FairQueue(queue, this.#inFlight);
     this.#group = new TargetGroup(options, {
-      hasRoom: (target, requester) =>
-        target.inFlight < unreservedSlots(target) || this.#mayTakeReserved(target, requester),
+      hasRoom: (target, requester) => this.#hasRoom(target, requester),
       back: (target) => this.#grantRoomAt(target),
       ...{ clock, events },
     });
-  }
-
-  /** Whether requests may reach its targets over HTTP/2. */
-  get speaksHttp2(): boolean {
-    return (this.options.protocol ?? "http1") !== "http1";
-  }
-
-  /** The state of the targets; undefined for a single one, which is always used. */
-  get states(): TargetStates | undefined {
-    return this.#group.states;
+    this.states = this.#group.states;
+    this.#only = this.#group.only;
   }
 
   /** Whether there is no other target. */
@@ -74,7 +73,10 @@ export class Upstream {
 
   /** Takes a retry from the budget, if one is left. Requests that failed at an ejected target need no budget. */
   takeRetry(from?: Target): boolean {
-    return (from !== undefined && !this.#group.isUsed(from)) || this.#retries.take();
+    if (from !== undefined && !this.#group.isUsed(from)) return true;
+    if (this.#retries < 1) return false;
+    this.#retries -= 1;
+    return true;
   }
 
   /** The timeouts for answers on a route: its own, or those of the upstream. */
@@ -93,17 +95,29 @@ export class Upstream {
    * @param avoid a target that has failed this request: another one is used if it has room.
    */
   take(requester: Requester, avoid?: Target): Target | undefined {
-    if (avoid === undefined) this.#retries.earn();
-    const target = this.#group.choose(requester, avoid);
+    if (avoid === undefined && this.#retries < MAX_RETRIES) this.#retries += EARNED_RETRIES;
+    const only = this.#only;
+    const target =
+      only !== undefined && only.inFlight < only.unreserved ? only : this.#choose(requester, avoid);
     if (target === undefined) return undefined;
     target.inFlight += 1;
     this.#inFlight.add(requester);
     return target;
   }
 
+  #choose(requester: Requester, avoid: Target | undefined): Target | undefined {
+    const only = this.#only;
+    if (only === undefined) return this.#group.choose(requester, avoid);
+    return this.#hasRoom(only, requester) ? only : undefined;
+  }
+
+  #hasRoom(target: Target, requester: Requester): boolean {
+    return target.inFlight < target.unreserved || this.#mayTakeReserved(target, requester);
+  }
+
   /** Grants slots of a target that is used again, or for the first time, to waiting requests. */
   #grantRoomAt(target: Target): void {
-    while (target.inFlight < unreservedSlots(target)) {
+    while (target.inFlight < target.unreserved) {
       const granted = this.#queue.grant(target, Infinity);
       if (granted === undefined) return;
       target.inFlight += 1;
@@ -147,14 +161,20 @@ export class Upstream {
 
   /** Releases a slot, and grants it to the next waiting request. */
   release(target: Target, requester: Requester): void {
-    this.#stalled.released(requester);
-    // `target.inFlight` stays the same if the slot is granted again.
-    const most = target.inFlight > unreservedSlots(target) ? this.#inFlight.fewLimit : Infinity;
-    const granted = this.#group.isUsed(target) ? this.#queue.grant(target, most) : undefined;
-    if (granted === undefined) {
-      target.inFlight -= 1;
-      this.#group.released(target);
-    } else this.#inFlight.add(granted);
+    const { preempted } = this.#stalled;
+    if (preempted.size === 0 || !preempted.delete(requester)) this.#inFlight.remove(requester);
+    if (this.#queue.length > 0 && this.#grantAgain(target)) return;
+    target.inFlight -= 1;
+    if (target.gone) this.#group.released(target);
+  }
+
+  /** Grants a slot that is released to a waiting request, if one may have it. */
+  #grantAgain(target: Target): boolean {
+    if (!this.#group.isUsed(target)) return false;
+    const most = target.inFlight > target.unreserved ? this.#inFlight.fewLimit : Infinity;
+    const granted = this.#queue.grant(target, most);
+    if (granted !== undefined) this.#inFlight.add(granted);
+    return granted !== undefined;
   }
 
   #preemptForWaiting(): void {
@@ -172,7 +192,7 @@ export class Upstream {
 
   /** Preempts a slot for a request with this many requests of the same requester ahead of it. */
   #preemptFor(requester: Requester, ahead: number): boolean {
-    if (this.#queue.length <= this.#stalled.preempted) return false;
+    if (this.#queue.length <= this.#stalled.preempted.size) return false;
     return this.#stalled.preemptFor(
       requester,
       this.#inFlight.of(requester) + ahead,
@@ -202,7 +222,14 @@ export class Upstream {
   }
 }
 
-/** The slots of a target that are open to everyone. */
-function unreservedSlots({ connections }: Target): number {
-  return connections - Math.floor(connections / RESERVED_FRACTION);
+/** The timeouts for the answers of an upstream. */
+export class AnswerLimits {
+  readonly response: TimeoutList;
+  readonly idle: TimeoutList;
+
+  /** @param timeouts milliseconds. */
+  constructor(timeouts: { readonly response: number; readonly idle: number }, clock: Clock) {
+    this.response = new TimeoutList(timeouts.response, clock);
+    this.idle = new TimeoutList(timeouts.idle, clock);
+  }
 }

@@ -1,3 +1,4 @@
+import { asError } from "../http/faults.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { UndiciPoolOptions } from "./undici-pool.ts";
@@ -28,8 +29,4 @@ export class LateUndiciPool implements ConnectionPool {
     const pool = await this.#opened;
     await pool?.close();
   }
-}
-
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error("undici failed", { cause: thrown });
 }

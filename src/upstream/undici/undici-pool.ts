@@ -1,8 +1,8 @@
 import { isIP, Socket } from "node:net";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 import { BackendConnection } from "./backend-connection.ts";
-import { BackendTimeout } from "../http/failures.ts";
 import { buildConnector, Pool } from "./undici-parts.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** The maximum size of a response header section, in bytes. */
 const MAX_RESPONSE_HEADER_BYTES = 64 * 1024;
@@ -30,7 +30,7 @@ export function createPool(origin: TargetOrigin, options: UndiciPoolOptions): Po
     connections: options.connections,
     pipelining: 1,
     maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
-    // See `AnswerTime`.
+    // `Exchange` has its own timeouts: those of undici fire up to a second late.
     headersTimeout: 0,
     bodyTimeout: 0,
     factory: (url, clientOptions) =>
@@ -54,6 +54,6 @@ function connectWithin(
     connected(...made);
   });
   const timer = setTimeout(() => {
-    if (socket instanceof Socket) socket.destroy(new BackendTimeout("UND_ERR_CONNECT_TIMEOUT"));
+    if (socket instanceof Socket) socket.destroy(new BackendFault("connect_timeout"));
   }, ms);
 }

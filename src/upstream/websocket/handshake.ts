@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { BackendTimeout } from "../http/failures.ts";
 import type { HandshakeClient } from "./handshake-client.ts";
-import { InvalidAnswer, isPassable } from "../headers/incoming-headers.ts";
+import { isPassable } from "../headers/incoming-headers.ts";
+import { BackendFault } from "../http/faults.ts";
 
 /** The response to a handshake, with a socket if the backend switched protocols. */
 interface HandshakeResponse {
@@ -31,12 +31,10 @@ export function handshakeResponse(
   const { promise, resolve, reject } = Promise.withResolvers<HandshakeResponse>();
   const timer = setTimeout(() => {
     const connecting = handshake.socket?.connecting ?? true;
-    handshake.destroy(
-      new BackendTimeout(connecting ? "UND_ERR_CONNECT_TIMEOUT" : "UND_ERR_HEADERS_TIMEOUT"),
-    );
+    handshake.destroy(new BackendFault(connecting ? "connect_timeout" : "response_timeout"));
   }, limitMs);
   const onClientGone = (): void => {
-    handshake.destroy(new HandshakeAborted());
+    handshake.destroy(new BackendFault("handshake_aborted"));
   };
   client.once("close", onClientGone);
   handshake
@@ -44,12 +42,12 @@ export function handshakeResponse(
       if (isSwitch(message, keyOf(handshake))) resolve({ message, socket, head });
       else {
         socket.destroy();
-        reject(new InvalidAnswer());
+        reject(new BackendFault("invalid_answer"));
       }
     })
     .once("response", (message) => {
       if (isRefusal(message)) resolve({ message, socket: undefined, head: Buffer.alloc(0) });
-      else handshake.destroy(new InvalidAnswer());
+      else handshake.destroy(new BackendFault("invalid_answer"));
     })
     .on("error", reject);
   return promise.finally(() => {
@@ -73,14 +71,4 @@ function isRefusal({ statusCode = 0, statusMessage = "", headers }: IncomingMess
 
 function keyOf(handshake: ClientRequest): string {
   return String(handshake.getHeader("sec-websocket-key") ?? "");
-}
-
-/** The client left during the handshake. */
-class HandshakeAborted extends Error {
-  readonly code = "UND_ERR_ABORTED";
-
-  constructor() {
-    super("the client left during the handshake");
-    this.name = "HandshakeAborted";
-  }
 }

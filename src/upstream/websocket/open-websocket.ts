@@ -10,7 +10,7 @@ import type { Transfer } from "../../core/request/transfer.ts";
 import { closeFrame, maskedCloseFrame } from "../../lib/http/websocket-frames.ts";
 import type { ClientEnd } from "./client-end.ts";
 import { WebSocketDirection } from "./websocket-direction.ts";
-import type { Scavenger } from "../http/scavenger.ts";
+import { countGarbage } from "../http/scavenger.ts";
 
 /** Close codes (RFC 6455 §7.4.1). */
 const GOING_AWAY = 1001;
@@ -53,8 +53,6 @@ interface WebSocketLimits {
   readonly idleMs: number;
   /** Counts what either side does not read. */
   readonly buffered: BufferedBytes;
-  /** Reclaims the buffers of data that has passed. */
-  readonly scavenger: Scavenger;
   readonly reading: ClientReading;
 }
 
@@ -89,7 +87,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
       transfer.bytesIn += chunk.length;
       this.#idle.refresh();
       this.#toBackend.moved(chunk);
-      limits.scavenger.count(chunk.length);
+      countGarbage(chunk.length);
       limits.reading.charge(connection);
       this.#bound(duplex, backend);
     });
@@ -97,7 +95,7 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
       transfer.bytesOut += chunk.length;
       this.#idle.refresh();
       this.#toClient.moved(chunk);
-      limits.scavenger.count(chunk.length);
+      countGarbage(chunk.length);
       limits.reading.charge(connection, backend);
       this.#bound(backend, duplex);
     });

@@ -2,9 +2,10 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { TunnelStream } from "../../core/request/forwarder.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import { clientFields } from "../headers/client-fields.ts";
+import { clientFields } from "../headers/incoming-headers.ts";
+import { answeredProtocol } from "../headers/without-tokens.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { UpgradeContext } from "./upgrade-context.ts";
+import type { UpgradeContext } from "../http/permitted-request.ts";
 
 /** A backend that has switched protocols. */
 export interface Switched {
@@ -21,6 +22,7 @@ export interface Switched {
 const AFTER_BACKEND_MS = 1_000;
 /** Fields that a 101 must not have: it has no body and no trailers (RFC 9110 §8.6). */
 const NOT_PASSED = new Set(["content-length", "trailer"]);
+const PROTOCOL = "sec-websocket-protocol";
 /** HTTP/2 has its own handshake (RFC 8441 §5). */
 const ACCEPT = "sec-websocket-accept";
 
@@ -70,6 +72,8 @@ function switchingFields(
   origin: TargetOrigin,
 ): string[] {
   const fields = clientFields(headers, permit, 101, origin);
+  const protocol = headers[PROTOCOL] === undefined ? answeredProtocol(permit) : undefined;
+  if (protocol !== undefined) fields.push(PROTOCOL, protocol);
   return fields.filter((_, i) => !NOT_PASSED.has(fields[i - (i % 2)] ?? ""));
 }
 

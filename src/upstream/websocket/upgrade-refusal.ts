@@ -1,8 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { clientFields } from "../headers/client-fields.ts";
-import { mayEndWithTrailers } from "../headers/incoming-headers.ts";
+import { clientFields, mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import type { Slot } from "../pool/slot.ts";
-import type { UpgradeContext } from "./upgrade-context.ts";
+import type { UpgradeContext } from "../http/permitted-request.ts";
 
 /**
  * Forwards the response of a backend that refuses the upgrade. Resolves with its status when the client has received
@@ -28,7 +27,7 @@ export function forwardRefusal(
   }, permit.route.timeouts?.idle ?? upstream.options.timeouts.idle);
   if (!mayEndWithTrailers(response, status)) delete headers["trailer"];
   response.writeHead(status, statusMessage, [
-    ...clientFields(headers, permit, status, slot.origin, transfer.cors),
+    ...clientFields(headers, permit, status, slot.target?.origin, transfer.cors),
     ...["Connection", "close"],
   ]);
   message.on("data", (chunk: Buffer) => {

@@ -14,20 +14,16 @@ import type { ForwardingSettings } from "../http/permitted-request.ts";
 import { type Switched, switchProtocols } from "./switch-protocols.ts";
 import { forwardRefusal } from "./upgrade-refusal.ts";
 import { clientEndOf, type ClientEnd } from "./client-end.ts";
-import { backendHost } from "../headers/backend-host.ts";
-import { rewritePath } from "../headers/rewrite.ts";
-import { forwardedQuery } from "../headers/without-tokens.ts";
-import { Attempts } from "../http/repetition.ts";
+import { backendHost } from "../headers/rewrite.ts";
+import { pathOf } from "../http/dispatch.ts";
+import { whereToRetry } from "../http/repetition.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
-import type { UpgradeContext } from "./upgrade-context.ts";
+import type { UpgradeContext } from "../http/permitted-request.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
 const NOTHING = Buffer.alloc(0);
-
-/** A handshake has no body, so it can be sent again. */
-const NO_BODY = { isReplayable: true, settle: (): void => undefined };
 
 /** A handshake that was sent to the backend. */
 type Handshake = { readonly sent: ClientRequest } & Pick<Switched, "switchOver">;
@@ -84,13 +80,9 @@ export class WebSockets {
    */
   async #shakeHands(context: UpgradeContext, client: HandshakeClient): Promise<Switched | number> {
     const { permit, upstream, response, transfer } = context;
-    const slot = new Slot(upstream, permit, this.#settings, {
-      preempt() {
-        transfer.abortReason = "slow_client";
-        response.destroy();
-      },
-    });
-    const attempts = new Attempts(this.#settings, context, slot, NO_BODY);
+    const { clock, observer } = this.#settings;
+    const slot = new Slot(context);
+    let retries = 0;
     let avoid: Target | undefined;
     for (;;) {
       const target = slot.take(avoid) ?? (await slot.wait(client));
@@ -98,7 +90,7 @@ export class WebSockets {
         throw client.refusal ?? new GateError("reset", { reason: "aborted" });
       }
       transfer.target = target.address;
-      const started = this.#settings.clock.monotonic();
+      const started = clock.monotonic();
       try {
         return await this.#attempt(context, client, slot, target);
       } catch (error) {
@@ -111,12 +103,17 @@ export class WebSockets {
         const where =
           response.headersSent || (isOther && reason === "invalid_response")
             ? undefined
-            : attempts.failed(failed, isOther, started);
+            : whereToRetry(
+                // A handshake has no body, so it can be sent again.
+                { permit, upstream, target, retries, isReplayable: true },
+                ...[failed, isOther, started],
+              );
         if (where === undefined) {
-          this.#settings.observer.upstreamFailed(upstream.name, reason);
+          observer.upstreamFailed(upstream.name, reason);
           throw failed;
         }
-        attempts.begin();
+        retries += 1;
+        observer.upstreamRetried(upstream.name);
         avoid = target;
       } finally {
         slot.release();
@@ -156,7 +153,6 @@ export class WebSockets {
     const webSocket = new OpenWebSocket(ends, {
       idleMs: upstream.options.websocket.idle,
       buffered: this.#settings.buffered,
-      scavenger: this.#settings.scavenger,
       reading: this.#settings.reading,
     });
     this.#open.add(webSocket);
@@ -219,12 +215,6 @@ function isOtherProtocol(reason: UpstreamErrorReason): reason is "reset" | "inva
 function noHttp1(reason: "reset" | "invalid_response", cause: unknown): GateError {
   const message = "The service behind this address takes no WebSockets over HTTP/1.1";
   return new GateError(reason, { reason, cause, message });
-}
-
-function pathOf(permit: Permit): string {
-  const { route, request } = permit;
-  const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
-  return path + forwardedQuery(permit);
 }
 
 function optionsFor(origin: TargetOrigin): ServerOptions {

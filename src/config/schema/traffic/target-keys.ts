@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isIP } from "node:net";
-import { BALANCES } from "../../../upstream/pool/balance/balancers.ts";
+import { BALANCES } from "../../../upstream/pool/balancers.ts";
 import { duration } from "../fields.ts";
 
 /** Keys of an upstream that determine how targets are chosen, and when a target is not used. */
