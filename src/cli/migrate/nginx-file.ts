@@ -4,8 +4,8 @@ import { MigrationError } from "./migration.ts";
 export interface Directive {
   readonly name: string;
   readonly args: readonly string[];
-  /** Undefined for a directive that ends with a semicolon. */
-  readonly block: readonly Directive[] | undefined;
+  /** Empty for a directive that ends with a semicolon. */
+  readonly block: readonly Directive[];
 }
 
 /** A comment, a quoted text, a brace or a semicolon, or a word. */
@@ -28,7 +28,7 @@ export function parseNginx(text: string): Directive[] {
       at += 1;
       if (token === ";" || token === "{") {
         const [name = "", ...args] = words;
-        const inner = token === "{" ? block(depth + 1) : undefined;
+        const inner = token === "{" ? block(depth + 1) : [];
         if (token === "{" && tokens[at] !== "}")
           throw new MigrationError("the file has a block without a closing brace");
         if (token === "{") at += 1;
@@ -52,8 +52,8 @@ function unquoted(token: string): string {
 /** Returns all blocks with this name, at any depth. */
 export function blocksNamed(directives: readonly Directive[], name: string): Directive[] {
   return directives.flatMap((directive) => [
-    ...(directive.name === name && directive.block !== undefined ? [directive] : []),
-    ...blocksNamed(directive.block ?? [], name),
+    ...(directive.name === name ? [directive] : []),
+    ...blocksNamed(directive.block, name),
   ]);
 }
 
