@@ -1,13 +1,7 @@
 import { parseAllDocuments } from "yaml";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
-import {
-  listenAddress,
-  Migration,
-  MigrationError,
-  type Sources,
-  targetOf,
-  unlessEmpty,
-} from "./migration.ts";
+import { UsageError } from "../command.ts";
+import { listenAddress, Migration, type Sources, targetOf, unlessEmpty } from "./migration.ts";
 import { type Reasons, Settings, wordsIn } from "./source-settings.ts";
 
 const CLUSTER_ISSUER = "https://kubernetes.default.svc.cluster.local";
@@ -39,7 +33,7 @@ const SWITCHES = new Set([
 /**
  * Translates the arguments of kube-rbac-proxy. The file is a manifest (YAML) with a container that runs it.
  *
- * @throws MigrationError if the manifest has no such container, or no `--upstream` is given.
+ * @throws UsageError if the manifest has no such container, or no `--upstream` is given.
  */
 export function fromKubeRbacProxy({ file, flags }: Sources): Migration {
   const settings = new Settings();
@@ -59,11 +53,11 @@ export function fromKubeRbacProxy({ file, flags }: Sources): Migration {
 function argsIn(text: string): string[] {
   const documents = parseAllDocuments(text);
   if (documents.some(({ errors }) => errors.length > 0))
-    throw new MigrationError("the manifest is not YAML");
+    throw new UsageError("the manifest is not YAML");
   const found = documents.map((document): unknown => document.toJS({ maxAliasCount: 100 }));
   const [container] = containersIn(found);
   if (container === undefined)
-    throw new MigrationError("the manifest has no container of kube-rbac-proxy");
+    throw new UsageError("the manifest has no container of kube-rbac-proxy");
   const lists = [container["command"], container["args"]];
   return lists.flatMap((list) => (Array.isArray(list) ? list.map(String) : []));
 }
@@ -150,7 +144,7 @@ function issuers(settings: Settings, to: Migration): void {
 
 function upstream(settings: Settings, to: Migration): void {
   const found = targetOf(settings.take("upstream") ?? "");
-  if (found === undefined) throw new MigrationError("there is no --upstream with an http URL");
+  if (found === undefined) throw new UsageError("there is no --upstream with an http URL");
   const h2c = settings.takeFlag("upstream_force_h2c");
   const tls = unlessEmpty({
     caFile: settings.take("upstream_ca_file"),

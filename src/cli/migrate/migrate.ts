@@ -8,13 +8,7 @@ import { type Command, EXIT, type Terminal, UsageError } from "../command.ts";
 import { formatFrom } from "../terminal/format.ts";
 import { type Marks, marksFor } from "../terminal/marks.ts";
 import { fromKubeRbacProxy } from "./kube-rbac-proxy.ts";
-import {
-  type Draft,
-  type Migration,
-  MigrationError,
-  type ReportLine,
-  type Sources,
-} from "./migration.ts";
+import { type Draft, type Migration, type ReportLine, type Sources } from "./migration.ts";
 import { fromNginx } from "./nginx.ts";
 import { fromOauth2Proxy } from "./oauth2-proxy.ts";
 
@@ -52,7 +46,7 @@ For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`,
     const format = formatFrom(flags.format, ["text", "json"]);
     const file = flags.file === undefined ? undefined : await read(flags.file, terminal);
     const sources = { file, flags: flags.flags, env: terminal.env };
-    const { configuration, report } = migrated(() => TRANSLATORS[kind](sources));
+    const { configuration, report } = TRANSLATORS[kind](sources);
     if (format === "json") {
       terminal.out(`${JSON.stringify({ configuration, report }, undefined, 2)}\n`);
     } else {
@@ -69,14 +63,6 @@ function joined(args: readonly string[]): string[] {
   const at = args.indexOf("--flags");
   if (at < 0 || args[at + 1] === undefined) return [...args];
   return [...args.slice(0, at), `--flags=${args[at + 1]}`, ...args.slice(at + 2)];
-}
-
-function migrated(translate: () => Migration): Migration {
-  try {
-    return translate();
-  } catch (error) {
-    throw error instanceof MigrationError ? new UsageError(error.message) : error;
-  }
 }
 
 async function read(file: string, terminal: Terminal): Promise<string> {

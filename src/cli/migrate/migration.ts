@@ -32,6 +32,13 @@ export interface DraftRoute {
   readonly upstream: string;
 }
 
+interface DraftUpstream {
+  readonly targets: readonly string[];
+  readonly tls?: object | undefined;
+  readonly protocol?: "h2c" | undefined;
+  timeouts?: object | undefined;
+}
+
 /** The parts of a configuration that other proxies can express. Members that are undefined are not set. */
 export interface Draft {
   readonly server: {
@@ -50,16 +57,8 @@ export interface Draft {
   };
   identity?: { readonly headers: string | Readonly<Record<string, string>> };
   routes: DraftRoute[];
-  readonly upstreams: Record<string, object>;
+  readonly upstreams: Record<string, DraftUpstream>;
   log?: { readonly access: string };
-}
-
-/** The other proxy's configuration cannot be read; the message says why, without values. */
-export class MigrationError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "MigrationError";
-  }
 }
 
 /** The translated configuration and the report about it. */
@@ -103,7 +102,7 @@ export class Migration {
   }
 
   /** Adds an upstream. Returns its name, which is as similar to the wanted one as possible. */
-  addUpstream(wanted: string, upstream: object): string {
+  addUpstream(wanted: string, upstream: DraftUpstream): string {
     const { upstreams } = this.configuration;
     const name = freeName(wanted, Object.keys(upstreams));
     upstreams[name] = upstream;

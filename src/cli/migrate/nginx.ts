@@ -1,4 +1,5 @@
-import { listenAddress, Migration, MigrationError, type Sources } from "./migration.ts";
+import { UsageError } from "../command.ts";
+import { listenAddress, Migration, type Sources } from "./migration.ts";
 import { argsOf, blocksNamed, type Directive, parseNginx } from "./nginx-file.ts";
 import { reportRest } from "./nginx-rest.ts";
 import { addRoute, type NginxContext, sizeOf } from "./nginx-routes.ts";
@@ -6,14 +7,14 @@ import { addRoute, type NginxContext, sizeOf } from "./nginx-routes.ts";
 /**
  * Translates the servers of an nginx configuration that use `auth_request`.
  *
- * @throws MigrationError if the text is not an nginx configuration, or has no server with auth_request.
+ * @throws UsageError if the text is not an nginx configuration, or has no server with auth_request.
  */
 export function fromNginx({ file }: Sources): Migration {
-  if (file === undefined) throw new MigrationError("--file must name an nginx configuration");
+  if (file === undefined) throw new UsageError("--file must name an nginx configuration");
   const all = parseNginx(file);
   const servers = blocksNamed(all, "server").filter(({ block }) => authServices(block).length > 0);
   const [first] = servers;
-  if (first === undefined) throw new MigrationError("the file has no server with auth_request");
+  if (first === undefined) throw new UsageError("the file has no server with auth_request");
   const to = new Migration();
   to.configuration.tokens.keys = "keys";
   listener(first.block, to);

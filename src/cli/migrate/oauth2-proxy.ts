@@ -3,7 +3,7 @@ import { routes } from "./oauth2-routes.ts";
 import { LOST, settingsOf } from "./oauth2-settings.ts";
 import type { Settings } from "./source-settings.ts";
 
-/** Translates the settings of oauth2-proxy. @throws MigrationError if the file is not TOML. */
+/** Translates the settings of oauth2-proxy. @throws UsageError if the file is not TOML. */
 export function fromOauth2Proxy(sources: Sources): Migration {
   const settings = settingsOf(sources);
   const to = new Migration();

@@ -25,7 +25,7 @@ export function routes(settings: Settings, to: Migration): void {
   }
   if (response === undefined) return;
   for (const upstream of Object.values(configuration.upstreams)) {
-    Object.assign(upstream, { timeouts: { response } });
+    upstream.timeouts = { response };
   }
   to.carried("upstream_timeout", "upstreams.<name>.timeouts.response");
 }

@@ -1,6 +1,7 @@
 import { parse } from "smol-toml";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
-import { MigrationError, type Sources } from "./migration.ts";
+import { UsageError } from "../command.ts";
+import { type Sources } from "./migration.ts";
 import { type Reasons, Settings, wordsIn } from "./source-settings.ts";
 
 /** Settings whose flags have a name in the singular. */
@@ -24,7 +25,7 @@ const SWITCH =
 /**
  * Merges the settings of all sources: flags override the environment, which overrides the file.
  *
- * @throws MigrationError if the file is not TOML.
+ * @throws UsageError if the file is not TOML.
  */
 export function settingsOf({ file = "", flags, env }: Sources): Settings {
   const settings = new Settings();
@@ -49,7 +50,7 @@ function tomlIn(text: string): Record<string, string[]> {
   try {
     value = parse(text);
   } catch {
-    throw new MigrationError("the file is not TOML, the format of oauth2-proxy's configuration");
+    throw new UsageError("the file is not TOML, the format of oauth2-proxy's configuration");
   }
   if (!isJsonObject(value)) return {};
   return Object.fromEntries(
