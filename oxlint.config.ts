@@ -63,7 +63,7 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
 const POSITIONED_YAML = ["lib/files/positioned-yaml.ts", "lib/files/yaml-mistakes.ts"];
 
 /** Manifests of others, and a file that is written for them. */
-const YAML_OF_OTHERS = ["cli/migrate/kube-rbac-proxy.ts", "cli/migrate/written-configuration.ts"];
+const YAML_OF_OTHERS = ["cli/migrate/kube-rbac-proxy.ts", "cli/migrate/migrate.ts"];
 
 /** Where each library may be imported: a folder with its slash, or one file, seen from src/. */
 const DOORS: Record<string, readonly string[]> = {

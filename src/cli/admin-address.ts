@@ -1,5 +1,9 @@
 import { existsSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
+import { request } from "../lib/http/node-http.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
 import { type ConfigurationFlagValues, configurationSources } from "./arguments.ts";
 import { type Terminal, UsageError } from "./command.ts";
 
@@ -12,27 +16,18 @@ export interface AdminAddress {
 }
 
 /**
- * @param path the path to request if the URL has none.
- * @throws UsageError if the text is not an http URL.
- */
-export function givenAddress(text: string, path: string): AdminAddress {
-  const url = URL.parse(text);
-  if (url?.protocol !== "http:") throw new UsageError("--url needs an http URL");
-  if (url.pathname === "/") url.pathname = path;
-  return { url };
-}
-
-/**
- * Returns the URL at which programs on the same machine reach the configured admin listener; without a configuration
- * file, 127.0.0.1:9464.
+ * Returns the URL of a page of the admin listener: that of `--url`, else the one at which programs on the same machine
+ * reach the configured listener; without a configuration file, at 127.0.0.1:9464.
  *
- * @throws ConfigError for an invalid configuration.
+ * @param path the page, unless `--url` names one.
+ * @throws UsageError if `--url` is not an http URL, ConfigError for an invalid configuration.
  */
-export async function configuredAddress(
-  flags: ConfigurationFlagValues,
+export async function adminAddress(
+  flags: ConfigurationFlagValues & { readonly url?: string | undefined },
   terminal: Terminal,
   path: string,
 ): Promise<AdminAddress> {
+  if (flags.url !== undefined) return { url: givenUrl(flags.url, path) };
   const sources = configurationSources(flags, terminal);
   const named = flags.config !== undefined || Boolean(terminal.env["SALLYPORT_CONFIG"]);
   const url = new URL(path, DEFAULT);
@@ -47,9 +42,50 @@ export async function configuredAddress(
   return { url, configuration };
 }
 
+function givenUrl(text: string, path: string): URL {
+  const url = URL.parse(text);
+  if (url?.protocol !== "http:") throw new UsageError("--url needs an http URL");
+  if (url.pathname === "/") url.pathname = path;
+  return url;
+}
+
 /** An unspecified address is reached on the loopback. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";
   return host.includes(":") ? `[${host}]` : host;
+}
+
+/** A request to the admin listener. */
+export interface AdminRequest {
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Timeout, in milliseconds. */
+  readonly timeoutMs: number;
+  /** The message of the error if there is no response in time. */
+  readonly late: string;
+}
+
+/** Returns the head of the response. @throws the system's error if there is no response. */
+export async function askAdmin(
+  url: URL,
+  { timeoutMs, late, ...options }: AdminRequest,
+): Promise<IncomingMessage> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const sent = request(url, { ...options, agent: false, signal }, resolve);
+  sent.on("error", (error) => reject(signal.aborted ? new Error(late) : error));
+  sent.end();
+  return promise;
+}
+
+/** Returns the members of a response with a JSON object; none if it is something else. */
+export async function membersIn(response: IncomingMessage): Promise<Record<string, unknown>> {
+  const body = await text(response);
+  try {
+    const value: unknown = JSON.parse(body);
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
 }

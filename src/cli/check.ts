@@ -18,6 +18,7 @@ import {
   parseFlags,
 } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
+import { columns } from "./terminal/columns.ts";
 import { formatFrom } from "./terminal/format.ts";
 
 export const check: Command = {
@@ -141,9 +142,7 @@ function table(routes: readonly Route[]): string {
     accessPolicyWords(route),
     `to ${route.upstream}`,
   ]);
-  const width = (column: number): number =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0));
-  const line = (row: readonly string[]): string =>
-    `  ${row.map((cell, column) => cell.padEnd(width(column))).join("  ")}`.trimEnd();
-  return rows.map((row) => `${line(row)}\n`).join("");
+  return columns(rows)
+    .map((line) => `  ${line}\n`)
+    .join("");
 }

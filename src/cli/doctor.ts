@@ -1,5 +1,4 @@
 import { type StartupWarning, startupWarnings } from "../app/startup-warnings.ts";
-import { upstreamsOf } from "../app/from-files.ts";
 import { inspect } from "../app/inspection.ts";
 import type { ConfigurationSources } from "../config/load.ts";
 import type { Snapshot } from "../config/snapshot.ts";
@@ -13,7 +12,14 @@ import {
 } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
 import { checkClock } from "./doctor/clock-check.ts";
-import { bad, type Finding, type FindingGroup, good, warning } from "./doctor/finding.ts";
+import {
+  bad,
+  type Examined,
+  type Finding,
+  type FindingGroup,
+  good,
+  warning,
+} from "./doctor/finding.ts";
 import { checkRemoteChecks } from "./doctor/remote-service-checks.ts";
 import { checkKeySets } from "./doctor/key-sets.ts";
 import { checkListeners } from "./doctor/listeners.ts";
@@ -59,6 +65,19 @@ ${CONFIGURATION_HELP}
   },
 };
 
+/** What runs at the same time, with the words for what is still pending. */
+const EXAMINATIONS: readonly (readonly [
+  about: string,
+  examination: (examined: Examined) => Promise<FindingGroup[]>,
+])[] = [
+  ["listeners", checkListeners],
+  ["upstreams", checkUpstreams],
+  ["key sets", checkKeySets],
+  ["remote checks", checkRemoteChecks],
+  ["user stores", checkUserStores],
+  ["the state server", checkStateServer],
+];
+
 async function examine(
   sources: ConfigurationSources,
   timeoutMs: number,
@@ -78,27 +97,16 @@ async function examine(
     );
     return { groups: [{ name: "configuration", findings }], valid: false };
   }
-  const { configuration, files } = snapshot;
   const warnings = await startupWarnings(snapshot, nowMs);
-  const reaching = { timeoutMs, nowMs };
-  const [listeners, upstreams, keySets, remoteChecks, userStores, stateServer] = await Promise.all([
-    pending.add("listeners", checkListeners(configuration, timeoutMs)),
-    pending.add("upstreams", checkUpstreams(upstreamsOf(configuration, files.text), reaching)),
-    pending.add("key sets", checkKeySets(snapshot, reaching)),
-    pending.add("remote checks", checkRemoteChecks(snapshot, reaching)),
-    pending.add("user stores", checkUserStores(snapshot, timeoutMs)),
-    pending.add("the state server", checkStateServer(snapshot, timeoutMs)),
-  ]);
+  const examined: Examined = { snapshot, timeoutMs, nowMs, clocks: [] };
+  const found = await Promise.all(
+    EXAMINATIONS.map(([about, examination]) => pending.add(about, examination(examined))),
+  );
   const groups = [
     fileFindings(warnings, sources.file),
     routeFindings(warnings),
-    listeners,
-    upstreams,
-    keySets.group,
-    ...remoteChecks,
-    ...userStores,
-    ...stateServer,
-    checkClock(sources.file, nowMs, keySets.differences),
+    ...found.flat(),
+    checkClock(sources.file, examined),
   ];
   return { groups, valid: true };
 }

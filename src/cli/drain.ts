@@ -1,8 +1,6 @@
-import { json } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
 import { formatDuration } from "../lib/text/duration.ts";
-import { request } from "../lib/http/node-http.ts";
-import { type AdminAddress, configuredAddress, givenAddress } from "./admin-address.ts";
+import { type AdminAddress, adminAddress, askAdmin, membersIn } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 import { withProgress } from "./terminal/progress.ts";
@@ -38,10 +36,7 @@ ${CONFIGURATION_HELP}
     });
     const { timeout } = flags;
     const chosen = timeout === undefined ? undefined : durationFlag("timeout", timeout);
-    const address =
-      flags.url === undefined
-        ? await configuredAddress(flags, terminal, PATH)
-        : givenAddress(flags.url, PATH);
+    const address = await adminAddress(flags, terminal, PATH);
     const limitMs = chosen ?? expectedMs(address);
     const deadline = performance.now() + limitMs;
     let state = await stateFrom(address.url, "POST");
@@ -89,32 +84,13 @@ async function stateOrEnd(url: URL): Promise<string> {
 const GONE = ["ECONNREFUSED", "ECONNRESET"];
 
 /** @throws the system's error if there is no response, or an error with the response if it is not a state. */
-async function stateFrom(url: URL, method: string): Promise<string> {
-  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const sent = request(url, { method, agent: false, signal }, (response) => {
-    const { statusCode = 0 } = response;
-    json(response).then(
-      (body) => {
-        const state = statusCode < 300 ? stateIn(body) : undefined;
-        if (state === undefined) reject(new Error(`${url.href} says ${statusCode}`));
-        else resolve(state);
-      },
-      () => reject(new Error(`${url.href} says ${statusCode}`)),
-    );
-  });
-  sent.on("error", (error) => {
-    reject(
-      signal.aborted
-        ? new Error(`${url.href} did not answer within ${REQUEST_TIMEOUT_MS} ms`)
-        : error,
-    );
-  });
-  sent.end();
-  return promise;
-}
-
-function stateIn(body: unknown): string | undefined {
-  if (typeof body !== "object" || body === null || !("state" in body)) return undefined;
-  return typeof body.state === "string" ? body.state : undefined;
+async function stateFrom(url: URL, method: "GET" | "POST"): Promise<string> {
+  const late = `${url.href} did not answer within ${REQUEST_TIMEOUT_MS} ms`;
+  const response = await askAdmin(url, { method, timeoutMs: REQUEST_TIMEOUT_MS, late });
+  const { state }: Record<string, unknown> = await membersIn(response).catch(() => ({}));
+  const { statusCode = 0 } = response;
+  if (statusCode >= 300 || typeof state !== "string") {
+    throw new Error(`${url.href} says ${statusCode}`);
+  }
+  return state;
 }

@@ -1,6 +1,5 @@
 import { codeOrMessage } from "../lib/text/error-code.ts";
-import { get } from "../lib/http/node-http.ts";
-import { configuredAddress, givenAddress } from "./admin-address.ts";
+import { adminAddress, askAdmin } from "./admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 
@@ -19,10 +18,7 @@ ${CONFIGURATION_HELP}
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, url: { type: "string" } });
-    const { url } =
-      flags.url === undefined
-        ? await configuredAddress(flags, terminal, PATH)
-        : givenAddress(flags.url, PATH);
+    const { url } = await adminAddress(flags, terminal, PATH);
     const answer = await statusOf(url);
     if (answer === 200) {
       terminal.out("ready\n");
@@ -35,14 +31,12 @@ ${CONFIGURATION_HELP}
 
 /** Returns the status of the response, or why there is none. */
 async function statusOf(url: URL): Promise<number | string> {
-  const { promise, resolve } = Promise.withResolvers<number | string>();
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const sent = get(url, { agent: false, signal }, (response) => {
+  const late = `nothing within ${TIMEOUT_MS} ms`;
+  try {
+    const response = await askAdmin(url, { timeoutMs: TIMEOUT_MS, late });
     response.destroy();
-    resolve(response.statusCode ?? 0);
-  });
-  sent.on("error", (error) => {
-    resolve(signal.aborted ? `nothing within ${TIMEOUT_MS} ms` : codeOrMessage(error));
-  });
-  return promise;
+    return response.statusCode ?? 0;
+  } catch (error) {
+    return codeOrMessage(error);
+  }
 }

@@ -1,8 +1,7 @@
 import { type Command, UsageError } from "./command.ts";
-import { generate } from "./keys/generate.ts";
 import { list } from "./keys/list.ts";
 import { retire } from "./keys/retire.ts";
-import { rotate } from "./keys/rotate.ts";
+import { generate, rotate } from "./keys/new-keys.ts";
 import { CONFIGURATION_HELP } from "./arguments.ts";
 
 const ACTIONS = new Map(Object.entries({ generate, list, rotate, retire }));

@@ -1,6 +1,6 @@
+import about from "../../package.json" with { type: "json" };
 import { parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
-import { ownVersion } from "./own-version.ts";
 
 export const version: Command = {
   help: `Usage: sallyport version [options]
@@ -15,3 +15,8 @@ export const version: Command = {
     return EXIT.done;
   },
 };
+
+/** Returns the version of package.json, which the bundle includes. */
+export function ownVersion(): string {
+  return about.version;
+}

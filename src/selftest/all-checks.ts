@@ -1,15 +1,17 @@
-import type { Check, Result } from "./check-result.ts";
+import { type Check, type Result, single } from "./check-result.ts";
 import type { Peer } from "./raw-exchange.ts";
-import { skip } from "./expectations.ts";
+import { arrives, pass, skip } from "./expectations.ts";
 import { tokenParts } from "./forgeries.ts";
-import { http2Checks } from "./http2/http2-checks.ts";
 import { offersHttp2 } from "./http2/http2-exchange.ts";
+import { http2FramingChecks } from "./http2/http2-framing-checks.ts";
+import { http2HeaderChecks } from "./http2/http2-header-checks.ts";
+import { HTTP2 } from "./http2/http2-requests.ts";
 import { framingChecks } from "./framing-checks.ts";
 import { PRESET_NAMES } from "./forged-fields.ts";
 import { headerChecks } from "./header-checks.ts";
 import { brokenAuthority, pathChecks } from "./path-checks.ts";
 import { named, Run } from "./run-checks.ts";
-import type { Target } from "./deployment.ts";
+import { authorization, protectedPath, type Target } from "./deployment.ts";
 import { tokenChecks } from "./token-checks.ts";
 import type { Witness } from "./witness.ts";
 
@@ -60,7 +62,30 @@ function allChecks(target: Target, http2: Http2): Check[] {
     ...pathChecks(target),
     ...headerChecks(target),
     ...tokenChecks(target),
-    ...http2Checks(target, http2 !== "not offered"),
+    ...http2Checks(target, http2 !== "not offered").map(asHttp2),
     brokenAuthority(target),
   ];
+}
+
+/** Returns the attacks over HTTP/2: those shared with HTTP/1.1, and those that use frames and fields of HTTP/2. */
+function http2Checks(target: Target, offered: boolean): Check[] {
+  const valid = single(
+    "tokens/valid",
+    arrives(() => pass("arrived once")),
+    (mark) => HTTP2.get(target, protectedPath(target, mark), [authorization(target)]),
+    offered ? undefined : "the deployment does not offer HTTP/2",
+  );
+  if (!offered) return [valid];
+  return [
+    valid,
+    ...http2FramingChecks(target),
+    ...pathChecks(target, HTTP2),
+    ...http2HeaderChecks(target),
+    ...tokenChecks(target, HTTP2),
+    brokenAuthority(target, HTTP2),
+  ];
+}
+
+function asHttp2(check: Check): Check {
+  return { ...check, protocol: "http2", name: `http2/${check.name.replace("/", "-")}` };
 }

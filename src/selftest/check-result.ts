@@ -69,3 +69,14 @@ export interface Check {
   /** Why the check cannot run here. */
   readonly skip?: string | undefined;
 }
+
+/** Returns a check with one attempt. */
+export function single(
+  name: string,
+  expectation: Expectation,
+  bytes: Attempt["bytes"],
+  skip?: string,
+): Check {
+  const what = name.slice(name.indexOf("/") + 1);
+  return { name, tries: [{ what, bytes }], expectation, skip };
+}

@@ -1,4 +1,4 @@
-import type { Check } from "./check-result.ts";
+import { type Check, type Expectation, single } from "./check-result.ts";
 import { intact, refused, refusedOrUnauthorized } from "./expectations.ts";
 import {
   authorization,
@@ -65,11 +65,9 @@ type Bytes = (mark: string) => string;
  */
 export function framingChecks(target: Target, priorKnowledge: boolean): Check[] {
   const inChunks = (mark: string): string => chunked(smuggled(target, mark));
-  const withLength = (mark: string): string => `Content-Length: ${smuggled(target, mark).length}`;
   const head = (mark: string, headers: readonly string[], line?: Line) =>
     headOf(target, mark, headers, line);
   const refuse = (name: string, bytes: Bytes) => refusing(target, name, bytes);
-  const keep = (name: string, method: string, bytes: Bytes) => keeping(target, name, method, bytes);
   return [
     ...HEADS.map(([name, headers]) =>
       refuse(name, (mark) => request(head(mark, headers), inChunks(mark))),
@@ -87,21 +85,19 @@ export function framingChecks(target: Target, priorKnowledge: boolean): Check[] 
       skip: priorKnowledge ? "the deployment speaks HTTP/2 by prior knowledge" : undefined,
     },
     refuse("no-http", () => "hello\r\n\r\n"),
-    ...METHODS.map((method) =>
-      keep(`body-in-chunks-${method}`, method, (mark) =>
-        request(head(mark, [CHUNKED], [method, "1.1"]), inChunks(mark)),
+    ...bodyChecks(target),
+    // The bytes after an upgrade request belong to a protocol to which the connection never switched.
+    single("framing/upgrade-h2c-with-body", refused, (mark) =>
+      request(
+        head(mark, ["Connection: Upgrade", "Upgrade: h2c"], ["GET", "1.1"]),
+        smuggled(target, mark),
       ),
     ),
-    ...METHODS.map((method) =>
-      keep(`body-with-length-${method}`, method, (mark) =>
-        request(head(mark, [withLength(mark)], [method, "1.1"]), smuggled(target, mark)),
+    ...["TRACE", "CONNECT"].map((method) =>
+      single(`framing/method-${method}`, refusedOrUnauthorized, (mark) =>
+        request(head(mark, [], [method, "1.1"])),
       ),
     ),
-    keep("length-behind-thousand-fields", "POST", (mark) =>
-      request(head(mark, [...MANY, withLength(mark)]), smuggled(target, mark)),
-    ),
-    upgradeWithBody(target),
-    ...["TRACE", "CONNECT"].map((method) => notServed(target, method)),
     bodyBehind401(target),
   ];
 }
@@ -130,8 +126,11 @@ function refusing(target: Target, name: string, bytes: Bytes): Check {
   };
 }
 
-function keeping(target: Target, name: string, method: string, bytes: Bytes): Check {
-  return {
+/** A body that looks like a request must arrive as a body, or the request must be refused. */
+function bodyChecks(target: Target): Check[] {
+  const body = (mark: string): string => smuggled(target, mark);
+  const length = (mark: string): string => `Content-Length: ${body(mark).length}`;
+  const keep = (name: string, method: string, bytes: Bytes): Check => ({
     name: `framing/${name}`,
     tries: [
       {
@@ -140,62 +139,42 @@ function keeping(target: Target, name: string, method: string, bytes: Bytes): Ch
         methods: [method, "GET"],
       },
     ],
-    expectation: intact(method, (mark) => smuggled(target, mark)),
-  };
-}
-
-function notServed(target: Target, method: string): Check {
-  return {
-    name: `framing/method-${method}`,
-    tries: [{ what: method, bytes: (mark) => request(headOf(target, mark, [], [method, "1.1"])) }],
-    expectation: refusedOrUnauthorized,
-  };
+    expectation: intact(method, body),
+  });
+  return [
+    ...METHODS.map((method) =>
+      keep(`body-in-chunks-${method}`, method, (mark) =>
+        request(headOf(target, mark, [CHUNKED], [method, "1.1"]), chunked(body(mark))),
+      ),
+    ),
+    ...METHODS.map((method) =>
+      keep(`body-with-length-${method}`, method, (mark) =>
+        request(headOf(target, mark, [length(mark)], [method, "1.1"]), body(mark)),
+      ),
+    ),
+    keep("length-behind-thousand-fields", "POST", (mark) =>
+      request(headOf(target, mark, [...MANY, length(mark)]), body(mark)),
+    ),
+  ];
 }
 
 /** The unread body of a refused request must not be parsed as the next request. */
 function bodyBehind401(target: Target): Check {
-  return {
-    name: "framing/body-behind-401",
-    tries: [
-      {
-        what: "POST",
-        bytes: (mark) => {
-          const path = protectedPath(target, mark, "smuggled");
-          const body = request([
-            `GET ${path} HTTP/1.1`,
-            `Host: ${target.host}`,
-            authorization(target),
-          ]);
-          const line = `POST ${protectedPath(target, mark)} HTTP/1.1`;
-          const head = [line, `Host: ${target.host}`, `Content-Length: ${body.length}`];
-          return request(head, body) + following(target, mark);
-        },
-        methods: ["POST", "GET"],
-      },
-    ],
-    expectation: {
-      close: false,
-      judge(observed, mark) {
-        const others = observed.arrived?.filter(({ url }) => !url.endsWith("/following"));
-        return refusedOrUnauthorized.judge({ ...observed, arrived: others }, mark);
-      },
+  const bytes = (mark: string): string => {
+    const host = `Host: ${target.host}`;
+    const path = protectedPath(target, mark, "smuggled");
+    const body = request([`GET ${path} HTTP/1.1`, host, authorization(target)]);
+    const line = `POST ${protectedPath(target, mark)} HTTP/1.1`;
+    const head = [line, host, `Content-Length: ${body.length}`];
+    return request(head, body) + following(target, mark);
+  };
+  const expectation: Expectation = {
+    close: false,
+    judge(observed, mark) {
+      const others = observed.arrived?.filter(({ url }) => !url.endsWith("/following"));
+      return refusedOrUnauthorized.judge({ ...observed, arrived: others }, mark);
     },
   };
-}
-
-/** Bytes after an upgrade request belong to a protocol to which the connection never switched. */
-function upgradeWithBody(target: Target): Check {
-  return {
-    name: "framing/upgrade-h2c-with-body",
-    tries: [
-      {
-        what: "h2c",
-        bytes: (mark) => {
-          const switching = ["Connection: Upgrade", "Upgrade: h2c"];
-          return request(headOf(target, mark, switching, ["GET", "1.1"]), smuggled(target, mark));
-        },
-      },
-    ],
-    expectation: refused,
-  };
+  const tries = [{ what: "POST", bytes, methods: ["POST", "GET"] }];
+  return { name: "framing/body-behind-401", tries, expectation };
 }

@@ -1,4 +1,4 @@
-import type { Check, Expectation, Attempt } from "./check-result.ts";
+import { type Check, type Expectation, single } from "./check-result.ts";
 import {
   allCookies,
   arrives,
@@ -13,18 +13,8 @@ import {
 } from "./expectations.ts";
 import { forgedIdentities, forwarded, shadows } from "./forged-fields.ts";
 import { ANSWER_WITH_HOPS } from "./recording-backend.ts";
-import { authorization, chunked, protectedPath, request, type Target } from "./deployment.ts";
+import { authorization, protectedPath, request, type Target } from "./deployment.ts";
 import { HTTP1, type RequestWriter } from "./attack-writer.ts";
-
-const UPGRADE = [
-  "Connection: Upgrade",
-  "Upgrade: websocket",
-  "Sec-WebSocket-Version: 13",
-  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-];
-
-/** Headers of a request with `Expect` and a body of four bytes. */
-const EXPECT = ["Connection: close", "Expect: 100-continue", "Content-Length: 4"];
 
 const HOSTS: readonly (readonly [name: string, hosts: (host: string) => readonly string[]])[] = [
   ["two", (host) => [`Host: ${host}`, "Host: other.example"]],
@@ -36,100 +26,112 @@ const HOSTS: readonly (readonly [name: string, hosts: (host: string) => readonly
   ["path", (host) => [`Host: ${host}/x`]],
 ];
 
+const EXPECT = "Expect: 100-continue";
+
 /** Returns checks that clients cannot forge their identity, their address or the properties of their connection. */
 export function headerChecks(target: Target): Check[] {
-  return [...forgeryChecks(target), ...passageChecks(target), ...hostChecks(target)];
-}
-
-function get(target: Target, mark: string, headers: readonly string[], method = "GET"): string[] {
   return [
-    `${method} ${protectedPath(target, mark)} HTTP/1.1`,
-    `Host: ${target.host}`,
-    authorization(target),
-    ...headers,
+    ...forgeryChecks(target, HTTP1),
+    ...passageChecks(target, HTTP1),
+    ...HOSTS.map(([name, hosts]) =>
+      single(`headers/host-${name}`, refused, (mark) =>
+        http1Bytes(target, mark, [], "GET", hosts(target.host)),
+      ),
+    ),
+    single("headers/expect-other", refused, (mark) =>
+      http1Bytes(target, mark, ["Expect: miracles", "Content-Length: 0"], "POST"),
+    ),
   ];
 }
 
-function check(name: string, expectation: Expectation, bytes: Attempt["bytes"]): Check {
-  return { name: `headers/${name}`, tries: [{ what: name, bytes }], expectation };
+/** Returns the bytes of a request over HTTP/1.1 with exactly these headers besides the token. */
+function http1Bytes(
+  target: Target,
+  mark: string,
+  headers: readonly string[],
+  method = "GET",
+  hosts: readonly string[] = [`Host: ${target.host}`],
+): string {
+  const line = `${method} ${protectedPath(target, mark)} HTTP/1.1`;
+  return request([line, ...hosts, authorization(target), ...headers]);
 }
 
 /** Headers that only Sallyport may set, sent by the client in every way. */
-function forgeryChecks(target: Target): Check[] {
+export function forgeryChecks(target: Target, writer: RequestWriter): Check[] {
   const forged = (mark: string): string[] => forgedIdentities(target, mark);
-  const forging = (name: string, bytes: Attempt["bytes"]) => check(name, withoutForgery, bytes);
-  const plain = (name: string, headers: (mark: string) => string[]): Check =>
-    forging(name, (mark) => request(get(target, mark, headers(mark))));
-  const body = ["Connection: close", "Transfer-Encoding: chunked", "Trailer: X-Selftest"];
-  const named = namedIn(target);
+  const path = (mark: string): string => protectedPath(target, mark);
+  const token = authorization(target);
+  const forging = (name: string, bytes: (mark: string) => string, skip?: string): Check =>
+    single(`headers/${name}`, withoutForgery, bytes, skip);
+  const getting = (name: string, headers: (mark: string) => string[]): Check =>
+    forging(name, (mark) => writer.get(target, path(mark), [token, ...headers(mark)]));
+  const http1Only = (...checks: Check[]): Check[] => (writer === HTTP1 ? checks : []);
+  const { publicPath, identityNames } = target;
+  const named = ["Connection: close", ...identityNames].join(", ");
   return [
-    plain("identity", (mark) => ["Connection: close", ...forged(mark)]),
-    {
-      ...forging("identity-on-public-path", (mark) => {
-        const line = `GET ${target.publicPath ?? "/"}selftest-${mark}/attack HTTP/1.1`;
-        return request([line, `Host: ${target.host}`, "Connection: close", ...forged(mark)]);
-      }),
-      skip: target.publicPath === undefined ? "--public is not set" : undefined,
-    },
-    plain("identity-named-in-connection", (mark) => [named, ...forged(mark)]),
-    plain("identity-on-upgrade", (mark) => [...UPGRADE, ...forged(mark)]),
+    getting("identity", forged),
+    forging(
+      "identity-on-public-path",
+      (mark) => writer.get(target, `${publicPath ?? "/"}selftest-${mark}/attack`, forged(mark)),
+      publicPath === undefined ? "--public is not set" : undefined,
+    ),
+    ...http1Only(
+      forging("identity-named-in-connection", (mark) =>
+        http1Bytes(target, mark, [named, ...forged(mark)]),
+      ),
+    ),
+    forging(`identity-on-${writer.webSocketName.toLowerCase()}`, (mark) =>
+      writer.webSocket(target, path(mark), [token, ...forged(mark)]),
+    ),
     forging("identity-with-expect", (mark) =>
-      request(get(target, mark, [...EXPECT, ...forged(mark)], "POST"), "body"),
+      writer.post(target, path(mark), [token, EXPECT, ...forged(mark)]),
     ),
     forging("identity-as-trailer", (mark) =>
-      request(get(target, mark, body, "POST"), chunked("body", forged(mark))),
+      writer.post(target, path(mark), [token], forged(mark)),
     ),
-    identityKept(target, (mark) => request(get(target, mark, [named]))),
-    plain("forwarded", (mark) => ["Connection: close", ...forwarded(mark)]),
-    plain("shadows", (mark) => ["Connection: close", ...shadows(mark)]),
-    plain("hop-by-hop", hops),
+    ...http1Only(identityKept(target, (mark) => http1Bytes(target, mark, [named]))),
+    getting("forwarded", forwarded),
+    getting("shadows", shadows),
+    ...http1Only(forging("hop-by-hop", (mark) => http1Bytes(target, mark, hops(mark)))),
   ];
-}
-
-function namedIn({ identityNames }: Target): string {
-  return ["Connection: close", ...identityNames].join(", ");
 }
 
 /** Headers that must not be forwarded, and headers that must arrive as they were sent. */
-function passageChecks(target: Target): Check[] {
-  const send = (mark: string, headers: readonly string[]): string =>
-    request(get(target, mark, headers));
+export function passageChecks(target: Target, writer: RequestWriter): Check[] {
+  const path = (mark: string): string => protectedPath(target, mark);
+  const token = authorization(target);
+  const [cookies, cookieLines] =
+    writer === HTTP1
+      ? (["two-cookies", (mark: string) => [`a=${mark}; b=1`, `c=${mark}`]] as const)
+      : (["three-cookies", (mark: string) => [`a=${mark}`, "b=1", `c=${mark}`]] as const);
+  const names = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"];
   return [
-    hopsInAnswer(target),
+    single(
+      "headers/hop-by-hop-in-answer",
+      hopsStayBehind,
+      (mark) => writer.get(target, protectedPath(target, mark, ANSWER_WITH_HOPS), [token]),
+      target.ownBackend ? undefined : "only --backend answers with such headers",
+    ),
     {
       name: "headers/token-stays-here",
       tries: [
-        { what: "GET", bytes: (mark) => send(mark, ["Connection: close"]) },
-        { what: "upgrade", bytes: (mark) => send(mark, UPGRADE) },
-        { what: "Expect", bytes: (mark) => request(get(target, mark, EXPECT, "POST"), "body") },
+        { what: "GET", bytes: (mark) => writer.get(target, path(mark), [token]) },
+        {
+          what: writer.webSocketName,
+          bytes: (mark) => writer.webSocket(target, path(mark), [token]),
+        },
+        { what: "Expect", bytes: (mark) => writer.post(target, path(mark), [token, EXPECT]) },
       ],
       expectation: withoutToken(target),
     },
-    check("two-cookies", allCookies, (mark) =>
-      send(mark, ["Connection: close", `Cookie: a=${mark}; b=1`, `Cookie: c=${mark}`]),
-    ),
-    check(
-      "prototype-names",
+    single(`headers/${cookies}`, allCookies, (mark) => {
+      const lines = cookieLines(mark).map((cookie) => `Cookie: ${cookie}`);
+      return writer.get(target, path(mark), [token, ...lines]);
+    }),
+    single(
+      "headers/prototype-names",
       intact("GET", () => ""),
-      (mark) => {
-        const names = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"];
-        return send(mark, ["Connection: close", ...names.map((name) => `${name}: 1`)]);
-      },
-    ),
-  ];
-}
-
-/** A missing, repeated or malformed `Host`, and an unknown expectation in `Expect`. */
-function hostChecks(target: Target): Check[] {
-  return [
-    ...HOSTS.map(([name, hosts]) =>
-      check(`host-${name}`, refused, (mark) => {
-        const [line = "", , ...rest] = get(target, mark, []);
-        return request([line, ...hosts(target.host), ...rest]);
-      }),
-    ),
-    check("expect-other", refused, (mark) =>
-      request(get(target, mark, ["Expect: miracles", "Content-Length: 0"], "POST")),
+      (mark) => writer.get(target, path(mark), [token, ...names.map((name) => `${name}: 1`)]),
     ),
   ];
 }
@@ -145,11 +147,10 @@ function hops(mark: string): string[] {
 }
 
 /** A client that lists the identity headers in `Connection` asks the proxy to remove the genuine ones. */
-function identityKept({ seenIdentity }: Target, bytes: Attempt["bytes"]): Check {
-  return {
-    name: "headers/identity-not-taken-away",
-    tries: [{ what: "Connection", bytes }],
-    expectation: arrives(({ fields }) => {
+function identityKept({ seenIdentity }: Target, bytes: (mark: string) => string): Check {
+  return single(
+    "headers/identity-not-taken-away",
+    arrives(({ fields }) => {
       const missing = seenIdentity.filter(
         (name) => !fields.some(([each]) => each.toLowerCase() === name.toLowerCase()),
       );
@@ -157,9 +158,9 @@ function identityKept({ seenIdentity }: Target, bytes: Attempt["bytes"]): Check 
         ? pass(`the backend still gets ${seenIdentity.join(", ")}`)
         : fail(`the backend no longer gets ${missing.join(", ")}`);
     }),
-    skip:
-      seenIdentity.length === 0 ? "the backend got no header with the token's subject" : undefined,
-  };
+    bytes,
+    seenIdentity.length === 0 ? "the backend got no header with the token's subject" : undefined,
+  );
 }
 
 /** Passes if no hop-by-hop header of the backend reaches the client. */
@@ -175,18 +176,3 @@ const hopsStayBehind: Expectation = {
       : fail(`the client got ${leaked.join(", ")}`);
   },
 };
-
-export function hopsInAnswer(target: Target, { get }: RequestWriter = HTTP1): Check {
-  return {
-    name: "headers/hop-by-hop-in-answer",
-    tries: [
-      {
-        what: "answer",
-        bytes: (mark) =>
-          get(target, protectedPath(target, mark, ANSWER_WITH_HOPS), [authorization(target)]),
-      },
-    ],
-    expectation: hopsStayBehind,
-    skip: target.ownBackend ? undefined : "only --backend answers with such headers",
-  };
-}

@@ -1,4 +1,4 @@
-import type { Check, Expectation, Attempt } from "./check-result.ts";
+import { type Check, single } from "./check-result.ts";
 import { arrives, fail, pass, describeArrival, refusedOrUnauthorized } from "./expectations.ts";
 import { authorization, protectedPath, type Target } from "./deployment.ts";
 import { HTTP1, type RequestWriter } from "./attack-writer.ts";
@@ -49,10 +49,13 @@ export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check
   const { get, refused } = writer;
   const { publicPath = "/", protectedPath: base } = target;
   const skip = target.publicPath === undefined ? "--public is not set" : undefined;
-  const fromPublic = (name: string, path: (mark: string) => string): Check => ({
-    ...single(`path/public-${name}`, refusedOrUnauthorized, (mark) => get(target, path(mark), [])),
-    skip,
-  });
+  const fromPublic = (name: string, path: (mark: string) => string): Check =>
+    single(
+      `path/public-${name}`,
+      refusedOrUnauthorized,
+      (mark) => get(target, path(mark), []),
+      skip,
+    );
   const withToken = (name: string, line: (mark: string) => string): Check =>
     single(`path/protected-${name}`, refused, (mark) =>
       get(target, line(mark), [authorization(target)]),
@@ -105,12 +108,14 @@ function encodedTwice(character: string): string {
 function suffixChecks(target: Target, { get }: RequestWriter): Check[] {
   const { publicSuffix = ".css" } = target;
   const skip = target.publicSuffix === undefined ? "--public-suffix is not set" : undefined;
-  return SUFFIXES.map(([name, spell]) => ({
-    ...single(`path/suffix-${name}`, refusedOrUnauthorized, (mark) =>
-      get(target, spell(protectedPath(target, mark), publicSuffix), []),
+  return SUFFIXES.map(([name, spell]) =>
+    single(
+      `path/suffix-${name}`,
+      refusedOrUnauthorized,
+      (mark) => get(target, spell(protectedPath(target, mark), publicSuffix), []),
+      skip,
     ),
-    skip,
-  }));
+  );
 }
 
 /** Sends a request target that crashes proxies whose URL parser throws. It must be the last check. */
@@ -130,8 +135,4 @@ function queryCheck(target: Target, { get }: RequestWriter): Check {
   return single("path/path-and-query-as-sent", expectation, (mark) =>
     get(target, protectedPath(target, mark, rest), [authorization(target)]),
   );
-}
-
-function single(name: string, expectation: Expectation, bytes: Attempt["bytes"]): Check {
-  return { name, tries: [{ what: name, bytes }], expectation };
 }

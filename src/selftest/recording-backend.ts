@@ -6,7 +6,6 @@ import { FirstBytes } from "../lib/http/first-bytes.ts";
 import { createServer } from "../lib/http/node-http.ts";
 import { nodeHttp2 } from "../lib/http/node-http2.ts";
 import type { Arrival } from "./check-result.ts";
-import { answerHealth, asksForHealth } from "./grpc-health.ts";
 
 /**
  * A backend that records the requests that reach it over HTTP/1.1, or over HTTP/2 without TLS (h2c with prior
@@ -36,6 +35,11 @@ export const KEY_PATH = "/selftest-keys";
 
 /** Requests with this in their path get a response with hop-by-hop headers. */
 export const ANSWER_WITH_HOPS = "answer-with-hops";
+
+/** The gRPC call with which proxies check the health of a backend (grpc.health.v1). */
+const GRPC_HEALTH = "/grpc.health.v1.Health/Check";
+/** An uncompressed gRPC message of two bytes: field 1, `status`, is 1, SERVING. */
+const GRPC_SERVING = Buffer.from([0, 0, 0, 0, 2, 0x08, 0x01]);
 
 const LARGEST_HEAD = 256 * 1024;
 const MOST_FIELDS = 1_024;
@@ -118,7 +122,7 @@ function serverOfHttp2(
   });
   server.on("request", (request, response) => {
     record(request, recorded).then(
-      () => (asksForHealth(request) ? answerHealth(response) : answer(request, response)),
+      () => (request.url === GRPC_HEALTH ? answerHealth(response) : answer(request, response)),
       () => response.stream.destroy(),
     );
   });
@@ -126,6 +130,13 @@ function serverOfHttp2(
     if (code === "ERR_HTTP2_ERROR") recorded.unreadable += 1;
   });
   return server;
+}
+
+/** Responds that the backend is healthy. */
+function answerHealth(response: Http2ServerResponse): void {
+  response.setHeader("content-type", "application/grpc");
+  response.addTrailers({ "grpc-status": "0" });
+  response.end(GRPC_SERVING);
 }
 
 async function record(request: AnyRequest, recorded: Recorded): Promise<void> {

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { listen } from "../../config/schema/fields.ts";
 import { takeSnapshot } from "../../config/snapshot.ts";
 import { createLogSink, type LogSink } from "../../observe/log/log-sink.ts";
@@ -5,9 +7,8 @@ import { parseFlags } from "../arguments.ts";
 import { type Command, UsageError } from "../command.ts";
 import { startDemoBackend } from "./demo-backend.ts";
 import { demoBanner } from "./demo-banner.ts";
-import { freeAddress } from "./free-port.ts";
 import { writeDemoFiles } from "./demo-files.ts";
-import { ownVersion } from "../own-version.ts";
+import { ownVersion } from "../version.ts";
 import { readablePassword } from "../terminal/readable-password.ts";
 import { LastExit } from "../serving/last-exit.ts";
 import { runUntilStopped } from "../serving/run-until-stopped.ts";
@@ -103,4 +104,17 @@ function reachableHost(flag: string, text: string): string {
   const host = parsed.success ? HOSTS.get(parsed.data.host) : undefined;
   if (host !== undefined) return host;
   throw new UsageError(`${flag} needs a loopback address or 0.0.0.0, with a port: 127.0.0.1:8443`);
+}
+
+/** Returns an address on 127.0.0.1 with this port, or with any free port if another program listens there. */
+export async function freeAddress(port: number): Promise<string> {
+  const probe = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(probe, "listening");
+    return `127.0.0.1:${port}`;
+  } catch {
+    return "127.0.0.1:0";
+  } finally {
+    probe.close();
+  }
 }

@@ -1,7 +1,15 @@
 import { statSync } from "node:fs";
 import { formatDuration } from "../../lib/text/duration.ts";
-import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
-import type { ClockDifference } from "./key-sets.ts";
+import {
+  bad,
+  type ClockDifference,
+  type Examined,
+  type Finding,
+  type FindingGroup,
+  good,
+  skipped,
+  warning,
+} from "./finding.ts";
 
 /** Tolerated difference, in milliseconds: the `Date` of a response has whole seconds, and the response takes time. */
 const TOLERATED_MS = 5_000;
@@ -12,19 +20,15 @@ const TOO_MUCH_MS = 60_000;
  * Compares the clock of this machine with the modification time of the configuration file and with the clocks of other
  * machines.
  */
-export function checkClock(
-  file: string,
-  nowMs: number,
-  differences: readonly ClockDifference[],
-): FindingGroup {
+export function checkClock(file: string, { nowMs, clocks }: Examined): FindingGroup {
   const ahead = statSync(file).mtimeMs - nowMs;
   const findings: Finding[] = [
     ahead > TOO_MUCH_MS
       ? bad(`the configuration was written ${words(ahead)} in the future`, HINT)
       : good("not before the configuration was written"),
-    ...differences.map(difference),
+    ...clocks.map(difference),
   ];
-  if (differences.length === 0) findings.push(skipped("no other clock was reachable"));
+  if (clocks.length === 0) findings.push(skipped("no other clock was reachable"));
   return { name: "clock", findings };
 }
 

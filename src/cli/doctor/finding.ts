@@ -1,3 +1,6 @@
+import type { Snapshot } from "../../config/snapshot.ts";
+import type { ReachOptions } from "./waiting.ts";
+
 /** The result of one check of the doctor. */
 export interface Finding {
   readonly result: "good" | "warning" | "bad" | "skipped";
@@ -10,6 +13,25 @@ export interface Finding {
 export interface FindingGroup {
   readonly name: string;
   readonly findings: readonly Finding[];
+}
+
+/** What the checks of the doctor work on. */
+export interface Examined extends ReachOptions {
+  readonly snapshot: Snapshot;
+  /** The differences between the local clock and those of other machines, as far as the checks found them. */
+  readonly clocks: ClockDifference[];
+}
+
+/** The difference between the local clock and that of a server, from the `Date` of its response. */
+export interface ClockDifference {
+  readonly server: string;
+  /** How far the local clock is behind, in milliseconds. */
+  readonly behindMs: number;
+}
+
+/** Returns a group, or none if it has no findings. */
+export function groupUnlessEmpty(name: string, findings: readonly Finding[]): FindingGroup[] {
+  return findings.length === 0 ? [] : [{ name, findings }];
 }
 
 export function good(message: string): Finding {

@@ -1,5 +1,12 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import { bad, type Finding, type FindingGroup, good, skipped, warning } from "./finding.ts";
+import {
+  bad,
+  type Examined,
+  type Finding,
+  type FindingGroup,
+  good,
+  skipped,
+  warning,
+} from "./finding.ts";
 import {
   type Holder,
   holderOf,
@@ -11,10 +18,8 @@ import {
 type Key = "server.listen" | "admin.listen";
 
 /** Checks whether each port is free or in use by a Sallyport with this configuration, and whether that is ready. */
-export async function checkListeners(
-  { server, admin }: Configuration,
-  timeoutMs: number,
-): Promise<FindingGroup> {
+export async function checkListeners({ snapshot, timeoutMs }: Examined): Promise<FindingGroup[]> {
+  const { server, admin } = snapshot.configuration;
   const { listen, tls } = server;
   const adminPlace = admin === "off" ? undefined : admin.listen;
   const ready = adminPlace === undefined ? undefined : await readiness(adminPlace, timeoutMs);
@@ -34,7 +39,7 @@ export async function checkListeners(
       : portFinding("admin.listen", adminPlace, other, main),
     readyFinding(ready),
   ];
-  return { name: "listeners", findings };
+  return [{ name: "listeners", findings }];
 }
 
 /** Returns undefined for port 0, which means any port. */

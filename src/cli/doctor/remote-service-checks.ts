@@ -1,17 +1,22 @@
 import { randomBytes } from "node:crypto";
 import { authorizationOf } from "../../app/gate/remote-checks.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Snapshot } from "../../config/snapshot.ts";
-import type { SnapshotFiles } from "../../config/snapshot-files.ts";
 import type { RemoteProbe } from "../../core/remote-check.ts";
 import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { authorizerProbe } from "../../policy/remote/authorizer-kinds.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
-import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
+import {
+  bad,
+  type Examined,
+  type Finding,
+  type FindingGroup,
+  good,
+  groupUnlessEmpty,
+  warning,
+} from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
-import type { ReachOptions } from "./waiting.ts";
 
 /** A server that Sallyport queries about tokens or callers. */
 interface Asked {
@@ -29,33 +34,30 @@ const HINTS: TlsHints = {
   name: "the certificate does not match the name in the URL",
   client: "does it require a client certificate? Sallyport cannot present one",
 };
+
 /**
  * Sends a test query to every introspection, tokenReview and authorization server. Returns no group if none is
  * configured.
  */
-export async function checkRemoteChecks(
-  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
-  reaching: ReachOptions,
-): Promise<readonly FindingGroup[]> {
+export async function checkRemoteChecks(examined: Examined): Promise<FindingGroup[]> {
+  const { configuration } = examined.snapshot;
   const asked = [...aboutTokens(configuration), ...aboutCallers(configuration)];
-  if (asked.length === 0) return [];
-  const findings = await Promise.all(asked.map(async (each) => look(each, files, reaching)));
-  return [{ name: "remote checks", findings: findings.flat() }];
+  const findings = await Promise.all(asked.map((each) => look(each, examined)));
+  return groupUnlessEmpty("remote checks", findings.flat());
 }
 
 async function look(
-  asked: Asked,
-  files: SnapshotFiles,
-  reaching: ReachOptions,
+  { label, caFile, timeout, probe }: Asked,
+  examined: Examined,
 ): Promise<Finding[]> {
-  const { label, caFile, timeout, probe } = asked;
+  const { files } = examined.snapshot;
   const tls = caFile === undefined ? undefined : { ca: files.text(caFile) };
   const origin = originOf(new URL(probe.url).origin, tls);
-  const reached = await reach(label, origin, { ...reaching, hints: HINTS });
+  const reached = await reach(label, origin, { ...examined, hints: HINTS });
   if (reached.some(({ result }) => result === "bad")) return reached;
   const began = performance.now();
   try {
-    await probe.ask(AbortSignal.timeout(reaching.timeoutMs));
+    await probe.ask(AbortSignal.timeout(examined.timeoutMs));
   } catch (error) {
     return [...reached, bad(`${label}: is unavailable (${remoteFailure(error)})`, probe.hint)];
   }

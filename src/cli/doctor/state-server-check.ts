@@ -1,9 +1,8 @@
 import { statePlaceOf } from "../../app/sharing.ts";
-import type { Snapshot } from "../../config/snapshot.ts";
 import { examineStateServer } from "../../shared/examine.ts";
 import type { StoreHint } from "../../credentials/stores/user-store.ts";
 import { storeHint } from "./store-hints.ts";
-import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
+import { bad, type Examined, type Finding, type FindingGroup, good, warning } from "./finding.ts";
 
 /** What an operator can do about an error of Redis or a sentinel. */
 const REDIS_HINTS: readonly StoreHint[] = [
@@ -35,10 +34,8 @@ const REDIS_HINTS: readonly StoreHint[] = [
  * Checks the server of `shared` in the same way as a replica uses it: connection, TLS, credentials, permissions and
  * latency. Returns no group if `shared` is not set.
  */
-export async function checkStateServer(
-  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
-  timeoutMs: number,
-): Promise<readonly FindingGroup[]> {
+export async function checkStateServer({ snapshot, timeoutMs }: Examined): Promise<FindingGroup[]> {
+  const { configuration, files } = snapshot;
   const { shared } = configuration;
   if (shared === undefined) return [];
   const report = await examineStateServer(statePlaceOf(shared, files), shared.prefix, timeoutMs);

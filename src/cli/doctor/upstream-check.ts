@@ -1,11 +1,12 @@
 import { isIP } from "node:net";
+import { upstreamsOf } from "../../app/from-files.ts";
 import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { HealthCheck } from "../../upstream/pool/health-check.ts";
 import { createTarget } from "../../upstream/pool/target.ts";
 import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
-import { bad, type Finding, type FindingGroup, good } from "./finding.ts";
+import { bad, type Examined, type Finding, type FindingGroup, good } from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
 import { type ReachOptions, within } from "./waiting.ts";
@@ -20,16 +21,14 @@ const HINTS: TlsHints = {
  * Checks all targets of all upstreams concurrently. With `resolve`, checks each address of a target. With `health`,
  * also runs the health check, if Sallyport does so itself: for several targets, or with `resolve`.
  */
-export async function checkUpstreams(
-  upstreams: readonly UpstreamOptions[],
-  reaching: ReachOptions,
-): Promise<FindingGroup> {
+export async function checkUpstreams(examined: Examined): Promise<FindingGroup[]> {
+  const { configuration, files } = examined.snapshot;
   const found = await Promise.all(
-    upstreams.flatMap((upstream) =>
-      upstream.targets.map((address) => checkTarget(upstream, address, reaching)),
+    upstreamsOf(configuration, files.text).flatMap((upstream) =>
+      upstream.targets.map((address) => checkTarget(upstream, address, examined)),
     ),
   );
-  return { name: "upstreams", findings: found.flat() };
+  return [{ name: "upstreams", findings: found.flat() }];
 }
 
 async function checkTarget(

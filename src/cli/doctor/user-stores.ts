@@ -1,6 +1,5 @@
 import { usersFilesIn } from "../../app/from-files.ts";
 import { NOOP_LOG } from "../../app/explanation/no-op.ts";
-import type { Snapshot } from "../../config/snapshot.ts";
 import { HashingPool } from "../../credentials/hashing/hashing-pool.ts";
 import {
   hintsOf,
@@ -9,17 +8,23 @@ import {
 } from "../../credentials/stores/store-kinds.ts";
 import type { OpenUserStore } from "../../credentials/stores/user-store.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { bad, type Finding, type FindingGroup, good, warning } from "./finding.ts";
+import {
+  bad,
+  type Examined,
+  type Finding,
+  type FindingGroup,
+  good,
+  groupUnlessEmpty,
+  warning,
+} from "./finding.ts";
 import { storeHint } from "./store-hints.ts";
 
 /**
  * Looks up a name in each remote store, which checks connection, TLS, credentials and query. Returns no group if there
  * is no such store.
  */
-export async function checkUserStores(
-  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
-  timeoutMs: number,
-): Promise<readonly FindingGroup[]> {
+export async function checkUserStores({ snapshot, timeoutMs }: Examined): Promise<FindingGroup[]> {
+  const { configuration, files } = snapshot;
   // No user has the name that is looked up, so no hash is verified.
   const verifier = new HashingPool({ concurrency: 1, queue: 1 });
   const look = async (settings: StoreSettings): Promise<readonly Finding[]> => {
@@ -32,8 +37,8 @@ export async function checkUserStores(
     }
   };
   try {
-    const findings = (await Promise.all(configuration.users.map(look))).flat();
-    return findings.length === 0 ? [] : [{ name: "user stores", findings }];
+    const findings = await Promise.all(configuration.users.map(look));
+    return groupUnlessEmpty("user stores", findings.flat());
   } finally {
     await verifier.close();
   }

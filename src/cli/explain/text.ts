@@ -11,6 +11,7 @@ import { formatDuration } from "../../lib/text/duration.ts";
 import { printableLines } from "../../lib/text/printable.ts";
 import { formatSize } from "../../lib/text/size.ts";
 import { requirementLine } from "../../policy/requirements.ts";
+import { columns } from "../terminal/columns.ts";
 import type { Marks } from "../terminal/marks.ts";
 
 /** Renders an explanation for people. Values of the request cannot control the terminal. */
@@ -62,11 +63,7 @@ function routeLines(routes: readonly ExplainedRoute[], marks: Marks): string[] {
     route.methods?.join(",") ?? "any method",
     route.misfits.length === 0 ? route.result : `another ${route.misfits.join(", another ")}`,
   ]);
-  const width = (column: number): number =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0));
-  return rows.map((row) =>
-    `  ${row.map((cell, column) => cell.padEnd(width(column))).join("  ")}`.trimEnd(),
-  );
+  return columns(rows).map((line) => `  ${line}`);
 }
 
 /** Renders the verdict on a token, a line for each step. */

@@ -1,12 +1,12 @@
-import { access, mkdir, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { hashPassword } from "../../credentials/hashing/new-hash.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createDevelopmentCertificate } from "../../server/tls/development-certificate.ts";
 import { makeKeyFile } from "../keys/make-key-file.ts";
-import { kustomization } from "./kustomization.ts";
 import type { InitSettings } from "./init-settings.ts";
-import { systemdUnit } from "./systemd-unit.ts";
+import { kustomization, systemdUnit } from "./runner-files.ts";
 
 /** Validity of the certificate, in days. `check` warns during the last 30. */
 const DAYS = 90;
@@ -25,7 +25,7 @@ export interface CreatedFile {
 export async function createFiles(settings: InitSettings): Promise<readonly CreatedFile[]> {
   const { directory, host, runner } = settings;
   const within = (name: string): string => join(directory, name);
-  await refuseToOverwrite(["config.yaml", "users.yaml", "tls.crt", "tls.key", "keys"].map(within));
+  refuseToOverwrite(["config.yaml", "users.yaml", "tls.crt", "tls.key", "keys"].map(within));
   const hash = hashPassword(settings.password);
   const names = new Set([host, "localhost", "127.0.0.1", "::1"]);
   const { cert, key } = await createDevelopmentCertificate([...names], DAYS);
@@ -56,13 +56,9 @@ export async function createFiles(settings: InitSettings): Promise<readonly Crea
   return files;
 }
 
-async function refuseToOverwrite(paths: readonly string[]): Promise<void> {
+function refuseToOverwrite(paths: readonly string[]): void {
   for (const path of paths) {
-    const there = await access(path).then(
-      () => true,
-      () => false,
-    );
-    if (there) {
+    if (existsSync(path)) {
       throw new Error(`${path} already exists; choose another directory with --directory`);
     }
   }
@@ -72,7 +68,7 @@ async function firstKey(directory: string): Promise<string> {
   const nowMs = systemClock.now();
   const { file } = await makeKeyFile({
     ...{ directory, algorithm: "ES256", name: undefined },
-    ...{ nowMs, newestMs: 0, signsFromMs: nowMs },
+    ...{ nowMs, newestMs: undefined, signsFromMs: nowMs },
   });
   return join(directory, basename(file));
 }

@@ -2,6 +2,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { type KeyInState, keyStates } from "../../tokens/keys/key-states.ts";
 import { parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal } from "../command.ts";
+import { columns } from "../terminal/columns.ts";
 import { formatFrom } from "../terminal/format.ts";
 import { LOCATION_FLAGS, keyLocation, timeText } from "./location.ts";
 
@@ -32,10 +33,5 @@ function table(keys: readonly KeyInState[]): string {
     canSign ? timeText(Math.max(key.signsFrom, key.madeAt)) : "never",
     ...[timeText(key.verifiesUntil), key.file],
   ]);
-  const all = [head, ...rows];
-  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return all
-    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
-    .map((line) => `${line.trimEnd()}\n`)
-    .join("");
+  return `${columns([head, ...rows]).join("\n")}\n`;
 }

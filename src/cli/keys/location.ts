@@ -1,6 +1,10 @@
 import { loadConfiguration } from "../../config/load.ts";
 import { isSigningAlgorithm, type SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
-import { CONFIGURATION_FLAGS, configurationSources } from "../arguments.ts";
+import {
+  CONFIGURATION_FLAGS,
+  type ConfigurationFlagValues,
+  configurationSources,
+} from "../arguments.ts";
 import { type Terminal, UsageError } from "../command.ts";
 
 /** The flags of every command on keys. */
@@ -11,9 +15,7 @@ export const LOCATION_FLAGS = {
   assertion: { type: "boolean" },
 } as const;
 
-interface LocationFlagValues {
-  readonly config?: string | undefined;
-  readonly set?: readonly string[] | undefined;
+interface LocationFlagValues extends ConfigurationFlagValues {
   readonly directory?: string | undefined;
   readonly algorithm?: string | undefined;
   /** Whether the command manages assertion keys instead of token keys. */

@@ -12,8 +12,8 @@ interface NewKeyOptions {
   readonly name: string | undefined;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** When the newest existing key was made, or 0. The `iat` of the new key is at least a second later. */
-  readonly newestMs: number;
+  /** When the newest existing key was made, if there is one. The `iat` of the new key is at least a second later. */
+  readonly newestMs: number | undefined;
   readonly signsFromMs: number;
 }
 
@@ -26,7 +26,7 @@ const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
  * @throws UsageError for a name that is invalid or taken.
  */
 export async function makeKeyFile(order: NewKeyOptions): Promise<{ kid: string; file: string }> {
-  const { directory, algorithm, nowMs, newestMs, signsFromMs } = order;
+  const { directory, algorithm, nowMs, newestMs = 0, signsFromMs } = order;
   const { kid, key } = await makeNamedKey(algorithm);
   const name = order.name ?? `${new Date(nowMs).toISOString().slice(0, 10)}-${kid.slice(0, 8)}`;
   if (!NAME.test(name))

@@ -1,4 +1,6 @@
 import { readFileSync } from "node:fs";
+import { text as textOf } from "node:stream/consumers";
+import { Document, isMap, isScalar, isSeq, visit } from "yaml";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { parseFlags } from "../arguments.ts";
@@ -6,12 +8,17 @@ import { type Command, EXIT, type Terminal, UsageError } from "../command.ts";
 import { formatFrom } from "../terminal/format.ts";
 import { type Marks, marksFor } from "../terminal/marks.ts";
 import { fromKubeRbacProxy } from "./kube-rbac-proxy.ts";
-import { type Migrated, MigrationError, type ReportLine } from "./migration.ts";
+import { type Draft, type Migration, type ReportLine, type Sources } from "./migration.ts";
 import { fromNginx } from "./nginx.ts";
 import { fromOauth2Proxy } from "./oauth2-proxy.ts";
-import { configurationText } from "./written-configuration.ts";
 
 const KINDS = ["oauth2-proxy", "kube-rbac-proxy", "nginx"] as const;
+
+const TRANSLATORS: Readonly<Record<(typeof KINDS)[number], (sources: Sources) => Migration>> = {
+  "oauth2-proxy": fromOauth2Proxy,
+  "kube-rbac-proxy": fromKubeRbacProxy,
+  nginx: fromNginx,
+};
 
 export const migrate: Command = {
   help: `Usage: sallyport migrate --from PROXY [options]
@@ -38,11 +45,8 @@ For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`,
     const kind = formatFrom(flags.from, KINDS, "--from");
     const format = formatFrom(flags.format, ["text", "json"]);
     const file = flags.file === undefined ? undefined : await read(flags.file, terminal);
-    const { configuration, report } = migrated(kind, {
-      file,
-      flags: flags.flags,
-      env: terminal.env,
-    });
+    const sources = { file, flags: flags.flags, env: terminal.env };
+    const { configuration, report } = TRANSLATORS[kind](sources);
     if (format === "json") {
       terminal.out(`${JSON.stringify({ configuration, report }, undefined, 2)}\n`);
     } else {
@@ -61,30 +65,9 @@ function joined(args: readonly string[]): string[] {
   return [...args.slice(0, at), `--flags=${args[at + 1]}`, ...args.slice(at + 2)];
 }
 
-function migrated(
-  kind: (typeof KINDS)[number],
-  sources: Parameters<typeof fromOauth2Proxy>[0],
-): Migrated {
-  try {
-    switch (kind) {
-      case "oauth2-proxy":
-        return fromOauth2Proxy(sources);
-      case "kube-rbac-proxy":
-        return fromKubeRbacProxy(sources);
-      case "nginx":
-        return fromNginx(sources);
-    }
-  } catch (error) {
-    if (error instanceof MigrationError) throw new UsageError(error.message);
-    throw error;
-  }
-}
-
 async function read(file: string, terminal: Terminal): Promise<string> {
   try {
-    if (file !== "-") return readFileSync(file, "utf8");
-    const { text } = await import("node:stream/consumers");
-    return await text(terminal.input);
+    return file === "-" ? await textOf(terminal.input) : readFileSync(file, "utf8");
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${codeOrMessage(error)}`);
   }
@@ -108,4 +91,31 @@ function reportText(report: readonly ReportLine[], marks: Marks): string {
     return [[TITLES[result], ...shown].join("\n")];
   });
   return `${sections.join("\n\n")}\n\nNext: sallyport check --config config.yaml\n`;
+}
+
+/** Maximum length of a collection on one line, in characters of JSON. */
+const SHORT = 76;
+
+/** Renders a configuration as YAML, with short collections on one line and blank lines between sections. */
+function configurationText(draft: Draft, from: string): string {
+  const { server, admin, users, tokens, identity, routes, upstreams, log } = draft;
+  const ordered = { server, admin, users, tokens, identity, routes, upstreams, log };
+  const sections = Object.entries(ordered).filter(
+    ([, value]) => value !== undefined && JSON.stringify(value) !== "{}",
+  );
+  const document = new Document(Object.fromEntries(sections), { aliasDuplicateObjects: false });
+  visit(document, {
+    Collection(_key, node, path) {
+      if (path.length > 2 && JSON.stringify(node.toJSON()).length <= SHORT) node.flow = true;
+    },
+  });
+  if (isMap(document.contents)) {
+    for (const [index, { key, value }] of document.contents.items.entries()) {
+      if (!isScalar(key)) continue;
+      if (index > 0) key.spaceBefore = true;
+      if (isSeq(value) || (isMap(value) && key.value === "upstreams")) value.flow = false;
+    }
+  }
+  document.commentBefore = ` Made by sallyport migrate --from ${from}. Read its report, then run sallyport check.`;
+  return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }

@@ -1,3 +1,12 @@
+/** What a proxy's configuration is read from. */
+export interface Sources {
+  /** The text of the file. */
+  readonly file: string | undefined;
+  /** A command line. */
+  readonly flags: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
 /** The result for one setting of the other proxy. */
 export interface ReportLine {
   readonly setting: string;
@@ -7,89 +16,101 @@ export interface ReportLine {
   readonly words: string;
 }
 
-/** The translated configuration and the report about it. */
-export interface Migrated {
-  readonly configuration: Draft;
-  readonly report: readonly ReportLine[];
-}
-
 export interface DraftRoute {
-  name: string;
-  hosts?: string[];
-  path?: string;
-  exact?: string;
-  methods?: string[];
-  auth?: "none";
-  require?: { groups: { any: string[] } };
+  readonly name: string;
+  readonly hosts?: readonly string[] | undefined;
+  readonly path?: string | undefined;
+  readonly exact?: string | undefined;
+  readonly methods?: readonly string[] | undefined;
+  readonly auth?: "none" | undefined;
+  require?: { readonly groups: { readonly any: readonly string[] } } | undefined;
   forwardAuthorization?: "keep";
   hostHeader?: "target";
-  rateLimit?: { requests: number; within: string; burst?: number; by: "address" };
-  limits?: { bodyBytes: string };
-  rewrite?: { stripPrefix?: string; addPrefix?: string };
-  upstream: string;
+  readonly rateLimit?: object | undefined;
+  readonly limits?: { readonly bodyBytes: string } | undefined;
+  readonly rewrite?: object | undefined;
+  readonly upstream: string;
 }
 
 interface DraftUpstream {
-  targets: string[];
-  tls?: Record<string, string>;
-  timeouts?: Record<string, string>;
+  readonly targets: readonly string[];
+  readonly tls?: object | undefined;
+  readonly protocol?: "h2c" | undefined;
+  timeouts?: object | undefined;
 }
 
-/** The parts of a configuration that other proxies can express. */
+/** The parts of a configuration that other proxies can express. Members that are undefined are not set. */
 export interface Draft {
-  server: {
+  readonly server: {
     listen?: string;
     tls?: Record<string, unknown> | "off";
-    limits?: { bodyBytes: string };
-    trustedProxies?: string[];
+    limits?: { readonly bodyBytes: string };
+    trustedProxies?: readonly string[];
   };
-  admin?: { listen: string };
-  users?: { kind: string; path: string }[];
-  tokens: {
+  admin?: { readonly listen: string };
+  users?: readonly { readonly kind: string; readonly path: string }[];
+  readonly tokens: {
     issuer?: string;
     audience?: string;
     keys?: string;
-    trusted?: Record<string, unknown>[];
+    trusted?: readonly object[];
   };
-  identity?: { headers: string | Record<string, string> };
+  identity?: { readonly headers: string | Readonly<Record<string, string>> };
   routes: DraftRoute[];
-  upstreams: Record<string, DraftUpstream>;
-  log?: { access: string };
+  readonly upstreams: Record<string, DraftUpstream>;
+  log?: { readonly access: string };
 }
 
-/** The other proxy's configuration cannot be read; the message says why, without values. */
-export class MigrationError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "MigrationError";
-  }
-}
+/** The translated configuration and the report about it. */
+export class Migration {
+  readonly configuration: Draft = { server: {}, tokens: {}, routes: [], upstreams: {} };
+  readonly report: ReportLine[] = [];
 
-export class Report {
-  readonly lines: ReportLine[] = [];
-
-  carried(setting: string, where: string): void {
-    this.lines.push({ setting, result: "carried", words: where });
+  carried(setting: string, words: string): void {
+    this.report.push({ setting, result: "carried", words });
   }
 
   changed(setting: string, words: string): void {
-    this.lines.push({ setting, result: "changed", words });
+    this.report.push({ setting, result: "changed", words });
   }
 
-  lost(setting: string, why: string): void {
-    this.lines.push({ setting, result: "lost", words: why });
+  lost(setting: string, words: string): void {
+    this.report.push({ setting, result: "lost", words });
+  }
+
+  /** Sets where Sallyport's own keys are: the other proxy has none. */
+  useOwnKeys(): void {
+    this.configuration.tokens.keys = "keys";
+    this.changed(
+      "tokens.keys",
+      "new: generate a key with sallyport keys generate --directory keys",
+    );
+  }
+
+  /** Switches TLS off, as the other proxy's `setting` does. */
+  withoutTls(setting: string): void {
+    this.configuration.server.tls = "off";
+    this.changed(setting, "server.tls is off: passwords and tokens travel unencrypted");
+  }
+
+  /** Returns a valid name for a route, as similar to the wanted one as possible. */
+  routeName(wanted: string): string {
+    return freeName(
+      wanted,
+      this.configuration.routes.map(({ name }) => name),
+    );
+  }
+
+  /** Adds an upstream. Returns its name, which is as similar to the wanted one as possible. */
+  addUpstream(wanted: string, upstream: DraftUpstream): string {
+    const { upstreams } = this.configuration;
+    const name = freeName(wanted, Object.keys(upstreams));
+    upstreams[name] = upstream;
+    return name;
   }
 }
 
-/** Returns an address such as `8443`, `:8443`, `*:8443` or `https://0.0.0.0:8443` as `host:port`. */
-export function listenAddress(text: string): string {
-  const address = text.replace(/^[a-z]+:\/\//, "");
-  if (/^\d+$/.test(address)) return `0.0.0.0:${address}`;
-  return address.startsWith(":") ? `0.0.0.0${address}` : address.replace(/^\*:/, "0.0.0.0:");
-}
-
-/** Returns a valid name for a route or an upstream that is not taken, as similar to the wanted one as possible. */
-export function freeName(wanted: string, taken: readonly string[]): string {
+function freeName(wanted: string, taken: readonly string[]): string {
   const name =
     wanted
       .replaceAll(/[^A-Za-z0-9]+/g, "-")
@@ -99,6 +120,18 @@ export function freeName(wanted: string, taken: readonly string[]): string {
   let number = 2;
   while (taken.includes(`${name}-${number}`)) number += 1;
   return `${name}-${number}`;
+}
+
+/** Returns the members, or undefined if none of them is defined. */
+export function unlessEmpty<Members extends object>(members: Members): Members | undefined {
+  return Object.values(members).some((value) => value !== undefined) ? members : undefined;
+}
+
+/** Returns an address such as `8443`, `:8443`, `*:8443` or `https://0.0.0.0:8443` as `host:port`. */
+export function listenAddress(text: string): string {
+  const address = text.replace(/^[a-z]+:\/\//, "");
+  if (/^\d+$/.test(address)) return `0.0.0.0:${address}`;
+  return address.startsWith(":") ? `0.0.0.0${address}` : address.replace(/^\*:/, "0.0.0.0:");
 }
 
 /** Splits a URL into its target and its path; undefined if it is not an http or https URL. */

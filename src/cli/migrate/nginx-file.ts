@@ -1,11 +1,11 @@
-import { MigrationError } from "./migration.ts";
+import { UsageError } from "../command.ts";
 
 /** One directive with its arguments and the directives in its braces. */
 export interface Directive {
   readonly name: string;
   readonly args: readonly string[];
-  /** Undefined for a directive that ends with a semicolon. */
-  readonly block: readonly Directive[] | undefined;
+  /** Empty for a directive that ends with a semicolon. */
+  readonly block: readonly Directive[];
 }
 
 /** A comment, a quoted text, a brace or a semicolon, or a word. */
@@ -13,13 +13,13 @@ const TOKEN =
   /#[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{};]|(?:\$\{[^}]*\}|\\.|[^\s{};"'#\\])(?:\$\{[^}]*\}|\\.|[^\s{};\\])*/gs;
 const DEEPEST = 20;
 
-/** Parses the text of an nginx configuration, without its includes. @throws MigrationError for invalid syntax. */
+/** Parses the text of an nginx configuration, without its includes. @throws UsageError for invalid syntax. */
 export function parseNginx(text: string): Directive[] {
   const tokens = (text.match(TOKEN) ?? []).filter((token) => !token.startsWith("#"));
   let at = 0;
 
   function block(depth: number): Directive[] {
-    if (depth > DEEPEST) throw new MigrationError("the blocks of the file are nested too deeply");
+    if (depth > DEEPEST) throw new UsageError("the blocks of the file are nested too deeply");
     const directives: Directive[] = [];
     let words: string[] = [];
     while (at < tokens.length) {
@@ -28,20 +28,20 @@ export function parseNginx(text: string): Directive[] {
       at += 1;
       if (token === ";" || token === "{") {
         const [name = "", ...args] = words;
-        const inner = token === "{" ? block(depth + 1) : undefined;
+        const inner = token === "{" ? block(depth + 1) : [];
         if (token === "{" && tokens[at] !== "}")
-          throw new MigrationError("the file has a block without a closing brace");
+          throw new UsageError("the file has a block without a closing brace");
         if (token === "{") at += 1;
         if (name !== "") directives.push({ name, args, block: inner });
         words = [];
       } else words.push(unquoted(token));
     }
-    if (words.length > 0) throw new MigrationError("the file has a directive without a semicolon");
+    if (words.length > 0) throw new UsageError("the file has a directive without a semicolon");
     return directives;
   }
 
   const all = block(0);
-  if (at < tokens.length) throw new MigrationError("the file has an unmatched closing brace");
+  if (at < tokens.length) throw new UsageError("the file has an unmatched closing brace");
   return all;
 }
 
@@ -52,8 +52,8 @@ function unquoted(token: string): string {
 /** Returns all blocks with this name, at any depth. */
 export function blocksNamed(directives: readonly Directive[], name: string): Directive[] {
   return directives.flatMap((directive) => [
-    ...(directive.name === name && directive.block !== undefined ? [directive] : []),
-    ...blocksNamed(directive.block ?? [], name),
+    ...(directive.name === name ? [directive] : []),
+    ...blocksNamed(directive.block, name),
   ]);
 }
 

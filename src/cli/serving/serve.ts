@@ -8,7 +8,7 @@ import {
   parseFlags,
 } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { ownVersion } from "../own-version.ts";
+import { ownVersion } from "../version.ts";
 import { LastExit } from "./last-exit.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
 import { start } from "./start.ts";

@@ -16,7 +16,7 @@ import { EXIT, type Terminal, UsageError } from "../command.ts";
 import { stepLines } from "../explain/text.ts";
 import { formatFrom } from "../terminal/format.ts";
 import { type Marks, marksFor } from "../terminal/marks.ts";
-import { onOneLine, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
+import { pastedToken, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
 
 const FLAGS = { ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, format: { type: "string" } } as const;
 
@@ -29,9 +29,7 @@ export async function inspectOne(args: readonly string[], terminal: Terminal): P
   if (words.length + (named === undefined ? 0 : 1) > 1) {
     throw new UsageError("give one token, not several");
   }
-  const given = named ?? words[0] ?? (await textOf(terminal.input));
-  const token = onOneLine(given.trim().replace(/^Bearer\s+/i, ""));
-  if (token === "") throw new UsageError("there is no token to inspect");
+  const token = pastedToken(named ?? words[0] ?? (await textOf(terminal.input)), "inspect");
   const sources = configurationSources(flags, terminal);
   const print = (found: InspectedToken): void =>
     terminal.out(

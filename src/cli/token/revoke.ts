@@ -1,13 +1,11 @@
 import { text as textOf } from "node:stream/consumers";
 import { NAMED_REVOCATIONS } from "../../core/revocation.ts";
 import { orList } from "../../lib/text/or-list.ts";
-import { request } from "../../lib/http/node-http.ts";
 import { printable } from "../../lib/text/printable.ts";
-import { isJsonObject } from "../../lib/text/strict-json.ts";
-import { configuredAddress, givenAddress } from "../admin-address.ts";
+import { adminAddress, askAdmin, membersIn } from "../admin-address.ts";
 import { CONFIGURATION_FLAGS, parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal, UsageError } from "../command.ts";
-import { onOneLine, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
+import { pastedToken, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
 
 const PATH = "/-/revoke";
 /** Timeout of the request, in milliseconds. */
@@ -26,12 +24,8 @@ const NAME_FLAGS = Object.fromEntries(
 /** Runs `token revoke`: makes a running proxy revoke tokens. */
 export async function revoke(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, { ...NAME_FLAGS, ...FLAGS });
-  const { url: written, issuer, before } = flags;
-  const address =
-    written === undefined
-      ? await configuredAddress(flags, terminal, PATH)
-      : givenAddress(written, PATH);
-  const { url } = address;
+  const { issuer, before } = flags;
+  const { url } = await adminAddress(flags, terminal, PATH);
   const given: Readonly<Record<string, unknown>> = flags;
   for (const { word } of NAMED_REVOCATIONS) {
     for (const name of namesIn(given[word])) url.searchParams.append(word, name);
@@ -56,38 +50,22 @@ async function piped({ input }: Terminal): Promise<string> {
     const flags = [...NAMED_REVOCATIONS.map(({ word }) => word), "before"];
     throw new UsageError(`name a token, ${orList(flags.map((flag) => `--${flag}`))}`);
   }
-  const token = onOneLine((await textOf(input)).trim().replace(/^Bearer\s+/i, ""));
-  if (token === "") throw new UsageError("there is no token to revoke");
-  return token;
+  return pastedToken(await textOf(input), "revoke");
 }
 
-/** @throws the system's error if there is no response, or an error with the response if it is not JSON. */
+/** @throws the system's error if there is no response. */
 async function ask(
   url: URL,
   token: string | undefined,
 ): Promise<{ status: number; message: string }> {
-  const signal = AbortSignal.timeout(ANSWER_MS);
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; message: string }>();
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const asked = request(url, { method: "POST", agent: false, signal, headers }, (response) => {
-    const { statusCode: status = 0 } = response;
-    textOf(response).then((body) => resolve({ status, message: messageIn(body, status) }), reject);
+  const response = await askAdmin(url, {
+    method: "POST",
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    ...{ timeoutMs: ANSWER_MS, late: `no answer within ${ANSWER_MS} ms` },
   });
-  asked.on("error", (error) => {
-    reject(signal.aborted ? new Error(`no answer within ${ANSWER_MS} ms`) : error);
-  });
-  asked.end();
-  return promise;
-}
-
-function messageIn(body: string, status: number): string {
-  try {
-    const answer: unknown = JSON.parse(body);
-    if (isJsonObject(answer) && typeof answer["message"] === "string") {
-      return printable(answer["message"]);
-    }
-  } catch {
-    // Another program listens there.
-  }
-  return `the admin listener says ${status}`;
+  const { statusCode: status = 0 } = response;
+  const { message } = await membersIn(response);
+  // Another program that listens there sends no message.
+  const words = typeof message === "string" ? printable(message) : undefined;
+  return { status, message: words ?? `the admin listener says ${status}` };
 }

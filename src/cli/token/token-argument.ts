@@ -35,8 +35,15 @@ function contentOf(file: string): string {
   }
 }
 
+/** Returns the token of a text to paste, with or without its scheme. @throws UsageError if there is none. */
+export function pastedToken(text: string, action: string): string {
+  const token = onOneLine(text.trim().replace(/^Bearer\s+/i, ""));
+  if (token === "") throw new UsageError(`there is no token to ${action}`);
+  return token;
+}
+
 /** Returns the token. @throws UsageError for a token with a line break, which terminals and mail programs insert. */
-export function onOneLine(token: string): string {
+function onOneLine(token: string): string {
   if (/[\r\n]/.test(token)) {
     throw new UsageError("the token contains a line break: put it on one line");
   }

@@ -1,6 +1,6 @@
 import { setTimeout as after } from "node:timers/promises";
 import type { Status } from "../../core/status.ts";
-import { configuredAddress, givenAddress } from "../admin-address.ts";
+import { adminAddress } from "../admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "../arguments.ts";
 import { type Command, EXIT, type Terminal } from "../command.ts";
 import { showsUnicode } from "../terminal/marks.ts";
@@ -31,10 +31,7 @@ ${CONFIGURATION_HELP}
       ...{ ...CONFIGURATION_FLAGS, url: text, interval: text },
       once: { type: "boolean" },
     });
-    const { url } =
-      flags.url === undefined
-        ? await configuredAddress(flags, terminal, PATH)
-        : givenAddress(flags.url, PATH);
+    const { url } = await adminAddress(flags, terminal, PATH);
     const everyMs =
       flags.interval === undefined
         ? INTERVAL_MS

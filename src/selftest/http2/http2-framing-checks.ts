@@ -1,4 +1,4 @@
-import type { Attempt, Check } from "../check-result.ts";
+import { type Attempt, type Check, single } from "../check-result.ts";
 import { authorization, protectedPath, smuggled, type Target } from "../deployment.ts";
 import { fail, intact, pass, refusedOrUnauthorized, refusedStream } from "../expectations.ts";
 import {
@@ -62,28 +62,26 @@ export function http2FramingChecks(target: Target): Check[] {
     ...pseudo(target, protectedPath(target, mark), method),
     ...fieldsOf([authorization(target)]),
   ];
-  const refuse = (name: string, build: (mark: string) => StreamRequest, method = "GET"): Check => ({
-    name: `framing/${name}`,
-    tries: [{ what: name, bytes: (mark) => onStream(1, build(mark)), methods: [method] }],
-    expectation: refusedStream,
-  });
+  const refuse = (name: string, build: (mark: string) => StreamRequest): Check =>
+    single(`framing/${name}`, refusedStream, (mark) => onStream(1, build(mark)));
   return [
     ...HEADS.map(([name, change]) =>
       refuse(name, (mark) => ({ fields: change(head(mark), mark) })),
     ),
     ...LENGTHS.map(([name, lengths]) =>
-      refuse(
-        name,
-        (mark) => ({ fields: [...head(mark, "POST"), ...lengthFields(lengths)], body: ["abcd"] }),
-        "POST",
-      ),
+      refuse(name, (mark) => ({
+        fields: [...head(mark, "POST"), ...lengthFields(lengths)],
+        body: ["abcd"],
+      })),
     ),
     ...TRAILERS.map(([name, trailers]) =>
-      refuse(name, (mark) => ({ fields: head(mark, "POST"), body: ["abcd"], trailers }), "POST"),
+      refuse(name, (mark) => ({ fields: head(mark, "POST"), body: ["abcd"], trailers })),
     ),
-    ...BROKEN.map(([name, frames]) => broken(name, (mark) => frames(headerBlock(head(mark))))),
-    ...METHODS.flatMap((method) => kept(target, method, (mark) => head(mark, method))),
-    ...methodChecks(target, head),
+    ...BROKEN.map(([name, frames]) =>
+      single(`framing/${name}`, refusedStream, (mark) => latin1(frames(headerBlock(head(mark))))),
+    ),
+    ...METHODS.map((method) => bodyKept(target, method, (mark) => head(mark, method))),
+    ...methodChecks(head),
     cutShort(target, (mark) => head(mark, "POST")),
   ];
 }
@@ -94,72 +92,58 @@ function following(target: Target, mark: string): string {
   return onStream(3, { fields: [...pseudo(target, path), ...fieldsOf([authorization(target)])] });
 }
 
+function latin1(frames: readonly Buffer[]): string {
+  return Buffer.concat(frames).toString("latin1");
+}
+
 function lengthFields(lengths: readonly string[]): Field[] {
   return lengths.map((length) => ["content-length", length] as const);
 }
 
-function broken(name: string, frames: (mark: string) => readonly Buffer[]): Check {
-  const bytes = (mark: string): string => Buffer.concat(frames(mark)).toString("latin1");
-  return { name: `framing/${name}`, tries: [{ what: name, bytes }], expectation: refusedStream };
-}
-
 /** A body in unusual frames must arrive as one body, framed by the proxy that translates it to HTTP/1.1. */
-function kept(target: Target, method: string, head: (mark: string) => Field[]): Check[] {
+function bodyKept(target: Target, method: string, head: (mark: string) => Field[]): Check {
   const attempt = (what: string, bytes: Attempt["bytes"]): Attempt => ({
-    ...{ what, bytes },
+    what,
+    bytes: (mark) => bytes(mark) + following(target, mark),
     methods: [method, "GET"],
   });
-  const after = (mark: string): string => following(target, mark);
-  const length = (mark: string): string => String(smuggled(target, mark).length);
-  return [
-    {
-      name: `framing/body-${method}`,
-      tries: [
-        attempt("without a length", (mark) => {
-          const body = smuggled(target, mark);
-          const parts = ["", body.slice(0, 5), "", body.slice(5), ""];
-          return onStream(1, { fields: head(mark), body: parts }) + after(mark);
-        }),
-        attempt("with a length", (mark) => {
-          const fields = [...head(mark), ...lengthFields([length(mark)])];
-          return onStream(1, { fields, body: [smuggled(target, mark)] }) + after(mark);
-        }),
-        attempt("padded, behind a head in parts", (mark) => {
-          const block = headerBlock(head(mark));
-          const frames = [
-            frame(FRAME.headers, 0, 1, block.subarray(0, 7)),
-            frame(FRAME.continuation, 0, 1, block.subarray(7, 30)),
-            frame(FRAME.continuation, END_HEADERS, 1, block.subarray(30)),
-            frame(FRAME.data, END_STREAM | PADDED, 1, `\x07${smuggled(target, mark)}${PADDING}`),
-          ];
-          return Buffer.concat(frames).toString("latin1") + after(mark);
-        }),
-      ],
-      expectation: intact(method, (mark) => smuggled(target, mark)),
-    },
-  ];
+  const body = (mark: string): string => smuggled(target, mark);
+  return {
+    name: `framing/body-${method}`,
+    tries: [
+      attempt("without a length", (mark) => {
+        const parts = ["", body(mark).slice(0, 5), "", body(mark).slice(5), ""];
+        return onStream(1, { fields: head(mark), body: parts });
+      }),
+      attempt("with a length", (mark) => {
+        const fields = [...head(mark), ...lengthFields([String(body(mark).length)])];
+        return onStream(1, { fields, body: [body(mark)] });
+      }),
+      attempt("padded, behind a head in parts", (mark) => {
+        const block = headerBlock(head(mark));
+        return latin1([
+          frame(FRAME.headers, 0, 1, block.subarray(0, 7)),
+          frame(FRAME.continuation, 0, 1, block.subarray(7, 30)),
+          frame(FRAME.continuation, END_HEADERS, 1, block.subarray(30)),
+          frame(FRAME.data, END_STREAM | PADDED, 1, `\x07${body(mark)}${PADDING}`),
+        ]);
+      }),
+    ],
+    expectation: intact(method, body),
+  };
 }
 
-function methodChecks(target: Target, head: (mark: string, method?: string) => Field[]): Check[] {
-  const notServed = (name: string, fields: (mark: string) => readonly Field[]): Check => ({
-    name: `framing/${name}`,
-    tries: [
-      {
-        what: name,
-        bytes: (mark) => onStream(1, { fields: fields(mark), body: [] }),
-        methods: ["CONNECT"],
-      },
-    ],
-    expectation: refusedOrUnauthorized,
-  });
-  const [, , authority] = pseudo(target, "");
+function methodChecks(head: (mark: string, method?: string) => Field[]): Check[] {
+  const notServed = (name: string, fields: (mark: string) => readonly Field[]): Check =>
+    single(`framing/${name}`, refusedOrUnauthorized, (mark) =>
+      onStream(1, { fields: fields(mark), body: [] }),
+    );
+  const bare = [":method", ":authority", "authorization"];
   return [
     notServed("method-TRACE", (mark) => head(mark, "TRACE")),
-    notServed("method-CONNECT", () => [
-      [":method", "CONNECT"],
-      ...(authority === undefined ? [] : [authority]),
-      ...fieldsOf([authorization(target)]),
-    ]),
+    notServed("method-CONNECT", (mark) =>
+      head(mark, "CONNECT").filter(([name]) => bare.includes(name)),
+    ),
     notServed("connect-udp", (mark) => [[":protocol", "connect-udp"], ...head(mark, "CONNECT")]),
     notServed("connect-h2c", (mark) => [[":protocol", "h2c"], ...head(mark, "CONNECT")]),
   ];
@@ -170,11 +154,11 @@ function cutShort(target: Target, head: (mark: string) => Field[]): Check {
   const attempt = (code: number): Attempt => ({
     what: `reset with ${code}`,
     bytes: (mark) =>
-      Buffer.concat([
+      latin1([
         frame(FRAME.headers, END_HEADERS, 1, headerBlock(head(mark))),
         frame(FRAME.data, 0, 1, "half"),
         frame(FRAME.reset, 0, 1, Buffer.from([0, 0, 0, code])),
-      ]).toString("latin1") + following(target, mark),
+      ]) + following(target, mark),
     methods: ["POST", "GET"],
   });
   return {

@@ -18,7 +18,7 @@ export interface StreamRequest {
   readonly fields: readonly Field[];
   /** One DATA frame each. */
   readonly body?: readonly string[];
-  readonly trailers?: readonly Field[];
+  readonly trailers?: readonly Field[] | undefined;
 }
 
 /** Returns the frames of a complete request, as a latin1 string. */
@@ -45,8 +45,26 @@ export function fieldsOf(lines: readonly string[]): Field[] {
   });
 }
 
+/** Additional fields of extended CONNECT for a WebSocket (RFC 8441 §5). */
+const WEBSOCKET: readonly Field[] = [
+  [":protocol", "websocket"],
+  ["sec-websocket-version", "13"],
+];
+
 export const HTTP2: RequestWriter = {
   get: (target, path, lines) =>
     onStream(1, { fields: [...pseudo(target, path), ...fieldsOf(lines)] }),
+  post: (target, path, lines, trailers) =>
+    onStream(1, {
+      fields: [...pseudo(target, path, "POST"), ...fieldsOf(lines)],
+      body: ["bo", "dy"],
+      trailers: trailers && fieldsOf(trailers),
+    }),
+  webSocket: (target, path, lines) =>
+    onStream(1, {
+      fields: [...pseudo(target, path, "CONNECT"), ...WEBSOCKET, ...fieldsOf(lines)],
+      body: [],
+    }),
+  webSocketName: "WebSocket",
   refused: refusedStream,
 };
