@@ -21,12 +21,10 @@ async function start(clients: readonly (readonly [name: string, bytes: number])[
   });
   const server = createServer();
   const sockets: Socket[] = [];
-  const nameOf = new Map<Socket, string>();
   server.on("connection", (socket: Socket) => {
-    nameOf.set(socket, clients[sockets.length]?.[0] ?? "");
+    ledger.open(socket, clients[sockets.length]?.[0] ?? "");
     sockets.push(socket);
   });
-  ledger.trackServer(server, (socket) => nameOf.get(socket) ?? "");
   const standing = await listening(server);
   onTestFinished(() => standing[Symbol.asyncDispose]());
   for (const index of clients.keys()) {

@@ -36,7 +36,7 @@ async function start(shared?: SharedUsage) {
     socket.once("data", (name: Buffer) => {
       const client = name.toString();
       sockets.set(socket, client);
-      reading.accept(socket, client, () => reading.track(socket, client));
+      reading.accept(socket, client, () => reading.track(socket, socket));
       socket.on("data", () => {
         time += PIECE_MS;
         reads.push({ client, turn: turns() });

@@ -1,16 +1,15 @@
 import { type SharedCounts, ThreadCounts } from "../../lib/async/shared-counts.ts";
 
+/** The maximum number of open connections, in total and of one client. */
 export interface ConnectionLimits {
-  /** The maximum number of open connections. */
-  readonly total: number;
-  /** The maximum for one client. */
-  readonly perClient: number;
+  readonly connections: number;
+  readonly connectionsPerAddress: number;
 }
 
 /** The limit that one more connection would exceed. */
-export type ExceededLimit = keyof ConnectionLimits;
+export type ExceededLimit = "connections" | "connections_per_address";
 
-/** Counts the open connections of this process, in total and by client. */
+/** Counts the open connections of all threads. */
 export interface ConnectionCounts {
   /**
    * Counts a new connection, unless that would exceed a limit.
@@ -21,31 +20,6 @@ export interface ConnectionCounts {
   take(client: string | undefined, limits: ConnectionLimits): (() => void) | ExceededLimit;
 }
 
-/** Creates the counts of a process in which only one thread accepts connections. */
-export function createLocalCounts(): ConnectionCounts {
-  const open = new Map<string, number>();
-  let all = 0;
-  return {
-    take(client, { total, perClient }) {
-      if (all >= total) return "total";
-      if (client === undefined) {
-        all += 1;
-        return () => (all -= 1);
-      }
-      const count = open.get(client) ?? 0;
-      if (count >= perClient) return "perClient";
-      open.set(client, count + 1);
-      all += 1;
-      return () => {
-        all -= 1;
-        const left = (open.get(client) ?? 1) - 1;
-        if (left === 0) open.delete(client);
-        else open.set(client, left);
-      };
-    },
-  };
-}
-
 /** The size of the table that counts connections by client if there are several threads; two rows take 128 KiB per thread. */
 export const CONNECTION_TABLE = { rows: 2, slots: 2 ** 14 };
 
@@ -53,14 +27,14 @@ export const CONNECTION_TABLE = { rows: 2, slots: 2 ** 14 };
 export function attachSharedCounts(shared: SharedCounts, thread: number): ConnectionCounts {
   const counts = new ThreadCounts(shared, thread);
   return {
-    take(client, { total, perClient }) {
+    take(client, { connections, connectionsPerAddress }) {
       const slots = counts.slotsOf(client);
       counts.change(slots, 1);
       const all = counts.total();
-      const tooMany = client !== undefined && counts.countAt(slots) > perClient;
-      if (all <= total && !tooMany) return () => counts.change(slots, -1);
+      const tooMany = client !== undefined && counts.countAt(slots) > connectionsPerAddress;
+      if (all <= connections && !tooMany) return () => counts.change(slots, -1);
       counts.change(slots, -1);
-      return all > total ? "total" : "perClient";
+      return all > connections ? "connections" : "connections_per_address";
     },
   };
 }

@@ -1,6 +1,4 @@
-import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { Server as TlsServer } from "node:tls";
 import { ReservedBytes } from "../../lib/async/reserved-bytes.ts";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import {
@@ -41,23 +39,15 @@ export interface ConnectionLedgerOptions {
   readonly shed: (connections: number, client: string, bytes: number) => void;
 }
 
-/** Returns the client of a connection. */
-type ClientOf = (connection: Socket) => string;
-
 /** The bytes buffered for one connection. */
 interface Account extends Activity {
   readonly socket: Socket;
-  readonly clientOf: ClientOf;
+  readonly client: string;
+  /** The counter of the client. */
+  readonly bucket: number;
   holders: BufferHolder[] | undefined;
-  /** Computed when something is buffered for the first time, which most connections never need. */
-  owner: Owner | undefined;
   /** The last measurement. */
   bytes: number;
-}
-
-interface Owner {
-  readonly client: string;
-  readonly bucket: number;
 }
 
 /**
@@ -104,17 +94,13 @@ export class ConnectionLedger implements BufferedBytes {
     this.#threshold = limit;
   }
 
-  /** Tracks the connections of a server while they are open. */
-  trackServer(server: Server, clientOf: ClientOf): void {
-    const event = server instanceof TlsServer ? "secureConnection" : "connection";
-    server.on(event, (socket: Socket) => {
-      const account: Account = {
-        ...{ socket, clientOf, holders: undefined, owner: undefined, bytes: 0, active: true },
-      };
-      this.#accounts.add(socket, account);
-      socket.once("close", () => this.#close(account));
-      this.#sweeping ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
-    });
+  /** Measures a connection that carries requests until it closes. */
+  open(socket: Socket, client: string): void {
+    const bucket = this.#counters.bucketOf(client);
+    const account: Account = { socket, client, bucket, holders: undefined, bytes: 0, active: true };
+    this.#accounts.add(socket, account);
+    socket.once("close", () => this.#close(account));
+    this.#sweeping ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
   }
 
   track(connection: Socket, holder: BufferHolder): void {
@@ -161,14 +147,8 @@ export class ConnectionLedger implements BufferedBytes {
 
   #set(account: Account, bytes: number): void {
     if (account.bytes === bytes) return;
-    account.owner ??= this.#ownerOf(account);
-    this.#counters.add(account.owner.bucket, bytes - account.bytes);
+    this.#counters.add(account.bucket, bytes - account.bytes);
     account.bytes = bytes;
-  }
-
-  #ownerOf({ socket, clientOf }: Account): Owner {
-    const client = clientOf(socket);
-    return { client, bucket: this.#counters.bucketOf(client) };
   }
 
   #sweep(): void {
@@ -202,16 +182,16 @@ export class ConnectionLedger implements BufferedBytes {
   #heaviestOf(bucket: number): Account[] | undefined {
     const bytesOf = new Map<string, number>();
     const accounts = [...this.#accounts.values()].filter(
-      ({ owner, bytes }) => owner?.bucket === bucket && bytes > 0,
+      (account) => account.bucket === bucket && account.bytes > 0,
     );
-    for (const { owner, bytes } of accounts) {
-      if (owner !== undefined) bytesOf.set(owner.client, (bytesOf.get(owner.client) ?? 0) + bytes);
+    for (const { client, bytes } of accounts) {
+      bytesOf.set(client, (bytesOf.get(client) ?? 0) + bytes);
     }
     // Other clients in the same bucket are not charged for it.
     const [heaviest] = [...bytesOf].toSorted(([, one], [, other]) => other - one);
     if (heaviest === undefined) return undefined;
     return accounts
-      .filter(({ owner }) => owner?.client === heaviest[0])
+      .filter(({ client }) => client === heaviest[0])
       .toSorted((one, other) => other.bytes - one.bytes);
   }
 
@@ -222,10 +202,10 @@ export class ConnectionLedger implements BufferedBytes {
   #heaviestHere(heaviest: number): Account[] | undefined {
     let bucket = heaviest;
     let most = 0;
-    for (const { owner, bytes } of this.#accounts.values()) {
-      if (owner === undefined || bytes === 0) continue;
-      const all = this.#counters.bytesIn(owner.bucket);
-      if (all > most) [most, bucket] = [all, owner.bucket];
+    for (const account of this.#accounts.values()) {
+      if (account.bytes === 0) continue;
+      const all = this.#counters.bytesIn(account.bucket);
+      if (all > most) [most, bucket] = [all, account.bucket];
     }
     const isFarBeyond = this.#counters.total > this.#limit * FALLBACK;
     const isHeavy = most >= this.#counters.bytesIn(heaviest) * NEARLY_HEAVIEST;
@@ -242,6 +222,6 @@ export class ConnectionLedger implements BufferedBytes {
       cut(account.socket, "buffered_bytes");
       this.#close(account);
     }
-    this.#options.shed(connections, accounts[0]?.owner?.client ?? "", bytes);
+    this.#options.shed(connections, accounts[0]?.client ?? "", bytes);
   }
 }

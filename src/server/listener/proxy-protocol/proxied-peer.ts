@@ -1,6 +1,5 @@
 import type { Socket } from "node:net";
 import { setPeerAddress } from "../../../lib/node-internals/peer-address.ts";
-import { transportOf } from "../../../lib/node-internals/tls-transport.ts";
 
 /** Sockets whose proxy speaks for itself: it forwards for no client, so its headers about clients do not count. */
 const speakForThemselves = new WeakSet<Socket>();
@@ -15,9 +14,7 @@ export function setPeer(
 }
 
 /** Gives a TLS socket the peer of the connection below it. Must run before anything reads the peer. */
-export function inheritPeer(secured: Socket): void {
-  const below = transportOf(secured);
-  if (below === undefined) return;
+export function inheritPeer(secured: Socket, below: Socket): void {
   if (speakForThemselves.has(below)) speakForThemselves.add(secured);
   const { remoteAddress, remotePort } = below;
   if (!Object.hasOwn(below, "remoteAddress")) return;
