@@ -104,20 +104,11 @@ export class FairReading implements ClientReading {
       this.#start(client, socket, begin);
       return;
     }
-    stopReading(socket);
     if (!isLight) this.#onPostponed("accept", name, 1);
-    client.accepted.set(socket, () => {
-      startReading(socket);
-      this.#start(client, socket, begin);
-    });
-    this.#waiting.add(client);
+    this.#postpone(client, socket, begin);
   }
 
-  /**
-   * Tracks the socket from which the requests of a connection are read.
-   *
-   * @param accepted the accepted connection: the socket itself, or the one below TLS, whose handshake is complete.
-   */
+  /** Tracks the socket that carries requests: the accepted one, or the one that wraps it since its TLS handshake. */
   track(socket: Socket, accepted: Socket): void {
     const client = this.#owners.get(accepted);
     if (client === undefined) return;
@@ -145,10 +136,7 @@ export class FairReading implements ClientReading {
   charge(connection: Socket, backend?: Socket): void {
     const client = this.#owners.get(connection);
     if (client === undefined) return;
-    if (backend !== undefined && this.#owners.get(backend) === undefined) {
-      this.#owners.set(backend, client);
-      client.reading.add(backend);
-    }
+    if (backend !== undefined) this.#adopt(client, backend);
     client.known = true;
     this.#charge(client, UNITS.request);
   }
@@ -183,10 +171,26 @@ export class FairReading implements ClientReading {
     if (!socket.destroyed) client.reading.add(socket);
   }
 
+  #postpone(client: ReadingClient, socket: Socket, begin: () => void): void {
+    stopReading(socket);
+    client.accepted.set(socket, () => {
+      startReading(socket);
+      this.#start(client, socket, begin);
+    });
+    this.#waiting.add(client);
+  }
+
+  /** Reads a connection to a backend for a client. */
+  #adopt(client: ReadingClient, backend: Socket): void {
+    if (this.#owners.has(backend)) return;
+    this.#owners.set(backend, client);
+    client.reading.add(backend);
+  }
+
   /** Returns whether the socket was waiting. */
   #leave(client: ReadingClient, socket: Socket): boolean {
     const waited = client.leave(socket);
-    this.#waiting.settle(client);
+    if (waited && client.waiting === 0) this.#waiting.delete(client);
     return waited;
   }
 
@@ -237,9 +241,9 @@ export class FairReading implements ClientReading {
     this.#deadline = Infinity;
     this.#units = 0;
     if (this.#isBusy) this.#waiting.share(this.#age);
-    if (this.#waiting.isEmpty) return;
+    if (this.#waiting.size === 0) return;
     const turn = { end, lasted, overran: this.#over, accepted: this.#accepted };
     this.#waiting.resumeAfter(turn, this.#age);
-    if (!this.#waiting.isEmpty) this.#turn();
+    if (this.#waiting.size > 0) this.#turn();
   };
 }

@@ -112,10 +112,11 @@ export class ReadingClients extends Map<string, ReadingClient> {
 
   /** Forgets a client without connections. A heavy one is remembered for a while, so that closing them does not help it. */
   forget(name: string, age: number): void {
-    const gone = (): void => {
-      if (this.get(name)?.open === 0) this.delete(name);
-    };
-    if (this.of(name).used(age) < LIGHT_UNITS) gone();
-    else setTimeout(gone, REMEMBERED_MS).unref();
+    if (this.of(name).used(age) < LIGHT_UNITS) this.delete(name);
+    else setTimeout(() => this.#forgetUnlessBack(name), REMEMBERED_MS).unref();
+  }
+
+  #forgetUnlessBack(name: string): void {
+    if (this.get(name)?.open === 0) this.delete(name);
   }
 }

@@ -13,12 +13,11 @@ export const SERVED_PER_TURN = 4;
 export type OnPostponed = (what: Postponed, client: string, connections: number) => void;
 
 /** The clients with connections that wait for their turn. */
-export class WaitingClients {
+export class WaitingClients extends Set<ReadingClient> {
   readonly #clients: ReadonlyMap<string, ReadingClient>;
   readonly #ranking: ClientRanking;
   readonly #onPostponed: OnPostponed;
   readonly #resumeRate = new ResumeRate(TURN_MS);
-  readonly #waiting = new Set<ReadingClient>();
   /** A client that has used this many units is heavy, while the loop is busy. */
   #heavy: Heaviness = { served: Infinity, others: Infinity };
 
@@ -27,29 +26,17 @@ export class WaitingClients {
     shared: SharedUsage,
     onPostponed: OnPostponed,
   ) {
+    super();
     this.#clients = clients;
     this.#ranking = new ClientRanking(clients, shared);
     this.#onPostponed = onPostponed;
   }
 
-  get isEmpty(): boolean {
-    return this.#waiting.size === 0;
-  }
-
   /** The number of connections that wait. */
   get connections(): number {
     let all = 0;
-    for (const { waiting } of this.#waiting) all += waiting;
+    for (const { waiting } of this) all += waiting;
     return all;
-  }
-
-  add(client: ReadingClient): void {
-    this.#waiting.add(client);
-  }
-
-  /** Removes a client unless it still has connections that wait. */
-  settle(client: ReadingClient): void {
-    if (client.waiting === 0) this.#waiting.delete(client);
   }
 
   isHeavy(client: ReadingClient, age: number): boolean {
@@ -69,7 +56,7 @@ export class WaitingClients {
       if (!isHeavy && (!newcomers || this.#ranking.isEstablished(client))) continue;
       const paused = client.pause();
       if (paused === 0) continue;
-      this.#waiting.add(client);
+      this.add(client);
       if (isHeavy) this.#onPostponed("read", name, paused);
     }
   }
@@ -82,13 +69,13 @@ export class WaitingClients {
   /** Resumes one connection of each client, the lightest client first; then another of each, as many as this turn allows. */
   resumeAfter(turn: EndedTurn, age: number): void {
     const most = this.#resumeRate.after(turn);
-    const { clients, preferred } = this.#ranking.lightestFirst(this.#waiting, age, this.#heavy);
+    const { clients, preferred } = this.#ranking.lightestFirst(this, age, this.#heavy);
     let left = Math.max(most, Math.min(preferred, SERVED_PER_TURN));
-    while (left > 0 && this.#waiting.size > 0) {
+    while (left > 0 && this.size > 0) {
       for (const client of clients.slice(0, left)) {
         left -= 1;
         client.resumeNext();
-        this.settle(client);
+        if (client.waiting === 0) this.delete(client);
       }
     }
   }
