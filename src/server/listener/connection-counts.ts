@@ -9,32 +9,34 @@ export interface ConnectionLimits {
 /** The limit that one more connection would exceed. */
 export type ExceededLimit = "connections" | "connections_per_address";
 
-/** Counts the open connections of all threads. */
-export interface ConnectionCounts {
+/** The size of the table that counts connections by client if there are several threads; two rows take 128 KiB per thread. */
+export const CONNECTION_TABLE = { rows: 2, slots: 2 ** 14 };
+
+/** Counts the open connections of one thread, and enforces the limits on the sum of all threads. */
+export class ConnectionCounts {
+  readonly #counts: ThreadCounts;
+
+  constructor(shared: SharedCounts, thread: number) {
+    this.#counts = new ThreadCounts(shared, thread);
+  }
+
   /**
    * Counts a new connection, unless that would exceed a limit.
    *
    * @param client the client to charge; undefined to count towards the total only.
    * @returns a function to call when the connection closes, or the exceeded limit.
    */
-  take(client: string | undefined, limits: ConnectionLimits): (() => void) | ExceededLimit;
-}
-
-/** The size of the table that counts connections by client if there are several threads; two rows take 128 KiB per thread. */
-export const CONNECTION_TABLE = { rows: 2, slots: 2 ** 14 };
-
-/** Returns the counts for one thread, which counts its own connections and enforces the limits on the sum of all. */
-export function attachSharedCounts(shared: SharedCounts, thread: number): ConnectionCounts {
-  const counts = new ThreadCounts(shared, thread);
-  return {
-    take(client, { connections, connectionsPerAddress }) {
-      const slots = counts.slotsOf(client);
-      counts.change(slots, 1);
-      const all = counts.total();
-      const tooMany = client !== undefined && counts.countAt(slots) > connectionsPerAddress;
-      if (all <= connections && !tooMany) return () => counts.change(slots, -1);
-      counts.change(slots, -1);
-      return all > connections ? "connections" : "connections_per_address";
-    },
-  };
+  take(
+    client: string | undefined,
+    { connections, connectionsPerAddress }: ConnectionLimits,
+  ): (() => void) | ExceededLimit {
+    const counts = this.#counts;
+    const slots = counts.slotsOf(client);
+    counts.change(slots, 1);
+    const all = counts.total();
+    const tooMany = client !== undefined && counts.countAt(slots) > connectionsPerAddress;
+    if (all <= connections && !tooMany) return () => counts.change(slots, -1);
+    counts.change(slots, -1);
+    return all > connections ? "connections" : "connections_per_address";
+  }
 }

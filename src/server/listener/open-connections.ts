@@ -4,7 +4,7 @@ import { unmapAddress } from "../../lib/http/networks.ts";
 import { responsesOn, sayGoodbye } from "../request/current-responses.ts";
 import type { ConnectionLimits, ExceededLimit } from "./connection-counts.ts";
 import type { ListenOptions } from "./listen-options.ts";
-import { readProxyHeader } from "./proxy-protocol/read-proxy-header.ts";
+import { readProxyHeader } from "./proxy-protocol/proxied-peer.ts";
 
 /** An open connection. */
 export interface Connection {
