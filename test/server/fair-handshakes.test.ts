@@ -4,8 +4,11 @@ import { createServer as createTcpServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
-import { startReading, stopReading } from "../../src/lib/node-internals/socket-reading.ts";
-import { transportOf } from "../../src/lib/node-internals/tls-transport.ts";
+import {
+  startReading,
+  stopReading,
+  transportOf,
+} from "../../src/lib/node-internals/node-sockets.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { listening } from "../support/listening.ts";

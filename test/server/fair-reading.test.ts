@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
-import { startReading } from "../../src/lib/node-internals/socket-reading.ts";
+import { startReading } from "../../src/lib/node-internals/node-sockets.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
 import { SharedUsage, usageMemory } from "../../src/server/listener/reading/shared-usage.ts";
 import { listening } from "../support/listening.ts";

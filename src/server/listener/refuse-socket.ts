@@ -4,7 +4,7 @@ import type { Answer } from "../../core/request/answer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";
-import { transportOf } from "../../lib/node-internals/tls-transport.ts";
+import { transportOf } from "../../lib/node-internals/node-sockets.ts";
 import { errorAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import { requestIdOf } from "../request/intake.ts";

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { setPeerAddress } from "../../../lib/node-internals/peer-address.ts";
+import { setPeerAddress } from "../../../lib/node-internals/node-sockets.ts";
 import { MAX_HEADER_BYTES, type ProxyHeader, parseProxyHeader } from "./proxy-header.ts";
 
 /** Sockets whose proxy speaks for itself: it forwards for no client, so its headers about clients do not count. */

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { ClientReading } from "../../../core/request/client-reading.ts";
 import type { Clock } from "../../../lib/clock.ts";
-import { startReading, stopReading } from "../../../lib/node-internals/socket-reading.ts";
+import { startReading, stopReading } from "../../../lib/node-internals/node-sockets.ts";
 import { type ReadingClient, ReadingClients } from "./reading-client.ts";
 import { SharedUsage, usageMemory } from "./shared-usage.ts";
 import { type OnPostponed, SERVED_PER_TURN, TURN_MS, WaitingClients } from "./waiting-clients.ts";

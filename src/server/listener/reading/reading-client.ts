@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { startReading, stopReading } from "../../../lib/node-internals/socket-reading.ts";
+import { startReading, stopReading } from "../../../lib/node-internals/node-sockets.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 
 /** The half-life of a client's usage, in milliseconds; it decays in steps. */
