@@ -6,7 +6,10 @@ import { ReadingClient, ReadingClients } from "../../src/server/listener/reading
 import { SharedUsage, usageMemory } from "../../src/server/listener/reading/shared-usage.ts";
 
 function oneThread(now = () => 0) {
-  const shared = new SharedUsage({ memory: usageMemory(1), row: 0 }, now);
+  const memory = usageMemory(1);
+  // A fixed salt, so that the clients below never share a bucket.
+  new Float64Array(memory).fill(1, -1);
+  const shared = new SharedUsage({ memory, row: 0 }, now);
   const clients = new ReadingClients(shared);
   return { shared, clients, ranking: new ClientRanking(clients, shared) };
 }

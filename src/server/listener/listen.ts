@@ -106,6 +106,7 @@ class HttpListener implements Listener {
       }
       if (this.#options.proxyProtocol) inheritPeer(socket, connection.socket);
       connection.carrier = socket;
+      this.#options.reading.track(socket, connection.socket);
       this.#carry(connection);
       if (socket.alpnProtocol === "h2") this.#http2.accept(socket);
       else acceptHttp1(socket);
@@ -113,11 +114,9 @@ class HttpListener implements Listener {
   }
 
   /** Prepares a connection for requests. */
-  #carry({ socket, carrier, client }: Connection): void {
-    const { reading, buffered } = this.#options;
+  #carry({ carrier, client }: Connection): void {
     useLingeringClose(carrier);
-    reading.track(carrier, socket);
-    buffered.open(carrier, client);
+    this.#options.buffered.open(carrier, client);
   }
 
   get address(): string {

@@ -108,19 +108,14 @@ export class FairReading implements ClientReading {
     this.#postpone(client, socket, begin);
   }
 
-  /** Tracks the socket that carries requests: the accepted one, or the one that wraps it since its TLS handshake. */
-  track(socket: Socket, accepted: Socket): void {
+  /** Reads a connection through the socket that wraps it, since its TLS handshake is complete. */
+  track(secured: Socket, accepted: Socket): void {
     const client = this.#owners.get(accepted);
     if (client === undefined) return;
-    // Node resumes a connection when the body that arrives on it is read.
-    socket.on("resume", () => {
-      if (client.paused.has(socket)) stopReading(socket);
-    });
-    if (socket === accepted) return;
     if (this.#leave(client, accepted)) startReading(accepted);
-    client.reading.add(socket);
-    this.#owners.set(socket, client);
-    socket.once("close", () => void this.#leave(client, socket));
+    client.reading.add(secured);
+    this.#owners.set(secured, client);
+    secured.once("close", () => void this.#leave(client, secured));
     this.#charge(client, UNITS.tlsHandshake);
   }
 

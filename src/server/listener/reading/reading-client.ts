@@ -56,12 +56,17 @@ export class ReadingClient {
       // Something else has paused it, so no data arrives.
       if (!stopReading(socket)) continue;
       this.reading.delete(socket);
-      this.paused.set(socket, () => {
-        this.reading.add(socket);
-        startReading(socket);
-      });
+      this.paused.set(socket, () => this.#resume(socket));
+      // Node resumes a connection when the body that arrives on it is read.
+      socket.on("resume", stopAgain);
     }
     return this.paused.size - before;
+  }
+
+  #resume(socket: Socket): void {
+    socket.off("resume", stopAgain);
+    this.reading.add(socket);
+    startReading(socket);
   }
 
   /** Resumes the connection whose turn it is. */
@@ -79,7 +84,9 @@ export class ReadingClient {
   /** Returns whether the connection was waiting. */
   leave(socket: Socket): boolean {
     this.reading.delete(socket);
-    return this.paused.delete(socket) || this.accepted.delete(socket);
+    if (!this.paused.delete(socket)) return this.accepted.delete(socket);
+    socket.off("resume", stopAgain);
+    return true;
   }
 
   used(now: number): number {
@@ -90,6 +97,10 @@ export class ReadingClient {
     }
     return this.#used;
   }
+}
+
+function stopAgain(this: Socket): void {
+  stopReading(this);
 }
 
 /** The clients with connections, by name, and heavy clients that had connections a moment ago. */
