@@ -9,7 +9,6 @@ import type { LogSink } from "../observe/log/log-sink.ts";
 import type { Metrics } from "../observe/metrics/metrics.ts";
 import type { RecentLog } from "../observe/recent/recent-log.ts";
 import { countInFlight } from "../policy/concurrency/in-flight.ts";
-import { createLocalCounts } from "../server/listener/connection-counts.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/state-pages.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
@@ -90,7 +89,7 @@ export async function openService(
     ...{ revocations: revoking.list, publish: revoking.publish, ...sharing.limits },
     buffered: openLedger({ configuration, observer, clock, log, shared }),
     ...{ port: configuration.server.listen.port, shared: false },
-    ...{ connections: createLocalCounts(), inFlight: countInFlight() },
+    inFlight: countInFlight(),
     // The ids differ from those of the threads, which have the lower offsets.
     nextId:
       workers === 1

@@ -51,7 +51,7 @@ export interface TrafficOptions extends SharedLimits, GateFiles {
   readonly shared: boolean;
   readonly nextId: () => number;
   /** Counters for open connections, requests in flight and rate limits, shared with other threads. */
-  readonly connections: ConnectionCounts;
+  readonly connections?: ConnectionCounts;
   readonly inFlight: NonNullable<GateOptions["inFlight"]>;
   readonly arrivalTimes?: GateOptions["arrivalTimes"];
   readonly usage?: FairReadingOptions["usage"];

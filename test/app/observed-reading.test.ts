@@ -5,6 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { createObservedReading } from "../../src/app/observed-reading.ts";
 import { NOOP_LOG } from "../../src/app/explanation/no-op.ts";
 import { listening } from "../support/listening.ts";
+import { until } from "../support/until.ts";
 
 const MESSAGE = "a client is held back, since it takes too much of the event loop's time";
 
@@ -33,21 +34,21 @@ it("counts every connection that is held back, and names a client at most once a
     log: { ...NOOP_LOG, warn: (message, fields) => void lines.push([message, fields]) },
   });
   const socket = await acceptedSocket();
-  const flood = (): void => {
-    reading.track(socket, "192.0.2.7");
+  reading.accept(socket, "192.0.2.7", () => undefined);
+  const flood = async (): Promise<void> => {
     for (let i = 0; i < 40; i += 1) {
       time += 5;
       reading.charge(socket);
     }
-    reading.release(socket);
+    await until(() => reading.waiting === 0);
   };
-  flood();
+  await flood();
   expect(counted).toEqual(["read 1"]);
   expect(lines).toEqual([[MESSAGE, { client: "192.0.2.7" }]]);
-  flood();
+  await flood();
   expect(counted).toEqual(["read 1", "read 1"]);
   expect(lines).toHaveLength(1);
   time += 60_000;
-  flood();
+  await flood();
   expect(lines).toHaveLength(2);
 });

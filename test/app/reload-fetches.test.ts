@@ -9,7 +9,6 @@ import { createMetrics } from "../../src/observe/metrics/metrics.ts";
 import { RecentLog } from "../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../src/observe/log/access-log.ts";
 import { countInFlight } from "../../src/policy/concurrency/in-flight.ts";
-import { createLocalCounts } from "../../src/server/listener/connection-counts.ts";
 import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
 import { ephemeralKey } from "../../src/tokens/keys/signing-keys.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
@@ -50,7 +49,7 @@ async function start(jwksUrl: string) {
     publish: () => Promise.resolve(false),
     observer,
     nextId: () => 1,
-    ...{ connections: createLocalCounts(), inFlight: countInFlight() },
+    inFlight: countInFlight(),
   });
   onTestFinished(() => traffic.abandon());
   const loaded = (): boolean =>

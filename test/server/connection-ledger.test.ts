@@ -1,8 +1,8 @@
 /** Which clients lose their connections when the budget is exhausted. */
 import { createServer } from "node:http";
-import { connect, type Socket } from "node:net";
+import { connect, Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { SharedByteCounters, allocateCounters } from "../../src/lib/async/shared-byte-counters.ts";
 import { ConnectionLedger } from "../../src/server/listener/connection-ledger.ts";
 import { listening } from "../support/listening.ts";
@@ -21,12 +21,10 @@ async function start(clients: readonly (readonly [name: string, bytes: number])[
   });
   const server = createServer();
   const sockets: Socket[] = [];
-  const nameOf = new Map<Socket, string>();
   server.on("connection", (socket: Socket) => {
-    nameOf.set(socket, clients[sockets.length]?.[0] ?? "");
+    ledger.open(socket, clients[sockets.length]?.[0] ?? "");
     sockets.push(socket);
   });
-  ledger.trackServer(server, (socket) => nameOf.get(socket) ?? "");
   const standing = await listening(server);
   onTestFinished(() => standing[Symbol.asyncDispose]());
   for (const index of clients.keys()) {
@@ -86,4 +84,74 @@ it("measures an idle connection again as soon as it is touched", async () => {
   expect(performance.now() - began).toBeLessThan(4_000);
   holder.bufferedBytes = 0;
   await until(() => ledger.bytes === 0);
+});
+
+interface Holder {
+  readonly socket: Socket;
+  readonly bufferedBytes: number;
+  measured: number;
+  bytes: number;
+}
+
+/** Creates a ledger that sweeps when the test says so, with this many connections. */
+function startSweeping(count: number) {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const ledger = new ConnectionLedger({ limit: LIMIT, shed: () => undefined });
+  const holders = Array.from({ length: count }, (): Holder => {
+    const holder = {
+      ...{ socket: new Socket(), measured: 0, bytes: 0 },
+      get bufferedBytes(): number {
+        holder.measured += 1;
+        return holder.bytes;
+      },
+    };
+    ledger.open(holder.socket, "here");
+    ledger.track(holder.socket, holder);
+    return holder;
+  });
+  const sweep = (times = 1) => void vi.advanceTimersByTime(250 * times);
+  return { ledger, holders, sweep };
+}
+
+const measurements = (all: readonly Holder[]): number =>
+  all.reduce((sum, { measured }) => sum + measured, 0);
+
+it("measures idle connections in rotation, a fortieth in each sweep", () => {
+  const { holders, sweep } = startSweeping(400);
+  sweep();
+  const first = measurements(holders);
+  expect(first).toBeGreaterThanOrEqual(400);
+  sweep(10);
+  expect(measurements(holders) - first).toBeLessThanOrEqual(100);
+  sweep(80);
+  // Each was measured about twice in 90 sweeps.
+  expect(Math.min(...holders.map(({ measured }) => measured))).toBeGreaterThanOrEqual(2);
+  expect(Math.max(...holders.map(({ measured }) => measured))).toBeLessThanOrEqual(5);
+});
+
+it("measures active connections in each sweep, and detects new ones by itself", () => {
+  const { ledger, holders, sweep } = startSweeping(80);
+  const [one, other] = holders as [Holder, Holder];
+  sweep();
+  [one.bytes, other.bytes] = [8192, 8192];
+  ledger.touch(one.socket);
+  const [before, unseen] = [one.measured, other.measured];
+  sweep(100);
+  expect(one.measured - before).toBe(100);
+  // It was detected in the first rotation of about 40 sweeps.
+  expect(other.measured - unseen).toBeGreaterThan(50);
+});
+
+it("forgets closed connections", () => {
+  const { ledger, holders, sweep } = startSweeping(3);
+  for (const holder of holders) {
+    holder.bytes = 8192;
+    ledger.measure(holder.socket);
+  }
+  expect(ledger.bytes).toBe(3 * 8192);
+  const before = measurements(holders);
+  for (const { socket } of holders) socket.emit("close");
+  sweep();
+  expect([ledger.bytes, measurements(holders) - before, vi.getTimerCount()]).toEqual([0, 0, 0]);
 });

@@ -4,7 +4,11 @@ import { createServer as createTcpServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
-import { startReading, stopReading } from "../../src/lib/node-internals/socket-reading.ts";
+import {
+  startReading,
+  stopReading,
+  transportOf,
+} from "../../src/lib/node-internals/node-sockets.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { listening } from "../support/listening.ts";
@@ -26,7 +30,7 @@ it("ends a turn of handshakes that takes too long, and continues in the next tur
   const secure = createServer({ cert: own.cert, key: own.key }, (socket: TLSSocket) => {
     time += HANDSHAKE_MS;
     inTurns.push(turns());
-    reading.track(socket, String(socket.remotePort));
+    reading.track(socket, transportOf(socket) as Socket);
     socket.on("error", () => undefined).on("data", () => void socket.end("x"));
   });
   const server = createTcpServer((socket: Socket) => {

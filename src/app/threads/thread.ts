@@ -18,7 +18,7 @@ import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
 import { createObserver } from "../../observe/log/access-log.ts";
 import { RecentLog } from "../../observe/recent/recent-log.ts";
-import { attachSharedCounts } from "../../server/listener/connection-counts.ts";
+import { ConnectionCounts } from "../../server/listener/connection-counts.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { startForgetting } from "../../tokens/revocation/revocation-service.ts";
 import { openLedger } from "../byte-ledger.ts";
@@ -123,7 +123,7 @@ function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): S
 /** Attaches the counts that all threads share. */
 function countsOf({ connections, inFlight, arrivalTimes, index }: ThreadData) {
   return {
-    connections: attachSharedCounts(connections, index),
+    connections: new ConnectionCounts(connections, index),
     inFlight: attachInFlight(inFlight, index),
     arrivalTimes: attachSharedTimes(arrivalTimes, timeOfAllThreads()),
   };

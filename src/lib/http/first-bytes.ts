@@ -1,6 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { takeListeners } from "../node-internals/server-listeners.ts";
+import { takeListeners } from "../node-internals/node-sockets.ts";
 
 /** The first line of the HTTP/2 connection preface (RFC 9113 §3.4). No HTTP/1.1 request can begin with it. */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n", "latin1");

@@ -4,8 +4,7 @@ import type { AdminResponse } from "../../core/admin-page.ts";
 import { type BufferedBytes, UNLIMITED } from "../../core/buffered-bytes.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
 import { createServer } from "../../lib/http/node-http.ts";
-import { takeListeners } from "../../lib/node-internals/server-listeners.ts";
-import { changeOptions } from "../../lib/node-internals/server-options.ts";
+import { changeOptions, takeListeners } from "../../lib/node-internals/node-sockets.ts";
 import { adminResponse, type AdminSite, waitForResponse } from "./admin-pages.ts";
 import { type AdminSlot, AdminSlots } from "./admin-slots.ts";
 import { failure } from "./page-parts.ts";
@@ -22,7 +21,7 @@ export interface AdminOptions extends AdminSite {
   readonly port: number;
   readonly nextId: () => number;
   /** Counts the bytes buffered for connections; without it, there is no budget. */
-  readonly buffered?: BufferedBytes & Pick<ConnectionLedger, "trackServer">;
+  readonly buffered?: BufferedBytes & Pick<ConnectionLedger, "open">;
 }
 
 export interface Admin {
@@ -100,7 +99,6 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     ServerResponse: TrackedResponse,
   });
   const connections = acceptConnections(server, options);
-  buffered?.trackServer(server, ({ remoteAddress = "" }) => unmapAddress(remoteAddress));
   const answer = serializePipelined(
     (request, response) => {
       const connection = connections.get(request.socket);
@@ -133,7 +131,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 /** Gives each connection a slot before Node reads from it. Must be called once. */
 function acceptConnections(
   server: Server,
-  { allow, log }: AdminOptions,
+  { allow, buffered, log }: AdminOptions,
 ): ReadonlyMap<Socket, AdminConnection> {
   const connections = new Map<Socket, AdminConnection>();
   const accept = takeListeners(server, "connection");
@@ -151,6 +149,7 @@ function acceptConnections(
     if (slot === undefined) return;
     socket.once("close", () => connections.delete(socket));
     useLingeringClose(socket);
+    buffered?.open(socket, peer);
     // Node reads the limit when it starts reading from a connection.
     const begin = (): void => {
       changeOptions(server, { maxHeaderSize: limits.headBytes });

@@ -5,7 +5,7 @@ import { TLSSocket } from "node:tls";
 import { GateError } from "../../core/request/errors.ts";
 import type { DryRunRequest } from "../../core/explanation.ts";
 import { createServer } from "../../lib/http/node-http.ts";
-import { setPeerAddress } from "../../lib/node-internals/peer-address.ts";
+import { setPeerAddress } from "../../lib/node-internals/node-sockets.ts";
 import { parserErrorCode, parserReason } from "../listener/parser-refusal.ts";
 
 export interface ReadHead {

@@ -7,10 +7,15 @@ import type { Observer } from "../../core/observer.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
-import { headSize, type Http2Head, readHttp2Head } from "./http2-head.ts";
+import {
+  asUpgrade,
+  headSize,
+  type Http2Head,
+  opensWebSocket,
+  readHttp2Head,
+} from "./http2-head.ts";
 import { Http2Request } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
-import { asUpgrade, opensWebSocket } from "./http2-upgrade.ts";
 import { type Http2Settings, settingsFor, startHttp2 } from "./http2-session.ts";
 
 export interface Http2ConnectionOptions {

@@ -24,3 +24,12 @@ export function http2Fields(status: number, fields: readonly string[]): string[]
   }
   return section;
 }
+
+/** Returns the values of each name. @param fields names and values, alternating. */
+export function valuesByName(fields: readonly string[]): Record<string, string[]> {
+  const values: Record<string, string[]> = Object.create(null);
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    (values[fields[i] ?? ""] ??= []).push(fields[i + 1] ?? "");
+  }
+  return values;
+}

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { GateError } from "../../core/request/errors.ts";
 import { ambiguous } from "../request/request-fields.ts";
 
@@ -16,6 +17,8 @@ export interface Http2Head {
   readonly refusal: GateError | undefined;
 }
 
+const KEY = "sec-websocket-key";
+const KEY_BYTES = 16;
 /** The characters of a target (RFC 9112 §3.2). nghttp2 accepts bytes above them, which Node's HTTP/1.1 parser refuses. */
 const TARGET = /^[!-~]*$/;
 
@@ -60,6 +63,22 @@ function targetFault(target: string): GateError | undefined {
 /** Whether `:authority` and `Host` name the same host (RFC 9113 §8.3.1). */
 function sameHost(authority: string | undefined, host: string | undefined): boolean {
   return authority === host || authority?.toLowerCase() === host?.toLowerCase();
+}
+
+/** Whether a request opens a WebSocket on its stream (RFC 8441 §5). */
+export function opensWebSocket({ isTunnel, protocol }: Http2Head): boolean {
+  return isTunnel && protocol?.toLowerCase() === "websocket";
+}
+
+/**
+ * Returns the same request in the form of HTTP/1.1: a GET that asks for an upgrade. Its key is generated, since HTTP/2 has
+ * none; a key that the client sent anyway has no meaning.
+ */
+export function asUpgrade(head: Http2Head): Http2Head {
+  const fields = head.fields.filter((_, i, all) => all[i - (i % 2)] !== KEY);
+  const key = randomBytes(KEY_BYTES).toString("base64");
+  fields.push("connection", "Upgrade", "upgrade", "websocket", KEY, key);
+  return { ...head, method: "GET", fields };
 }
 
 /** Returns the size of a head as HTTP/1.1 would write it, in bytes. */

@@ -3,6 +3,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { Http2Body, type Http2BodyOptions } from "./http2-body.ts";
+import { valuesByName } from "./http2-fields.ts";
 import type { Http2Head } from "./http2-head.ts";
 
 /** The request on a stream. */
@@ -66,7 +67,7 @@ export class Http2Request implements IncomingRequest {
   }
 
   get headersDistinct(): Record<string, string[]> {
-    return (this.#distinct ??= byName(this.rawHeaders));
+    return (this.#distinct ??= valuesByName(this.rawHeaders));
   }
 
   get complete(): boolean {
@@ -135,12 +136,4 @@ function onTrailers(
 ): void {
   const request = this[REQUEST];
   if (request !== undefined) request.rawTrailers = raw;
-}
-
-function byName(fields: readonly string[]): Record<string, string[]> {
-  const named: Record<string, string[]> = Object.create(null);
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    (named[fields[i] ?? ""] ??= []).push(fields[i + 1] ?? "");
-  }
-  return named;
 }

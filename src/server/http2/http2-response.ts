@@ -1,16 +1,19 @@
 import { EventEmitter } from "node:events";
 import type { ServerHttp2Stream } from "node:http2";
+import type { TunnelStream } from "../../core/request/forwarder.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import type { Http2Request } from "./http2-request.ts";
-import { http2Fields } from "./http2-fields.ts";
+import { http2Fields, valuesByName } from "./http2-fields.ts";
 import { listenForTrailers, listenTo, listenToDrain } from "./response-events.ts";
-import { Http2Tunnel } from "./http2-tunnel.ts";
 
 /** Error codes (RFC 9113 §7). */
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
+const CANCEL = 8;
+
+const OK = 200;
 
 /** Never written to. */
 const NONE: readonly never[] = [];
@@ -126,8 +129,8 @@ export class Http2Response
   }
 
   /** Resets the stream, even if the client does not read. */
-  abort(): void {
-    if (!this.#stream.closed) this.#stream.close(INTERNAL_ERROR);
+  abort(code = INTERNAL_ERROR): void {
+    if (!this.#stream.closed) this.#stream.close(code);
     this.#stream.destroy();
   }
 
@@ -153,13 +156,18 @@ export class Http2Response
     if (this.#state === "prepared") this.#respond(false);
   }
 
-  /** Returns the stream as a tunnel, whose head opens it. */
-  tunnel(): Http2Tunnel {
-    return new Http2Tunnel(this.#stream, (status, fields) => {
-      this.writeHead(status, fields);
-      this.#state = "sent";
-      if (!this.destroyed) this.#stream.respond(this.#head);
-    });
+  /** Returns the stream of an extended CONNECT (RFC 8441 §5), whose head opens the tunnel. */
+  tunnel(): TunnelStream {
+    return {
+      duplex: this.#stream,
+      open: (fields) => {
+        this.writeHead(OK, fields);
+        this.#state = "sent";
+        if (!this.destroyed) this.#stream.respond(this.#head);
+        return OK;
+      },
+      abort: () => this.abort(CANCEL),
+    };
   }
 
   writeContinue(): void {
@@ -168,10 +176,7 @@ export class Http2Response
 
   writeInformation(status: number, fields: string[]): void {
     if (this.destroyed) return;
-    const headers: Record<string, string[]> = {};
-    const all = http2Fields(status, fields);
-    for (let i = 2; i + 1 < all.length; i += 2)
-      (headers[all[i] ?? ""] ??= []).push(all[i + 1] ?? "");
+    const headers = valuesByName(http2Fields(status, fields));
     this.#stream.additionalHeaders({ ...headers, ":status": status });
   }
 
@@ -225,7 +230,7 @@ export class Http2Response
   }
 
   onWantTrailers(): void {
-    this.#stream.sendTrailers(headersByName(this.#trailers));
+    this.#stream.sendTrailers(valuesByName(this.#trailers.flat()));
     this.#finished = true;
     this.#over();
   }
@@ -240,10 +245,4 @@ export class Http2Response
       setImmediate(() => this.req.abandon());
     }
   }
-}
-
-function headersByName(fields: readonly [string, string][]): Record<string, string[]> {
-  const byName: Record<string, string[]> = {};
-  for (const [name, value] of fields) (byName[name] ??= []).push(value);
-  return byName;
 }

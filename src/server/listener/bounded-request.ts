@@ -23,10 +23,12 @@ export function createBoundedRequestClass(
 
     /** Node passes the body to this method; false stops reading. */
     override push(chunk: Buffer | null): boolean {
-      if (chunk === null) {
-        this.#coalescer?.flush();
-        return super.push(null);
-      }
+      if (chunk !== null) return this.#add(chunk);
+      this.#coalescer?.flush();
+      return super.push(null);
+    }
+
+    #add(chunk: Buffer): boolean {
       if (this.#chunks % CHUNKS_PER_CHARGE === 0) reading.charge(this.socket);
       // With a Content-Length, each read yields one chunk.
       if (this.headers["content-length"] !== undefined) return this.#take(chunk);

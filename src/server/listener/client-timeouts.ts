@@ -1,5 +1,5 @@
 import type { Server } from "node:http";
-import { changeOptions } from "../../lib/node-internals/server-options.ts";
+import { changeOptions } from "../../lib/node-internals/node-sockets.ts";
 
 /** The time limits for clients, in milliseconds. */
 export interface ClientTimeouts {

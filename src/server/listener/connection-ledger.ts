@@ -1,34 +1,22 @@
-import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { Server as TlsServer } from "node:tls";
-import { ReservedBytes } from "../../lib/async/reserved-bytes.ts";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import {
   roundUpToUnit,
   SharedByteCounters,
   allocateCounters,
 } from "../../lib/async/shared-byte-counters.ts";
-import { ActiveEntries, type Activity } from "../../lib/async/active-entries.ts";
 import { cut } from "../request/cut-request.ts";
 import { bytesBufferedOn } from "./bytes-buffered.ts";
+import { heaviestClient } from "./heaviest-client.ts";
 
 /** How often active connections, and those with bytes waiting, are measured, in milliseconds. */
 const SWEEP_EVERY_MS = 250;
+/** The number of sweeps in which every idle connection is measured once, so that no change is missed for long. */
+const SWEEPS_OF_IDLE = 40;
 /** A connection with at most this many bytes, the size of a head, is not measured again until bytes pass. */
 const IDLE_BYTES = 4096;
 /** Connections are shed until this fraction of the budget is in use, so that the next byte does not cause more shedding. */
 const SHED_TO = 7 / 8;
-/**
- * Beyond this fraction of the budget a thread sheds its own connections, even if a much heavier client is on another
- * thread.
- */
-const FALLBACK = 5 / 4;
-/**
- * A thread sheds its own client if that has at least this fraction of the bytes of the heaviest client, which is on another
- * thread. Otherwise only one thread at a time would shed a crowd of equal clients, more slowly than the crowd fills the
- * others.
- */
-const NEARLY_HEAVIEST = 3 / 4;
 /** Buffers that no client waits for, such as copies for mirrors, take at most this fraction of the budget. */
 const RESERVABLE = 1 / 8;
 
@@ -41,23 +29,17 @@ export interface ConnectionLedgerOptions {
   readonly shed: (connections: number, client: string, bytes: number) => void;
 }
 
-/** Returns the client of a connection. */
-type ClientOf = (connection: Socket) => string;
-
 /** The bytes buffered for one connection. */
-interface Account extends Activity {
+interface Account {
   readonly socket: Socket;
-  readonly clientOf: ClientOf;
+  readonly client: string;
   holders: BufferHolder[] | undefined;
-  /** Computed when something is buffered for the first time, which most connections never need. */
-  owner: Owner | undefined;
+  /** The counter of the client, computed when something is buffered for the first time. Most connections never need it. */
+  bucket: number | undefined;
   /** The last measurement. */
   bytes: number;
-}
-
-interface Owner {
-  readonly client: string;
-  readonly bucket: number;
+  /** Whether each sweep measures it. */
+  active: boolean;
 }
 
 /**
@@ -68,12 +50,16 @@ interface Owner {
 export class ConnectionLedger implements BufferedBytes {
   readonly #options: ConnectionLedgerOptions;
   readonly #counters: SharedByteCounters;
-  readonly #accounts = new ActiveEntries<Socket, Account>();
+  readonly #accounts = new Map<Socket, Account>();
+  readonly #active = new Set<Account>();
+  /** Where the next sweep continues with the idle connections. */
+  #rotation: Iterator<Account> | undefined;
   #limit: number;
   /** Total bytes beyond which everything is measured again. */
   #threshold: number;
   #sweeping: NodeJS.Timeout | undefined;
-  readonly #reserved: ReservedBytes;
+  readonly #reservedBucket: number;
+  #reserved = 0;
 
   constructor(options: ConnectionLedgerOptions) {
     const { limit, shared = { memory: allocateCounters(1), row: 0 } } = options;
@@ -81,7 +67,8 @@ export class ConnectionLedger implements BufferedBytes {
     this.#counters = new SharedByteCounters(shared.memory, shared.row);
     this.#limit = limit;
     this.#threshold = limit;
-    this.#reserved = new ReservedBytes(this.#counters);
+    // No client has an empty name.
+    this.#reservedBucket = this.#counters.bucketOf("");
   }
 
   /** The counters shared by all threads. */
@@ -104,80 +91,100 @@ export class ConnectionLedger implements BufferedBytes {
     this.#threshold = limit;
   }
 
-  /** Tracks the connections of a server while they are open. */
-  trackServer(server: Server, clientOf: ClientOf): void {
-    const event = server instanceof TlsServer ? "secureConnection" : "connection";
-    server.on(event, (socket: Socket) => {
-      const account: Account = {
-        ...{ socket, clientOf, holders: undefined, owner: undefined, bytes: 0, active: true },
-      };
-      this.#accounts.add(socket, account);
-      socket.once("close", () => this.#close(account));
-      this.#sweeping ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
-    });
+  /** Measures a connection that carries requests until it closes. */
+  open(socket: Socket, client: string): void {
+    const account: Account = {
+      ...{ socket, client, holders: undefined, bucket: undefined, bytes: 0, active: true },
+    };
+    this.#accounts.set(socket, account);
+    this.#active.add(account);
+    socket.once("close", () => this.#close(account));
+    this.#sweeping ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
   }
 
   track(connection: Socket, holder: BufferHolder): void {
     const account = this.#accounts.get(connection);
     if (account === undefined) return;
     (account.holders ??= []).push(holder);
-    this.#accounts.activate(account);
+    this.#setActive(account, true);
   }
 
   touch(connection: Socket): void {
     const account = this.#accounts.get(connection);
-    if (account !== undefined) this.#accounts.activate(account);
+    if (account !== undefined && !account.active) this.#setActive(account, true);
   }
 
   measure(connection: Socket): void {
     const account = this.#accounts.get(connection);
     if (account === undefined) return;
-    this.#accounts.activate(account);
+    this.#setActive(account, true);
     this.#count(account);
     if (this.#counters.total > this.#threshold) this.#measureAndShed();
   }
 
   reserve(bytes: number): boolean {
-    return !this.scarce && this.#reserved.take(bytes, this.#limit * RESERVABLE);
+    const reserved = this.#counters.bytesIn(this.#reservedBucket);
+    if (this.scarce || reserved + bytes > this.#limit * RESERVABLE) return false;
+    this.#setReserved(this.#reserved + bytes);
+    return true;
   }
 
   free(bytes: number): void {
-    this.#reserved.free(bytes);
+    this.#setReserved(this.#reserved - bytes);
+  }
+
+  #setReserved(bytes: number): void {
+    const change = roundUpToUnit(bytes) - roundUpToUnit(this.#reserved);
+    this.#counters.add(this.#reservedBucket, change);
+    this.#reserved = bytes;
+  }
+
+  #setActive(account: Account, active: boolean): void {
+    account.active = active;
+    if (active) this.#active.add(account);
+    else this.#active.delete(account);
   }
 
   #close(account: Account): void {
-    this.#accounts.remove(account.socket);
-    this.#set(account, 0);
+    this.#accounts.delete(account.socket);
+    this.#active.delete(account);
+    if (account.bytes > 0) this.#set(account, 0);
     if (this.#accounts.size > 0) return;
     clearInterval(this.#sweeping);
     this.#sweeping = undefined;
+    this.#rotation = undefined;
   }
 
   #count(account: Account): void {
     let held = 0;
     for (const holder of account.holders ?? []) held += holder.bufferedBytes;
-    this.#set(account, roundUpToUnit(bytesBufferedOn(account.socket, held)));
+    const bytes = roundUpToUnit(bytesBufferedOn(account.socket, held));
+    if (account.bytes !== bytes) this.#set(account, bytes);
   }
 
   #set(account: Account, bytes: number): void {
-    if (account.bytes === bytes) return;
-    account.owner ??= this.#ownerOf(account);
-    this.#counters.add(account.owner.bucket, bytes - account.bytes);
+    account.bucket ??= this.#counters.bucketOf(account.client);
+    this.#counters.add(account.bucket, bytes - account.bytes);
     account.bytes = bytes;
   }
 
-  #ownerOf({ socket, clientOf }: Account): Owner {
-    const client = clientOf(socket);
-    return { client, bucket: this.#counters.bucketOf(client) };
+  /** Measures all active connections and the next few idle ones. */
+  #sweep(): void {
+    for (const account of this.#active) this.#look(account);
+    let left = Math.ceil((this.#accounts.size - this.#active.size) / SWEEPS_OF_IDLE);
+    for (; left > 0; left -= 1) {
+      this.#rotation ??= this.#accounts.values();
+      const next = this.#rotation.next();
+      if (next.done === true) this.#rotation = undefined;
+      else if (!next.value.active) this.#look(next.value);
+    }
+    if (this.#counters.total > this.#limit) this.#measureAndShed();
   }
 
-  #sweep(): void {
-    this.#accounts.sweep((account) => {
-      const before = account.bytes;
-      this.#count(account);
-      return account.bytes > IDLE_BYTES || account.bytes !== before;
-    });
-    if (this.#counters.total > this.#limit) this.#measureAndShed();
+  #look(account: Account): void {
+    const before = account.bytes;
+    this.#count(account);
+    this.#setActive(account, account.bytes > IDLE_BYTES || account.bytes !== before);
   }
 
   /** Measures everything, and sheds connections if that confirms the excess. */
@@ -191,45 +198,10 @@ export class ConnectionLedger implements BufferedBytes {
   /** Closes the heaviest connections of the heaviest client, then of the next, until the budget has room. */
   #shed(): void {
     while (this.#counters.total > this.#limit * SHED_TO) {
-      const bucket = this.#counters.heaviest();
-      const heavy = this.#heaviestOf(bucket) ?? this.#heaviestHere(bucket);
+      const heavy = heaviestClient([...this.#accounts.values()], this.#counters, this.#limit);
       if (heavy === undefined) return;
       this.#end(heavy);
     }
-  }
-
-  /** Returns the accounts of the heaviest client in a bucket, largest first; undefined if this thread has none. */
-  #heaviestOf(bucket: number): Account[] | undefined {
-    const bytesOf = new Map<string, number>();
-    const accounts = [...this.#accounts.values()].filter(
-      ({ owner, bytes }) => owner?.bucket === bucket && bytes > 0,
-    );
-    for (const { owner, bytes } of accounts) {
-      if (owner !== undefined) bytesOf.set(owner.client, (bytesOf.get(owner.client) ?? 0) + bytes);
-    }
-    // Other clients in the same bucket are not charged for it.
-    const [heaviest] = [...bytesOf].toSorted(([, one], [, other]) => other - one);
-    if (heaviest === undefined) return undefined;
-    return accounts
-      .filter(({ owner }) => owner?.client === heaviest[0])
-      .toSorted((one, other) => other.bytes - one.bytes);
-  }
-
-  /**
-   * The heaviest client is on another thread, which sheds it in its next sweep unless that thread hangs. Returns the
-   * accounts of the heaviest client of this thread if it is nearly as heavy, or if the budget is exceeded by far.
-   */
-  #heaviestHere(heaviest: number): Account[] | undefined {
-    let bucket = heaviest;
-    let most = 0;
-    for (const { owner, bytes } of this.#accounts.values()) {
-      if (owner === undefined || bytes === 0) continue;
-      const all = this.#counters.bytesIn(owner.bucket);
-      if (all > most) [most, bucket] = [all, owner.bucket];
-    }
-    const isFarBeyond = this.#counters.total > this.#limit * FALLBACK;
-    const isHeavy = most >= this.#counters.bytesIn(heaviest) * NEARLY_HEAVIEST;
-    return isFarBeyond || isHeavy ? this.#heaviestOf(bucket) : undefined;
   }
 
   #end(accounts: readonly Account[]): void {
@@ -242,6 +214,6 @@ export class ConnectionLedger implements BufferedBytes {
       cut(account.socket, "buffered_bytes");
       this.#close(account);
     }
-    this.#options.shed(connections, accounts[0]?.owner?.client ?? "", bytes);
+    this.#options.shed(connections, accounts[0]?.client ?? "", bytes);
   }
 }

@@ -14,8 +14,8 @@ export interface ListenOptions {
   readonly port: number;
   /** Whether several threads accept on the port. */
   readonly shared: boolean;
-  /** Counts the open connections of all threads. */
-  readonly counts: ConnectionCounts;
+  /** Counts the open connections of all threads; undefined if only this one accepts them. */
+  readonly counts: ConnectionCounts | undefined;
   /** Undefined for plain HTTP. */
   readonly tls: ServerTls | undefined;
   /** Whether clients may speak HTTP/2. */
@@ -37,7 +37,7 @@ export interface ListenOptions {
   };
   readonly pipeline: Pipeline;
   /** Counts the bytes buffered for connections. */
-  readonly buffered: BufferedBytes & Pick<ConnectionLedger, "trackServer">;
+  readonly buffered: BufferedBytes & Pick<ConnectionLedger, "open">;
   /** Shares the time for reading from clients. */
   readonly reading: FairReading;
   readonly nextId: () => number;

@@ -1,24 +1,21 @@
 import type { Server } from "node:http";
 import { Server as SecureServer } from "node:https";
-import type { Socket } from "node:net";
-import { Server as TlsServer } from "node:tls";
+import type { TLSSocket } from "node:tls";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
-import { clientNetwork } from "../../lib/http/client-network.ts";
+import { takeListeners, transportOf } from "../../lib/node-internals/node-sockets.ts";
 import { setClientTimeouts } from "./client-timeouts.ts";
 import { responsesOn } from "../request/current-responses.ts";
-import type { ConnectionLimits } from "./connection-counts.ts";
-import { limitConnections } from "./connection-limit.ts";
+import { type Connection, OpenConnections } from "./open-connections.ts";
+import { inheritPeer } from "./proxy-protocol/proxied-peer.ts";
 import { refuseUnderWay, type RequestUnderWay } from "../request/cut-request.ts";
 import { useLingeringClose } from "./lingering-close.ts";
-import { clientOf } from "./reading/connection-client.ts";
 import { attachHandlers } from "./server-events.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
 import { Http2Connections } from "../http2/http2-connections.ts";
 import { FirstBytes } from "../../lib/http/first-bytes.ts";
-import { isHttp2 } from "../http2/protocols.ts";
 import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";
 import type { ListenOptions, ListenChanges } from "./listen-options.ts";
-import { renewContext } from "../tls/tls-listener.ts";
+import { refuseWrongCertificate, renewContext, type ServerTls } from "../tls/tls-listener.ts";
 
 export interface Listener {
   readonly address: string;
@@ -53,34 +50,10 @@ const BACKLOG = 4_096;
 export async function listen(options: ListenOptions): Promise<Listener> {
   const http2 = new Http2Connections(options);
   const server = createHttpServer(options, () => http2.offered);
-  const listener = new HttpListener(server, http2, options);
-  if (options.tls === undefined) listener.acceptPriorKnowledge();
-  listener.change({ ...options, tls: undefined });
-  limitConnections(server, {
-    counts: options.counts,
-    limits: () => listener.connectionLimits,
-    clientOf: clientNetwork,
-    exempt: options.trustedProxies,
-    proxies: options.proxyProtocol
-      ? {
-          headerMs: () => options.timeouts.header,
-          onRefused: () => options.observer.requestRefused("proxy_protocol"),
-        }
-      : undefined,
-    admit: (socket, client, begin) => options.reading.accept(socket, client, begin),
-    onRefused: (broken) =>
-      options.observer.requestRefused(
-        broken === "total" ? "connections" : "connections_per_address",
-      ),
-  });
   // The limit in bytes bounds the number of fields; Node's limit would hide fields instead of refusing them.
   server.maxHeadersCount = 0;
-  listener.track();
-  options.buffered.trackServer(server, (socket) => clientOf(socket, options.trustedProxies));
+  const listener = new HttpListener(server, http2, options);
   attachHandlers(server, options);
-  server.on("secureConnection", (socket: Socket) => {
-    if (isHttp2(socket)) http2.accept(socket);
-  });
   await listener.open();
   return listener;
 }
@@ -89,17 +62,61 @@ class HttpListener implements Listener {
   readonly #server: Server;
   readonly #http2: Http2Connections;
   readonly #options: ListenOptions;
+  /** Undefined over TLS, where clients choose HTTP/2 by ALPN instead of beginning with it. */
+  readonly #firstBytes: FirstBytes | undefined;
+  readonly #connections: OpenConnections;
   #sockets: ListeningSockets | undefined;
-  #firstBytes: FirstBytes | undefined;
-  #connections: ReadonlySet<Socket> = new Set();
-  /** The sockets that answers are written to: for TLS, those that wrap the connections. */
-  #open: ReadonlySet<Socket> = new Set();
-  connectionLimits: ConnectionLimits = { total: 0, perClient: 0 };
 
   constructor(server: Server, http2: Http2Connections, options: ListenOptions) {
     this.#server = server;
     this.#http2 = http2;
     this.#options = options;
+    const { tls } = options;
+    if (tls === undefined) {
+      this.#firstBytes = new FirstBytes(server, {
+        offered: () => http2.offered,
+        headerMs: () => this.#connections.headerMs,
+        accept: (socket) => http2.accept(socket),
+      });
+    } else this.#acceptSecure(tls);
+    const begin = takeListeners(server, "connection");
+    this.#connections = new OpenConnections(server, options, (connection) => {
+      const { socket, client } = connection;
+      options.reading.accept(socket, client, () => {
+        if (tls === undefined) this.#carry(connection);
+        begin(socket);
+      });
+    });
+    this.change({ ...options, tls: undefined });
+  }
+
+  /** Accepts the requests of connections whose TLS handshake is complete. */
+  #acceptSecure({ clientCertificates }: ServerTls): void {
+    const server = this.#server;
+    const acceptHttp1 = takeListeners(server, "secureConnection");
+    const mayHaveCertificate = clientCertificates?.required === false;
+    server.on("secureConnection", (socket: TLSSocket) => {
+      if (mayHaveCertificate && refuseWrongCertificate(server, socket)) return;
+      const below = transportOf(socket);
+      const connection = below && this.#connections.get(below);
+      // It was closed during the handshake.
+      if (connection === undefined) {
+        socket.destroy();
+        return;
+      }
+      if (this.#options.proxyProtocol) inheritPeer(socket, connection.socket);
+      connection.carrier = socket;
+      this.#options.reading.track(socket, connection.socket);
+      this.#carry(connection);
+      if (socket.alpnProtocol === "h2") this.#http2.accept(socket);
+      else acceptHttp1(socket);
+    });
+  }
+
+  /** Prepares a connection for requests. */
+  #carry({ carrier, client }: Connection): void {
+    useLingeringClose(carrier);
+    this.#options.buffered.open(carrier, client);
   }
 
   get address(): string {
@@ -108,28 +125,6 @@ class HttpListener implements Listener {
 
   get port(): number {
     return this.#sockets?.port ?? this.#options.port;
-  }
-
-  /** Tracks every connection from now on. */
-  track(): void {
-    const server = this.#server;
-    const { reading, trustedProxies } = this.#options;
-    const event = server instanceof TlsServer ? "secureConnection" : "connection";
-    this.#connections = trackOpen(server, "connection");
-    this.#open = event === "connection" ? this.#connections : trackOpen(server, event);
-    server.on(event, (socket: Socket) => {
-      useLingeringClose(socket);
-      reading.track(socket, clientOf(socket, trustedProxies));
-    });
-  }
-
-  /** Lets clients of plain HTTP begin with HTTP/2. */
-  acceptPriorKnowledge(): void {
-    this.#firstBytes = new FirstBytes(this.#server, {
-      offered: () => this.#http2.offered,
-      headerMs: () => this.#options.timeouts.header,
-      accept: (socket) => this.#http2.accept(socket),
-    });
   }
 
   async open(): Promise<void> {
@@ -146,7 +141,8 @@ class HttpListener implements Listener {
     const server = this.#server;
     this.#http2.change({ offered: http2, limits, timeouts });
     if (tls !== undefined && server instanceof SecureServer) renewContext(server, tls);
-    this.connectionLimits = { total: limits.connections, perClient: limits.connectionsPerAddress };
+    this.#connections.limits = limits;
+    this.#connections.headerMs = timeouts.header;
     setClientTimeouts(server, timeouts);
     server.setTimeout(timeouts.stall);
   }
@@ -177,34 +173,24 @@ class HttpListener implements Listener {
   }
 
   *#responses(): Iterable<TrackedOutgoing> {
-    for (const socket of this.#open) yield* responsesOn(socket);
+    for (const { carrier } of this.#connections) yield* responsesOn(carrier);
   }
 
   refuseAll(): void {
     const { observer, realm } = this.#options;
-    for (const socket of this.#open) {
+    for (const { carrier } of this.#connections) {
       let refused = 0;
-      for (const response of responsesOn(socket)) {
+      for (const response of responsesOn(carrier)) {
         if (!refuseUnderWay(response, "drain_timeout", realm())) continue;
         observer.requestRefused("drain_timeout");
         refused += 1;
       }
-      if (refused === 0) socket.destroy();
+      if (refused === 0) carrier.destroy();
     }
   }
 
   closeAll(): void {
     // Node's own `closeAllConnections` omits WebSockets, and connections with an unfinished TLS handshake.
-    for (const socket of this.#connections) socket.destroy();
+    for (const { socket } of this.#connections) socket.destroy();
   }
-}
-
-/** Tracks the open sockets of this event; those of `secureConnection` wrap those of `connection`. */
-function trackOpen(server: Server, event: "connection" | "secureConnection"): ReadonlySet<Socket> {
-  const open = new Set<Socket>();
-  server.on(event, (socket: Socket) => {
-    open.add(socket);
-    socket.once("close", () => open.delete(socket));
-  });
-  return open;
 }

@@ -84,48 +84,70 @@ export function serializePipelined(
   buffered: BufferedBytes,
   limits = DEFAULT_LIMITS,
 ): RequestHandler {
-  const waiting = new WeakMap<Socket, PipelinedRequests>();
-  const deferred = new DeferredQueue(PER_TURN);
-  const readable = (): number => (buffered.scarce ? 0 : MAX_QUEUED_BYTES);
-
-  function queuedOn(socket: Socket): PipelinedRequests {
-    const known = waiting.get(socket);
-    if (known !== undefined) return known;
-    const queued = new PipelinedRequests(socket);
-    waiting.set(socket, queued);
-    buffered.track(socket, queued);
-    return queued;
-  }
-
+  const queue = new RequestQueue({ handle, refused, buffered, limits });
   return (request, response) => {
     const { socket } = request;
     // Data after the last response is discarded.
     if (socket.writableEnded || socket.destroyed) return;
     buffered.touch(socket);
-    if (response.socket !== null) {
-      handle(request, response);
-      return;
-    }
-    const queued = queuedOn(socket);
+    // Otherwise an earlier response is still being written.
+    if (response.socket !== null) handle(request, response);
+    else queue.add(request, response);
+  };
+}
+
+interface RequestQueueOptions {
+  readonly handle: RequestHandler;
+  readonly refused: () => void;
+  readonly buffered: BufferedBytes;
+  readonly limits: PipeliningLimits;
+}
+
+/** The queued requests of all connections. */
+class RequestQueue {
+  readonly #options: RequestQueueOptions;
+  readonly #waiting = new WeakMap<Socket, PipelinedRequests>();
+  readonly #deferred = new DeferredQueue(PER_TURN);
+
+  constructor(options: RequestQueueOptions) {
+    this.#options = options;
+  }
+
+  add(request: IncomingMessage, response: TrackedResponse): void {
+    const { handle, refused, buffered, limits } = this.#options;
+    const { socket } = request;
+    const queued = this.#waiting.get(socket) ?? this.#begin(socket);
     const bytes = queued.add(request);
     if (queued.requests > limits.requests || queued.strings > limits.strings) {
       socket.destroy();
       refused();
       return;
     }
-    if (queued.bufferedBytes > readable()) queued.reading.pause();
+    if (queued.bufferedBytes > this.#readable) queued.reading.pause();
     // A single request is bounded by the limit on heads, and the next sweep of the budget counts it.
     if (queued.requests > 1) buffered.measure(socket);
     const proceed = (): void => {
       queued.remove(request, bytes);
-      if (queued.bufferedBytes <= readable() / 2) queued.reading.resume();
+      if (queued.bufferedBytes <= this.#readable / 2) queued.reading.resume();
       if (!socket.writableEnded && !socket.destroyed) handle(request, response);
     };
     response.onTurn = () => {
       if (queued.requests === 1) proceed();
-      else deferred.defer(proceed);
+      else this.#deferred.defer(proceed);
     };
-  };
+  }
+
+  #begin(socket: Socket): PipelinedRequests {
+    const queued = new PipelinedRequests(socket);
+    this.#waiting.set(socket, queued);
+    this.#options.buffered.track(socket, queued);
+    return queued;
+  }
+
+  /** The bytes of queued requests up to which a connection is read. */
+  get #readable(): number {
+    return this.#options.buffered.scarce ? 0 : MAX_QUEUED_BYTES;
+  }
 }
 
 /** Estimates the memory of a parsed head, in bytes. */

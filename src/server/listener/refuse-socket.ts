@@ -1,12 +1,17 @@
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Answer } from "../../core/request/answer.ts";
-import type { GateError } from "../../core/request/errors.ts";
+import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";
+import { transportOf } from "../../lib/node-internals/node-sockets.ts";
 import { errorAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import { requestIdOf } from "../request/intake.ts";
 import { outcomeOfRefusal } from "../request/request-context.ts";
+
+/** The errors of OpenSSL for a first record that looks like an HTTP request, to a server or to a proxy. */
+const HTTP_IN_THE_CLEAR = ["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"];
 
 export interface SocketRefusal {
   readonly nextId: () => number;
@@ -39,6 +44,25 @@ export function refuseSocket(
   socket.write(asText(answer));
   lingeringClose(socket);
   observer.requestFinished(outcome);
+}
+
+/**
+ * Answers plain HTTP on the TLS port in plain HTTP, as nginx (497) and Go do. Must be called when Node reports the failed
+ * handshake, when the TCP connection below is still writable.
+ *
+ * @returns whether plain HTTP was the cause.
+ */
+export function refusePlainHttp(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  options: SocketRefusal,
+): boolean {
+  if (!HTTP_IN_THE_CLEAR.includes(error.code ?? "")) return false;
+  const below = transportOf(socket);
+  if (below?.writable !== true) return false;
+  options.observer.requestRefused("plain_http");
+  refuseSocket(new GateError("plain_http"), below, options);
+  return true;
 }
 
 function asText({ status, headers, body }: Answer): string {

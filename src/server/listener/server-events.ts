@@ -10,7 +10,7 @@ import { createClientErrorHandler } from "./client-error.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import type { ListenOptions } from "./listen-options.ts";
 import { serializePipelined } from "./pipelining.ts";
-import { refusePlainHttp } from "../tls/plain-http.ts";
+import { refusePlainHttp } from "./refuse-socket.ts";
 
 /** Passes the server's events about requests to the pipeline. */
 export function attachHandlers(server: Server, options: ListenOptions): void {

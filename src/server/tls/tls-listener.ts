@@ -9,7 +9,6 @@ import {
   type TLSSocket,
 } from "node:tls";
 import type { TrackedResponse } from "../request/tracked-response.ts";
-import { chooseProtocol, divertHttp2 } from "../http2/protocols.ts";
 import type { TicketKey } from "./ticket-key.ts";
 import { SUITES } from "./tls-suites.ts";
 
@@ -64,16 +63,9 @@ export function createTlsServer(
       rejectUnauthorized: clientCertificates.required,
     }),
   });
-  divertHttp2(server);
   // Node's own listener treats a failed handshake as a broken request, but the client could not read a response.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", (_error, socket) => socket.destroy());
-  if (clientCertificates?.required === false) {
-    // Runs before Node's listener that reads requests, so that a refused connection carries none.
-    server.prependListener("secureConnection", (socket: TLSSocket) => {
-      refuseWrongCertificate(server, socket);
-    });
-  }
   return server;
 }
 
@@ -111,11 +103,25 @@ function secureContextOptions({
 }
 
 /**
+ * Chooses the protocol of a connection: HTTP/2 if both sides speak it.
+ *
+ * @param offered the protocols that the client offers (ALPN, RFC 7301).
+ * @returns undefined if no protocol is shared; the handshake then fails.
+ */
+function chooseProtocol(offered: readonly string[], http2: boolean): string | undefined {
+  if (http2 && offered.includes("h2")) return "h2";
+  return offered.includes("http/1.1") ? "http/1.1" : undefined;
+}
+
+/**
  * Refuses an invalid optional certificate. It may be missing but not invalid: a client that presents an untrusted or
  * expired one expects to be authenticated, and must not continue anonymously. (If certificates are required, Node has
  * already refused it.)
+ *
+ * @returns whether the connection is closed.
  */
-function refuseWrongCertificate(server: EventEmitter, socket: TLSSocket): void {
-  if (socket.authorized || socket.getPeerX509Certificate() === undefined) return;
+export function refuseWrongCertificate(server: EventEmitter, socket: TLSSocket): boolean {
+  if (socket.authorized || socket.getPeerX509Certificate() === undefined) return false;
   server.emit("tlsClientError", socket.authorizationError, socket);
+  return true;
 }

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
-import { startReading, stopReading } from "../../lib/node-internals/socket-reading.ts";
+import { startReading, stopReading } from "../../lib/node-internals/node-sockets.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import type { RequestControl } from "../http/connection.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";

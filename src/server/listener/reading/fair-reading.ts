@@ -1,32 +1,39 @@
 import type { Socket } from "node:net";
-import { TLSSocket } from "node:tls";
 import type { ClientReading } from "../../../core/request/client-reading.ts";
-import type { Postponed } from "../../../core/observer.ts";
 import type { Clock } from "../../../lib/clock.ts";
-import { transportOf } from "../../../lib/node-internals/tls-transport.ts";
-import { startReading, stopReading } from "../../../lib/node-internals/socket-reading.ts";
-import type { ReadingClient } from "./reading-client.ts";
-import { type Heaviness, ReadingClients } from "./reading-clients.ts";
-import { ReadingTime } from "./reading-time.ts";
-import { ResumeRate } from "./resume-rate.ts";
+import { startReading, stopReading } from "../../../lib/node-internals/node-sockets.ts";
+import { type ReadingClient, ReadingClients } from "./reading-client.ts";
 import { SharedUsage, usageMemory } from "./shared-usage.ts";
-import { UNITS } from "./units.ts";
+import { type OnPostponed, SERVED_PER_TURN, TURN_MS, WaitingClients } from "./waiting-clients.ts";
 
-/** The maximum length of a turn of the event loop, in milliseconds. Beyond it, the heaviest clients are no longer read. */
-const TURN_MS = 20;
-/** The same for a turn that accepted connections: each turn accepts few, and more may be queued. */
+/** The units that clients are charged for event-loop time: reading a request costs one. */
+const UNITS = {
+  request: 1,
+  accept: 1,
+  start: 3,
+  tlsHandshake: 8,
+  upgrade: 24,
+  /** In addition to the request: its body, a call to the main thread, and a log line. */
+  login: 3,
+} as const;
+/** The maximum length of a turn that accepted connections, in milliseconds: each turn accepts few, and more may be queued. */
 const ACCEPTING_MS = 4;
 /**
  * Connections that may start in the turn that accepted them. What they send makes the next turn long, during which no one
  * is accepted; so the others start in later turns, those of the lightest clients first.
  */
 const STARTS_PER_TURN = 4;
-/** Connections of clients that were served before, which start or resume in a turn in any case. */
-const SERVED_PER_TURN = 4;
 /** How often it is recorded that a client was served, in milliseconds. */
 const NOTE_SERVED_MS = 1_000;
 /** Units that pass before the time is checked, since detecting the end of a turn costs a turn of its own. */
 const UNTIMED_UNITS = 16;
+/** How long after a long turn the event loop counts as busy, in milliseconds. */
+const BUSY_MS = 100;
+/**
+ * How much slower usage decays while the loop is busy: with a half-life of 4 s. So earlier usage hardly puts a client behind
+ * new ones, but its share of the scarce time counts until all have had their turn.
+ */
+const BUSY_DECAY = 128;
 
 /**
  * Shares the time of the event loop among clients. libuv delivers everything that its poll reports, up to 1,024
@@ -38,43 +45,44 @@ const UNTIMED_UNITS = 16;
  * they are.
  */
 export class FairReading implements ClientReading {
-  readonly #time: ReadingTime;
+  readonly #clock: Clock;
+  readonly #onPostponed: OnPostponed;
+  readonly #shared: SharedUsage;
   readonly #clients: ReadingClients;
+  readonly #waiting: WaitingClients;
+  /** The clients of connections, and of connections to backends that are read for them. */
   readonly #owners = new WeakMap<Socket, ReadingClient>();
-  /** Clients with paused connections, the next one first. */
-  readonly #paused = new Set<ReadingClient>();
-  #units = 0;
+  /** The time as last read, in milliseconds. */
+  #now = 0;
+  /** The time by which usage decays, in milliseconds. It passes slowly while the loop is busy. */
+  #age = 0;
+  #busyUntil = 0;
+  /** When the current turn began; undefined while no turn is timed. */
   #began: number | undefined;
   /** The time at which the current turn becomes too long. */
   #deadline = Infinity;
+  #units = 0;
   #over = false;
   #accepted = false;
   /** Connections that started in the turn that accepted them. */
   #started = 0;
-  /** A client that has used this many units is heavy, while the loop is busy. */
-  #heavy: Heaviness = { served: Infinity, others: Infinity };
-  readonly #resumeRate = new ResumeRate(TURN_MS);
-  readonly #onPostponed: (what: Postponed, client: string, connections: number) => void;
 
-  /**
-   * @param onPostponed called with a client whose connections have to wait, and their number.
-   * @param shared the usage of clients in other threads; undefined if there are none.
-   */
+  /** @param shared the usage of clients in other threads; undefined if there are none. */
   constructor(
     clock: Clock,
-    onPostponed: (what: Postponed, client: string, connections: number) => void,
+    onPostponed: OnPostponed,
     shared: SharedUsage = new SharedUsage({ memory: usageMemory(1), row: 0 }, () => clock.now()),
   ) {
-    this.#time = new ReadingTime(clock);
-    this.#clients = new ReadingClients(shared);
+    this.#clock = clock;
     this.#onPostponed = onPostponed;
+    this.#shared = shared;
+    this.#clients = new ReadingClients(shared);
+    this.#waiting = new WaitingClients(this.#clients, shared, onPostponed);
   }
 
-  /** The number of paused connections. */
+  /** The number of connections that wait for their turn. */
   get waiting(): number {
-    let all = 0;
-    for (const { waiting } of this.#paused) all += waiting;
-    return all;
+    return this.#waiting.connections;
   }
 
   /** Starts an accepted connection: at once, or in its turn. */
@@ -83,168 +91,154 @@ export class FairReading implements ClientReading {
     client.open += 1;
     this.#owners.set(socket, client);
     socket.once("close", () => {
-      this.#remove(client, socket);
+      this.#leave(client, socket);
       client.open -= 1;
-      if (client.open === 0) this.#clients.forget(name, this.#time.age);
+      if (client.open === 0) this.#clients.forget(name, this.#age);
     });
-    const now = this.#turn();
+    this.#deadline = Math.min(this.#deadline, this.#turn() + ACCEPTING_MS);
     this.#accepted = true;
-    this.#deadline = Math.min(this.#deadline, (this.#began ?? now) + ACCEPTING_MS);
     this.#charge(client, UNITS.accept);
-    const start = (): void => {
-      this.#charge(client, UNITS.start);
-      begin();
-      if (!socket.destroyed) client.reading.add(socket);
-    };
-    const isLight = !this.#time.isBusy || !this.#isHeavy(client);
-    const most = STARTS_PER_TURN + (this.#clients.wasServed(client) ? SERVED_PER_TURN : 0);
-    if (client.accepted.size === 0 && isLight && this.#started < most) {
+    const isLight = !this.#isBusy || !this.#waiting.isHeavy(client, this.#age);
+    if (isLight && client.accepted.size === 0 && this.#mayStartNow(client)) {
       this.#started += 1;
-      return start();
+      this.#start(client, socket, begin);
+      return;
     }
-    stopReading(socket);
     if (!isLight) this.#onPostponed("accept", name, 1);
-    client.accepted.set(socket, () => {
-      startReading(socket);
-      start();
-    });
-    this.#wait(client);
+    this.#postpone(client, socket, begin);
   }
 
-  /** Tracks a connection that carries requests. */
-  track(socket: Socket, name: string): void {
-    const client = this.#clients.of(name);
-    const below = transportOf(socket);
-    if (below !== undefined && this.#owners.get(below)?.leave(below)) startReading(below);
-    client.reading.add(socket);
-    this.#owners.set(socket, client);
-    socket.once("close", () => void this.#remove(client, socket));
-    // Node resumes a connection when the body that arrives on it is read.
-    socket.on("resume", () => {
-      if (client.paused.has(socket)) stopReading(socket);
-    });
-    if (socket instanceof TLSSocket) this.#charge(client, UNITS.tlsHandshake);
+  /** Reads a connection through the socket that wraps it, since its TLS handshake is complete. */
+  track(secured: Socket, accepted: Socket): void {
+    const client = this.#owners.get(accepted);
+    if (client === undefined) return;
+    if (this.#leave(client, accepted)) startReading(accepted);
+    client.reading.add(secured);
+    this.#owners.set(secured, client);
+    secured.once("close", () => void this.#leave(client, secured));
+    this.#charge(client, UNITS.tlsHandshake);
   }
 
   /** Charges an upgrade, which opens a connection to a backend. */
   chargeUpgrade(connection: Socket): void {
-    const client = this.#owners.get(connection);
-    if (client !== undefined) this.#charge(client, UNITS.upgrade);
+    this.#chargeOwner(connection, UNITS.upgrade);
   }
 
   chargeLogin(connection: Socket): void {
-    const client = this.#owners.get(connection);
-    if (client !== undefined) this.#charge(client, UNITS.login);
+    this.#chargeOwner(connection, UNITS.login);
   }
 
   charge(connection: Socket, backend?: Socket): void {
     const client = this.#owners.get(connection);
     if (client === undefined) return;
-    if (backend !== undefined && this.#owners.get(backend) === undefined) {
-      this.#owners.set(backend, client);
-      client.reading.add(backend);
-    }
+    if (backend !== undefined) this.#adopt(client, backend);
     client.known = true;
     this.#charge(client, UNITS.request);
   }
 
   served(connection: Socket): void {
     const client = this.#owners.get(connection);
-    if (client === undefined || this.#time.now < client.servedUntil) return;
-    client.servedUntil = this.#time.now + NOTE_SERVED_MS;
-    this.#clients.served(client);
+    if (client === undefined || this.#now < client.servedUntil) return;
+    client.servedUntil = this.#now + NOTE_SERVED_MS;
+    this.#shared.served(client.bucket);
   }
 
   release(backend: Socket): void {
     const client = this.#owners.get(backend);
     if (client === undefined) return;
     this.#owners.delete(backend);
-    if (this.#remove(client, backend)) startReading(backend);
+    if (this.#leave(client, backend)) startReading(backend);
   }
 
-  #isHeavy(client: ReadingClient): boolean {
-    return this.#clients.isHeavy(client, this.#time.age, this.#heavy);
+  /** Whether a turn was too long a moment ago. */
+  get #isBusy(): boolean {
+    return this.#now < this.#busyUntil;
+  }
+
+  #mayStartNow({ bucket }: ReadingClient): boolean {
+    if (this.#started < STARTS_PER_TURN) return true;
+    return this.#started < STARTS_PER_TURN + SERVED_PER_TURN && this.#shared.wasServed(bucket);
+  }
+
+  #start(client: ReadingClient, socket: Socket, begin: () => void): void {
+    this.#charge(client, UNITS.start);
+    begin();
+    if (!socket.destroyed) client.reading.add(socket);
+  }
+
+  #postpone(client: ReadingClient, socket: Socket, begin: () => void): void {
+    stopReading(socket);
+    client.accepted.set(socket, () => {
+      startReading(socket);
+      this.#start(client, socket, begin);
+    });
+    this.#waiting.add(client);
+  }
+
+  /** Reads a connection to a backend for a client. */
+  #adopt(client: ReadingClient, backend: Socket): void {
+    if (this.#owners.has(backend)) return;
+    this.#owners.set(backend, client);
+    client.reading.add(backend);
+  }
+
+  /** Returns whether the socket was waiting. */
+  #leave(client: ReadingClient, socket: Socket): boolean {
+    const waited = client.leave(socket);
+    if (waited && client.waiting === 0) this.#waiting.delete(client);
+    return waited;
+  }
+
+  #chargeOwner(connection: Socket, units: number): void {
+    const client = this.#owners.get(connection);
+    if (client !== undefined) this.#charge(client, units);
   }
 
   #charge(client: ReadingClient, units: number): void {
     this.#units += units;
     if (this.#units >= UNTIMED_UNITS) this.#turn();
-    client.charge(units, this.#time.age);
-    if (this.#time.now >= this.#deadline) this.#turnTooLong(this.#time.now);
+    client.charge(units, this.#age);
+    if (this.#now >= this.#deadline) this.#turnTooLong();
   }
 
-  /** Returns the time. Starts to time a turn, unless one is being timed. */
-  #turn(): number {
-    const now = this.#time.read();
-    if (this.#began === undefined) {
-      this.#began = now;
-      this.#deadline = now + TURN_MS;
-      this.#over = false;
-      this.#accepted = false;
-      this.#started = 0;
-      setImmediate(this.#onTurnEnd);
-    }
+  #readTime(): number {
+    const now = this.#clock.monotonic();
+    this.#age += (now - this.#now) / (this.#isBusy ? BUSY_DECAY : 1);
+    this.#now = now;
     return now;
   }
 
-  /**
-   * Pauses the clients whose usage is at least half of the usage-weighted mean; if the turn is still too long, also newcomers.
-   */
-  #turnTooLong(now: number): void {
-    this.#heavy = this.#clients.heavyFrom(this.#time.age);
-    for (const [name, client] of this.#clients) {
-      if (client.reading.size === 0) continue;
-      const isHeavy = this.#isHeavy(client);
-      if (!isHeavy && (!this.#over || this.#isEstablished(client))) continue;
-      const paused = client.pause();
-      if (paused > 0) this.#wait(client);
-      if (paused > 0 && isHeavy) this.#onPostponed("read", name, paused);
-    }
+  /** Returns when the current turn began. Starts to time it, unless it is being timed. */
+  #turn(): number {
+    const now = this.#readTime();
+    if (this.#began !== undefined) return this.#began;
+    this.#began = now;
+    this.#deadline = now + TURN_MS;
+    this.#over = false;
+    this.#accepted = false;
+    this.#started = 0;
+    setImmediate(this.#onTurnEnd);
+    return now;
+  }
+
+  /** Pauses the heaviest clients. If the turn is still too long after that, also pauses newcomers. */
+  #turnTooLong(): void {
+    this.#waiting.pauseHeavy(this.#age, this.#over);
     this.#over = true;
-    this.#deadline = now + ACCEPTING_MS;
-    this.#time.turnedBusy();
-  }
-
-  #isEstablished(client: ReadingClient): boolean {
-    return this.#clients.isKnown(client) || this.#clients.wasServed(client);
-  }
-
-  #wait(client: ReadingClient): void {
-    this.#paused.add(client);
-    this.#turn();
-  }
-
-  /** Returns whether it was waiting. */
-  #remove(client: ReadingClient, socket: Socket): boolean {
-    const waited = client.leave(socket);
-    if (client.waiting === 0) this.#paused.delete(client);
-    return waited;
+    this.#deadline = this.#now + ACCEPTING_MS;
+    this.#busyUntil = this.#now + BUSY_MS;
   }
 
   readonly #onTurnEnd = (): void => {
-    const now = this.#time.read();
-    const lasted = now - (this.#began ?? now);
+    const end = this.#readTime();
+    const lasted = end - (this.#began ?? end);
     this.#began = undefined;
     this.#deadline = Infinity;
     this.#units = 0;
-    if (this.#time.isBusy) this.#clients.share(this.#time.age);
-    if (this.#paused.size === 0) return;
-    const turn = { end: now, lasted, overran: this.#over, accepted: this.#accepted };
-    this.#resume(this.#resumeRate.after(turn));
-    if (this.#paused.size > 0) this.#turn();
+    if (this.#isBusy) this.#waiting.share(this.#age);
+    if (this.#waiting.size === 0) return;
+    const turn = { end, lasted, overran: this.#over, accepted: this.#accepted };
+    this.#waiting.resumeAfter(turn, this.#age);
+    if (this.#waiting.size > 0) this.#turn();
   };
-
-  /** Resumes one connection of each client, the lightest client first; then another of each. */
-  #resume(most: number): void {
-    const { age } = this.#time;
-    const { clients, preferred } = this.#clients.lightestFirst(this.#paused, age, this.#heavy);
-    let left = Math.max(most, Math.min(preferred, SERVED_PER_TURN));
-    while (left > 0 && this.#paused.size > 0) {
-      for (const client of clients.slice(0, left)) {
-        left -= 1;
-        client.resumeNext();
-        if (client.waiting === 0) this.#paused.delete(client);
-      }
-    }
-  }
 }

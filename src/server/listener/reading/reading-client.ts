@@ -1,11 +1,16 @@
 import type { Socket } from "node:net";
-import { startReading, stopReading } from "../../../lib/node-internals/socket-reading.ts";
+import { startReading, stopReading } from "../../../lib/node-internals/node-sockets.ts";
+import type { SharedUsage } from "./shared-usage.ts";
 
 /** The half-life of a client's usage, in milliseconds; it decays in steps. */
 const HALF_LIFE_MS = 32;
 const STEPS = 8;
 const STEP_MS = HALF_LIFE_MS / STEPS;
 const LEFT_AFTER_STEP = 0.5 ** (1 / STEPS);
+/** A client that has used fewer units per thread is never heavy. */
+export const LIGHT_UNITS = 16;
+/** How long a heavy client without connections is remembered, in milliseconds. */
+const REMEMBERED_MS = 2_000;
 /** Paused connections that resume before a new one starts: busy ones that pause in every turn would delay it forever. */
 const PAUSED_BEFORE_ACCEPTED = 8;
 
@@ -51,12 +56,17 @@ export class ReadingClient {
       // Something else has paused it, so no data arrives.
       if (!stopReading(socket)) continue;
       this.reading.delete(socket);
-      this.paused.set(socket, () => {
-        this.reading.add(socket);
-        startReading(socket);
-      });
+      this.paused.set(socket, () => this.#resume(socket));
+      // Node resumes a connection when the body that arrives on it is read.
+      socket.on("resume", stopAgain);
     }
     return this.paused.size - before;
+  }
+
+  #resume(socket: Socket): void {
+    socket.off("resume", stopAgain);
+    this.reading.add(socket);
+    startReading(socket);
   }
 
   /** Resumes the connection whose turn it is. */
@@ -74,7 +84,9 @@ export class ReadingClient {
   /** Returns whether the connection was waiting. */
   leave(socket: Socket): boolean {
     this.reading.delete(socket);
-    return this.paused.delete(socket) || this.accepted.delete(socket);
+    if (!this.paused.delete(socket)) return this.accepted.delete(socket);
+    socket.off("resume", stopAgain);
+    return true;
   }
 
   used(now: number): number {
@@ -84,5 +96,38 @@ export class ReadingClient {
       this.#at += steps * STEP_MS;
     }
     return this.#used;
+  }
+}
+
+function stopAgain(this: Socket): void {
+  stopReading(this);
+}
+
+/** The clients with connections, by name, and heavy clients that had connections a moment ago. */
+export class ReadingClients extends Map<string, ReadingClient> {
+  readonly #shared: SharedUsage;
+
+  constructor(shared: SharedUsage) {
+    super();
+    this.#shared = shared;
+  }
+
+  of(name: string): ReadingClient {
+    let client = this.get(name);
+    if (client === undefined) {
+      client = new ReadingClient(this.#shared.bucketOf(name));
+      this.set(name, client);
+    }
+    return client;
+  }
+
+  /** Forgets a client without connections. A heavy one is remembered for a while, so that closing them does not help it. */
+  forget(name: string, age: number): void {
+    if (this.of(name).used(age) < LIGHT_UNITS) this.delete(name);
+    else setTimeout(() => this.#forgetUnlessBack(name), REMEMBERED_MS).unref();
+  }
+
+  #forgetUnlessBack(name: string): void {
+    if (this.get(name)?.open === 0) this.delete(name);
   }
 }

@@ -1,10 +1,6 @@
-import { ReadingClient } from "./reading-client.ts";
+import { LIGHT_UNITS, type ReadingClient } from "./reading-client.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 
-/** A client that has used fewer units per thread is never heavy. */
-const LIGHT_UNITS = 16;
-/** How long a heavy client without connections is remembered, in milliseconds. */
-const REMEMBERED_MS = 2_000;
 /** Clients that were served are never heavy while they use less than this part of all units together. */
 const SERVED_PART = 1 / 4;
 
@@ -14,56 +10,25 @@ export interface Heaviness {
   readonly others: number;
 }
 
-/** The clients with connections, by name, and heavy clients that had connections a moment ago. */
-export class ReadingClients {
-  readonly #clients = new Map<string, ReadingClient>();
+/** Compares clients by their usage in all threads. */
+export class ClientRanking {
+  readonly #clients: ReadonlyMap<string, ReadingClient>;
   readonly #shared: SharedUsage;
 
   /** @param shared their usage in other threads, and who was served. */
-  constructor(shared: SharedUsage) {
+  constructor(clients: ReadonlyMap<string, ReadingClient>, shared: SharedUsage) {
+    this.#clients = clients;
     this.#shared = shared;
-  }
-
-  [Symbol.iterator](): Iterator<[string, ReadingClient]> {
-    return this.#clients.entries();
-  }
-
-  of(name: string): ReadingClient {
-    let client = this.#clients.get(name);
-    if (client === undefined) {
-      client = new ReadingClient(this.#shared.bucketOf(name));
-      this.#clients.set(name, client);
-    }
-    return client;
-  }
-
-  /** Forgets a client without connections. A heavy one is remembered for a while, so that closing them does not help it. */
-  forget(name: string, age: number): void {
-    const gone = (): void => {
-      if (this.#clients.get(name)?.open === 0) this.#clients.delete(name);
-    };
-    if (this.of(name).used(age) < LIGHT_UNITS) gone();
-    else setTimeout(gone, REMEMBERED_MS).unref();
-  }
-
-  /** A client was served. */
-  served(client: ReadingClient): void {
-    this.#shared.served(client.bucket);
-  }
-
-  /** Whether a client was served in the last minutes, in any thread. */
-  wasServed({ bucket }: ReadingClient): boolean {
-    return this.#shared.wasServed(bucket);
   }
 
   isHeavy(client: ReadingClient, age: number, { served, others }: Heaviness): boolean {
     const used = this.#used(client, age);
-    return used >= others && (used >= served || !this.wasServed(client));
+    return used >= others && (used >= served || !this.#wasServed(client));
   }
 
-  /** Whether anything was read from a client, in any thread. */
-  isKnown({ known, bucket }: ReadingClient): boolean {
-    return known || this.#shared.elsewhere(bucket) > 0;
+  /** Whether a client was read or served before, in any thread. */
+  isEstablished(client: ReadingClient): boolean {
+    return this.#isKnown(client) || this.#wasServed(client);
   }
 
   /**
@@ -79,9 +44,9 @@ export class ReadingClients {
     heavy: Heaviness,
   ): { readonly clients: readonly ReadingClient[]; readonly preferred: number } {
     const ranked = [...clients].map((client) => {
-      const preferred = this.wasServed(client) && !this.isHeavy(client, age, heavy);
+      const preferred = this.#wasServed(client) && !this.isHeavy(client, age, heavy);
       const used = this.#used(client, age);
-      const known = preferred || this.isKnown(client);
+      const known = preferred || this.#isKnown(client);
       return { client, preferred, used: known ? used : Math.max(used, heavy.others) };
     });
     // Before the first turn that is too long, no client is heavy: `others` is infinite, and infinities cannot be subtracted.
@@ -110,7 +75,7 @@ export class ReadingClients {
     for (const client of this.#clients.values()) {
       const used = this.#used(client, age);
       everybody.add(used);
-      if (this.wasServed(client)) served.add(used);
+      if (this.#wasServed(client)) served.add(used);
     }
     const least = LIGHT_UNITS * this.#shared.threads;
     const takesTime = served.all >= everybody.all * SERVED_PART;
@@ -120,7 +85,14 @@ export class ReadingClients {
     };
   }
 
-  /** Returns the usage of a client in all threads. */
+  #isKnown({ known, bucket }: ReadingClient): boolean {
+    return known || this.#shared.elsewhere(bucket) > 0;
+  }
+
+  #wasServed({ bucket }: ReadingClient): boolean {
+    return this.#shared.wasServed(bucket);
+  }
+
   #used(client: ReadingClient, age: number): number {
     return client.used(age) + this.#shared.elsewhere(client.bucket);
   }

@@ -1,0 +1,168 @@
+import type { Server, Socket } from "node:net";
+import { clientNetwork } from "../../lib/http/client-network.ts";
+import { unmapAddress } from "../../lib/http/networks.ts";
+import { responsesOn, sayGoodbye } from "../request/current-responses.ts";
+import type { ConnectionLimits, ExceededLimit } from "./connection-counts.ts";
+import type { ListenOptions } from "./listen-options.ts";
+import { readProxyHeader } from "./proxy-protocol/proxied-peer.ts";
+
+/** An open connection. */
+export interface Connection {
+  /** The accepted socket. */
+  readonly socket: Socket;
+  /** The socket that carries requests: the accepted one, or the one that wraps it once its TLS handshake is complete. */
+  carrier: Socket;
+  /** The network of the peer. Behind a trusted proxy, each connection counts as a separate client. */
+  readonly client: string;
+  /** Removes it from the counts of all threads; undefined if this thread alone counts. */
+  readonly release: (() => void) | undefined;
+}
+
+export type OpenConnectionsOptions = Pick<
+  ListenOptions,
+  "counts" | "limits" | "timeouts" | "trustedProxies" | "proxyProtocol" | "observer"
+>;
+
+/**
+ * The open connections of a server. Closes those beyond its limits before any work is done for them, above all TLS, which
+ * costs more than everything else.
+ */
+export class OpenConnections {
+  limits: ConnectionLimits;
+  /** The time for a header of the PROXY protocol, in milliseconds. */
+  headerMs: number;
+  readonly #options: OpenConnectionsOptions;
+  readonly #admit: (connection: Connection) => void;
+  readonly #bySocket = new Map<Socket, Connection>();
+  /** Oldest first. A connection whose proxy has not named its client yet is in none of these. */
+  readonly #byClient = new Map<string, Set<Connection>>();
+  /** Those that carry another protocol after an upgrade. */
+  readonly #switched = new WeakSet<Socket>();
+
+  /**
+   * @param server must not have listeners for `connection`.
+   * @param admit starts an admitted connection, now or later.
+   */
+  constructor(
+    server: Server,
+    options: OpenConnectionsOptions,
+    admit: (connection: Connection) => void,
+  ) {
+    this.limits = options.limits;
+    this.headerMs = options.timeouts.header;
+    this.#options = options;
+    this.#admit = admit;
+    server.on("connection", (socket: Socket) => {
+      if (options.proxyProtocol && isTrusted(socket, options)) this.#acceptBehind(socket);
+      else this.#accept(socket);
+    });
+    server.on("upgrade", ({ socket }: { socket: Socket }) => void this.#switched.add(socket));
+  }
+
+  [Symbol.iterator](): Iterator<Connection> {
+    return this.#bySocket.values();
+  }
+
+  /** @param accepted the accepted socket. */
+  get(accepted: Socket): Connection | undefined {
+    return this.#bySocket.get(accepted);
+  }
+
+  #accept(socket: Socket): void {
+    const peer = unmapAddress(socket.remoteAddress ?? "");
+    // Many clients are behind a proxy, so it has no limit of its own.
+    const isProxy = this.#options.trustedProxies.has(peer);
+    const client = isProxy ? `${peer} ${socket.remotePort}` : clientNetwork(peer);
+    const limited = isProxy ? undefined : client;
+    let taken = this.#take(limited);
+    if (taken === "connections" && this.#evictFor(client)) taken = this.#take(limited);
+    if (typeof taken === "string") {
+      this.#refuse(socket, taken);
+      return;
+    }
+    const connection: Connection = { socket, carrier: socket, client, release: taken };
+    this.#bySocket.set(socket, connection);
+    const connections = this.#byClient.get(client);
+    if (connections === undefined) this.#byClient.set(client, new Set([connection]));
+    else connections.add(connection);
+    socket.once("close", () => this.#remove(connection));
+    this.#admit(connection);
+  }
+
+  /** Accepts a connection once its proxy has named the client. Until then it counts towards the total only. */
+  #acceptBehind(socket: Socket): void {
+    const taken = this.#take(undefined);
+    if (typeof taken === "string") {
+      this.#refuse(socket, taken);
+      return;
+    }
+    const waiting: Connection = { socket, carrier: socket, client: "", release: taken };
+    this.#bySocket.set(socket, waiting);
+    readProxyHeader(socket, this.headerMs, (accepted) => {
+      this.#remove(waiting);
+      if (!accepted) this.#options.observer.requestRefused("proxy_protocol");
+      else if (!socket.destroyed) this.#accept(socket);
+    });
+  }
+
+  /** @returns the limit that one more connection would exceed, otherwise its `release`. */
+  #take(client: string | undefined): (() => void) | ExceededLimit | undefined {
+    const { counts } = this.#options;
+    if (counts !== undefined) return counts.take(client, this.limits);
+    const { connections, connectionsPerAddress } = this.limits;
+    if (this.#bySocket.size >= connections) return "connections";
+    if (client === undefined) return undefined;
+    const own = this.#byClient.get(client)?.size ?? 0;
+    return own >= connectionsPerAddress ? "connections_per_address" : undefined;
+  }
+
+  #refuse(socket: Socket, exceeded: ExceededLimit): void {
+    socket.destroy();
+    this.#options.observer.requestRefused(exceeded);
+  }
+
+  #remove(connection: Connection): void {
+    const { socket, client, release } = connection;
+    if (this.#bySocket.get(socket) !== connection) return;
+    this.#bySocket.delete(socket);
+    const connections = this.#byClient.get(client);
+    connections?.delete(connection);
+    if (connections?.size === 0) this.#byClient.delete(client);
+    release?.();
+  }
+
+  /**
+   * Evicts the oldest connection without a permitted request of the client with the most connections: one that is idle, or
+   * has sent only part of a head or a login. Does so only if that client has more connections than the newcomer would have.
+   *
+   * @returns whether there is room now.
+   */
+  #evictFor(newcomer: string): boolean {
+    let most = (this.#byClient.get(newcomer)?.size ?? 0) + 1;
+    let idle: Connection | undefined;
+    for (const connections of this.#byClient.values()) {
+      if (connections.size <= most) continue;
+      const found = [...connections].find((each) => this.#isIdle(each));
+      if (found === undefined) continue;
+      most = connections.size;
+      idle = found;
+    }
+    if (idle === undefined) return false;
+    const { socket, carrier } = idle;
+    this.#remove(idle);
+    this.#options.observer.requestRefused("connections");
+    if (sayGoodbye(carrier)) setImmediate(() => void socket.destroy());
+    else socket.destroy();
+    return true;
+  }
+
+  #isIdle({ carrier }: Connection): boolean {
+    if (this.#switched.has(carrier)) return false;
+    for (const { permit } of responsesOn(carrier)) if (permit !== undefined) return false;
+    return true;
+  }
+}
+
+function isTrusted({ remoteAddress = "" }: Socket, { trustedProxies }: OpenConnectionsOptions) {
+  return trustedProxies.has(unmapAddress(remoteAddress));
+}
