@@ -70,5 +70,5 @@ export function permitFor(
   route: Partial<Route> = {},
   identity: Identity | undefined = identityWith(),
 ): Permit {
-  return mintPermit({ request: requestWith(request), route: routeWith(route), identity });
+  return mintPermit(requestWith(request), routeWith(route), identity);
 }

@@ -45,8 +45,8 @@ export async function explain(
   const { configuration } = options;
   try {
     const read = await readRequest(configuration, dryRun);
-    const switching = read.upgrade ? read.message : undefined;
-    const context = { gate, switching, counted: false, trace: newTrace() };
+    const upgrade = read.upgrade ? { request: read.message } : undefined;
+    const context = { gate, upgrade, dryRun: true, trace: newTrace() } as const;
     const decision = await decide(read.request, context);
     return explained(options, dryRun, read, decision);
   } catch (error) {

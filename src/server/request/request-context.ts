@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Decision } from "../../core/request/decision.ts";
+import type { Decision, DecisionContext } from "../../core/request/decision.ts";
 import type { Reason } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
@@ -10,7 +10,6 @@ import type { Outcome } from "../../core/request/outcome.ts";
 import { Transfer } from "../../core/request/transfer.ts";
 import { WheelEntry } from "../../lib/async/timing-wheel.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
-import type { DecisionContext } from "./decide.ts";
 
 /** The client left before it got its answer. nginx's number, used in log and metrics only. */
 export const CLIENT_GONE = 499;
@@ -27,10 +26,8 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   readonly started: number;
   readonly incoming: IncomingRequest;
   readonly response: TrackedOutgoing;
-  readonly switching: IncomingRequest | undefined;
   /** Undefined if the request does not ask to switch protocols. */
   readonly upgrade: UpgradeRequest | undefined;
-  readonly counted = true;
   readonly transfer = new Transfer();
   /** The gate that the request holds until it ends. */
   gate: Gate;
@@ -50,7 +47,6 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
     this.gate = gate;
     this.incoming = incoming;
     this.response = response;
-    this.switching = upgrade?.request;
     this.upgrade = upgrade;
   }
 }
