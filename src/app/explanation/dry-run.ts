@@ -112,7 +112,8 @@ function explained(
   const { request, upgrade } = read;
   const { endpoint, route, identity, action } = decision;
   const refusal = refusalIn(decision, read);
-  const { method, host, path, matchPath, client, peer, peerTrusted, secure } = request;
+  const { method, host, path, matchPath, client } = request;
+  const { peer, peerTrusted, secure } = request.connection;
   const routes = routesOf(configuration);
   return {
     verdict: {

@@ -3,7 +3,7 @@ import { Server as SecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
-import { clientNetwork } from "../../lib/http/client-network.ts";
+import { clientNetwork } from "../../lib/http/networks.ts";
 import { setClientTimeouts } from "./client-timeouts.ts";
 import { responsesOn } from "../request/current-responses.ts";
 import type { ConnectionLimits } from "./connection-counts.ts";

@@ -6,16 +6,24 @@ import {
   applyUnderscorePolicy,
   type UnderscoreHeaders,
 } from "../../core/request/underscore-headers.ts";
-import { type GateRequest, mintGateRequest } from "../../core/request/gate-request.ts";
+import {
+  type ClientConnection,
+  type GateRequest,
+  mintGateRequest,
+} from "../../core/request/gate-request.ts";
 import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
 import { loosePath } from "../../lib/http/path/loose-path.ts";
-import { clientNetwork } from "../../lib/http/client-network.ts";
-import { type Networks, parseAddress, unmapAddress } from "../../lib/http/networks.ts";
+import {
+  clientNetwork,
+  type Networks,
+  parseAddress,
+  unmapAddress,
+} from "../../lib/http/networks.ts";
+import { INSTANCE_PREFIX, instanceName } from "../../lib/instance-name.ts";
 import { METHODS } from "../../lib/http/node-http.ts";
-import { type Fields, ambiguous, readFields } from "./request-fields.ts";
+import { ambiguous, Fields } from "./request-fields.ts";
 import { speaksForItself } from "../listener/proxy-protocol/proxied-peer.ts";
 import { clientSubjectOf } from "../tls/client-subject.ts";
-import { isLoop } from "./request-loop.ts";
 
 /**
  * Makes a request that has only one reading from a raw message. `id` is unique among answers.
@@ -35,14 +43,10 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /** The prefix of generated request ids, so that those of two pods differ. */
 const PROCESS_TAG = Math.floor(Math.random() * 2 ** 48).toString(36);
 
-/** What the requests of one connection have in common, computed for the first. */
-interface Connection {
-  readonly peer: string;
+/** Computed for the first request of a connection. */
+interface Connection extends ClientConnection {
   /** The peer's network. Computing it takes 5 µs for an IPv6 address. */
   readonly network: string;
-  readonly peerTrusted: boolean;
-  readonly secure: boolean;
-  readonly clientSubject: string | undefined;
   /** The last `Host` field found to be well formed. `authority` and `host` are made from it. */
   wellFormed: string | undefined;
   authority: string;
@@ -65,23 +69,27 @@ export interface IntakeOptions {
   readonly loosePaths?: boolean;
 }
 
-/** Creates an intake, which caches its results for each connection. */
+/** Creates an intake, which caches what it knows about each connection. */
 export function createIntake(options: IntakeOptions): Intake {
-  const { limits, loosePaths = false, underscoreHeaders = "allow" } = options;
+  const { limits, trustedProxies, loosePaths = false, underscoreHeaders = "allow" } = options;
   // Inlined, the policy would make V8 allocate the parts of each request: 200 bytes.
   const passesAll = underscoreHeaders === "allow";
-  const connections = new Connections(options.trustedProxies);
+  const connections = new WeakMap<Socket, Connection>();
   return (message, id) => {
-    const fields = readFields(message.rawHeaders, limits.headers);
-    const method = message.method ?? "";
+    const { method = "", rawHeaders, httpVersion, socket, url = "" } = message;
+    const fields = new Fields(rawHeaders, limits.headers);
     // On a stream of HTTP/2, frames say whether a body follows.
     const isStream = message.hasBody !== undefined;
-    if (!isStream && !VERSIONS.has(message.httpVersion)) throw ambiguous("version");
+    if (!isStream && !VERSIONS.has(httpVersion)) throw ambiguous("version");
     if (fields.passed !== undefined && isLoop(fields.passed)) throw new GateError("loop_detected");
-    const connection = connections.of(message.socket);
-    readHost(fields.host, message.httpVersion, connection);
-    const { authority, host, peer, peerTrusted, secure, clientSubject } = connection;
-    const target = splitTarget(message.url ?? "", authority);
+    const connection =
+      connections.get(socket) ?? readConnection(socket, trustedProxies, connections);
+    const { peer, peerTrusted, wellFormed } = connection;
+    if (fields.host === undefined || fields.host !== wellFormed) {
+      readHost(fields.host, httpVersion, connection);
+    }
+    const { authority, host } = connection;
+    const target = splitTarget(url, authority);
     const strict = canonicalPath(target.path);
     const loose = strict === undefined && loosePaths ? loosePath(target.path) : undefined;
     const spelled = strict ?? loose;
@@ -101,49 +109,35 @@ export function createIntake(options: IntakeOptions): Intake {
       host,
       authorization: fields.authorization,
       authorizations: fields.authorizations,
-      rawHeaders: passesAll
-        ? message.rawHeaders
-        : applyUnderscorePolicy(message.rawHeaders, underscoreHeaders),
+      rawHeaders: passesAll ? rawHeaders : applyUnderscorePolicy(rawHeaders, underscoreHeaders),
       bodyLength: length,
       connection,
-      peer,
-      peerTrusted,
       client,
       network: client === peer ? connection.network : clientNetwork(client),
-      secure,
-      clientSubject,
-      expectsContinue: expectsContinue(fields.expect, message.httpVersion),
+      expectsContinue: fields.expect !== undefined && expectsContinue(fields.expect, httpVersion),
     });
   };
 }
 
-/** Caches the properties of each connection. */
-class Connections {
-  readonly #known = new WeakMap<Socket, Connection>();
-  readonly #trustedProxies: Networks;
-
-  constructor(trustedProxies: Networks) {
-    this.#trustedProxies = trustedProxies;
-  }
-
-  of(socket: Socket): Connection {
-    const known = this.#known.get(socket);
-    if (known !== undefined) return known;
-    const peer = unmapAddress(socket.remoteAddress ?? "");
-    const connection: Connection = {
-      peer,
-      network: clientNetwork(peer),
-      peerTrusted:
-        !this.#trustedProxies.empty && this.#trustedProxies.has(peer) && !speaksForItself(socket),
-      secure: socket instanceof TLSSocket,
-      clientSubject: clientSubjectOf(socket),
-      wellFormed: undefined,
-      authority: "",
-      host: "",
-    };
-    this.#known.set(socket, connection);
-    return connection;
-  }
+function readConnection(
+  socket: Socket,
+  trustedProxies: Networks,
+  connections: WeakMap<Socket, Connection>,
+): Connection {
+  const peer = unmapAddress(socket.remoteAddress ?? "");
+  const isProxy = !trustedProxies.empty && trustedProxies.has(peer) && !speaksForItself(socket);
+  const connection: Connection = {
+    peer,
+    peerTrusted: isProxy,
+    secure: socket instanceof TLSSocket,
+    clientSubject: clientSubjectOf(socket),
+    network: clientNetwork(peer),
+    wellFormed: undefined,
+    authority: "",
+    host: "",
+  };
+  connections.set(socket, connection);
+  return connection;
 }
 
 /** TRACE echoes headers that others added to the request. Node's parser also accepts methods of RTSP and ICE. */
@@ -161,11 +155,11 @@ export function requestIdOf(sent: string | string[] | undefined, id: number): st
 
 /** Requires exactly one well-formed Host, except in HTTP/1.0 (RFC 9112 §3.2). */
 function readHost(sent: string | undefined, httpVersion: string, connection: Connection): void {
-  if (sent !== undefined && sent === connection.wellFormed) return;
   if (sent === undefined ? httpVersion !== "1.0" : !isHost(sent)) throw ambiguous("host");
   connection.wellFormed = sent;
   connection.authority = sent ?? "";
-  connection.host = hostName(connection.authority);
+  // Without port and final dot.
+  connection.host = connection.authority.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
 }
 
 function isHost(authority: string): boolean {
@@ -173,25 +167,22 @@ function isHost(authority: string): boolean {
   return match !== null && Number(match[1] ?? 0) <= HIGHEST_PORT;
 }
 
-/** The host without port and final dot, in lower case. */
-function hostName(authority: string): string {
-  return authority.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
-}
-
-/** Path and query of the request target: origin form, or absolute form that names this host (RFC 9112 §3.2.2). */
+/** Path and query of the request target. */
 function splitTarget(url: string, authority: string): { path: string; query: string } {
-  let target = url;
-  if (!url.startsWith("/")) {
-    const [, host, rest = ""] = ABSOLUTE_FORM.exec(url) ?? [];
-    if (host === undefined || host === "" || host.toLowerCase() !== authority.toLowerCase()) {
-      throw ambiguous("target");
-    }
-    target = rest.startsWith("/") ? rest : `/${rest}`;
-  }
+  const target = url.startsWith("/") ? url : originForm(url, authority);
   if (target.includes("#")) throw ambiguous("target");
   const mark = target.indexOf("?");
   if (mark === -1) return { path: target, query: "" };
   return { path: target.slice(0, mark), query: target.slice(mark) };
+}
+
+/** The origin form of a target in absolute form, which must name this host (RFC 9112 §3.2.2). */
+function originForm(url: string, authority: string): string {
+  const [, host, rest = ""] = ABSOLUTE_FORM.exec(url) ?? [];
+  if (host === undefined || host === "" || host.toLowerCase() !== authority.toLowerCase()) {
+    throw ambiguous("target");
+  }
+  return rest.startsWith("/") ? rest : `/${rest}`;
 }
 
 /** The length of the body, -1 if unknown. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */
@@ -213,10 +204,27 @@ function bodyLength(fields: Fields, { httpVersion, hasBody }: IncomingRequest): 
  * Whether the client waits for 100 (RFC 9110 §10.1.1), which HTTP/1.0 does not know. Node would search the whole field.
  * @throws GateError `expectation_failed` for any other expectation.
  */
-function expectsContinue(expect: string | undefined, httpVersion: string): boolean {
-  if (expect === undefined || httpVersion === "1.0") return false;
+function expectsContinue(expect: string, httpVersion: string): boolean {
+  if (httpVersion === "1.0") return false;
   if (expect.toLowerCase() !== "100-continue") throw new GateError("expectation_failed");
   return true;
+}
+
+/** Replicas do not know each other's names, so the total number of Sallyports that a request has passed is limited. */
+const MOST_PASSED = 10;
+const OWN_NAME = instanceName();
+
+/**
+ * Whether a request has already passed this process, or too many Sallyports.
+ * @param passed all `CDN-Loop` fields of the request (RFC 8586), joined by commas.
+ */
+function isLoop(passed: string): boolean {
+  if (passed.includes(OWN_NAME)) return true;
+  let count = 0;
+  for (let at = passed.indexOf(INSTANCE_PREFIX); at !== -1; count++) {
+    at = passed.indexOf(INSTANCE_PREFIX, at + INSTANCE_PREFIX.length);
+  }
+  return count >= MOST_PASSED;
 }
 
 /** The rightmost address of `X-Forwarded-For` that is not a trusted proxy; the last proxy's if the list ends before. */

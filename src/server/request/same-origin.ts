@@ -34,7 +34,7 @@ function isSameOrigin(request: GateRequest, cors: Cors | undefined): boolean {
 }
 
 /** Whether an origin is that of the request: the same host and port, by TLS if the request came by TLS. */
-function names(origin: string, { authority, secure }: GateRequest): boolean {
+function names(origin: string, { authority, connection: { secure } }: GateRequest): boolean {
   if (authority === "" || !URL.canParse(origin)) return false;
   const { protocol, host, origin: canonical } = new URL(origin);
   if (canonical !== origin || (secure && protocol !== "https:")) return false;

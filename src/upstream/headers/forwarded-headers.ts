@@ -25,7 +25,7 @@ export class ForwardedHeaders {
 
   /** Returns names and values, alternating. */
   for(request: GateRequest): readonly string[] {
-    if (request.peerTrusted) return fromProxy(request);
+    if (request.connection.peerTrusted) return fromProxy(request);
     const { connection, authority } = request;
     const before = this.#cached.get(connection);
     if (before?.authority === authority) return before.headers;
@@ -35,7 +35,7 @@ export class ForwardedHeaders {
   }
 }
 
-function describe({ peer, authority, secure }: GateRequest) {
+function describe({ connection: { peer, secure }, authority }: GateRequest) {
   const scheme = secure ? "https" : "http";
   const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");
   const node = peer.includes(":") ? `"[${peer}]"` : peer;
@@ -43,7 +43,8 @@ function describe({ peer, authority, secure }: GateRequest) {
 }
 
 function fromConnection(request: GateRequest): readonly string[] {
-  const { peer, authority } = request;
+  const { authority } = request;
+  const { peer } = request.connection;
   const { scheme, port, element } = describe(request);
   return [
     ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
@@ -52,7 +53,8 @@ function fromConnection(request: GateRequest): readonly string[] {
 }
 
 function fromProxy(request: GateRequest): readonly string[] {
-  const { peer, authority } = request;
+  const { authority } = request;
+  const { peer } = request.connection;
   const { scheme, port, element } = describe(request);
   const received = (name: string): string | undefined => valueOf(request.rawHeaders, name);
   return [

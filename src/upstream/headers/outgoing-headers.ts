@@ -71,7 +71,7 @@ export function createOutgoingHeaders(
       if (route.assertion === true && assertions !== undefined && identity !== undefined) {
         passed.push(assertions.header, assertions.for(identity));
       }
-      const { clientSubject } = request;
+      const { clientSubject } = request.connection;
       if (clientSubject !== undefined) {
         passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
       }
@@ -109,7 +109,7 @@ class Dispositions {
           fields.push(name, value);
           break;
         case "from-proxy":
-          if (request.peerTrusted) fields.push(name, value);
+          if (request.connection.peerTrusted) fields.push(name, value);
           break;
         case "authorization":
           if (route.forwardAuthorization === "keep") fields.push(name, value);

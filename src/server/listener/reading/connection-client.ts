@@ -1,6 +1,5 @@
 import type { Socket } from "node:net";
-import { clientNetwork } from "../../../lib/http/client-network.ts";
-import { type Networks, unmapAddress } from "../../../lib/http/networks.ts";
+import { clientNetwork, type Networks, unmapAddress } from "../../../lib/http/networks.ts";
 
 /**
  * Returns the client of a connection: the network of the peer. Behind a trusted proxy, each connection counts as a
