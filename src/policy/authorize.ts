@@ -2,8 +2,7 @@ import { GateError } from "../core/request/errors.ts";
 import type { GateRequest } from "../core/request/gate-request.ts";
 import type { Identity } from "../core/request/identity.ts";
 import { mintPermit, type Permit } from "../core/request/permit.ts";
-import type { Authorizer } from "../core/route/authorizer.ts";
-import type { Route } from "../core/route/route.ts";
+import type { Authorizer, Route } from "../core/route/route.ts";
 import { challengedScopes, meets } from "./requirements.ts";
 
 /**

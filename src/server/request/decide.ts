@@ -16,10 +16,9 @@ import {
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import { ownEndpoint } from "../endpoints/own-endpoint.ts";
-import { refusalDescription } from "./refusal-description.ts";
 import { otherProtocol } from "./other-protocol.ts";
 import { refuseOtherReadings } from "./path-readings.ts";
-import { bearerToken, tokenIn } from "./request-token.ts";
+import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
 import { callerKey, takeInFlight } from "./route-limits.ts";
 import { comesFromAnotherSite } from "./same-origin.ts";
 

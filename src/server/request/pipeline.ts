@@ -1,5 +1,5 @@
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Answer } from "../../core/request/answer.ts";
+import type { Answer } from "../../core/request/endpoint.ts";
 import type { Decision } from "../../core/request/decision.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
@@ -9,8 +9,7 @@ import type { Observer } from "../../core/observer.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { forGrpc } from "./grpc-answer.ts";
-import { errorAnswer, send, tellRate } from "./write-answer.ts";
+import { errorAnswer, forGrpc, send, tellRate } from "./write-answer.ts";
 import { decide } from "./decide.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
@@ -73,10 +72,9 @@ export class Pipeline {
     observer.requestStarted();
     const gate = this.#options.gate();
     gate.acquire();
-    const id = nextId();
     const started = clock.monotonic();
-    const context = new RequestContext({ id, started, gate, incoming, response, upgrade });
-    response.id = id;
+    const context = new RequestContext({ started, gate, incoming, response, upgrade });
+    response.id = nextId();
     response.transfer = context.transfer;
     if (gate.cors !== undefined) context.transfer.cors = gate.cors.fields(incoming.headers.origin);
     return context;
@@ -87,7 +85,7 @@ export class Pipeline {
     const { draining, intake, streams } = this.#options;
     try {
       if (draining()) response.shouldKeepAlive = false;
-      const request = intake()(incoming, context.id);
+      const request = intake()(incoming, response.id);
       context.request = request;
       context.requestId = request.requestId;
       let decision = decide(request, context);
@@ -138,7 +136,8 @@ export class Pipeline {
 
   /** Answers with the error that was thrown, unless the client has left. */
   #answerError(thrown: unknown, context: RequestContext): void {
-    const { id, incoming, response, transfer } = context;
+    const { incoming, response, transfer } = context;
+    const { id } = response;
     // Whatever interrupted the request has answered and counted it.
     if (response.interruption !== undefined) return;
     const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, id);

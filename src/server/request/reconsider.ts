@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { OpenStream } from "../../core/request/open-stream.ts";
+import type { OpenStream } from "../../core/request/transfer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";

@@ -14,14 +14,10 @@ import { unmapAddress } from "../../lib/http/networks.ts";
 /** The client left before it got its answer. nginx's number, used in log and metrics only. */
 export const CLIENT_GONE = 499;
 
-type Arrival = Pick<
-  RequestContext,
-  "id" | "started" | "gate" | "incoming" | "response" | "upgrade"
->;
+type Arrival = Pick<RequestContext, "started" | "gate" | "incoming" | "response" | "upgrade">;
 
 /** Everything known about one request, from its head to its log line. */
 export class RequestContext extends WheelEntry<RequestContext> implements DecisionContext {
-  readonly id: number;
   /** Monotonic, in milliseconds. */
   readonly started: number;
   readonly incoming: IncomingRequest;
@@ -40,9 +36,8 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   /** The status for the log where `response` does not have it: 101, 200 of a WebSocket over HTTP/2, or 499. */
   status = 0;
 
-  constructor({ id, started, gate, incoming, response, upgrade }: Arrival) {
+  constructor({ started, gate, incoming, response, upgrade }: Arrival) {
     super();
-    this.id = id;
     this.started = started;
     this.gate = gate;
     this.incoming = incoming;
@@ -59,7 +54,7 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
   const status = context.status || (left ? CLIENT_GONE : response.statusCode);
   const identity = decision?.identity;
   return {
-    id: context.id,
+    id: response.id,
     requestId: context.requestId,
     client: request?.client ?? unmapAddress(incoming.socket.remoteAddress ?? ""),
     method: incoming.method ?? "",
