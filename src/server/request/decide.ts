@@ -15,7 +15,7 @@ import {
   type TokenVerdict,
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
-import { ownEndpoint } from "../endpoints/own-endpoint.ts";
+import { refuseMisspeltLogin } from "../endpoints/authenticate.ts";
 import { otherProtocol } from "./other-protocol.ts";
 import { refuseOtherReadings } from "./path-readings.ts";
 import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
@@ -78,8 +78,9 @@ class Deciding implements Decision {
   authenticate(): TokenVerdict | undefined | Promise<TokenVerdict> {
     const { gate, upgrade } = this.#context;
     const { request } = this;
-    const endpoint = gate.cors?.preflight(request) ?? ownEndpoint(gate, request.matchPath);
+    const endpoint = gate.cors?.preflight(request) ?? gate.endpoints.get(request.matchPath);
     if (endpoint === undefined) {
+      refuseMisspeltLogin(request.matchPath);
       this.routed = true;
       this.route = gate.findRoute(request);
       if (request.spelling !== "strict") refuseOtherReadings(gate, request, this.route);

@@ -27,13 +27,13 @@ const ALONE: TokenRefusal = {
   detail: "the WebSocket must offer another protocol besides the token, to be answered",
 };
 
-/** A token and the place it stood in. */
+/** A token and the place where it was found. */
 interface FoundToken {
   readonly token: string;
   readonly place: TokenPlace;
 }
 
-/** The bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
+/** Returns the bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
 export function bearerToken(request: GateRequest): string | TokenRefusal {
   const { authorization, authorizations } = request;
   if (authorization === undefined) return MISSING;
@@ -48,8 +48,8 @@ export function bearerToken(request: GateRequest): string | TokenRefusal {
 }
 
 /**
- * The token of a request on a route that says where it may be. Values are taken as they stand, so that a token has one
- * spelling in each place. With a token in two places it would be unclear who is calling.
+ * Returns the token of a request on a route that lists the places of tokens. Values are used unchanged, so that a token
+ * has one spelling in each place. Tokens in two places are refused, because it would be unclear who is calling.
  */
 export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken | TokenRefusal {
   const { list, authorization } = places;
@@ -73,7 +73,7 @@ export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken |
   return found ?? { ...MISSING, detail: `there is none in ${list.map(placeWords).join(", ")}` };
 }
 
-/** The token of a request on this route, or why there is none. */
+/** Returns the token of a request on this route, or why there is none. */
 export function tokenOf(request: GateRequest, route: Route | undefined): FoundToken | TokenRefusal {
   if (route?.tokenFrom !== undefined) return tokenIn(request, route.tokenFrom);
   const token = bearerToken(request);

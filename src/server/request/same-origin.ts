@@ -2,12 +2,12 @@ import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Cors } from "../../core/route/cors.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
 
-/** They change nothing (RFC 9110 §9.2.1), and a page of another site can have them sent by a link. */
+/** Methods that change nothing (RFC 9110 §9.2.1). Any page can make a browser send them by a link. */
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Whether another site's page may have had a browser send a request that does something: browsers add cookies to it all the
- * same. A WebSocket is opened by GET, and its answers can be read across origins.
+ * Whether a page of another site may have made a browser send a request that has an effect: browsers add cookies to such
+ * a request, too. A WebSocket is opened by GET, and what it receives can be read across origins.
  */
 export function comesFromAnotherSite(
   request: GateRequest,

@@ -79,7 +79,7 @@ function challenge({ code, scope, description }: GateError, realm: string): stri
   return `Bearer realm="${realm}"${error}${described}${needed}`;
 }
 
-/** About the body that a call of gRPC does not get. */
+/** Fields about the body, which the answer to a gRPC call does not have. */
 const OF_BODY = new Set(["content-type", "content-length", "x-content-type-options"]);
 
 /**
