@@ -26,7 +26,7 @@ import { speaksForItself } from "../listener/proxy-protocol/proxied-peer.ts";
 import { clientSubjectOf } from "../tls/client-subject.ts";
 
 /**
- * Makes a request that has only one reading from a raw message. `id` is unique among answers.
+ * Turns a raw message into a request that has only one reading. `id` is unique among answers.
  * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two parsers could read differently;
  * `underscore_header` for what the policy rejects.
  */
@@ -36,7 +36,7 @@ export type Intake = (message: IncomingRequest, id: number) => GateRequest;
 const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
 const HIGHEST_PORT = 65_535;
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
-/** What a request line may say. Node's parser takes `HTTP/2.0` there, too, which only streams are. */
+/** The versions of a request line. Node's parser also accepts `HTTP/2.0` there, which only streams have. */
 const VERSIONS: ReadonlySet<string> = new Set(["1.0", "1.1"]);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -227,7 +227,10 @@ function isLoop(passed: string): boolean {
   return count >= MOST_PASSED;
 }
 
-/** The rightmost address of `X-Forwarded-For` that is not a trusted proxy; the last proxy's if the list ends before. */
+/**
+ * Returns the rightmost address of `X-Forwarded-For` that is not a trusted proxy. If the list ends before, or holds
+ * something else than an address, returns the last proxy.
+ */
 function clientBehind(
   list: string | undefined,
   peer: string,
