@@ -19,9 +19,9 @@ import {
   parseAddress,
   unmapAddress,
 } from "../../lib/http/networks.ts";
-import { INSTANCE_PREFIX, instanceName } from "../../lib/instance-name.ts";
 import { METHODS } from "../../lib/http/node-http.ts";
-import { ambiguous, Fields } from "./request-fields.ts";
+import { INSTANCE_PREFIX, instanceName } from "../../lib/instance-name.ts";
+import { ambiguous, bodyLength, expectsContinue, Fields } from "./request-fields.ts";
 import { speaksForItself } from "../listener/proxy-protocol/proxied-peer.ts";
 import { clientSubjectOf } from "../tls/client-subject.ts";
 
@@ -183,31 +183,6 @@ function originForm(url: string, authority: string): string {
     throw ambiguous("target");
   }
   return rest.startsWith("/") ? rest : `/${rest}`;
-}
-
-/** The length of the body, -1 if unknown. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */
-function bodyLength(fields: Fields, { httpVersion, hasBody }: IncomingRequest): number {
-  const { contentLength, transferEncoding } = fields;
-  if (transferEncoding !== undefined) {
-    if (contentLength !== undefined || httpVersion !== "1.1") throw ambiguous("framing");
-    if (transferEncoding.toLowerCase() !== "chunked") throw ambiguous("framing");
-    return -1;
-  }
-  if (contentLength === undefined) return hasBody === true ? -1 : 0;
-  const length = Number(contentLength);
-  if (!/^\d+$/.test(contentLength) || !Number.isSafeInteger(length)) throw ambiguous("length");
-  // The stream has not ended with its head, and is malformed if a body follows (RFC 9113 §8.1.1): that is known at its end.
-  return length === 0 && hasBody === true ? -1 : length;
-}
-
-/**
- * Whether the client waits for 100 (RFC 9110 §10.1.1), which HTTP/1.0 does not know. Node would search the whole field.
- * @throws GateError `expectation_failed` for any other expectation.
- */
-function expectsContinue(expect: string, httpVersion: string): boolean {
-  if (httpVersion === "1.0") return false;
-  if (expect.toLowerCase() !== "100-continue") throw new GateError("expectation_failed");
-  return true;
 }
 
 /** Replicas do not know each other's names, so the total number of Sallyports that a request has passed is limited. */

@@ -1,4 +1,5 @@
 import { type Ambiguity, GateError } from "../../core/request/errors.ts";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
 
 /** Maximum number of header fields. Node hides fields beyond its own limit, so this one is lower (CVE-2026-58044). */
 export const MAX_HEADER_FIELDS = 256;
@@ -77,4 +78,29 @@ function single(before: string | undefined, value: string, what: Ambiguity): str
 
 function joined(before: string | undefined, value: string): string {
   return before === undefined ? value : `${before},${value}`;
+}
+
+/** The length of the body, -1 if unknown. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */
+export function bodyLength(fields: Fields, { httpVersion, hasBody }: IncomingRequest): number {
+  const { contentLength, transferEncoding } = fields;
+  if (transferEncoding !== undefined) {
+    if (contentLength !== undefined || httpVersion !== "1.1") throw ambiguous("framing");
+    if (transferEncoding.toLowerCase() !== "chunked") throw ambiguous("framing");
+    return -1;
+  }
+  if (contentLength === undefined) return hasBody === true ? -1 : 0;
+  const length = Number(contentLength);
+  if (!/^\d+$/.test(contentLength) || !Number.isSafeInteger(length)) throw ambiguous("length");
+  // The stream has not ended with its head, and is malformed if a body follows (RFC 9113 §8.1.1): that is known at its end.
+  return length === 0 && hasBody === true ? -1 : length;
+}
+
+/**
+ * Whether the client waits for 100 (RFC 9110 §10.1.1), which HTTP/1.0 does not know. Node would search the whole field.
+ * @throws GateError `expectation_failed` for any other expectation.
+ */
+export function expectsContinue(expect: string, httpVersion: string): boolean {
+  if (httpVersion === "1.0") return false;
+  if (expect.toLowerCase() !== "100-continue") throw new GateError("expectation_failed");
+  return true;
 }
