@@ -1,8 +1,8 @@
 import { GateError } from "../core/request/errors.ts";
 import type { GateRequest } from "../core/request/gate-request.ts";
 import type { Identity } from "../core/request/identity.ts";
-import { mintPermit, type Permit, type PermitParts } from "../core/request/permit.ts";
-import type { Route } from "../core/route/route.ts";
+import { mintPermit, type Permit } from "../core/request/permit.ts";
+import type { Authorizer, Route } from "../core/route/route.ts";
 import { challengedScopes, meets } from "./requirements.ts";
 
 /**
@@ -18,33 +18,38 @@ export function authorize(
   route: Route | undefined,
   identity: Identity | undefined,
 ): Permit | Promise<Permit> {
-  if (route?.auth === "none") return mintPermit({ request, route, identity: undefined });
-  if (identity === undefined && route?.auth === "optional") {
-    return mintPermit({ request, route, identity });
+  if (route?.auth === "none") return mintPermit(request, route, undefined);
+  if (identity === undefined) {
+    if (route?.auth === "optional") return mintPermit(request, route, undefined);
+    throw new GateError("unauthenticated", { reason: "missing" });
   }
-  if (identity === undefined) throw new GateError("unauthenticated", { reason: "missing" });
   if (route === undefined) throw new GateError("no_route");
-  if (route.require !== undefined && !meets(identity, route.require)) {
-    throw new GateError("forbidden", {
-      reason: "forbidden",
-      scope: challengedScopes(route.require),
-    });
+  const { require, authorizer } = route;
+  if (require !== undefined && !meets(identity, require)) {
+    throw new GateError("forbidden", { reason: "forbidden", scope: challengedScopes(require) });
   }
-  const allowed = route.authorizer?.allows(request, identity) ?? true;
-  const parts = { request, route, identity };
-  return allowed instanceof Promise
-    ? allowed.then((later) => permitIf(later, parts))
-    : permitIf(allowed, parts);
+  return authorizer === undefined
+    ? mintPermit(request, route, identity)
+    : permitIfAllowed(authorizer, request, route, identity);
 }
 
-/** @throws GateError `forbidden`. */
-function permitIf(allowed: boolean, parts: PermitParts): Permit {
-  if (!allowed) throw new GateError("forbidden", { reason: "forbidden" });
-  return mintPermit(parts);
+/** Asks another server. @throws or rejects with GateError `forbidden` or `authorization_unavailable`. */
+function permitIfAllowed(
+  authorizer: Authorizer,
+  request: GateRequest,
+  route: Route,
+  identity: Identity,
+): Permit | Promise<Permit> {
+  const permitIf = (allowed: boolean): Permit => {
+    if (!allowed) throw new GateError("forbidden", { reason: "forbidden" });
+    return mintPermit(request, route, identity);
+  };
+  const allowed = authorizer.allows(request, identity);
+  return allowed instanceof Promise ? allowed.then(permitIf) : permitIf(allowed);
 }
 
 /** Permits, without an identity, a request that would be refused. Throws unless the route is in monitor mode. */
 export function letPass(request: GateRequest, route: Route): Permit {
   if (route.mode !== "monitor") throw new GateError("internal", { reason: "not_monitored" });
-  return mintPermit({ request, route, identity: undefined });
+  return mintPermit(request, route, undefined);
 }

@@ -1,4 +1,4 @@
-import type { NetworkRule } from "../core/route/network-rule.ts";
+import type { NetworkRule } from "../core/route/route.ts";
 import { createNetworks } from "../lib/http/networks.ts";
 
 /** Creates a rule from addresses or CIDR ranges, already validated. */

@@ -1,5 +1,6 @@
 import { beginningOf, type PathPattern } from "../core/route/path-pattern.ts";
 import type { Route, RouteQuery } from "../core/route/route.ts";
+import { onlyValue } from "../lib/http/header-values.ts";
 import { compileRequirements } from "./requirements.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
@@ -70,22 +71,7 @@ function matcher(route: Route): Matcher {
     (methods === undefined || methods.has(request.method)) &&
     (host === undefined || host(request.host)) &&
     (headers === undefined ||
-      headers.every(([name, value]) => hasOnly(request.rawHeaders ?? [], name, value)));
-}
-
-/**
- * Whether a request has exactly one field of this name, with this value. With two, the backend could use the other
- * one.
- */
-function hasOnly(rawHeaders: readonly string[], name: string, value: string): boolean {
-  let found: string | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const field = rawHeaders[i] ?? "";
-    if (field.length !== name.length || field.toLowerCase() !== name) continue;
-    if (found !== undefined) return false;
-    found = rawHeaders[i + 1];
-  }
-  return found === value;
+      headers.every(([name, value]) => onlyValue(request.rawHeaders ?? [], name) === value));
 }
 
 /** A prefix ends on a segment boundary: `/docs` and `/docs/` both match `/docs/a`, neither matches `/docsx`. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Forwarder } from "../../src/core/request/forwarder.ts";
 import { GateRequest, type GateRequestParts } from "../../src/core/request/gate-request.ts";
 import { Identity, type IdentityClaims } from "../../src/core/request/identity.ts";
-import { Permit, type PermitParts } from "../../src/core/request/permit.ts";
+import { Permit } from "../../src/core/request/permit.ts";
 import type { Transfer } from "../../src/core/request/transfer.ts";
 import { authorize } from "../../src/policy/authorize.ts";
 import { identityWith, permitFor, requestWith, routeWith } from "../support/permit.ts";
@@ -37,6 +37,8 @@ describe.each(PROOFS)("$name", ({ is, of, genuine }) => {
     expect(others.map((other) => is(other.genuine))).toEqual([false, false]);
   });
 });
+
+type PermitParts = Pick<Permit, keyof Permit>;
 
 /**
  * This is never run, only checked by `npm run check:types`. Each line is wrong, and `@ts-expect-error` is itself an
@@ -77,6 +79,6 @@ export function forgeries(
     // @ts-expect-error the constructor is private
     new Identity(claims),
     // @ts-expect-error the constructor is private
-    new Permit(permit),
+    new Permit(permit.request, permit.route, permit.identity),
   ];
 }

@@ -154,7 +154,8 @@ test("data cached for a connection never changes how its next request is read", 
 function essence(request: GateRequest | string) {
   if (typeof request === "string") return request;
   const { path, matchPath, query, authority, host, bodyLength, authorization } = request;
-  const { peer, client, secure, expectsContinue, requestId } = request;
+  const { client, expectsContinue, requestId } = request;
+  const { peer, secure } = request.connection;
   return [
     ...[path, matchPath, query, authority, host, bodyLength, authorization],
     ...[peer, client, secure, expectsContinue, requestId],

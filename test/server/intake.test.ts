@@ -164,7 +164,8 @@ test("more fields than Node reports reliably are refused", async () => {
 
 test("the peer is the address of the connection", async () => {
   const got = await accepted("GET / HTTP/1.1", ["X-Forwarded-For: 203.0.113.7"]);
-  expect([got.id, got.peer, got.client, got.peerTrusted, got.secure]).toEqual([
+  const { peer, peerTrusted, secure } = got.connection;
+  expect([got.id, peer, got.client, peerTrusted, secure]).toEqual([
     ...[7, "127.0.0.1", "127.0.0.1", false, false],
   ]);
 });
@@ -260,7 +261,7 @@ describe("behind trusted proxies, the client", () => {
     ["::ffff:10.9.9.9", true],
     ["11.0.0.1", false],
   ])("%s is trusted: %s", (from, trusted) => {
-    expect(behind(messageWith([], from), 7).peerTrusted).toBe(trusted);
+    expect(behind(messageWith([], from), 7).connection.peerTrusted).toBe(trusted);
   });
 });
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import type { VersionSource } from "../../src/core/version-source.ts";
-import { fileVersion, fixedVersion } from "../../src/server/endpoints/version-sources.ts";
+import { fileVersion, fixedVersion } from "../../src/server/endpoints/version-endpoint.ts";
 import { namedPipe } from "../support/named-pipe.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 

@@ -1,5 +1,6 @@
 import {
   mintGateRequest,
+  type ClientConnection,
   type GateRequest,
   type GateRequestParts,
 } from "../../src/core/request/gate-request.ts";
@@ -9,12 +10,16 @@ import {
   type IdentityClaims,
 } from "../../src/core/request/identity.ts";
 import { mintPermit, type Permit } from "../../src/core/request/permit.ts";
-import { clientNetwork } from "../../src/lib/http/client-network.ts";
+import { clientNetwork } from "../../src/lib/http/networks.ts";
 import type { Route } from "../../src/core/route/route.ts";
 
 /** The three proofs and a route, for tests of code that needs them. The defaults are harmless. */
 
-export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest {
+/** The parts of a request, and those of its connection. */
+type RequestParts = Partial<GateRequestParts & ClientConnection>;
+
+export function requestWith(parts: RequestParts = {}): GateRequest {
+  const { peer = "192.0.2.1", peerTrusted = false, secure = true, clientSubject, ...rest } = parts;
   return mintGateRequest({
     id: 7,
     requestId: "request-7",
@@ -29,15 +34,11 @@ export function requestWith(parts: Partial<GateRequestParts> = {}): GateRequest 
     authorizations: 0,
     rawHeaders: [],
     bodyLength: 0,
-    connection: {},
-    peer: "192.0.2.1",
-    peerTrusted: false,
+    connection: { peer, peerTrusted, secure, clientSubject },
     client: "192.0.2.1",
     network: clientNetwork(parts.client ?? "192.0.2.1"),
-    secure: true,
-    clientSubject: undefined,
     expectsContinue: false,
-    ...parts,
+    ...rest,
   });
 }
 
@@ -66,9 +67,9 @@ export function routeWith(parts: Partial<Route> = {}): Route {
 
 /** Creates a permit for alice on an ordinary route. */
 export function permitFor(
-  request: Partial<GateRequestParts> = {},
+  request: RequestParts = {},
   route: Partial<Route> = {},
   identity: Identity | undefined = identityWith(),
 ): Permit {
-  return mintPermit({ request: requestWith(request), route: routeWith(route), identity });
+  return mintPermit(requestWith(request), routeWith(route), identity);
 }

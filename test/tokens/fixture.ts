@@ -7,7 +7,6 @@ import type {
   TokenVerdict,
   VerificationNotes,
 } from "../../src/core/request/token-verifier.ts";
-import { andThen } from "../../src/lib/async/and-then.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { loadSigningKeys, type SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
@@ -62,13 +61,13 @@ export function verifierFor(keys: SigningKeys, options: Partial<TokenVerifierOpt
       const notes: VerificationNotes = { tokenCache: undefined };
       const verdict = caching.verify(token, connection, notes);
       if (notes.tokenCache !== undefined) cache[notes.tokenCache] += 1;
-      return andThen(verdict, reasonOf, undefined);
+      return verdict instanceof Promise ? verdict.then(reasonOf) : reasonOf(verdict);
     },
   };
   return { verifier, clock, log, cache };
 }
 
-function reasonOf(_: undefined, verdict: TokenVerdict): Identity | TokenRefusal["reason"] {
+function reasonOf(verdict: TokenVerdict): Identity | TokenRefusal["reason"] {
   return verdict instanceof Identity ? verdict : verdict.reason;
 }
 

@@ -41,21 +41,18 @@ describe("from an untrusted peer", () => {
   });
 
   test("the values cached for a connection are never used for another host or peer", () => {
-    const connections = [{}, {}];
-    const request = fc.record({ authority, secure: fc.boolean(), connection: fc.nat(1) });
+    // One connection has one peer, and is secure or is not.
+    const connections = [true, false].map((secure, i) => ({
+      ...{ peer: `192.0.2.${i}`, peerTrusted: false, secure, clientSubject: undefined },
+    }));
+    const request = fc.record({ authority, connection: fc.constantFrom(...connections) });
     fc.assert(
       fc.property(fc.array(request, { maxLength: 12 }), (requests) => {
         const remembering = new ForwardedHeaders();
-        // One connection has one peer, and is secure or is not.
         for (const { authority, connection } of requests) {
-          const parts = {
-            authority,
-            secure: connection === 0,
-            peer: `192.0.2.${connection}`,
-            connection: connections[connection] ?? {},
-          };
-          const afresh = new ForwardedHeaders().for(requestWith({ ...parts, connection: {} }));
-          expect(remembering.for(requestWith(parts))).toEqual(afresh);
+          const copy = { ...connection };
+          const afresh = new ForwardedHeaders().for(requestWith({ authority, connection: copy }));
+          expect(remembering.for(requestWith({ authority, connection }))).toEqual(afresh);
         }
       }),
     );

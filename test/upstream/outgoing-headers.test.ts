@@ -66,11 +66,11 @@ describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
       fc.property(flat, ([sent, isPublic, peerTrusted]) => {
         const rawHeaders = sent.flat();
         const permit = isPublic
-          ? mintPermit({
-              request: requestWith({ rawHeaders, peerTrusted }),
-              route: routeWith({ auth: "none" }),
-              identity: undefined,
-            })
+          ? mintPermit(
+              requestWith({ rawHeaders, peerTrusted }),
+              routeWith({ auth: "none" }),
+              undefined,
+            )
           : permitFor({ rawHeaders, peerTrusted });
         const got = pairsOf(outgoing.headers(permit));
         for (const name of new Set(identity.map(folded))) {

@@ -21,7 +21,7 @@ async function reportedAfter(write: string, identity: Identity | undefined): Pro
   const served = (socket: Socket): void => void told.push(socket);
   const { upstream, forwarder } = forwarderTo(backend.url, { served });
   const route = routeWith({ auth: identity === undefined ? "none" : "required" });
-  const permit = mintPermit({ request: requestWith(), route, identity });
+  const permit = mintPermit(requestWith(), route, identity);
   let over = false;
   const server = createServer((request, response) => {
     const forwarded = forwarder.forward(permit, request, response, new Transfer());

@@ -45,8 +45,8 @@ export async function explain(
   const { configuration } = options;
   try {
     const read = await readRequest(configuration, dryRun);
-    const switching = read.upgrade ? read.message : undefined;
-    const context = { gate, switching, counted: false, trace: newTrace() };
+    const upgrade = read.upgrade ? { request: read.message } : undefined;
+    const context = { gate, upgrade, dryRun: true, trace: newTrace() } as const;
     const decision = await decide(read.request, context);
     return explained(options, dryRun, read, decision);
   } catch (error) {
@@ -112,7 +112,8 @@ function explained(
   const { request, upgrade } = read;
   const { endpoint, route, identity, action } = decision;
   const refusal = refusalIn(decision, read);
-  const { method, host, path, matchPath, client, peer, peerTrusted, secure } = request;
+  const { method, host, path, matchPath, client } = request;
+  const { peer, peerTrusted, secure } = request.connection;
   const routes = routesOf(configuration);
   return {
     verdict: {

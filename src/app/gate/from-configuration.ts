@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { routeRow } from "../../config/effective/route-row.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { AccessFields } from "../../core/request/access-fields.ts";
+import type { AccessFields } from "../../core/request/outcome.ts";
 import type { Cors } from "../../core/route/cors.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
 import type { RateLimit } from "../../core/route/rate-limit.ts";

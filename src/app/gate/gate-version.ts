@@ -1,6 +1,6 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { VersionSource } from "../../core/version-source.ts";
-import { fileVersion, fixedVersion } from "../../server/endpoints/version-sources.ts";
+import { fileVersion, fixedVersion } from "../../server/endpoints/version-endpoint.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { openBackendVersion } from "../../upstream/version-from-backend.ts";
 import type { GateOptions } from "./gate-options.ts";

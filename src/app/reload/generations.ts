@@ -1,5 +1,5 @@
 import type { Forwarder, TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
-import type { OpenStream } from "../../core/request/open-stream.ts";
+import type { OpenStream } from "../../core/request/transfer.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { ListenChanges } from "../../server/listener/listen-options.ts";
 import { createIntake, type Intake } from "../../server/request/intake.ts";

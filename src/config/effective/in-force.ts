@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { fingerprint } from "../../lib/files/fingerprint.ts";
+import { fingerprint } from "../../lib/files/file-content.ts";
 import { restartSections } from "./changes.ts";
 import type { Effective } from "./effective.ts";
 import { pathName } from "../path-problem.ts";

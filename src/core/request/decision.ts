@@ -1,5 +1,7 @@
 import type { Endpoint } from "./endpoint.ts";
 import type { GateError } from "./errors.ts";
+import type { UpgradeRequest } from "./forwarder.ts";
+import type { Gate } from "./gate.ts";
 import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
 import type { AuthReason, AuthResult } from "./outcome.ts";
@@ -7,7 +9,20 @@ import type { Permit } from "./permit.ts";
 import type { ConcurrencyVerdict } from "../route/concurrency.ts";
 import type { RateVerdict } from "../route/rate-limit.ts";
 import type { Route } from "../route/route.ts";
-import type { TokenRefusal, VerificationNotes } from "./token-verifier.ts";
+import type { TokenRefusal, VerificationNotes, VerificationTrace } from "./token-verifier.ts";
+
+/** The gate that decides, and its input besides the request. */
+export interface DecisionContext {
+  readonly gate: Gate;
+  /** Undefined if the request does not ask to switch protocols. */
+  readonly upgrade: Pick<UpgradeRequest, "request"> | undefined;
+  /** Whether the request does not count against the limits of its route. */
+  readonly dryRun?: true;
+  /** The caller that an earlier decision has accepted: their token may have expired since. */
+  readonly accepted?: Identity | undefined;
+  /** Records how the token is verified. */
+  readonly trace?: VerificationTrace | undefined;
+}
 
 /** The decision about a request, with the facts behind it. */
 export interface Decision extends Readonly<VerificationNotes> {

@@ -14,26 +14,39 @@ interface ErrorRow {
   /** The `error` parameter of `WWW-Authenticate` (RFC 6750 §3.1). */
   readonly bearerError?: "invalid_token" | "insufficient_scope";
   readonly challenge?: true;
+  /** Whether it refuses the caller, so that it counts as a denial. */
+  readonly deniesCaller?: true;
 }
 
 const AUTHENTICATION_REQUIRED = "Full authentication is required to access this resource";
 
 export const ERRORS = {
   // Authentication and authorization.
-  unauthenticated: { status: 401, message: AUTHENTICATION_REQUIRED, challenge: true },
+  unauthenticated: {
+    status: 401,
+    message: AUTHENTICATION_REQUIRED,
+    challenge: true,
+    deniesCaller: true,
+  },
   invalid_token: {
     status: 401,
     message: AUTHENTICATION_REQUIRED,
     challenge: true,
+    deniesCaller: true,
     bearerError: "invalid_token",
   },
   forbidden: {
     status: 403,
     message: "Access to this resource is not allowed",
     challenge: true,
+    deniesCaller: true,
     bearerError: "insufficient_scope",
   },
-  network_denied: { status: 403, message: "Access to this resource is not allowed" },
+  network_denied: {
+    status: 403,
+    message: "Access to this resource is not allowed",
+    deniesCaller: true,
+  },
   keys_unusable: { status: 503, message: "Authentication is not possible at the moment" },
   authorization_unavailable: {
     status: 503,
@@ -58,7 +71,11 @@ export const ERRORS = {
     close: true,
   },
   protocol_unsupported: { status: 501, message: "Only WebSockets can be opened here" },
-  cross_site: { status: 403, message: "This request comes from another site" },
+  cross_site: {
+    status: 403,
+    message: "This request comes from another site",
+    deniesCaller: true,
+  },
   origin_not_allowed: { status: 403, message: "This origin is not allowed" },
   no_route: { status: 404, message: "There is nothing at this address" },
   method_not_allowed: { status: 405, message: "This method is not allowed here" },

@@ -2,8 +2,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { IncomingRequest, OutgoingResponse } from "./http-message.ts";
 import type { Permit } from "./permit.ts";
-import type { OpenStream } from "./open-stream.ts";
-import type { Transfer } from "./transfer.ts";
+import type { OpenStream, Transfer } from "./transfer.ts";
 
 /** The current load of an upstream. */
 export interface UpstreamLoad {

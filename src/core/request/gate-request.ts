@@ -1,14 +1,23 @@
 import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
 
+/** What all requests of one connection have in common. They share the object, so it can be a key. */
+export interface ClientConnection {
+  /** Address of the TCP peer. */
+  readonly peer: string;
+  /** Whether the peer is a trusted proxy, whose forwarded headers are used. */
+  readonly peerTrusted: boolean;
+  readonly secure: boolean;
+  /** Subject of the client's certificate (RFC 4514); undefined without a certificate. */
+  readonly clientSubject: string | undefined;
+}
+
 /** The parts of a request that `intake` has found unambiguous. */
 export type GateRequestParts = Pick<GateRequest, keyof GateRequest>;
 
-let mint: (parts: GateRequestParts) => GateRequest;
+/** Creates a request from parts. Only `server/request/intake.ts`, which has checked them, may import it (a lint rule). */
+export let mintGateRequest: (parts: GateRequestParts) => GateRequest;
 
-/**
- * An unambiguous request. Only `mintGateRequest` creates one, and only `server/request/intake.ts` may import that (a
- * lint rule).
- */
+/** An unambiguous request. Only `mintGateRequest` creates one. */
 export class GateRequest {
   readonly #unambiguous = true;
   /** Identifies the response, and its line in the access log: a safe integer, unique in the pod. */
@@ -36,23 +45,15 @@ export class GateRequest {
   readonly rawHeaders: readonly string[];
   /** `Content-Length` in bytes; -1 for a body of unknown length; 0 for none. */
   readonly bodyLength: number;
-  /** A key for the connection: the same object for all of its requests. */
-  readonly connection: object;
-  /** Address of the TCP peer. */
-  readonly peer: string;
-  /** Whether the peer is a trusted proxy, whose forwarded headers are used. */
-  readonly peerTrusted: boolean;
+  readonly connection: ClientConnection;
   /** Address of the client: the peer, or what a trusted proxy reports. */
   readonly client: string;
   /** The key of the client in limits: its IPv4 address or its IPv6 /64. */
   readonly network: string;
-  readonly secure: boolean;
-  /** Subject of the client's certificate (RFC 4514); undefined without a certificate. */
-  readonly clientSubject: string | undefined;
   /** Whether the client waits for 100 Continue before it sends the body (RFC 9110 §10.1.1). */
   readonly expectsContinue: boolean;
   static {
-    mint = (parts) => new GateRequest(parts);
+    mintGateRequest = (parts) => new GateRequest(parts);
   }
 
   private constructor(parts: GateRequestParts) {
@@ -70,12 +71,8 @@ export class GateRequest {
     this.rawHeaders = parts.rawHeaders;
     this.bodyLength = parts.bodyLength;
     this.connection = parts.connection;
-    this.peer = parts.peer;
-    this.peerTrusted = parts.peerTrusted;
     this.client = parts.client;
     this.network = parts.network;
-    this.secure = parts.secure;
-    this.clientSubject = parts.clientSubject;
     this.expectsContinue = parts.expectsContinue;
   }
 
@@ -83,9 +80,4 @@ export class GateRequest {
   static is(value: unknown): value is GateRequest {
     return typeof value === "object" && value !== null && #unambiguous in value;
   }
-}
-
-/** Creates a request from parts that `intake` has checked. */
-export function mintGateRequest(parts: GateRequestParts): GateRequest {
-  return mint(parts);
 }

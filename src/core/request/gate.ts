@@ -1,4 +1,4 @@
-import type { AccessFields } from "./access-fields.ts";
+import type { AccessFields } from "./outcome.ts";
 import type { Cors } from "../route/cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Forwarder } from "./forwarder.ts";

@@ -22,11 +22,10 @@ export interface IdentityClaims {
   readonly claims?: ReadonlyMap<string, ClaimValue> | undefined;
 }
 
-let mint: (claims: IdentityClaims) => Identity;
+/** Creates an identity from the claims of a token that was just verified. Only `tokens/` may import it (a lint rule). */
+export let mintIdentity: (claims: IdentityClaims) => Identity;
 
-/**
- * Proof that a token was verified. Only `mintIdentity` creates one, and only `tokens/` may import that (a lint rule).
- */
+/** Proof that a token was verified. Only `mintIdentity` creates one. */
 export class Identity implements IdentityClaims {
   readonly #verified = true;
   readonly subject: string;
@@ -39,7 +38,7 @@ export class Identity implements IdentityClaims {
   readonly scopes: readonly string[] | undefined;
   readonly claims: ReadonlyMap<string, ClaimValue> | undefined;
   static {
-    mint = (claims) => new Identity(claims);
+    mintIdentity = (claims) => new Identity(claims);
   }
 
   private constructor(claims: IdentityClaims) {
@@ -58,9 +57,4 @@ export class Identity implements IdentityClaims {
   static is(value: unknown): value is Identity {
     return typeof value === "object" && value !== null && #verified in value;
   }
-}
-
-/** Creates an identity from the claims of a token that was just verified. */
-export function mintIdentity(claims: IdentityClaims): Identity {
-  return mint(claims);
 }

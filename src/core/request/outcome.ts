@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Identity } from "./identity.ts";
 import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
 
 /** The `reason` of `auth_decisions_total`. The last four occur only with `would_deny`. */
@@ -116,6 +118,22 @@ export interface Outcome {
   /** The fields that `log.fields` adds to the access line, names and values alternating. */
   readonly fields?: readonly string[] | undefined;
 }
+
+/** The source of the additional fields of an access line. */
+export interface LoggedRequest {
+  /** As the client sent them. */
+  readonly headers: IncomingHttpHeaders;
+  /** The verified caller. */
+  readonly identity: Identity | undefined;
+  /** The status for the log. */
+  readonly status: number;
+}
+
+/**
+ * Returns the additional fields of one access line, names and values alternating. Values are truncated, secrets are
+ * masked. Returns undefined if no line will be written.
+ */
+export type AccessFields = (request: LoggedRequest) => readonly string[] | undefined;
 
 /** Returns a type guard for the words of a closed set. */
 function oneOf<Word extends string>(

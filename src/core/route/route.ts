@@ -1,10 +1,8 @@
-import type { Authorizer } from "./authorizer.ts";
 import type { GateRequest } from "../request/gate-request.ts";
 import type { HeaderModifier } from "./header-modifier.ts";
-import type { ClaimScalar } from "../request/identity.ts";
+import type { ClaimScalar, Identity } from "../request/identity.ts";
 import type { ConcurrencyLimit } from "./concurrency.ts";
 import type { Mirror } from "./mirror.ts";
-import type { NetworkRule } from "./network-rule.ts";
 import type { PathPattern } from "./path-pattern.ts";
 import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
 import type { RateLimit } from "./rate-limit.ts";
@@ -49,6 +47,25 @@ export interface RouteRewrite {
   readonly addPrefix?: string;
   /** Whether responses are mapped back, if configured. `mapsAnswers` of the route also includes the default. */
   readonly responses?: boolean;
+}
+
+/** The networks from which a route accepts requests. */
+export interface NetworkRule {
+  /** Allowed address ranges; undefined allows every network. */
+  readonly allow?: readonly string[];
+  /** Denied ranges; they take precedence over `allow`. */
+  readonly deny?: readonly string[];
+  admits(client: string): boolean;
+}
+
+/** Asks another server whether a caller may make a request. */
+export interface Authorizer {
+  /**
+   * Returns whether the caller may make the request: synchronously if the answer is cached, else a promise.
+   *
+   * @throws or rejects with GateError `authorization_unavailable` if the server cannot decide.
+   */
+  allows(request: GateRequest, identity: Identity): boolean | Promise<boolean>;
 }
 
 /** One row of the route table, as configured. */

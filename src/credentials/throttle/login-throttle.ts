@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
-import { clientNetwork } from "../../lib/http/client-network.ts";
+import { clientNetwork } from "../../lib/http/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {
   type AccountGuard,

@@ -1,5 +1,5 @@
+import { hash } from "node:crypto";
 import type { Stats } from "node:fs";
-import { fingerprint } from "./fingerprint.ts";
 
 /** Identifies the content of a file without keeping its bytes. */
 export interface ContentIdentity {
@@ -40,4 +40,9 @@ export class FileContent {
   get text(): string {
     return this.bytes.toString("utf8");
   }
+}
+
+/** Returns the SHA-256 of some content in base64url, to detect changes without keeping the content. */
+export function fingerprint(content: string | Buffer): string {
+  return hash("sha256", content, "base64url");
 }

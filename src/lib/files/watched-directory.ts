@@ -1,6 +1,6 @@
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { atEachLook, PeriodicLook } from "./periodic-look.ts";
+import { FilePoller, onEachPoll } from "./file-polling.ts";
 
 /** Delay of a check after an event, in milliseconds, so that one check serves several events. */
 const SETTLE_MS = 50;
@@ -24,7 +24,7 @@ export function watchDirectory(
   files: () => readonly string[],
 ): { close(): void } {
   let closed = false;
-  const looks = new PeriodicLook(() => [directory, ...files()]);
+  const poller = new FilePoller(() => [directory, ...files()]);
   let checking = Promise.resolve();
   let settling: NodeJS.Timeout | undefined;
   let inside: FSWatcher | undefined;
@@ -34,7 +34,7 @@ export function watchDirectory(
     const before = inside;
     inside = watched(directory, scheduleCheck);
     before?.close();
-    await looks.begin();
+    await poller.begin();
     await check();
   }
 
@@ -52,12 +52,12 @@ export function watchDirectory(
       if (name === null || name === SWAPPED || (index === 0 && name === own)) scheduleCheck();
     }),
   );
-  const looking = atEachLook(() => looks.look(scheduleCheck));
+  const polling = onEachPoll(() => poller.poll(scheduleCheck));
   scheduleCheck();
   return {
     close() {
       closed = true;
-      looking.close();
+      polling.close();
       clearTimeout(settling);
       inside?.close();
       for (const watcher of outside) watcher?.close();

@@ -1,4 +1,4 @@
-import type { AccessFields, LoggedRequest } from "../../core/request/access-fields.ts";
+import type { AccessFields, LoggedRequest } from "../../core/request/outcome.ts";
 import type { ClaimValue } from "../../core/request/identity.ts";
 import { maskText, namesSecret } from "./redaction.ts";
 

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
-import type { Authorizer } from "../../core/route/authorizer.ts";
+import type { Authorizer } from "../../core/route/route.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";

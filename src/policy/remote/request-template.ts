@@ -1,4 +1,5 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import { foldedName } from "../../lib/http/folded-name.ts";
 
 /**
  * References to values of a request, for the questions to another server about it: `${query:namespace}`,
@@ -77,14 +78,10 @@ function queryValues({ query }: GateRequest, name: string): string[] | undefined
 
 /** Returns the values of a header, in every spelling of the name that a backend could treat as the same. */
 function headerValues({ rawHeaders }: GateRequest, name: string): string[] {
-  const wanted = folded(name);
+  const wanted = foldedName(name);
   const values: string[] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    if (folded(rawHeaders[i] ?? "") === wanted) values.push(rawHeaders[i + 1] ?? "");
+    if (foldedName(rawHeaders[i] ?? "") === wanted) values.push(rawHeaders[i + 1] ?? "");
   }
   return values;
-}
-
-function folded(name: string): string {
-  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
 }

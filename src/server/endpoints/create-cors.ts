@@ -1,7 +1,7 @@
 import type { Cors } from "../../core/route/cors.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { GateRequest } from "../../core/request/gate-request.ts";
+import { onlyValue } from "../../lib/http/header-values.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
 export interface CorsOptions {
@@ -40,10 +40,10 @@ export function createCors(options: CorsOptions): Cors {
     trusts: (origin) => credentials && allows(origin),
     preflight(request) {
       if (request.method !== "OPTIONS") return undefined;
-      const origin = fieldOf(request, "origin");
-      if (origin === undefined || fieldOf(request, "access-control-request-method") === undefined) {
-        return undefined;
-      }
+      const { rawHeaders } = request;
+      const origin = onlyValue(rawHeaders, "origin");
+      const method = onlyValue(rawHeaders, "access-control-request-method");
+      if (origin === undefined || method === undefined) return undefined;
       if (!anyone && !allows(origin)) throw new GateError("origin_not_allowed");
       return endpoint;
     },
@@ -84,15 +84,4 @@ function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoin
       return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: fields });
     },
   };
-}
-
-/** Returns the only field of a name; undefined if there is none, or more than one. */
-function fieldOf({ rawHeaders }: GateRequest, wanted: string): string | undefined {
-  let found: string | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() !== wanted) continue;
-    if (found !== undefined) return undefined;
-    found = rawHeaders[i + 1];
-  }
-  return found;
 }

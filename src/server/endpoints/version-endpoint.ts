@@ -1,5 +1,7 @@
+import { constants, open } from "node:fs/promises";
 import type { Endpoint } from "../../core/request/endpoint.ts";
-import type { VersionSource } from "../../core/version-source.ts";
+import { GateError, type Reason } from "../../core/request/errors.ts";
+import { VERSION_FORM, type VersionSource } from "../../core/version-source.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
 /** The published interface specifies the first and uses the second in its example. */
@@ -17,4 +19,39 @@ export function versionEndpoint(source: VersionSource): Endpoint {
       return envelopeAnswer(200, envelope, request);
     },
   };
+}
+
+/** Maximum number of bytes read from the file. */
+const MAX_BYTES = 256;
+/** Without O_NONBLOCK, opening a pipe waits for a writer. */
+const HOW = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/** @param version already validated. */
+export function fixedVersion(version: string): VersionSource {
+  return { current: async () => version };
+}
+
+/** Reads the file for each answer, so that an update of the API is visible at once. */
+export function fileVersion(path: string): VersionSource {
+  return {
+    async current() {
+      const text = await firstBytes(path);
+      if (!VERSION_FORM.test(text)) throw unavailable("version_malformed", undefined);
+      return text;
+    },
+  };
+}
+
+async function firstBytes(path: string): Promise<string> {
+  try {
+    await using file = await open(path, HOW);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_BYTES), 0, MAX_BYTES, 0);
+    return buffer.toString("utf8", 0, bytesRead).trim();
+  } catch (error) {
+    throw unavailable("version_unreadable", error);
+  }
+}
+
+function unavailable(reason: Reason, cause: unknown): GateError {
+  return new GateError("version_unavailable", { reason, cause });
 }

@@ -2,8 +2,7 @@ import type { Duplex } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
-import { forGrpc } from "../request/grpc-answer.ts";
-import { errorAnswer } from "../request/write-answer.ts";
+import { errorAnswer, forGrpc } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import { requestIdOf } from "../request/intake.ts";
 import {

@@ -1,6 +1,5 @@
 import type { Server, Socket } from "node:net";
-import { clientNetwork } from "../../lib/http/client-network.ts";
-import { unmapAddress } from "../../lib/http/networks.ts";
+import { clientNetwork, unmapAddress } from "../../lib/http/networks.ts";
 import { responsesOn, sayGoodbye } from "../request/current-responses.ts";
 import type { ConnectionLimits, ExceededLimit } from "./connection-counts.ts";
 import type { ListenOptions } from "./listen-options.ts";

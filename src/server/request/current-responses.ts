@@ -21,13 +21,14 @@ export function currentResponse(socket: Duplex): TrackedResponse | undefined {
   return response instanceof TrackedResponse ? response : undefined;
 }
 
-/** Makes an HTTP/2 connection known. */
+/** Registers an HTTP/2 connection. */
 export function trackMultiplexed(socket: Duplex, connection: Multiplexed): void {
   multiplexed.set(socket, connection);
 }
 
 /**
- * Sends GOAWAY on a connection that is about to be closed, if it is one of HTTP/2: what its client sends meanwhile it may send again.
+ * Sends GOAWAY if a connection that is about to be closed is one of HTTP/2, so that its client knows which requests it
+ * may send again.
  *
  * @returns whether it did; the frame is written by the next turn of the event loop.
  */

@@ -1,14 +1,13 @@
-import type { Decision } from "../../core/request/decision.ts";
+import type { Decision, DecisionContext } from "../../core/request/decision.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
-import { GateError } from "../../core/request/errors.ts";
-import type { Gate } from "../../core/request/gate.ts";
+import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { Identity } from "../../core/request/identity.ts";
-import { type AuthReason, type AuthResult } from "../../core/request/outcome.ts";
+import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import type { ConcurrencyVerdict } from "../../core/route/concurrency.ts";
-import type { RateVerdict } from "../../core/route/rate-limit.ts";
+import type { TokenPlaces } from "../../core/request/token-place.ts";
+import type { ConcurrencyLimit, ConcurrencyVerdict } from "../../core/route/concurrency.ts";
+import type { RateLimit, RateVerdict } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
 import {
   keysUnusable,
@@ -16,34 +15,12 @@ import {
   type TokenVerdict,
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
-import { andThen } from "../../lib/async/and-then.ts";
-import { denialOf, undecidedOf } from "./denial.ts";
-import { ownEndpoint } from "../endpoints/own-endpoint.ts";
-import { refusalDescription } from "./refusal-description.ts";
+import { refuseMisspeltLogin } from "../endpoints/authenticate.ts";
 import { otherProtocol } from "./other-protocol.ts";
 import { refuseOtherReadings } from "./path-readings.ts";
-import { bearerToken, tokenIn } from "./request-token.ts";
-import {
-  rateLimited,
-  takeByAddress,
-  takeBySubject,
-  takeInFlight,
-  tooLarge,
-} from "./route-limits.ts";
-import { isSameOrigin, needsSameOrigin } from "./same-origin.ts";
-
-/** The gate that decides, and its input besides the request. */
-export interface DecisionContext {
-  readonly gate: Gate;
-  /** The message, if it asks to switch protocols. */
-  readonly switching: IncomingRequest | undefined;
-  /** Whether the request counts against the limits of its route. A dry run does not. */
-  readonly counted: boolean;
-  /** The caller that an earlier decision has accepted: their token may have expired since. */
-  readonly accepted?: Identity | undefined;
-  /** Records how the token is verified. */
-  readonly trace?: VerificationTrace | undefined;
-}
+import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
+import { callerKey, takeInFlight } from "./route-limits.ts";
+import { comesFromAnotherSite } from "./same-origin.ts";
 
 /**
  * Decides about one request: synchronously, unless its token must be verified first. Sends nothing, and changes only the
@@ -56,22 +33,20 @@ export function decide(
 ): Decision | Promise<Decision> {
   const deciding = new Deciding(request, context);
   try {
-    const decision = andThen(deciding.authenticate(), admit, deciding);
-    if (!(decision instanceof Promise)) return decision;
-    return decision.catch((error: unknown) => deciding.refuse(error));
+    const verdict = deciding.authenticate();
+    return verdict instanceof Promise ? deciding.admitLater(verdict) : deciding.admit(verdict);
   } catch (error) {
     return deciding.refuse(error);
   }
 }
 
-function admit(
-  deciding: Deciding,
-  verdict: TokenVerdict | undefined,
-): Decision | Promise<Decision> {
-  return deciding.admit(verdict);
+/** The reason to count if an error refuses the caller; undefined for any other error. */
+export function denialOf({ code, reason }: GateError): AuthReason | undefined {
+  return errorRow(code).deniesCaller === true && isAuthReason(reason) ? reason : undefined;
 }
 
 const UNDECIDED = new GateError("internal");
+const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
 
 /** A decision while it is made. */
 class Deciding implements Decision {
@@ -101,10 +76,11 @@ class Deciding implements Decision {
 
   /** Finds the endpoint or route, and verifies the token. @returns undefined if no token is needed. @throws GateError */
   authenticate(): TokenVerdict | undefined | Promise<TokenVerdict> {
-    const { gate, counted, switching } = this.#context;
+    const { gate, upgrade } = this.#context;
     const { request } = this;
-    const endpoint = gate.cors?.preflight(request) ?? ownEndpoint(gate, request.matchPath);
+    const endpoint = gate.cors?.preflight(request) ?? gate.endpoints.get(request.matchPath);
     if (endpoint === undefined) {
+      refuseMisspeltLogin(request.matchPath);
       this.routed = true;
       this.route = gate.findRoute(request);
       if (request.spelling !== "strict") refuseOtherReadings(gate, request, this.route);
@@ -112,11 +88,12 @@ class Deciding implements Decision {
         throw new GateError("network_denied", { reason: "network_denied" });
       }
       // Before the token is verified, so that requests with a bad token count as well.
-      if (counted) this.rate = takeByAddress(this.route, request);
-      const refusal = this.#tooManyRequests();
-      if (refusal !== undefined) throw refusal;
+      if (this.route?.rateLimit?.by === "address") {
+        const refusal = this.#countRate(this.route.rateLimit, request.network);
+        if (refusal !== undefined) throw refusal;
+      }
     } else {
-      if (switching !== undefined) throw new GateError("upgrade_unsupported");
+      if (upgrade !== undefined) throw new GateError("upgrade_unsupported");
       this.endpoint = endpoint;
       if (!endpoint.methods.includes(request.method)) {
         throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
@@ -124,7 +101,8 @@ class Deciding implements Decision {
     }
     const auth = (endpoint ?? this.route)?.auth;
     if (auth === "none") return undefined;
-    const token = this.#token();
+    const places = this.route?.tokenFrom;
+    const token = places === undefined ? bearerToken(request) : this.#tokenIn(places);
     if (typeof token === "string") {
       this.trace?.passed.push("bearer");
       return gate.tokens.verify(token, request.connection, this);
@@ -132,27 +110,23 @@ class Deciding implements Decision {
     return auth === "optional" && token.reason === "missing" ? undefined : token;
   }
 
-  /** @throws GateError `cross_site`. */
-  #token(): string | TokenRefusal {
-    const places = this.route?.tokenFrom;
-    if (places === undefined) return bearerToken(this.request);
-    const found = tokenIn(this.request, places);
+  /** @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
+  #tokenIn(places: TokenPlaces): string | TokenRefusal {
+    const { gate, upgrade } = this.#context;
+    const { request } = this;
+    const found = tokenIn(request, places);
     if (!("token" in found)) return found;
-    if ("cookie" in found.place) this.#refuseOtherSites();
+    const isSwitching = upgrade !== undefined;
+    if ("cookie" in found.place && comesFromAnotherSite(request, isSwitching, gate.cors)) {
+      throw new GateError("cross_site", { reason: "cross_site" });
+    }
     return found.token;
   }
 
-  /** @throws GateError `cross_site` where another site's page may have had the browser send a cookie. */
-  #refuseOtherSites(): void {
-    const { gate, switching } = this.#context;
-    if (!needsSameOrigin(this.request, switching !== undefined)) return;
-    if (isSameOrigin(this.request, (origin) => gate.cors?.trusts(origin) === true)) return;
-    throw new GateError("cross_site", { reason: "cross_site" });
-  }
-
-  /** Decides about the caller. */
+  /** Decides about the caller, and whether they may make the request. @throws GateError */
   admit(verdict: TokenVerdict | undefined): Decision | Promise<Decision> {
-    this.identity = verdict === undefined ? undefined : this.#accepted(verdict);
+    const hasCaller = verdict === undefined || verdict instanceof Identity;
+    this.identity = hasCaller ? verdict : this.#callerDespite(verdict);
     const result = verdict === undefined ? "skipped" : "allowed";
     if (this.endpoint !== undefined) {
       this.action = this.endpoint;
@@ -160,66 +134,88 @@ class Deciding implements Decision {
     }
     const permit = this.#context.gate.authorize(this.request, this.route, this.identity);
     return permit instanceof Promise
-      ? permit.then((later) => this.#let(later, result, "ok"))
+      ? this.#letLater(permit, result)
       : this.#let(permit, result, "ok");
+  }
+
+  /** Does the same for a token that must be verified first. Rejects only for an internal error. */
+  async admitLater(verdict: Promise<TokenVerdict>): Promise<Decision> {
+    try {
+      return await this.admit(await verdict);
+    } catch (error) {
+      return this.refuse(error);
+    }
+  }
+
+  async #letLater(permit: Promise<Permit>, result: AuthResult): Promise<Decision> {
+    try {
+      return this.#let(await permit, result, "ok");
+    } catch (error) {
+      return this.refuse(error);
+    }
   }
 
   /** Refuses the request, unless its route is in monitor mode and the refusal is about the caller. */
   refuse(error: unknown): Decision {
     if (!(error instanceof GateError)) throw error;
-    if (error.code === "keys_unusable") this.tokenRefusal = keysUnusable(this.trace);
-    const { route } = this;
+    const { code } = error;
+    if (code === "keys_unusable") this.tokenRefusal = keysUnusable(this.trace);
+    const isUndecided = code === "keys_unusable" || code === "authorization_unavailable";
     const denial = denialOf(error);
-    const watched = denial ?? undecidedOf(error);
-    if (route?.mode === "monitor" && watched !== undefined) {
-      const permit = this.#context.gate.letPass(this.request, route);
+    const watched = isUndecided ? code : denial;
+    if (this.route?.mode === "monitor" && watched !== undefined) {
+      const permit = this.#context.gate.letPass(this.request, this.route);
       return this.#let(permit, "would_deny", watched);
     }
     this.action = error;
     return denial === undefined ? this : this.#decided("denied", denial);
   }
 
-  /** @throws GateError `unauthenticated` or `invalid_token`. */
-  #accepted(verdict: TokenVerdict): Identity {
-    if (verdict instanceof Identity) return verdict;
-    if (verdict.revoked !== undefined && this.endpoint?.acceptsRevoked === true) {
-      return verdict.revoked.caller;
-    }
-    const { reason } = verdict;
-    const { accepted } = this.#context;
+  /** The caller of a token that was refused, if it is accepted here. @throws GateError `unauthenticated` or `invalid_token`. */
+  #callerDespite(refusal: TokenRefusal): Identity {
+    const { reason, revoked } = refusal;
+    const { accepted, gate } = this.#context;
+    if (revoked !== undefined && this.endpoint?.acceptsRevoked === true) return revoked.caller;
     if (reason === "expired" && accepted !== undefined) return accepted;
-    this.tokenRefusal = verdict;
+    this.tokenRefusal = refusal;
     if (reason === "missing") throw new GateError("unauthenticated", { reason });
-    const description = this.#context.gate.describesRefusals
-      ? refusalDescription(verdict)
-      : undefined;
+    const description = gate.describesRefusals ? refusalDescription(refusal) : undefined;
     throw new GateError("invalid_token", { reason, description });
   }
 
   /** Permits the request unless a limit or an unknown protocol refuses it. */
   #let(permit: Permit, result: AuthResult, reason: AuthReason): Decision {
-    if (this.#context.counted) this.rate ??= takeBySubject(permit.route, this.identity);
+    const { upgrade } = this.#context;
+    const { request, route } = permit;
+    const { rateLimit, concurrency } = route;
     this.action =
-      this.#tooManyRequests() ??
-      otherProtocol(this.request, this.#context.switching) ??
-      tooLarge(permit) ??
-      this.#tooManyInFlight(permit) ??
+      (rateLimit && this.#countBySubject(rateLimit)) ??
+      (upgrade && otherProtocol(request, upgrade.request)) ??
+      (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
+      (concurrency && this.#countInFlight(concurrency)) ??
       permit;
-    const exceeded = permit.route.mode === "monitor" && reason === "ok" && this.#exceeded();
+    const exceeded = route.mode === "monitor" && reason === "ok" && this.#exceeded();
     return exceeded ? this.#decided("would_deny", exceeded) : this.#decided(result, reason);
   }
 
-  /** The refusal for an exceeded rate limit. Routes in monitor mode have none. */
-  #tooManyRequests(): GateError | undefined {
-    if (this.rate?.allowed !== false || this.route?.mode === "monitor") return undefined;
-    return rateLimited(this.rate);
+  #countBySubject(limit: RateLimit): GateError | undefined {
+    if (limit.by !== "subject" || this.identity === undefined) return undefined;
+    return this.#countRate(limit, callerKey(this.identity));
+  }
+
+  /** Counts the request against the rate limit. @returns the refusal; none on a route in monitor mode. */
+  #countRate(limit: RateLimit, key: string): GateError | undefined {
+    if (this.#context.dryRun) return undefined;
+    const { allowed, waitMs } = (this.rate = limit.take(key));
+    if (allowed || this.route?.mode === "monitor") return undefined;
+    return new GateError("rate_limited", { retryAfter: Math.ceil(waitMs / 1000) });
   }
 
   /** Counts the request among those in flight. Must come last, because a request that is refused is never released. */
-  #tooManyInFlight({ route, request }: Permit): GateError | undefined {
-    if (!this.#context.counted) return undefined;
-    this.inFlight = takeInFlight(route, request, this.identity);
-    if (this.inFlight?.allowed !== false || route.mode === "monitor") return undefined;
+  #countInFlight(limit: ConcurrencyLimit): GateError | undefined {
+    if (this.#context.dryRun) return undefined;
+    this.inFlight = takeInFlight(limit, this.request, this.identity);
+    if (this.inFlight.allowed || this.route?.mode === "monitor") return undefined;
     return new GateError("concurrency_limited", { retryAfter: 1 });
   }
 

@@ -6,19 +6,27 @@ import {
   applyUnderscorePolicy,
   type UnderscoreHeaders,
 } from "../../core/request/underscore-headers.ts";
-import { type GateRequest, mintGateRequest } from "../../core/request/gate-request.ts";
+import {
+  type ClientConnection,
+  type GateRequest,
+  mintGateRequest,
+} from "../../core/request/gate-request.ts";
 import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
 import { loosePath } from "../../lib/http/path/loose-path.ts";
-import { clientNetwork } from "../../lib/http/client-network.ts";
-import { type Networks, parseAddress, unmapAddress } from "../../lib/http/networks.ts";
+import {
+  clientNetwork,
+  type Networks,
+  parseAddress,
+  unmapAddress,
+} from "../../lib/http/networks.ts";
 import { METHODS } from "../../lib/http/node-http.ts";
-import { type Fields, ambiguous, readFields } from "./request-fields.ts";
+import { INSTANCE_PREFIX, instanceName } from "../../lib/instance-name.ts";
+import { ambiguous, bodyLength, expectsContinue, Fields } from "./request-fields.ts";
 import { speaksForItself } from "../listener/proxy-protocol/proxied-peer.ts";
 import { clientSubjectOf } from "../tls/client-subject.ts";
-import { isLoop } from "./request-loop.ts";
 
 /**
- * Makes a request that has only one reading from a raw message. `id` is unique among answers.
+ * Turns a raw message into a request that has only one reading. `id` is unique among answers.
  * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two parsers could read differently;
  * `underscore_header` for what the policy rejects.
  */
@@ -28,21 +36,17 @@ export type Intake = (message: IncomingRequest, id: number) => GateRequest;
 const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
 const HIGHEST_PORT = 65_535;
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i;
-/** What a request line may say. Node's parser takes `HTTP/2.0` there, too, which only streams are. */
+/** The versions of a request line. Node's parser also accepts `HTTP/2.0` there, which only streams have. */
 const VERSIONS: ReadonlySet<string> = new Set(["1.0", "1.1"]);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** The prefix of generated request ids, so that those of two pods differ. */
 const PROCESS_TAG = Math.floor(Math.random() * 2 ** 48).toString(36);
 
-/** What the requests of one connection have in common, computed for the first. */
-interface Connection {
-  readonly peer: string;
+/** Computed for the first request of a connection. */
+interface Connection extends ClientConnection {
   /** The peer's network. Computing it takes 5 µs for an IPv6 address. */
   readonly network: string;
-  readonly peerTrusted: boolean;
-  readonly secure: boolean;
-  readonly clientSubject: string | undefined;
   /** The last `Host` field found to be well formed. `authority` and `host` are made from it. */
   wellFormed: string | undefined;
   authority: string;
@@ -65,23 +69,27 @@ export interface IntakeOptions {
   readonly loosePaths?: boolean;
 }
 
-/** Creates an intake, which caches its results for each connection. */
+/** Creates an intake, which caches what it knows about each connection. */
 export function createIntake(options: IntakeOptions): Intake {
-  const { limits, loosePaths = false, underscoreHeaders = "allow" } = options;
+  const { limits, trustedProxies, loosePaths = false, underscoreHeaders = "allow" } = options;
   // Inlined, the policy would make V8 allocate the parts of each request: 200 bytes.
   const passesAll = underscoreHeaders === "allow";
-  const connections = new Connections(options.trustedProxies);
+  const connections = new WeakMap<Socket, Connection>();
   return (message, id) => {
-    const fields = readFields(message.rawHeaders, limits.headers);
-    const method = message.method ?? "";
+    const { method = "", rawHeaders, httpVersion, socket, url = "" } = message;
+    const fields = new Fields(rawHeaders, limits.headers);
     // On a stream of HTTP/2, frames say whether a body follows.
     const isStream = message.hasBody !== undefined;
-    if (!isStream && !VERSIONS.has(message.httpVersion)) throw ambiguous("version");
+    if (!isStream && !VERSIONS.has(httpVersion)) throw ambiguous("version");
     if (fields.passed !== undefined && isLoop(fields.passed)) throw new GateError("loop_detected");
-    const connection = connections.of(message.socket);
-    readHost(fields.host, message.httpVersion, connection);
-    const { authority, host, peer, peerTrusted, secure, clientSubject } = connection;
-    const target = splitTarget(message.url ?? "", authority);
+    const connection =
+      connections.get(socket) ?? readConnection(socket, trustedProxies, connections);
+    const { peer, peerTrusted, wellFormed } = connection;
+    if (fields.host === undefined || fields.host !== wellFormed) {
+      readHost(fields.host, httpVersion, connection);
+    }
+    const { authority, host } = connection;
+    const target = splitTarget(url, authority);
     const strict = canonicalPath(target.path);
     const loose = strict === undefined && loosePaths ? loosePath(target.path) : undefined;
     const spelled = strict ?? loose;
@@ -101,49 +109,35 @@ export function createIntake(options: IntakeOptions): Intake {
       host,
       authorization: fields.authorization,
       authorizations: fields.authorizations,
-      rawHeaders: passesAll
-        ? message.rawHeaders
-        : applyUnderscorePolicy(message.rawHeaders, underscoreHeaders),
+      rawHeaders: passesAll ? rawHeaders : applyUnderscorePolicy(rawHeaders, underscoreHeaders),
       bodyLength: length,
       connection,
-      peer,
-      peerTrusted,
       client,
       network: client === peer ? connection.network : clientNetwork(client),
-      secure,
-      clientSubject,
-      expectsContinue: expectsContinue(fields.expect, message.httpVersion),
+      expectsContinue: fields.expect !== undefined && expectsContinue(fields.expect, httpVersion),
     });
   };
 }
 
-/** Caches the properties of each connection. */
-class Connections {
-  readonly #known = new WeakMap<Socket, Connection>();
-  readonly #trustedProxies: Networks;
-
-  constructor(trustedProxies: Networks) {
-    this.#trustedProxies = trustedProxies;
-  }
-
-  of(socket: Socket): Connection {
-    const known = this.#known.get(socket);
-    if (known !== undefined) return known;
-    const peer = unmapAddress(socket.remoteAddress ?? "");
-    const connection: Connection = {
-      peer,
-      network: clientNetwork(peer),
-      peerTrusted:
-        !this.#trustedProxies.empty && this.#trustedProxies.has(peer) && !speaksForItself(socket),
-      secure: socket instanceof TLSSocket,
-      clientSubject: clientSubjectOf(socket),
-      wellFormed: undefined,
-      authority: "",
-      host: "",
-    };
-    this.#known.set(socket, connection);
-    return connection;
-  }
+function readConnection(
+  socket: Socket,
+  trustedProxies: Networks,
+  connections: WeakMap<Socket, Connection>,
+): Connection {
+  const peer = unmapAddress(socket.remoteAddress ?? "");
+  const isProxy = !trustedProxies.empty && trustedProxies.has(peer) && !speaksForItself(socket);
+  const connection: Connection = {
+    peer,
+    peerTrusted: isProxy,
+    secure: socket instanceof TLSSocket,
+    clientSubject: clientSubjectOf(socket),
+    network: clientNetwork(peer),
+    wellFormed: undefined,
+    authority: "",
+    host: "",
+  };
+  connections.set(socket, connection);
+  return connection;
 }
 
 /** TRACE echoes headers that others added to the request. Node's parser also accepts methods of RTSP and ICE. */
@@ -161,11 +155,11 @@ export function requestIdOf(sent: string | string[] | undefined, id: number): st
 
 /** Requires exactly one well-formed Host, except in HTTP/1.0 (RFC 9112 §3.2). */
 function readHost(sent: string | undefined, httpVersion: string, connection: Connection): void {
-  if (sent !== undefined && sent === connection.wellFormed) return;
   if (sent === undefined ? httpVersion !== "1.0" : !isHost(sent)) throw ambiguous("host");
   connection.wellFormed = sent;
   connection.authority = sent ?? "";
-  connection.host = hostName(connection.authority);
+  // Without port and final dot.
+  connection.host = connection.authority.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
 }
 
 function isHost(authority: string): boolean {
@@ -173,53 +167,45 @@ function isHost(authority: string): boolean {
   return match !== null && Number(match[1] ?? 0) <= HIGHEST_PORT;
 }
 
-/** The host without port and final dot, in lower case. */
-function hostName(authority: string): string {
-  return authority.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
-}
-
-/** Path and query of the request target: origin form, or absolute form that names this host (RFC 9112 §3.2.2). */
+/** Path and query of the request target. */
 function splitTarget(url: string, authority: string): { path: string; query: string } {
-  let target = url;
-  if (!url.startsWith("/")) {
-    const [, host, rest = ""] = ABSOLUTE_FORM.exec(url) ?? [];
-    if (host === undefined || host === "" || host.toLowerCase() !== authority.toLowerCase()) {
-      throw ambiguous("target");
-    }
-    target = rest.startsWith("/") ? rest : `/${rest}`;
-  }
+  const target = url.startsWith("/") ? url : originForm(url, authority);
   if (target.includes("#")) throw ambiguous("target");
   const mark = target.indexOf("?");
   if (mark === -1) return { path: target, query: "" };
   return { path: target.slice(0, mark), query: target.slice(mark) };
 }
 
-/** The length of the body, -1 if unknown. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */
-function bodyLength(fields: Fields, { httpVersion, hasBody }: IncomingRequest): number {
-  const { contentLength, transferEncoding } = fields;
-  if (transferEncoding !== undefined) {
-    if (contentLength !== undefined || httpVersion !== "1.1") throw ambiguous("framing");
-    if (transferEncoding.toLowerCase() !== "chunked") throw ambiguous("framing");
-    return -1;
+/** The origin form of a target in absolute form, which must name this host (RFC 9112 §3.2.2). */
+function originForm(url: string, authority: string): string {
+  const [, host, rest = ""] = ABSOLUTE_FORM.exec(url) ?? [];
+  if (host === undefined || host === "" || host.toLowerCase() !== authority.toLowerCase()) {
+    throw ambiguous("target");
   }
-  if (contentLength === undefined) return hasBody === true ? -1 : 0;
-  const length = Number(contentLength);
-  if (!/^\d+$/.test(contentLength) || !Number.isSafeInteger(length)) throw ambiguous("length");
-  // The stream has not ended with its head, and is malformed if a body follows (RFC 9113 §8.1.1): that is known at its end.
-  return length === 0 && hasBody === true ? -1 : length;
+  return rest.startsWith("/") ? rest : `/${rest}`;
+}
+
+/** Replicas do not know each other's names, so the total number of Sallyports that a request has passed is limited. */
+const MOST_PASSED = 10;
+const OWN_NAME = instanceName();
+
+/**
+ * Whether a request has already passed this process, or too many Sallyports.
+ * @param passed all `CDN-Loop` fields of the request (RFC 8586), joined by commas.
+ */
+function isLoop(passed: string): boolean {
+  if (passed.includes(OWN_NAME)) return true;
+  let count = 0;
+  for (let at = passed.indexOf(INSTANCE_PREFIX); at !== -1; count++) {
+    at = passed.indexOf(INSTANCE_PREFIX, at + INSTANCE_PREFIX.length);
+  }
+  return count >= MOST_PASSED;
 }
 
 /**
- * Whether the client waits for 100 (RFC 9110 §10.1.1), which HTTP/1.0 does not know. Node would search the whole field.
- * @throws GateError `expectation_failed` for any other expectation.
+ * Returns the rightmost address of `X-Forwarded-For` that is not a trusted proxy. If the list ends before, or holds
+ * something else than an address, returns the last proxy.
  */
-function expectsContinue(expect: string | undefined, httpVersion: string): boolean {
-  if (expect === undefined || httpVersion === "1.0") return false;
-  if (expect.toLowerCase() !== "100-continue") throw new GateError("expectation_failed");
-  return true;
-}
-
-/** The rightmost address of `X-Forwarded-For` that is not a trusted proxy; the last proxy's if the list ends before. */
 function clientBehind(
   list: string | undefined,
   peer: string,

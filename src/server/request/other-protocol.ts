@@ -2,17 +2,12 @@ import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 
-/**
- * Returns the refusal of a request to switch to any protocol except WebSocket.
- *
- * @param switching the message, if it asks to switch protocols.
- */
+/** Returns the refusal of a request to switch to any protocol except WebSocket. */
 export function otherProtocol(
   request: GateRequest,
-  switching: IncomingRequest | undefined,
+  incoming: IncomingRequest,
 ): GateError | undefined {
-  if (switching === undefined || opensWebSocket(request, switching)) return undefined;
-  return new GateError("upgrade_unsupported");
+  return opensWebSocket(request, incoming) ? undefined : new GateError("upgrade_unsupported");
 }
 
 /**

@@ -1,19 +1,15 @@
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Answer } from "../../core/request/answer.ts";
+import type { Answer } from "../../core/request/endpoint.ts";
 import type { Decision } from "../../core/request/decision.ts";
-import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
-import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
-import { andThen } from "../../lib/async/and-then.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { forGrpc } from "./grpc-answer.ts";
-import { errorAnswer, send, tellRate } from "./write-answer.ts";
+import { errorAnswer, forGrpc, send, tellRate } from "./write-answer.ts";
 import { decide } from "./decide.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
@@ -76,25 +72,41 @@ export class Pipeline {
     observer.requestStarted();
     const gate = this.#options.gate();
     gate.acquire();
-    const id = nextId();
     const started = clock.monotonic();
-    const context = new RequestContext({ id, started, gate, incoming, response, upgrade });
-    response.id = id;
+    const context = new RequestContext({ started, gate, incoming, response, upgrade });
+    response.id = nextId();
     response.transfer = context.transfer;
     if (gate.cors !== undefined) context.transfer.cors = gate.cors.fields(incoming.headers.origin);
     return context;
   }
 
   async #run(context: RequestContext): Promise<void> {
+    const { incoming, response, transfer, upgrade } = context;
+    const { draining, intake, streams } = this.#options;
     try {
-      if (this.#options.draining()) context.response.shouldKeepAlive = false;
-      const request = this.#options.intake()(context.incoming, context.id);
+      if (draining()) response.shouldKeepAlive = false;
+      const request = intake()(incoming, response.id);
       context.request = request;
       context.requestId = request.requestId;
-      await this.#decide(request, context);
-      const { incoming, response, upgrade } = context;
+      let decision = decide(request, context);
+      while (decision instanceof Promise) decision = this.#inForce(await decision, context);
+      context.decision = decision;
+      this.#count(decision, response);
+      const { action, identity } = decision;
+      if (action instanceof GateError) throw action;
+      if (!(action instanceof Permit)) {
+        const answer = await action.answer({ request, incoming, response, identity, transfer });
+        transfer.bytesOut = send(answer, incoming, response);
+        return;
+      }
+      response.permit = action;
+      streams.started(context, action);
+      const { forwarder } = context.gate;
+      if (upgrade === undefined) await forwarder.forward(action, incoming, response, transfer);
+      else context.status = await forwarder.upgrade(action, upgrade, transfer);
+      // Over HTTP/1.1, a WebSocket has taken the connection over.
       const mayHaveBody = upgrade === undefined || upgrade.stream !== undefined;
-      if (response.permit !== undefined && mayHaveBody) discardUnreadBody(incoming);
+      if (!incoming.complete && mayHaveBody) discardUnreadBody(incoming);
     } catch (error) {
       this.#answerError(error, context);
     } finally {
@@ -102,26 +114,18 @@ export class Pipeline {
     }
   }
 
-  #decide(request: GateRequest, context: RequestContext): void | Promise<void> {
+  /** Returns a decision that took time, or decides again if another configuration has come into force in the meantime. */
+  #inForce(decision: Decision, context: RequestContext): Decision | Promise<Decision> {
     const gate = this.#options.gate();
-    if (gate !== context.gate) {
-      gate.acquire();
-      context.gate.release();
-      context.gate = gate;
-    }
-    return andThen(decide(request, context), this.#carryOut, context);
-  }
-
-  /** Throws or rejects with the decided refusal, or like `Endpoint.answer` and the forwarder. */
-  readonly #carryOut = (context: RequestContext, decision: Decision): void | Promise<void> => {
+    if (gate === context.gate || !(decision.action instanceof Permit)) return decision;
     context.decision = decision;
     this.#count(decision, context.response);
-    const { action } = decision;
-    if (action instanceof GateError) throw action;
-    return action instanceof Permit
-      ? this.#forward(action, context)
-      : this.#answer(action, decision, context);
-  };
+    decision.inFlight?.release();
+    gate.acquire();
+    context.gate.release();
+    context.gate = gate;
+    return decide(decision.request, context);
+  }
 
   #count({ tokenCache, auth, reason, rate, route }: Decision, response: TrackedOutgoing): void {
     const { observer } = this.#options;
@@ -130,37 +134,10 @@ export class Pipeline {
     if (route !== undefined && rate !== undefined) tellRate(response, route, rate);
   }
 
-  async #answer(
-    endpoint: Endpoint,
-    { request, identity }: Decision,
-    { incoming, response, transfer }: RequestContext,
-  ): Promise<void> {
-    const answer = await endpoint.answer({ request, incoming, response, identity, transfer });
-    transfer.bytesOut = send(answer, incoming, response);
-  }
-
-  #forward(permit: Permit, context: RequestContext): void | Promise<void> {
-    const { gate, incoming, response, transfer, upgrade } = context;
-    // Another configuration came into force while the token was verified.
-    if (gate !== this.#options.gate()) {
-      context.decision?.inFlight?.release();
-      return this.#decide(permit.request, context);
-    }
-    response.permit = permit;
-    this.#options.streams.started(context, permit);
-    return upgrade === undefined
-      ? gate.forwarder.forward(permit, incoming, response, transfer)
-      : this.#switch(permit, upgrade, context);
-  }
-
-  async #switch(permit: Permit, upgrade: UpgradeRequest, context: RequestContext): Promise<void> {
-    const { gate, transfer } = context;
-    context.status = await gate.forwarder.upgrade(permit, upgrade, transfer);
-  }
-
   /** Answers with the error that was thrown, unless the client has left. */
   #answerError(thrown: unknown, context: RequestContext): void {
-    const { id, incoming, response, transfer } = context;
+    const { incoming, response, transfer } = context;
+    const { id } = response;
     // Whatever interrupted the request has answered and counted it.
     if (response.interruption !== undefined) return;
     const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, id);

@@ -1,12 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { OpenStream } from "../../core/request/open-stream.ts";
+import type { OpenStream } from "../../core/request/transfer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import { refuseUnderWay, type RequestUnderWay } from "./cut-request.ts";
-import { decide } from "./decide.ts";
-import { denialOf } from "./denial.ts";
+import { decide, denialOf } from "./decide.ts";
 
 /** Maximum number of decisions in one turn of the event loop. Each takes about 3 µs while its token is cached. */
 const PER_TURN = 100;
@@ -66,7 +65,7 @@ async function verdictNow(
   { request, route, identity }: Permit,
 ): Promise<Permit | GateError | undefined> {
   if (!hasUpstream(route.upstream)) return new GateError("no_route");
-  const context = { gate, switching: undefined, counted: false, accepted: identity };
+  const context = { gate, upgrade: undefined, dryRun: true, accepted: identity } as const;
   const { action } = await decide(request, context);
   if (action instanceof Permit) return action;
   if (!(action instanceof GateError)) return undefined;

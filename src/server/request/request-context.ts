@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Decision } from "../../core/request/decision.ts";
+import type { Decision, DecisionContext } from "../../core/request/decision.ts";
 import type { Reason } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
@@ -10,27 +10,20 @@ import type { Outcome } from "../../core/request/outcome.ts";
 import { Transfer } from "../../core/request/transfer.ts";
 import { WheelEntry } from "../../lib/async/timing-wheel.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
-import type { DecisionContext } from "./decide.ts";
 
 /** The client left before it got its answer. nginx's number, used in log and metrics only. */
 export const CLIENT_GONE = 499;
 
-type Arrival = Pick<
-  RequestContext,
-  "id" | "started" | "gate" | "incoming" | "response" | "upgrade"
->;
+type Arrival = Pick<RequestContext, "started" | "gate" | "incoming" | "response" | "upgrade">;
 
 /** Everything known about one request, from its head to its log line. */
 export class RequestContext extends WheelEntry<RequestContext> implements DecisionContext {
-  readonly id: number;
   /** Monotonic, in milliseconds. */
   readonly started: number;
   readonly incoming: IncomingRequest;
   readonly response: TrackedOutgoing;
-  readonly switching: IncomingRequest | undefined;
   /** Undefined if the request does not ask to switch protocols. */
   readonly upgrade: UpgradeRequest | undefined;
-  readonly counted = true;
   readonly transfer = new Transfer();
   /** The gate that the request holds until it ends. */
   gate: Gate;
@@ -43,14 +36,12 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   /** The status for the log where `response` does not have it: 101, 200 of a WebSocket over HTTP/2, or 499. */
   status = 0;
 
-  constructor({ id, started, gate, incoming, response, upgrade }: Arrival) {
+  constructor({ started, gate, incoming, response, upgrade }: Arrival) {
     super();
-    this.id = id;
     this.started = started;
     this.gate = gate;
     this.incoming = incoming;
     this.response = response;
-    this.switching = upgrade?.request;
     this.upgrade = upgrade;
   }
 }
@@ -63,7 +54,7 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
   const status = context.status || (left ? CLIENT_GONE : response.statusCode);
   const identity = decision?.identity;
   return {
-    id: context.id,
+    id: response.id,
     requestId: context.requestId,
     client: request?.client ?? unmapAddress(incoming.socket.remoteAddress ?? ""),
     method: incoming.method ?? "",

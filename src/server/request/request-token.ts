@@ -27,13 +27,13 @@ const ALONE: TokenRefusal = {
   detail: "the WebSocket must offer another protocol besides the token, to be answered",
 };
 
-/** A token and the place it stood in. */
+/** A token and the place where it was found. */
 interface FoundToken {
   readonly token: string;
   readonly place: TokenPlace;
 }
 
-/** The bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
+/** Returns the bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
 export function bearerToken(request: GateRequest): string | TokenRefusal {
   const { authorization, authorizations } = request;
   if (authorization === undefined) return MISSING;
@@ -48,8 +48,8 @@ export function bearerToken(request: GateRequest): string | TokenRefusal {
 }
 
 /**
- * The token of a request on a route that says where it may be. Values are taken as they stand, so that a token has one
- * spelling in each place. With a token in two places it would be unclear who is calling.
+ * Returns the token of a request on a route that lists the places of tokens. Values are used unchanged, so that a token
+ * has one spelling in each place. Tokens in two places are refused, because it would be unclear who is calling.
  */
 export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken | TokenRefusal {
   const { list, authorization } = places;
@@ -73,7 +73,7 @@ export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken |
   return found ?? { ...MISSING, detail: `there is none in ${list.map(placeWords).join(", ")}` };
 }
 
-/** The token of a request on this route, or why there is none. */
+/** Returns the token of a request on this route, or why there is none. */
 export function tokenOf(request: GateRequest, route: Route | undefined): FoundToken | TokenRefusal {
   if (route?.tokenFrom !== undefined) return tokenIn(request, route.tokenFrom);
   const token = bearerToken(request);
@@ -105,4 +105,33 @@ function withoutScheme(value: string): string {
   return value.slice(0, SCHEME.length).toLowerCase() === SCHEME
     ? value.slice(SCHEME.length)
     : value;
+}
+
+/**
+ * Why a token was refused, for clients: `error_description` (RFC 6750 §3). Reveals nothing about the token or the
+ * configuration.
+ */
+const DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>> = {
+  malformed: "The token is malformed",
+  too_large: "The token is too large",
+  algorithm: "The signature algorithm is not accepted",
+  unknown_key: "The key that signed the token is not known",
+  signature: "The signature is not valid",
+  expired: "The token has expired",
+  not_yet_valid: "The token is not valid yet",
+  issuer: "The issuer is not accepted",
+  audience: "The token is for another audience",
+  no_expiry: "The token has no expiration time",
+  lifetime: "The lifetime of the token is too long",
+  type: "The type of the token is not accepted",
+  revoked: "The token was revoked",
+  inactive: "The token is not active",
+  multiple: "There is more than one token",
+  // A request without a token gets a challenge without an error; if the token cannot be verified, the response is 503.
+  missing: undefined,
+  keys_unusable: undefined,
+};
+
+export function refusalDescription({ reason }: TokenRefusal): string | undefined {
+  return DESCRIPTIONS[reason];
 }

@@ -20,10 +20,10 @@ export interface StreamEndsOptions {
   readonly ended: (reason: StreamEnd) => void;
 }
 
-/** The interval at which the wheel is checked: one timer for all streams. */
-const LOOK_EVERY_MS = 250;
-/** Minimum time between two checks of all streams after revocations: checking 10,000 takes 3 ms. */
-const JUDGE_EVERY_MS = 100;
+/** The interval at which the wheel is checked, with one timer for all streams. */
+const CHECK_EVERY_MS = 250;
+/** The minimum time between two checks of all streams after revocations: checking 10,000 takes 3 ms. */
+const CHECK_ALL_EVERY_MS = 100;
 /** Maximum number of streams that end in one turn of the event loop. */
 const PER_TURN = 100;
 
@@ -40,13 +40,13 @@ export class StreamEnds {
   readonly #stopListening: () => void;
   #soon: NodeJS.Timeout | undefined;
   /** Monotonic, in milliseconds. */
-  #judgedAt = -Infinity;
+  #checkedAllAt = -Infinity;
 
   constructor(options: StreamEndsOptions) {
     const { clock, settings, revocations } = options;
     this.#options = options;
     this.#wheel = new TimingWheel(clock.now() - settings().grace);
-    this.#stopListening = revocations.onChange(() => this.#judgeSoon());
+    this.#stopListening = revocations.onChange(() => this.#checkAllSoon());
   }
 
   close(): void {
@@ -59,7 +59,7 @@ export class StreamEnds {
   started(context: RequestContext, { identity }: Permit): void {
     if (identity === undefined) return;
     this.#wheel.add(context, identity.acceptedUntil);
-    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
+    this.#timer ??= setInterval(() => this.#check(), CHECK_EVERY_MS).unref();
   }
 
   finished(context: RequestContext): void {
@@ -74,7 +74,7 @@ export class StreamEnds {
     }
   }
 
-  #look(): void {
+  #check(): void {
     const { clock, settings } = this.#options;
     if (this.#wheel.size === 0) {
       clearInterval(this.#timer);
@@ -82,7 +82,7 @@ export class StreamEnds {
       return;
     }
     const { endWithToken, grace } = settings();
-    // What has ended meanwhile is passed when it is turned on again.
+    // A stream whose token ends while the setting is off ends when it is turned on again.
     if (!endWithToken) return;
     const endedBy = clock.now() - grace;
     this.#end(this.#wheel.due(endedBy), (permit) =>
@@ -92,20 +92,20 @@ export class StreamEnds {
     );
   }
 
-  /** At the end of the turn, once for all that was revoked in it; and later, if it was done just now. */
-  #judgeSoon(): void {
+  /** Checks all streams once for all revocations of this turn; later if they were checked just now. */
+  #checkAllSoon(): void {
     if (this.#soon !== undefined) return;
-    const next = this.#judgedAt + JUDGE_EVERY_MS;
+    const next = this.#checkedAllAt + CHECK_ALL_EVERY_MS;
     const wait = Math.max(0, next - this.#options.clock.monotonic());
     this.#soon = setTimeout(() => {
       this.#soon = undefined;
-      this.#judge();
+      this.#checkAll();
     }, wait).unref();
   }
 
-  #judge(): void {
+  #checkAll(): void {
     const { clock, settings, revocations } = this.#options;
-    this.#judgedAt = clock.monotonic();
+    this.#checkedAllAt = clock.monotonic();
     if (!settings().endWithToken) return;
     this.#end(this.#wheel.all(), ({ identity }) =>
       identity !== undefined && revocations.covering(identity) !== undefined
@@ -114,7 +114,7 @@ export class StreamEnds {
     );
   }
 
-  /** Ends those for which there is a reason. A route in monitor mode ends none, until a reload enforces it: see `settle`. */
+  /** Ends the streams for which there is a reason. On a route in monitor mode there is none until a reload enforces it: see `settle`. */
   #end(contexts: Iterable<RequestContext>, reasonOf: (permit: Permit) => StreamEnd | undefined) {
     const endings: (() => void)[] = [];
     for (const context of contexts) {

@@ -40,7 +40,7 @@ export class TrackedResponse extends ServerResponse implements TrackedOutgoing {
     this.socket?.destroy();
   }
 
-  /** Not while an earlier response is being written, since Node (26) would put it into the middle of that. */
+  /** Sends nothing while an earlier response is being written: Node (26) would put it in the middle of that response. */
   override writeContinue(): void {
     if (this.socket !== null) super.writeContinue();
   }

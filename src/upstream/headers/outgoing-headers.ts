@@ -75,7 +75,7 @@ export function createOutgoingHeaders(
           passed.push(assertions.header, assertions.for(identity));
         }
       }
-      const { clientSubject } = request;
+      const { clientSubject } = request.connection;
       if (clientSubject !== undefined) {
         passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
       }
@@ -112,7 +112,7 @@ class Dispositions {
       if (disposition === "connection") named = withOptions(named, value);
       else if (
         disposition === "pass" ||
-        (disposition === "from-proxy" && request.peerTrusted) ||
+        (disposition === "from-proxy" && request.connection.peerTrusted) ||
         (disposition === "authorization" && route.forwardAuthorization === "keep")
       ) {
         fields.push(name, value);
@@ -157,7 +157,8 @@ export class ForwardedHeaders {
 
   /** Returns names and values, alternating. */
   for(request: GateRequest): readonly string[] {
-    const { connection, authority, peerTrusted } = request;
+    const { connection, authority } = request;
+    const { peerTrusted } = connection;
     const before = peerTrusted ? undefined : this.#cached.get(connection);
     if (before?.authority === authority) return before.headers;
     const headers = forwardedHeaders(request);
@@ -167,7 +168,8 @@ export class ForwardedHeaders {
 }
 
 function forwardedHeaders(request: GateRequest): readonly string[] {
-  const { peer, authority, secure } = request;
+  const { authority } = request;
+  const { peer, peerTrusted, secure } = request.connection;
   const scheme = secure ? "https" : "http";
   const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");
   const node = peer.includes(":") ? `"[${peer}]"` : peer;
@@ -176,7 +178,7 @@ function forwardedHeaders(request: GateRequest): readonly string[] {
     ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
     ...["X-Forwarded-Port", port, "X-Real-IP", peer, "Forwarded", element],
   ];
-  return request.peerTrusted ? fromProxy(own, request) : own;
+  return peerTrusted ? fromProxy(own, request) : own;
 }
 
 /** Takes over what a trusted proxy sent, and appends our own values to its lists. */

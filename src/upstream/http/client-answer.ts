@@ -125,7 +125,7 @@ export class ClientAnswer implements TurnTask {
    */
   get #isWrittenAtOnce(): boolean {
     const { permit, request } = this.#permitted;
-    return permit.request.secure && request.httpVersion !== "2.0";
+    return permit.request.connection.secure && request.httpVersion !== "2.0";
   }
 
   /** Ends a complete answer. */

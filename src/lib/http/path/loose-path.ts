@@ -1,4 +1,4 @@
-import { type CanonicalPath, decodeOnce, withoutEscapes } from "./percent-encoding.ts";
+import { type CanonicalPath, decodeOnce, withoutEscapes } from "./canonical-path.ts";
 
 /**
  * Paths for backends that need more than the strict form. `encoded` also accepts encoded delimiters (`%2F`, `%3B`,

@@ -1,24 +1,24 @@
 import { stat } from "node:fs/promises";
 
-/** Interval between looks, in milliseconds. */
-const LOOK_INTERVAL_MS = 5_000;
-/** One look in this many counts as a change in any case: a network file system may report old times. */
-const LOOKS_PER_CHANGE = 6;
+/** In milliseconds. */
+const POLL_INTERVAL_MS = 5_000;
+/** One poll in this many counts as a change in any case: a network file system may report old times. */
+const POLLS_PER_CHANGE = 6;
 
 /** All callbacks share one timer: with a timer for each, an idle process would wake up for each of them. */
-const looking = new Set<() => void>();
+const polling = new Set<() => void>();
 let timer: NodeJS.Timeout | undefined;
 
-/** Calls `look` every five seconds, together with all others. Does not keep the process alive. */
-export function atEachLook(look: () => void): { close(): void } {
-  looking.add(look);
+/** Calls `poll` every five seconds, together with all others. Does not keep the process alive. */
+export function onEachPoll(poll: () => void): { close(): void } {
+  polling.add(poll);
   timer ??= setInterval(() => {
-    for (const each of looking) each();
-  }, LOOK_INTERVAL_MS).unref();
+    for (const each of polling) each();
+  }, POLL_INTERVAL_MS).unref();
   return {
     close() {
-      looking.delete(look);
-      if (looking.size > 0) return;
+      polling.delete(poll);
+      if (polling.size > 0) return;
       clearInterval(timer);
       timer = undefined;
     },
@@ -26,19 +26,19 @@ export function atEachLook(look: () => void): { close(): void } {
 }
 
 /** Detects, without reading them, that files were replaced or have a different time or size. */
-export class PeriodicLook {
+export class FilePoller {
   readonly #paths: () => readonly string[];
   #stamp = "";
-  #looks = 0;
-  #looking: Promise<void> | undefined;
+  #polls = 0;
+  #polling: Promise<void> | undefined;
 
-  /** @param paths returns the files to look at. The result may differ from call to call. */
+  /** @param paths returns the files to poll. The result may differ from call to call. */
   constructor(paths: () => readonly string[]) {
     this.#paths = paths;
   }
 
   /**
-   * Records the current state. Call it before you read the files, so that the next look detects changes made
+   * Records the current state. Call it before you read the files, so that the next poll detects changes made
    * meanwhile. Never rejects.
    */
   async begin(): Promise<void> {
@@ -46,16 +46,16 @@ export class PeriodicLook {
   }
 
   /**
-   * Calls `changed` if the files have changed, and in every sixth look in any case. Does nothing while the last look
+   * Calls `changed` if the files have changed, and in every sixth poll in any case. Does nothing while the last poll
    * still waits for the file system.
    */
-  look(changed: () => void): void {
-    this.#looking ??= this.#look(changed).finally(() => (this.#looking = undefined));
+  poll(changed: () => void): void {
+    this.#polling ??= this.#poll(changed).finally(() => (this.#polling = undefined));
   }
 
-  async #look(changed: () => void): Promise<void> {
-    this.#looks += 1;
-    const isDue = this.#looks % LOOKS_PER_CHANGE === 0;
+  async #poll(changed: () => void): Promise<void> {
+    this.#polls += 1;
+    const isDue = this.#polls % POLLS_PER_CHANGE === 0;
     if (isDue || (await stampOf(this.#paths())) !== this.#stamp) changed();
   }
 }
