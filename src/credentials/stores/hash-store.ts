@@ -1,5 +1,4 @@
 import { MAX_PASSWORD_BYTES } from "../hashing/new-hash.ts";
-import { outdatedHash } from "../hashing/password-hash.ts";
 import type { PasswordVerifier } from "../hashing/hashing-pool.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
 import { StoreUnavailable } from "./remote/store-unavailable.ts";
@@ -10,6 +9,8 @@ export interface UserRecord {
   readonly name: string;
   /** A string that `readPasswordHash` accepts. */
   readonly password: string;
+  /** Why the hash should be replaced; undefined if it is strong enough. */
+  readonly outdated: string | undefined;
   readonly groups: readonly string[];
   readonly disabled: boolean;
 }
@@ -31,10 +32,9 @@ export function hashStore(source: HashSource, verifier: PasswordVerifier): UserS
     async verify(username, password, origin) {
       const record = await findIn(source, username, origin);
       if ("result" in record) return record;
-      const { name, groups, disabled } = record;
+      const { name, groups, disabled, outdated } = record;
       const matches = await verifyBounded(verifier, password, record.password, origin);
       if (!matches || disabled) return { result: "wrong" };
-      const outdated = outdatedHash(record.password);
       return { result: "found", user: { name, groups }, ...(outdated && { outdated }) };
     },
     decoys: {

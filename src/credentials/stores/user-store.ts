@@ -122,3 +122,15 @@ export interface StoreHint {
   readonly reason: RegExp;
   readonly hint: string;
 }
+
+/**
+ * Returns the names of stores for metrics and the log: the kind, with a number from the second store of that kind on.
+ */
+export function storeNames(stores: readonly { readonly kind: string }[]): string[] {
+  const counts = new Map<string, number>();
+  return stores.map(({ kind }) => {
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    return count === 1 ? kind : `${kind}_${count}`;
+  });
+}

@@ -1,8 +1,7 @@
-import { GateError } from "../../../core/request/errors.ts";
 import type { Log } from "../../../core/log.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
-import { HashingQueue } from "../../hashing/hashing-queue.ts";
+import { HashingQueue, queueFull } from "../../hashing/hashing-queue.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import { Outage } from "../../../lib/outage.ts";
 import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
@@ -111,8 +110,4 @@ export class StoreAccess {
     const { store, log } = this.#options;
     log.info("a user store is available again", { store, attempts: ended.attempts });
   }
-}
-
-function queueFull(): GateError {
-  return new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
 }

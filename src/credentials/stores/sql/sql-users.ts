@@ -84,14 +84,16 @@ function recordOf(
   const usable = { name, groups, disabled: disabledIn(row["disabled"]) };
   const hash = row["password_hash"] ?? "";
   const read = typeof hash === "string" ? readPasswordHash(hash, { weak: true }) : NO_TEXT;
-  if (typeof hash === "string" && !("refused" in read)) return { ...usable, password: hash };
+  if (typeof hash === "string" && !("refused" in read)) {
+    return { ...usable, password: hash, outdated: read.outdated };
+  }
   if ("refused" in read && hash !== "") {
     log.warn("the password hash of a user cannot be used", {
       ...{ store, user: name, reason: read.refused },
     });
   }
   // No password matches, and the verification takes as long as any other.
-  return { ...usable, password: decoyHash(), disabled: true };
+  return { ...usable, password: decoyHash(), outdated: undefined, disabled: true };
 }
 
 const NO_TEXT = { refused: "the column password_hash does not contain text" };
