@@ -54,16 +54,13 @@ class Entries {
 
 /** The revocations known to one thread. */
 export class RevocationList implements Revocations {
+  /** A plain field, since each request reads it. */
+  version = 0;
   readonly #added = new Entries();
   #listed = new Entries();
   readonly #listeners = new Set<(news: RevocationNews) => void>();
-  #version = 0;
   /** Where `forget` continues. */
   #forgetting: Iterator<Revocation> | undefined;
-
-  get version(): number {
-    return this.#version;
-  }
 
   get size(): number {
     return this.#added.size + this.#listed.size;
@@ -92,7 +89,7 @@ export class RevocationList implements Revocations {
         this.#listed.of(each.kind)?.add({ ...each, until: Infinity });
       }
     }
-    this.#version += 1;
+    this.version += 1;
     for (const listener of this.#listeners) listener(news);
   }
 
