@@ -3,7 +3,7 @@ import { NOOP_LOG } from "../../app/explanation/no-op.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import { HashingPool } from "../../credentials/hashing/hashing-pool.ts";
 import {
-  hintsOf,
+  storeKindOf,
   openUserStore,
   type StoreSettings,
 } from "../../credentials/stores/store-kinds.ts";
@@ -50,7 +50,7 @@ async function findingsOf(
   const problem = await examine(timeoutMs);
   const tookMs = Math.round(performance.now() - began);
   if (problem !== undefined) {
-    const hint = storeHint(problem, hintsOf(kind), "see docs/users.md");
+    const hint = storeHint(problem, storeKindOf(settings).hints ?? [], "see docs/users.md");
     return [bad(`${kind}: is unavailable: ${problem}`, hint)];
   }
   const doubtful = (await doubts?.(timeoutMs)) ?? [];

@@ -110,7 +110,7 @@ export interface StoreKind<Settings> {
 }
 
 /** A connection without encryption. */
-export interface ClearText {
+interface ClearText {
   readonly url: string;
   /** How to encrypt it. */
   readonly hint: string;
