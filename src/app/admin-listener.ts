@@ -13,7 +13,7 @@ import { reloadPage } from "../server/admin/reload-page.ts";
 import { statusPages } from "../server/admin/status-page.ts";
 import { revokePage } from "../server/admin/revoke-page.ts";
 import { upstreamsPage } from "../server/admin/upstreams-page.ts";
-import { publishedKeys } from "../tokens/keys/published-keys.ts";
+import { publishedKeys } from "../tokens/keys/key-ring.ts";
 import type { Reloader } from "./reload/reloader.ts";
 import type { Service } from "./service.ts";
 

@@ -6,7 +6,7 @@ import {
   sign,
   verify,
 } from "node:crypto";
-import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
 /** One key as read from a file. */
 export interface KeyMaterial {
@@ -59,7 +59,8 @@ function readPem(text: string): KeyMaterial {
 }
 
 function readJwk(text: string): KeyMaterial {
-  const jwk = parsed(text);
+  const jwk = jsonObjectIn(text);
+  if (jwk === undefined) throw new KeyFormatError("not a valid JSON object");
   if ("keys" in jwk) throw new KeyFormatError("a set of keys; each file must hold one key");
   const { alg, use } = jwk;
   if (alg !== undefined && typeof alg !== "string")
@@ -111,16 +112,6 @@ function verifiesItself(key: KeyObject): boolean {
     // The key cannot sign because of its type or size: `weaknessOf` reports it.
     return true;
   }
-}
-
-function parsed(text: string): Record<string, unknown> {
-  try {
-    const value = parseStrictJson(text);
-    if (isJsonObject(value)) return value;
-  } catch {
-    // The message of JSON.parse quotes the text.
-  }
-  throw new KeyFormatError("not a valid JSON object");
 }
 
 function imported(read: () => KeyObject): KeyObject {

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
-import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
 
 /** A copy of a fetched key set in a file, for a start while the server is down. */
@@ -38,7 +38,8 @@ const AHEAD_MS = 60_000;
 export function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetCopy | undefined {
   const text = privateText(path);
   if (text === undefined) return undefined;
-  const value = objectIn(text);
+  const value = jsonObjectIn(text);
+  if (value === undefined) throw new Error("it is not a JSON object");
   if (value["issuer"] !== owner.issuer || value["source"] !== owner.source) {
     throw new Error("it is a copy of other keys");
   }
@@ -72,16 +73,6 @@ function privateText(path: string): string | undefined {
   } finally {
     closeSync(file);
   }
-}
-
-function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value = parseStrictJson(text);
-    if (isJsonObject(value)) return value;
-  } catch {
-    // The message of JSON.parse quotes the text.
-  }
-  throw new Error("it is not a JSON object");
 }
 
 /**
