@@ -13,7 +13,7 @@ import { readFailure } from "../../lib/files/regular-file.ts";
 import { orList } from "../../lib/text/or-list.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import type { Listed } from "./revocation-kind.ts";
-import { revocationKind } from "./revocation-list.ts";
+import { revocationKind } from "./revocation-kinds.ts";
 
 /** The kinds by their key in the file. */
 const BY_KEY = new Map(

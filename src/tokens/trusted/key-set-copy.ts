@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
+import { replaceFile } from "../../lib/files/write-file.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
 
@@ -21,7 +21,6 @@ export interface CopyOwner {
 }
 
 const LARGEST = 524_288;
-const MODE = 0o600;
 /** A symbolic link could point to another file, and opening a pipe would block forever. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** How far the time of a copy may be ahead of our clock, in milliseconds. */
@@ -82,18 +81,6 @@ function privateText(path: string): string | undefined {
 export async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString("hex")}.new`;
   const { text: keys, fetchedAt, lifeMs } = copy;
-  try {
-    const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
-    await writeWhole(await open(draft, "wx", MODE), content);
-    await rename(draft, path);
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => undefined);
-    throw error;
-  }
-}
-
-async function writeWhole(opened: FileHandle, text: string): Promise<void> {
-  await using file = opened;
-  await file.writeFile(text);
-  await file.sync();
+  const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
+  await replaceFile(path, draft, content);
 }
