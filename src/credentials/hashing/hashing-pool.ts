@@ -79,7 +79,7 @@ export class HashingPool implements PasswordVerifier {
   }
 
   #startThread(): void {
-    const thread = startHashingThread((dead) => this.#replace(dead));
+    const thread = new HashingThread((dead) => this.#replace(dead));
     this.#threads.add(thread);
     this.#idle.push(thread);
   }
@@ -131,14 +131,6 @@ export class HashingPool implements PasswordVerifier {
   }
 }
 
-/** A thread that verifies one password at a time. */
-interface HashingThread {
-  /** Rejects if the hash cannot be computed, or if the thread terminates or hangs before it answers. */
-  verify(password: string, hash: string): Promise<boolean>;
-  /** Terminates the thread and rejects a running job. */
-  end(): Promise<void>;
-}
-
 /**
  * argon2 and scrypt allocate outside V8's heap, so a small young space is enough. The old space is unlimited: a thread
  * that reaches its limit can take down the whole process (seen on Node 24). The environment may hold secrets and is not
@@ -154,41 +146,40 @@ const OPTIONS = {
 /** The most expensive hash takes about 5 s on a core of its own; a thread that takes 120 s hangs. */
 const LIMITS = { timeoutMs: 120_000, maxPending: () => 1 };
 
-/**
- * Starts a thread. It keeps the process alive only while it has a job.
- *
- * @param died called once when the thread has terminated, for whatever reason.
- */
-function startHashingThread(died: (thread: HashingThread) => void): HashingThread {
-  const worker = new Worker(workerFile("hashing-worker", import.meta.url), OPTIONS);
-  const calls = new RpcClient<HashingApi>(worker, ERROR_CODEC, LIMITS);
-  let cause: unknown;
+/** A thread that verifies one password at a time. It keeps the process alive only while it has a job. */
+class HashingThread {
+  readonly #worker = new Worker(workerFile("hashing-worker", import.meta.url), OPTIONS);
+  readonly #calls = new RpcClient<HashingApi>(this.#worker, ERROR_CODEC, LIMITS);
 
-  const thread: HashingThread = {
-    async verify(password, hash) {
-      worker.ref();
-      try {
-        return await calls.call("verify", password, hash);
-      } catch (error) {
-        if (error instanceof NoReplyError) void worker.terminate();
-        throw error;
-      } finally {
-        worker.unref();
-      }
-    },
-    async end() {
-      await worker.terminate();
-    },
-  };
+  /** @param died called once when the thread has terminated, for whatever reason. */
+  constructor(died: (thread: HashingThread) => void) {
+    let cause: unknown;
+    this.#worker.on("error", (error) => {
+      cause = error;
+    });
+    this.#worker.on("exit", () => {
+      died(this);
+      this.#calls.close(cause);
+    });
+    // Must come after the listeners: adding a message listener refs the worker again.
+    this.#worker.unref();
+  }
 
-  worker.on("error", (error) => {
-    cause = error;
-  });
-  worker.on("exit", () => {
-    died(thread);
-    calls.close(cause);
-  });
-  // Must come after the listeners: adding a message listener refs the worker again.
-  worker.unref();
-  return thread;
+  /** Rejects if the hash cannot be computed, or if the thread terminates or hangs before it answers. */
+  async verify(password: string, hash: string): Promise<boolean> {
+    this.#worker.ref();
+    try {
+      return await this.#calls.call("verify", password, hash);
+    } catch (error) {
+      if (error instanceof NoReplyError) void this.#worker.terminate();
+      throw error;
+    } finally {
+      this.#worker.unref();
+    }
+  }
+
+  /** Terminates the thread and rejects a running job. */
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
 }

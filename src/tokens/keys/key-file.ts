@@ -12,13 +12,13 @@ import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 export interface KeyMaterial {
   readonly key: KeyObject;
   /** The `alg` of a JWK (RFC 7517 §4.4). */
-  readonly algorithm: string | undefined;
+  readonly algorithm?: string | undefined;
   /** The `iat` of a JWK: when the key was created, in seconds since the epoch. */
-  readonly issuedAt: number | undefined;
+  readonly issuedAt?: number | undefined;
   /** The `nbf` of a JWK: when the key starts to sign, in seconds since the epoch. */
-  readonly notBefore: number | undefined;
+  readonly notBefore?: number | undefined;
   /** The `exp` of a JWK: when the key stops verifying, in seconds since the epoch. */
-  readonly expires: number | undefined;
+  readonly expires?: number | undefined;
 }
 
 /** Why a text is not a key. The message never quotes the text. */
@@ -49,13 +49,7 @@ function readPem(text: string): KeyMaterial {
   if (another !== undefined) throw new KeyFormatError("more than one PEM block");
   const reader = Object.entries(PEM_READERS).find(([name]) => name === label)?.[1];
   if (reader === undefined) throw new KeyFormatError("the PEM block is not an unencrypted key");
-  return {
-    key: imported(() => reader(text)),
-    algorithm: undefined,
-    issuedAt: undefined,
-    notBefore: undefined,
-    expires: undefined,
-  };
+  return { key: imported(() => reader(text)) };
 }
 
 function readJwk(text: string): KeyMaterial {
