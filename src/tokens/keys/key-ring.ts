@@ -71,8 +71,8 @@ export interface KeysInForce extends SigningKeys {
 }
 
 /**
- * Returns the keys in use at a time. The newest of the keys whose time to sign has come signs, so an older key signs
- * until then. An expired key neither signs nor verifies.
+ * Returns the keys in use at a time. Of the keys whose time to sign has come, the newest signs. An expired key neither
+ * signs nor verifies.
  */
 export function keysAt(ring: KeyRing, nowMs: number): KeysInForce {
   const living = ring.filter(({ verifiesUntil }) => nowMs < verifiesUntil);

@@ -119,7 +119,7 @@ export class LdapConnection {
       if (error instanceof ResultCodeError && REFUSALS.includes(error.code)) {
         throw new BindRefused(policy.value);
       }
-      throw this.#told(error);
+      throw this.#withoutMessage(error);
     }
   }
 
@@ -136,7 +136,7 @@ export class LdapConnection {
       if (error instanceof this.#library.NoSuchObjectError) {
         throw new StoreUnavailable(`there is no ${base}, or it is hidden`, error);
       }
-      throw this.#told(error);
+      throw this.#withoutMessage(error);
     }
   }
 
@@ -159,7 +159,7 @@ export class LdapConnection {
   }
 
   /** The directory's message may quote the request, so only its code is reported. */
-  #told(error: unknown): unknown {
+  #withoutMessage(error: unknown): unknown {
     if (!(error instanceof this.#library.ResultCodeError)) return error;
     return new StoreUnavailable(`the directory answered ${error.name} (${error.code})`, error);
   }

@@ -138,11 +138,11 @@ class LdapStore implements OpenUserStore {
     const began = performance.now();
     try {
       const word = await this.#binding.use(end, (connection) => connection.bind(dn, password));
-      this.#tell(name, word);
+      this.#logPolicy(name, word);
       return !forbids(word);
     } catch (error) {
       if (!(error instanceof BindRefused)) throw error;
-      this.#tell(name, error.policy);
+      this.#logPolicy(name, error.policy);
       return false;
     } finally {
       this.#times.record(performance.now() - began);
@@ -179,7 +179,7 @@ class LdapStore implements OpenUserStore {
   }
 
   /** Logs for the operator only: a client that guesses passwords must not learn that a password has expired. */
-  #tell(user: string, word: PolicyWord | undefined): void {
+  #logPolicy(user: string, word: PolicyWord | undefined): void {
     const fields = policyFields(word);
     if (fields === undefined) return;
     this.#context.log.info("the password policy of the directory reports on a user", {
