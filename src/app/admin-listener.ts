@@ -10,7 +10,7 @@ import { probePages } from "../server/admin/probe-pages.ts";
 import { configPage, drainPages, reloadPage, upstreamsPage } from "../server/admin/state-pages.ts";
 import { statusPages } from "../server/admin/status-page.ts";
 import { revokePage } from "../server/admin/revoke-page.ts";
-import { publishedKeys } from "../tokens/keys/published-keys.ts";
+import { publishedKeys } from "../tokens/keys/key-ring.ts";
 import type { Reloader } from "./reload/reloader.ts";
 import type { Service } from "./service.ts";
 

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
-import { clearTextOf } from "../credentials/stores/store-kinds.ts";
+import { storeKindOf } from "../credentials/stores/store-kinds.ts";
 
 interface ClearTextWarning {
   readonly message: string;
@@ -13,7 +13,7 @@ export function clearTextWarnings({
   shared,
 }: Pick<Configuration, "users" | "shared">): ClearTextWarning[] {
   const found = users.flatMap((store): ClearTextWarning[] => {
-    const clear = clearTextOf(store);
+    const clear = storeKindOf(store).clearText(store);
     if (clear === undefined || isHere(clear.url)) return [];
     const message = `users: the connection to the ${store.kind} store is clear text: eavesdroppers can read passwords or hashes`;
     return [{ message, hint: clear.hint }];

@@ -2,7 +2,7 @@ import type { ConfigurationSources } from "../config/load.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
-import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
+import { storeKindOf } from "../credentials/stores/store-kinds.ts";
 import { tokenCheckOf } from "../tokens/remote/token-check-kinds.ts";
 import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import { checkJournal } from "../tokens/revocation/journal-file.ts";
@@ -64,7 +64,7 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
       tls.mode === "selfSigned"
         ? clientCertificatesOf(tls, files.text)
         : tlsFromFiles(tls, files.text),
-    ...users.map((store) => () => inspectUserStore(store, usersFilesIn(files))),
+    ...users.map((store) => () => storeKindOf(store).inspect(store, usersFilesIn(files))),
     ...keyUses(written, files),
     ...remoteAuthorities(written).map((file) => () => readAuthorities(file, files.text)),
     ...trusted.filter(isKeyed).map(({ jwks, algorithms }) => () => {

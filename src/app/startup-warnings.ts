@@ -3,7 +3,7 @@ import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import type { Log } from "../core/log.ts";
 import type { Route } from "../core/route/route.ts";
-import { inspectUserStore } from "../credentials/stores/store-kinds.ts";
+import { storeKindOf } from "../credentials/stores/store-kinds.ts";
 import type { FileContent } from "../lib/files/file-content.ts";
 import { exposures } from "../lib/process-hardening.ts";
 import { openFileLimit } from "../lib/files/open-file-limit.ts";
@@ -107,7 +107,7 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
     });
   }
   for (const store of users) {
-    const count = await inspectUserStore(store, usersFilesIn(files));
+    const count = await storeKindOf(store).inspect(store, usersFilesIn(files));
     const file = "path" in store ? { file: store.path } : {};
     if (count === 0) add("contains no users: nobody can log in", file);
   }

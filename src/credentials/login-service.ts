@@ -1,16 +1,26 @@
+import type { Log } from "../core/log.ts";
+import type { Observer } from "../core/observer.ts";
 import { GateError } from "../core/request/errors.ts";
+import type { StoreResult } from "../core/request/outcome.ts";
 import type { LoginService, TokenIssuer, User } from "../core/login.ts";
 import { type KeyedSemaphore, QueueFullError } from "../lib/async/keyed-semaphore.ts";
-import type { AttemptOrigin, LoginThrottle, ThrottleLimit } from "./throttle/login-throttle.ts";
+import type {
+  AttemptOrigin,
+  ClientAttempts,
+  FailureThrottle,
+  ThrottleLimit,
+} from "./throttle/login-throttle.ts";
+import type { Clock } from "../lib/clock.ts";
 import { createHmac, randomBytes } from "node:crypto";
 import { decoyHash } from "./hashing/new-hash.ts";
 import type { PasswordVerifier } from "./hashing/hashing-pool.ts";
+import { queueFull } from "./hashing/hashing-queue.ts";
 import { verifyBounded } from "./stores/hash-store.ts";
 import type { UserStore, VerifyResult } from "./stores/user-store.ts";
 
 export interface LoginServiceParts {
   readonly credentials: CredentialCheck;
-  readonly throttle: LoginThrottle;
+  readonly throttle: FailureThrottle;
   readonly issuer: TokenIssuer;
   /** Where concurrent logins for the same name from the same client wait. */
   readonly turns: KeyedSemaphore;
@@ -29,28 +39,27 @@ const REASONS = {
  * verifications is limited to the number of failures left, so that a burst gets no more guesses than a sequence.
  */
 export function createLoginService(parts: LoginServiceParts): LoginService {
-  const { throttle, issuer, turns } = parts;
+  const { credentials, throttle, issuer, turns } = parts;
   return {
     async logIn(username, password, client) {
+      const attempts = throttle.attemptsOf(username, client);
       const user = await turns
-        .run(
-          throttle.queueFor(username, client),
-          () => throttle.remaining(username, client),
-          () => checked(parts, username, password, client),
-        )
-        .catch(queueFull);
+        .run(attempts, attempts.remaining, () => checked(attempts, credentials, username, password))
+        .catch((error: unknown) => {
+          throw error instanceof QueueFullError ? queueFull() : error;
+        });
       return { token: await issuer.issue(user) };
     },
   };
 }
 
 async function checked(
-  { credentials, throttle }: LoginServiceParts,
+  attempts: ClientAttempts,
+  credentials: CredentialCheck,
   username: string,
   password: string,
-  client: string,
 ): Promise<User> {
-  const attempt = throttle.begin(username, client);
+  const attempt = attempts.begin();
   if ("limit" in attempt) {
     const { limit, retryAfter } = attempt;
     throw new GateError("login_throttled", { reason: REASONS[limit], retryAfter });
@@ -72,11 +81,6 @@ async function checked(
   }
 }
 
-function queueFull(error: unknown): never {
-  if (!(error instanceof QueueFullError)) throw error;
-  throw new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
-}
-
 /** Reports whether a name and a password belong together. Rejects as `UserStore.verify` does. */
 export interface CredentialCheck {
   check(
@@ -86,23 +90,61 @@ export interface CredentialCheck {
   ): Promise<Exclude<VerifyResult, { readonly result: "unknown" }>>;
 }
 
+/** A store and its name in metrics and the log. */
+export interface ObservedStore {
+  readonly name: string;
+  readonly store: UserStore;
+}
+
+export interface StoreObservation {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly observer: Pick<Observer, "storeAnswered" | "outdatedHashUsed">;
+}
+
+/** Maximum number of users remembered as logged. Beyond it, all are logged again. */
+const MOST_LOGGED = 10_000;
+
 /**
- * Queries the stores in order. The first store that knows the name decides; so does a store that is unavailable. If no
+ * Queries the stores in order, and measures each. The first store that knows the name decides; so does a store that is unavailable. If no
  * store knows the name, a decoy hash is verified, so that the response time does not reveal unknown users. A name
  * always gets the same decoy, since the hashes of users may differ in cost.
  *
  * @param verifier verifies the decoy if the stores have no users.
  */
 export function createCredentialCheck(
-  stores: readonly UserStore[],
+  stores: readonly ObservedStore[],
   verifier: PasswordVerifier,
+  { log, clock, observer }: StoreObservation,
 ): CredentialCheck {
   const verifyDecoy = createDecoys(stores, verifier);
+  const logged = new Map(stores.map(({ name }) => [name, new Set<string>()]));
+
+  /** Logs once for each user. */
+  function reportOutdated(store: string, user: string, reason: string): void {
+    observer.outdatedHashUsed(store);
+    const users = logged.get(store);
+    if (users === undefined || users.has(user)) return;
+    if (users.size >= MOST_LOGGED) users.clear();
+    users.add(user);
+    log.info("the password hash of a user should be replaced", { store, user, reason });
+  }
+
   return {
     async check(username, password, origin) {
-      for (const store of stores) {
-        const verdict = await store.verify(username, password, origin);
-        if (verdict.result !== "unknown") return verdict;
+      for (const { name, store } of stores) {
+        const began = clock.monotonic();
+        let result: StoreResult = "error";
+        try {
+          const verdict = await store.verify(username, password, origin);
+          ({ result } = verdict);
+          if (verdict.result === "found" && verdict.outdated !== undefined) {
+            reportOutdated(name, verdict.user.name, verdict.outdated);
+          }
+          if (verdict.result !== "unknown") return verdict;
+        } finally {
+          observer.storeAnswered(name, result, (clock.monotonic() - began) / 1000);
+        }
       }
       await verifyDecoy(username, password, origin);
       return { result: "wrong" };
@@ -111,17 +153,17 @@ export function createCredentialCheck(
 }
 
 /** Picks the decoy for an unknown name. A key that is new in each process makes the choice unpredictable. */
-function createDecoys(stores: readonly UserStore[], verifier: PasswordVerifier) {
+function createDecoys(stores: readonly ObservedStore[], verifier: PasswordVerifier) {
   const key = randomBytes(32);
   const withoutUsers = decoyHash();
   return async (username: string, password: string, origin: AttemptOrigin): Promise<void> => {
-    const counts = stores.map(({ decoys }) => decoys.count());
+    const counts = stores.map(({ store }) => store.decoys.count());
     const total = counts.reduce((sum, count) => sum + count, 0);
     let index = createHmac("sha256", key).update(username).digest().readUIntBE(0, 6);
     index %= Math.max(1, total);
-    for (const [place, { decoys }] of stores.entries()) {
+    for (const [place, { store }] of stores.entries()) {
       const count = counts[place] ?? 0;
-      if (index < count) return void (await decoys.verify(index, password, origin));
+      if (index < count) return void (await store.decoys.verify(index, password, origin));
       index -= count;
     }
     await verifyBounded(verifier, password, withoutUsers, origin);

@@ -1,13 +1,22 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createCredentialCheck } from "../../src/credentials/login-service.ts";
+import { createCredentialCheck as createCheck } from "../../src/credentials/login-service.ts";
 import { HashingPool, type PasswordVerifier } from "../../src/credentials/hashing/hashing-pool.ts";
 import { readPasswordHash } from "../../src/credentials/hashing/password-hash.ts";
 import { hashStore, type UserRecord } from "../../src/credentials/stores/hash-store.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { recordedLog } from "../support/recorded-log.ts";
 import type { UserStore } from "../../src/credentials/stores/user-store.ts";
 import { cheapHash, STRANGER } from "./fixture.ts";
 
 function user(name: string, password: string, more: Partial<UserRecord> = {}): UserRecord {
-  return { name, password: cheapHash(password), groups: [], disabled: false, ...more };
+  const outdated = "argon2id with m=64,t=1";
+  return { name, password: cheapHash(password), outdated, groups: [], disabled: false, ...more };
+}
+
+function createCredentialCheck(stores: readonly UserStore[], verifier: PasswordVerifier) {
+  const observer = { storeAnswered: () => undefined, outdatedHashUsed: () => undefined };
+  const observed = stores.map((store, place) => ({ name: `store_${place}`, store }));
+  return createCheck(observed, verifier, { log: recordedLog(), clock: systemClock, observer });
 }
 
 type StoreOn = (verifier: PasswordVerifier) => UserStore;

@@ -13,6 +13,8 @@ import { cheapHash, contentOf } from "./fixture.ts";
 
 const HASH = cheapHash("apple");
 const OTHER = cheapHash("banana");
+/** Of a cheap hash. */
+const OUTDATED = "argon2id with m=64,t=1";
 
 function aliceWith(password: string): string {
   return `users:\n  alice: { password: "${password}", groups: [sales] }\n`;
@@ -53,10 +55,17 @@ describe("reading", () => {
     expect(store.find("alice")).toEqual({
       name: "alice",
       password: HASH,
+      outdated: OUTDATED,
       groups: ["sales", "admin"],
       disabled: false,
     });
-    expect(store.find("bob")).toEqual({ name: "bob", password: OTHER, groups: [], disabled: true });
+    expect(store.find("bob")).toEqual({
+      name: "bob",
+      password: OTHER,
+      outdated: OUTDATED,
+      groups: [],
+      disabled: true,
+    });
     expect(store.passwords()).toEqual([HASH, OTHER]);
     for (const name of ["Alice", "", "__proto__", "constructor", "toString"]) {
       expect(store.find(name)).toBeUndefined();

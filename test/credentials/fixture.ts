@@ -29,25 +29,29 @@ export const STRANGER: AttemptOrigin = { network: "192.0.2.1", known: false, fai
 /** Wraps a throttle so that attempts run one after the other. */
 export function oneByOne(throttle: FailureThrottle) {
   return {
-    queueFor: (username: string, client: string) => throttle.queueFor(username, client),
-    remaining: (username: string, client: string) => throttle.remaining(username, client),
-    begin: (username: string, client: string) => throttle.begin(username, client),
+    queueFor: (username: string, client: string) => {
+      const { key, group } = throttle.attemptsOf(username, client);
+      return { key, group };
+    },
+    remaining: (username: string, client: string) =>
+      throttle.attemptsOf(username, client).remaining(),
+    begin: (username: string, client: string) => throttle.attemptsOf(username, client).begin(),
     change: (limits: LoginThrottleLimits) => throttle.change(limits),
     refusal(username: string, client: string): ThrottleRefusal | undefined {
-      const begun = throttle.begin(username, client);
+      const begun = throttle.attemptsOf(username, client).begin();
       if ("limit" in begun) return begun;
       begun.abandoned();
       return undefined;
     },
     /** Makes a failing attempt, and reports whether the throttle allowed it. */
     failed(username: string, client: string): boolean {
-      const begun = throttle.begin(username, client);
+      const begun = throttle.attemptsOf(username, client).begin();
       if ("limit" in begun) return false;
       begun.failed();
       return true;
     },
     succeeded(username: string, client: string): void {
-      const begun = throttle.begin(username, client);
+      const begun = throttle.attemptsOf(username, client).begin();
       if (!("limit" in begun)) begun.succeeded();
     },
   };

@@ -24,8 +24,8 @@ test("each line is a user without groups, whatever is between the lines", async 
   const users = await readHtpasswd(Buffer.from(content), ".htpasswd");
   const common = { groups: [], disabled: false };
   expect([...users.values()]).toEqual([
-    { name: "alice", password: APACHE, ...common },
-    { name: "bob", password: argon2id, ...common },
+    { name: "alice", password: APACHE, outdated: "bcrypt of cost 5, less than 10", ...common },
+    { name: "bob", password: argon2id, outdated: "argon2id with m=64,t=1", ...common },
   ]);
 });
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
-import type { HttpSettings } from "../../src/credentials/stores/http/http-settings.ts";
+import type { HttpSettings } from "../../src/credentials/stores/http/http-store.ts";
 import { openUserStore } from "../../src/credentials/stores/store-kinds.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { recordedLog } from "../support/recorded-log.ts";

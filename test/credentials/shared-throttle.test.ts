@@ -28,7 +28,7 @@ function replicas(count: number) {
 }
 
 const attemptAt = (throttle: FailureThrottle, name = "alice", client = "192.0.2.1") =>
-  throttle.begin(name, client);
+  throttle.attemptsOf(name, client).begin();
 
 function failAt(throttle: FailureThrottle): void {
   const attempt = attemptAt(throttle);
@@ -53,7 +53,7 @@ test("a right password at one replica clears the name and network at all, and is
   const attempt = attemptAt(other);
   if ("limit" in attempt) throw new Error("refused");
   attempt.succeeded();
-  expect(one.remaining("alice", "192.0.2.1")).toBe(3);
+  expect(one.attemptsOf("alice", "192.0.2.1").remaining()).toBe(3);
   expect(attemptAt(one)).toMatchObject({ origin: { known: true } });
   const before = told.length;
   const again = attemptAt(one);

@@ -6,8 +6,8 @@ import { makeKey } from "../../src/tokens/keys/key-making.ts";
 import { type KeyRing, createKeyRing } from "../../src/tokens/keys/key-ring.ts";
 import type { KeyInState } from "../../src/tokens/keys/key-states.ts";
 import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
-import { publishedKeys } from "../../src/tokens/keys/published-keys.ts";
-import { expiriesAfterRotation } from "../../src/tokens/keys/rotation.ts";
+import { publishedKeys } from "../../src/tokens/keys/key-ring.ts";
+import { expiriesAfterRotation } from "../../src/tokens/keys/key-states.ts";
 import { isSignedWith } from "../../src/tokens/verify/signature.ts";
 import { AUDIENCE, ISSUER, NOW, setClock, verifierFor } from "./fixture.ts";
 

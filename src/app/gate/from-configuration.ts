@@ -16,7 +16,7 @@ import type { ListenOptions } from "../../server/listener/listen-options.ts";
 import type { IntakeOptions } from "../../server/request/intake.ts";
 import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import { countInFlight } from "../../policy/concurrency/in-flight.ts";
-import { storeNames } from "../../credentials/stores/observed-store.ts";
+import { storeNames } from "../../credentials/stores/user-store.ts";
 import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";

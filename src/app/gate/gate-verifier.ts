@@ -2,7 +2,7 @@ import { type Reusable, reuseOrLease } from "../../lib/async/reuse.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
-import type { ObserveCheck } from "../../tokens/remote/remote-issuer.ts";
+import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
 import { observeCheck as observe } from "./remote-checks.ts";
 import { isKeyed } from "./keyed-issuers.ts";
 import { neededClaims } from "./needed-claims.ts";

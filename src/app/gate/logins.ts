@@ -5,12 +5,14 @@ import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import type { Observer } from "../../core/observer.ts";
-import { createCredentialCheck } from "../../credentials/login-service.ts";
 import { HashingPool, type PasswordVerifier } from "../../credentials/hashing/hashing-pool.ts";
-import { createLoginService } from "../../credentials/login-service.ts";
-import { observedStore, storeNames } from "../../credentials/stores/observed-store.ts";
+import { createCredentialCheck, createLoginService } from "../../credentials/login-service.ts";
 import { openUserStore } from "../../credentials/stores/store-kinds.ts";
-import type { FileReader, OpenUserStore } from "../../credentials/stores/user-store.ts";
+import {
+  type FileReader,
+  type OpenUserStore,
+  storeNames,
+} from "../../credentials/stores/user-store.ts";
 import {
   FailureThrottle,
   type LoginThrottleLimits,
@@ -163,10 +165,7 @@ async function openParts(
   const issued = { issuer, audience, lifetimeMs };
   const service = reuseOrCreate(before?.service, [stores.inputs, issued], () =>
     createLoginService({
-      credentials: createCredentialCheck(
-        stores.value.value.map(({ store, name }) => observedStore(store, name, options)),
-        hashing,
-      ),
+      credentials: createCredentialCheck(stores.value.value, hashing, options),
       throttle,
       turns,
       issuer: createTokenIssuer({ ...issued, keys, clock, observer }),

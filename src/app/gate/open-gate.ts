@@ -21,7 +21,7 @@ import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { limitName, settlingOf } from "../../policy/rates/rate-settling.ts";
-import { publishedKeys } from "../../tokens/keys/published-keys.ts";
+import { publishedKeys } from "../../tokens/keys/key-ring.ts";
 import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
 import type { Upstream } from "../../upstream/pool/upstreams.ts";

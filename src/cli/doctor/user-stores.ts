@@ -2,7 +2,7 @@ import { usersFilesIn } from "../../app/from-files.ts";
 import { NOOP_LOG } from "../../app/explanation/no-op.ts";
 import { HashingPool } from "../../credentials/hashing/hashing-pool.ts";
 import {
-  hintsOf,
+  storeKindOf,
   openUserStore,
   type StoreSettings,
 } from "../../credentials/stores/store-kinds.ts";
@@ -55,7 +55,7 @@ async function findingsOf(
   const problem = await examine(timeoutMs);
   const tookMs = Math.round(performance.now() - began);
   if (problem !== undefined) {
-    const hint = storeHint(problem, hintsOf(kind), "see docs/users.md");
+    const hint = storeHint(problem, storeKindOf(settings).hints ?? [], "see docs/users.md");
     return [bad(`${kind}: is unavailable: ${problem}`, hint)];
   }
   const doubtful = (await doubts?.(timeoutMs)) ?? [];

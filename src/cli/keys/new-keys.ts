@@ -1,7 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { systemClock } from "../../lib/clock.ts";
-import { type KeyInState, keyStates } from "../../tokens/keys/key-states.ts";
-import { expiriesAfterRotation } from "../../tokens/keys/rotation.ts";
+import { expiriesAfterRotation, type KeyInState, keyStates } from "../../tokens/keys/key-states.ts";
 import { writeExpiry } from "../../tokens/keys/written-key.ts";
 import { durationFlag, parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal, UsageError } from "../command.ts";

@@ -2,7 +2,7 @@
 export interface PasswordHash {
   /** Why this hash is too weak for a users file; undefined if it is strong enough. */
   readonly weak?: string;
-  /** How the hash falls short of the OWASP Password Storage Cheat Sheet; undefined if it does not. */
+  /** How the hash falls short of the OWASP Password Storage Cheat Sheet, without quoting it; undefined if it does not. */
   readonly outdated?: string;
   /** Computes for tens to hundreds of milliseconds on the calling thread. */
   matches(password: string): boolean;

@@ -1,7 +1,11 @@
+import { Worker } from "node:worker_threads";
+import { ERROR_CODEC } from "../../core/error-codec.ts";
+import { RpcClient, NoReplyError } from "../../lib/async/thread-rpc.ts";
+import { workerFile } from "../../lib/async/worker-file.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
-import { HashingQueue } from "./hashing-queue.ts";
-import { type HashingThread, startHashingThread } from "./hashing-thread.ts";
+import { HashingQueue, queueFull } from "./hashing-queue.ts";
+import type { HashingApi } from "./hashing-worker.ts";
 
 /** Verifies passwords away from the thread that serves requests. */
 export interface PasswordVerifier {
@@ -75,7 +79,7 @@ export class HashingPool implements PasswordVerifier {
   }
 
   #startThread(): void {
-    const thread = startHashingThread((dead) => this.#replace(dead));
+    const thread = new HashingThread((dead) => this.#replace(dead));
     this.#threads.add(thread);
     this.#idle.push(thread);
   }
@@ -127,6 +131,55 @@ export class HashingPool implements PasswordVerifier {
   }
 }
 
-function queueFull(): GateError {
-  return new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
+/**
+ * argon2 and scrypt allocate outside V8's heap, so a small young space is enough. The old space is unlimited: a thread
+ * that reaches its limit can take down the whole process (seen on Node 24). The environment may hold secrets and is not
+ * passed on.
+ */
+const OPTIONS = {
+  name: "hashing",
+  resourceLimits: { maxYoungGenerationSizeMb: 4 },
+  execArgv: [],
+  env: {},
+};
+
+/** The most expensive hash takes about 5 s on a core of its own; a thread that takes 120 s hangs. */
+const LIMITS = { timeoutMs: 120_000, maxPending: () => 1 };
+
+/** A thread that verifies one password at a time. It keeps the process alive only while it has a job. */
+class HashingThread {
+  readonly #worker = new Worker(workerFile("hashing-worker", import.meta.url), OPTIONS);
+  readonly #calls = new RpcClient<HashingApi>(this.#worker, ERROR_CODEC, LIMITS);
+
+  /** @param died called once when the thread has terminated, for whatever reason. */
+  constructor(died: (thread: HashingThread) => void) {
+    let cause: unknown;
+    this.#worker.on("error", (error) => {
+      cause = error;
+    });
+    this.#worker.on("exit", () => {
+      died(this);
+      this.#calls.close(cause);
+    });
+    // Must come after the listeners: adding a message listener refs the worker again.
+    this.#worker.unref();
+  }
+
+  /** Rejects if the hash cannot be computed, or if the thread terminates or hangs before it answers. */
+  async verify(password: string, hash: string): Promise<boolean> {
+    this.#worker.ref();
+    try {
+      return await this.#calls.call("verify", password, hash);
+    } catch (error) {
+      if (error instanceof NoReplyError) void this.#worker.terminate();
+      throw error;
+    } finally {
+      this.#worker.unref();
+    }
+  }
+
+  /** Terminates the thread and rejects a running job. */
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
 }

@@ -1,5 +1,5 @@
+import { GateError } from "../../core/request/errors.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
-import { FairHashingQueue } from "./fair-hashing-queue.ts";
 
 /** One place in four is reserved for unknown networks, so that a legitimate user cannot lock out everybody else. */
 const UNKNOWN_SHARE = 4;
@@ -16,8 +16,8 @@ const UNKNOWN_SHARE = 4;
 export class HashingQueue<Job> {
   #places = 0;
   #unknownPlaces = 0;
-  readonly #known = new FairHashingQueue<Job>();
-  readonly #unknown = new FairHashingQueue<Job>();
+  readonly #known = new FairQueue<Job>();
+  readonly #unknown = new FairQueue<Job>();
   #knownInARow = 0;
 
   /** @param places maximum number of waiting jobs in both classes together. */
@@ -57,8 +57,84 @@ export class HashingQueue<Job> {
     return this.#unknown.next();
   }
 
-  #hasTooMuch(line: FairHashingQueue<Job>): boolean {
+  #hasTooMuch(line: FairQueue<Job>): boolean {
     const part = line === this.#unknown ? this.#unknownPlaces : this.#places - this.#unknownPlaces;
     return line.length > part;
+  }
+}
+
+/** The error for a login that finds its queue full. */
+export function queueFull(): GateError {
+  return new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
+}
+
+interface Network<Job> {
+  /** Oldest first, never empty. */
+  readonly jobs: Job[];
+  failures: number;
+}
+
+/**
+ * A fair queue: networks take turns in round-robin order, however many jobs each one has. A network with a single job
+ * waits for at most one job of every other network. The weight of a network is its number of waiting jobs plus its
+ * recent failures.
+ */
+class FairQueue<Job> {
+  /** In the order of their turns. */
+  readonly #networks = new Map<string, Network<Job>>();
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  add(job: Job, { network, failures }: AttemptOrigin): void {
+    const waiting = this.#networks.get(network) ?? { jobs: [], failures };
+    waiting.jobs.push(job);
+    waiting.failures = failures;
+    this.#networks.set(network, waiting);
+    this.#length += 1;
+  }
+
+  /** Removes and returns the oldest job of the network whose turn it is. */
+  next(): Job | undefined {
+    for (const [network, waiting] of this.#networks) {
+      this.#networks.delete(network);
+      this.#length -= 1;
+      const job = waiting.jobs.shift();
+      if (waiting.jobs.length > 0) this.#networks.set(network, waiting);
+      return job;
+    }
+    return undefined;
+  }
+
+  /**
+   * Removes and returns the newest job of the heaviest network if that network is heavier than the network of the new
+   * job would be.
+   */
+  displaceFor({ network, failures }: AttemptOrigin): Job | undefined {
+    const waiting = this.#networks.get(network)?.jobs.length ?? 0;
+    return this.#takeHeaviest(waiting + failures + 1);
+  }
+
+  /** Removes and returns the newest job of the heaviest network. */
+  displaceNewest(): Job | undefined {
+    return this.#takeHeaviest(0);
+  }
+
+  #takeHeaviest(limit: number): Job | undefined {
+    let heaviest: string | undefined;
+    let most = limit;
+    for (const [network, { jobs, failures }] of this.#networks) {
+      if (jobs.length + failures <= most) continue;
+      most = jobs.length + failures;
+      heaviest = network;
+    }
+    const waiting = heaviest === undefined ? undefined : this.#networks.get(heaviest);
+    if (heaviest === undefined || waiting === undefined) return undefined;
+    const job = waiting.jobs.pop();
+    if (waiting.jobs.length === 0) this.#networks.delete(heaviest);
+    this.#length -= 1;
+    return job;
   }
 }

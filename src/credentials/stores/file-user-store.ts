@@ -1,8 +1,6 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
-import { outdatedHash } from "../hashing/password-hash.ts";
 import { type HashSource, hashStore, type UserRecord } from "./hash-store.ts";
 import { type FileReader, LARGEST_USERS_FILE } from "./user-store.ts";
 import type { StoreContext, StoreKind } from "./user-store.ts";
@@ -125,25 +123,12 @@ function latestOf(read: (content: FileContent) => Promise<void>) {
   };
 }
 
-/** Collects the passwords once per reading, not once per login. */
+/** Collects the passwords and the outdated ones once per reading, not once per login. */
 function withPasswords(byName: ReadonlyMap<string, UserRecord>) {
-  const passwords = Array.from(byName.values(), ({ password }) => password);
-  const read = { byName, passwords, outdated: 0 };
-  void countOutdated(read);
-  return read;
-}
-
-/** Hashes examined before other requests get a turn. */
-const LOOKED_AT_ONCE = 500;
-
-async function countOutdated(read: {
-  readonly passwords: readonly string[];
-  outdated: number;
-}): Promise<void> {
-  for (const [index, password] of read.passwords.entries()) {
-    if ((index + 1) % LOOKED_AT_ONCE === 0) await nextTurn();
-    if (outdatedHash(password) !== undefined) read.outdated += 1;
-  }
+  const users = [...byName.values()];
+  const passwords = users.map(({ password }) => password);
+  const outdated = users.filter((user) => user.outdated !== undefined).length;
+  return { byName, passwords, outdated };
 }
 
 /** The message of an unexpected error may quote the file, so only its name is reported. */

@@ -1,8 +1,6 @@
 import { MAX_PASSWORD_BYTES } from "../hashing/new-hash.ts";
-import { outdatedHash } from "../hashing/password-hash.ts";
 import type { PasswordVerifier } from "../hashing/hashing-pool.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
-import { StoreUnavailable } from "./remote/store-unavailable.ts";
 import type { UserStore, VerifyResult } from "./user-store.ts";
 
 /** One user of a store of password hashes. */
@@ -10,17 +8,18 @@ export interface UserRecord {
   readonly name: string;
   /** A string that `readPasswordHash` accepts. */
   readonly password: string;
+  /** Why the hash should be replaced; undefined if it is strong enough. */
+  readonly outdated: string | undefined;
   readonly groups: readonly string[];
   readonly disabled: boolean;
 }
 
+type Found = UserRecord | undefined | Extract<VerifyResult, { readonly result: "unavailable" }>;
+
 /** Where the hashes come from. */
 export interface HashSource {
-  /** Returns undefined for an unknown name. Rejects with `StoreUnavailable`, or as `UserStore.verify` does. */
-  find(
-    username: string,
-    origin: AttemptOrigin,
-  ): UserRecord | undefined | Promise<UserRecord | undefined>;
+  /** Returns undefined for an unknown name. Rejects as `UserStore.verify` does. */
+  find(username: string, origin: AttemptOrigin): Found | Promise<Found>;
   /** The hashes of users. They determine the cost of a login with an unknown name. */
   passwords(): readonly string[];
 }
@@ -29,12 +28,12 @@ export interface HashSource {
 export function hashStore(source: HashSource, verifier: PasswordVerifier): UserStore {
   return {
     async verify(username, password, origin) {
-      const record = await findIn(source, username, origin);
+      const record = await source.find(username, origin);
+      if (record === undefined) return { result: "unknown" };
       if ("result" in record) return record;
-      const { name, groups, disabled } = record;
+      const { name, groups, disabled, outdated } = record;
       const matches = await verifyBounded(verifier, password, record.password, origin);
       if (!matches || disabled) return { result: "wrong" };
-      const outdated = outdatedHash(record.password);
       return { result: "found", user: { name, groups }, ...(outdated && { outdated }) };
     },
     decoys: {
@@ -45,19 +44,6 @@ export function hashStore(source: HashSource, verifier: PasswordVerifier): UserS
       },
     },
   };
-}
-
-async function findIn(
-  source: HashSource,
-  username: string,
-  origin: AttemptOrigin,
-): Promise<UserRecord | Extract<VerifyResult, { readonly result: "unknown" | "unavailable" }>> {
-  try {
-    return (await source.find(username, origin)) ?? { result: "unknown" };
-  } catch (error) {
-    if (error instanceof StoreUnavailable) return { result: "unavailable" };
-    throw error;
-  }
 }
 
 /** Verifies exactly one hash, whatever the length of the password. A password that is too long is always wrong. */

@@ -31,9 +31,12 @@ export async function readHtpasswd(
     const colon = written.indexOf(":");
     const name = written.slice(0, Math.max(0, colon));
     const password = written.slice(colon + 1);
-    const message = colon < 0 ? "a line must be NAME:HASH" : faultOf(name, password, users);
+    const read = readPasswordHash(password, { weak: true });
+    const refused = "refused" in read ? read.refused : undefined;
+    const message = colon < 0 ? "a line must be NAME:HASH" : (nameFault(name, users) ?? refused);
     if (message !== undefined) problems.push({ file, line: index + 1, message });
-    users.set(name, { name, password, groups: [], disabled: false });
+    const outdated = "refused" in read ? undefined : read.outdated;
+    users.set(name, { name, password, outdated, groups: [], disabled: false });
   }
   if (problems.length > 0) throw new ConfigError(problems);
   // htpasswd truncates the file for a moment while it writes.
@@ -41,14 +44,8 @@ export async function readHtpasswd(
   return users;
 }
 
-function faultOf(
-  name: string,
-  password: string,
-  users: ReadonlyMap<string, unknown>,
-): string | undefined {
+function nameFault(name: string, users: ReadonlyMap<string, unknown>): string | undefined {
   if (name === "") return "a user's name must not be empty";
   if (CONTROL.test(name)) return "a user's name must not hold control characters";
-  if (users.has(name)) return "this user is listed twice";
-  const read = readPasswordHash(password, { weak: true });
-  return "refused" in read ? read.refused : undefined;
+  return users.has(name) ? "this user is listed twice" : undefined;
 }

@@ -4,14 +4,7 @@ import { http } from "./http/http-store.ts";
 import { ldap } from "./ldap/ldap-store.ts";
 import { postgres } from "./sql/postgres-store.ts";
 import { sqlite } from "./sql/sqlite-store.ts";
-import type {
-  ClearText,
-  FileReader,
-  OpenUserStore,
-  StoreContext,
-  StoreHint,
-  StoreKind,
-} from "./user-store.ts";
+import type { OpenUserStore, StoreContext, StoreKind } from "./user-store.ts";
 import { readUsers } from "./users-reading.ts";
 
 /** The values of `kind` in an entry of `users`. The settings of each kind are in `config/schema/users/users-section.ts`. */
@@ -37,30 +30,17 @@ export type StoreSettings<Kind extends StoreKindName = StoreKindName> = {
 
 const BY_NAME: { readonly [Kind in StoreKindName]: StoreKind<Settings[Kind]> } = KINDS;
 
+/** Returns the kind of a store, to inspect it without opening it. */
+export function storeKindOf<Kind extends StoreKindName>({
+  kind,
+}: Pick<StoreSettings<Kind>, "kind">): StoreKind<Settings[Kind]> {
+  return BY_NAME[kind];
+}
+
 /** Rejects with a `ConfigError` if the store cannot be used. */
 export function openUserStore<Kind extends StoreKindName>(
   settings: StoreSettings<Kind>,
   context: StoreContext,
 ): Promise<OpenUserStore> {
   return BY_NAME[settings.kind].open(settings, context);
-}
-
-/** Inspects a store without opening it: see `StoreKind`. */
-export function inspectUserStore<Kind extends StoreKindName>(
-  settings: StoreSettings<Kind>,
-  contentOf: FileReader,
-): Promise<number | undefined> {
-  return BY_NAME[settings.kind].inspect(settings, contentOf);
-}
-
-/** Returns the connection on which a store sends passwords or hashes in clear text, or undefined if it sends none. */
-export function clearTextOf<Kind extends StoreKindName>(
-  settings: StoreSettings<Kind>,
-): ClearText | undefined {
-  return BY_NAME[settings.kind].clearText(settings);
-}
-
-/** Returns what an operator can do about the problems of one kind of store. */
-export function hintsOf(kind: StoreKindName): readonly StoreHint[] {
-  return BY_NAME[kind].hints ?? [];
 }

@@ -110,7 +110,7 @@ export interface StoreKind<Settings> {
 }
 
 /** A connection without encryption. */
-export interface ClearText {
+interface ClearText {
   readonly url: string;
   /** How to encrypt it. */
   readonly hint: string;
@@ -121,4 +121,16 @@ export interface StoreHint {
   /** Matches the problem. */
   readonly reason: RegExp;
   readonly hint: string;
+}
+
+/**
+ * Returns the names of stores for metrics and the log: the kind, with a number from the second store of that kind on.
+ */
+export function storeNames(stores: readonly { readonly kind: string }[]): string[] {
+  const counts = new Map<string, number>();
+  return stores.map(({ kind }) => {
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    return count === 1 ? kind : `${kind}_${count}`;
+  });
 }

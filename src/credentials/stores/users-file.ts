@@ -2,9 +2,11 @@ import { isUtf8 } from "node:buffer";
 import { ConfigError } from "../../core/config-problem.ts";
 import type { ConfigProblem } from "../../core/config-problem.ts";
 import type { UserRecord } from "./hash-store.ts";
-import { parsePositionedYaml } from "../../lib/files/positioned-yaml.ts";
-import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
-import { ProblemCollector } from "./problem-collector.ts";
+import {
+  parsePositionedYaml,
+  type PositionedYaml,
+  type YamlPath,
+} from "../../lib/files/positioned-yaml.ts";
 import { readPasswordHash } from "../hashing/password-hash.ts";
 
 const CONTROL = /\p{Cc}/u;
@@ -60,25 +62,29 @@ function readUser(name: string, value: unknown, found: ProblemCollector): UserRe
   const members = found.members(value, path, "a user", ["password", "groups", "disabled"]);
   return {
     name,
-    password: members === undefined ? "" : readPassword(members.get("password"), path, found),
+    ...(members === undefined ? NO_HASH : readPassword(members.get("password"), path, found)),
     groups: readGroups(members?.get("groups"), [...path, "groups"], found),
     disabled: readDisabled(members?.get("disabled"), [...path, "disabled"], found),
   };
 }
 
-function readPassword(value: unknown, user: YamlPath, found: ProblemCollector): string {
+type ReadHash = Pick<UserRecord, "password" | "outdated">;
+const NO_HASH: ReadHash = { password: "", outdated: undefined };
+
+function readPassword(value: unknown, user: YamlPath, found: ProblemCollector): ReadHash {
   if (value === undefined) {
     found.add(user, "key", "this user has no password");
-    return "";
+    return NO_HASH;
   }
   const path = [...user, "password"];
   if (typeof value !== "string") {
     found.add(path, "value", "a password must be a hash, as `sallyport hash-password` prints it");
-    return "";
+    return NO_HASH;
   }
   const read = readPasswordHash(value);
-  if ("refused" in read) found.add(path, "value", read.refused);
-  return value;
+  if (!("refused" in read)) return { password: value, outdated: read.outdated };
+  found.add(path, "value", read.refused);
+  return NO_HASH;
 }
 
 function readGroups(value: unknown, path: YamlPath, found: ProblemCollector): readonly string[] {
@@ -110,4 +116,46 @@ function readDisabled(value: unknown, path: YamlPath, found: ProblemCollector): 
 
 function byPlace(a: ConfigProblem, b: ConfigProblem): number {
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
+}
+
+/** Collects configuration problems with their positions. */
+class ProblemCollector {
+  readonly #yaml: PositionedYaml;
+  readonly #file: string;
+  readonly #problems: ConfigProblem[];
+
+  constructor(yaml: PositionedYaml, file: string, problems: ConfigProblem[]) {
+    this.#yaml = yaml;
+    this.#file = file;
+    this.#problems = problems;
+  }
+
+  add(path: YamlPath, of: "key" | "value", message: string): void {
+    const { line, column } = this.#yaml.positionOf(path, of);
+    this.#problems.push({ file: this.#file, line, column, message });
+  }
+
+  /**
+   * Returns the members of a mapping and reports unknown keys. Reports anything that is not a mapping and returns
+   * undefined.
+   */
+  members(
+    value: unknown,
+    path: YamlPath,
+    what: string,
+    known?: readonly string[],
+  ): Map<string, unknown> | undefined {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      this.add(path, "value", `${what} must be a mapping`);
+      return undefined;
+    }
+    // The parser has already reported `__proto__`.
+    const members = Object.entries(value).filter(([key]) => key !== "__proto__");
+    for (const [key] of members) {
+      if (known?.includes(key) === false) {
+        this.add([...path, key], "key", `this key is unknown; known are ${known.join(", ")}`);
+      }
+    }
+    return new Map(members);
+  }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
-import { createFailureSketch } from "./failure-sketch.ts";
-import { createConsecutiveFailures } from "./consecutive-failures.ts";
+import { createExactCounts, createFailureSketch } from "./consecutive-failures.ts";
+import { TwoGenerationCache } from "./two-generation-cache.ts";
 
 export interface AccountLimits {
   /** Consecutive failures, from any network, that put a name under guard. */
@@ -11,24 +11,49 @@ export interface AccountLimits {
 
 /** Bounds the guesses at one name over all networks, however slow they are. */
 export interface AccountGuard {
+  /** Reports whether a name has logged in from a network before. */
+  knows(pair: AccountPair): boolean;
   /** Returns the milliseconds that a network must wait before it tries the name again; 0 if it need not wait. */
   waitMs(attempt: Attempt): number;
   /** The number of failures that the network has left for the name. */
   remaining(attempt: Attempt): number;
   /** @param agoMs how long ago it happened. */
   failed(attempt: Attempt, agoMs?: number): void;
-  succeeded(attempt: Attempt): void;
+  /** The network is known to the name from now on. */
+  succeeded(pair: AccountPair): void;
   /** Applies new limits; all counts stay. */
   change(limits: AccountLimits): void;
 }
 
-export interface Attempt {
+/** A name and a network, as digests. */
+export interface AccountPair {
   readonly account: string;
   /** Account and network together. */
   readonly pair: string;
+}
+
+export interface Attempt extends AccountPair {
   /** Whether this account has logged in from this network before. */
   readonly known: boolean;
 }
+
+interface KnownNetwork {
+  readonly pair: string;
+  /** Monotonic. */
+  readonly until: number;
+}
+
+const REMEMBERED_MS = 30 * 24 * 3_600_000;
+/**
+ * Networks remembered for each name. For a client that uses more (a phone, or an attacker who wants to fill the
+ * memory), the oldest are forgotten.
+ */
+const NETWORKS_EACH = 8;
+/**
+ * Maximum number of names with known networks: about 10 MB. Beyond it, the networks of the names that logged in longest
+ * ago become unknown again. Only a right password adds one, so attackers cannot fill the memory.
+ */
+const MAX_NAMES = 10_000;
 
 /** Failures that a guarded name allows each unknown network: people mistype. */
 const UNKNOWN_NETWORK_TRIES = 3;
@@ -55,14 +80,20 @@ const UNKNOWN_PAIR_CELLS = 2 ** 18;
 export function createAccountGuard(limits: AccountLimits, clock: Clock): AccountGuard {
   const { withinMs } = limits;
   let { attempts } = limits;
+  const networks = new TwoGenerationCache<readonly KnownNetwork[]>(MAX_NAMES);
   const accounts = createFailureSketch(NAME_CELLS, withinMs, clock);
   const unknownPairs = createFailureSketch(UNKNOWN_PAIR_CELLS, withinMs, clock);
-  const knownPairs = createConsecutiveFailures(withinMs, clock);
+  const knownPairs = createExactCounts(withinMs, clock);
   const countersFor = (attempt: Attempt) => (attempt.known ? knownPairs : unknownPairs);
   const attemptsFor = (attempt: Attempt): number =>
     attempt.known ? attempts : UNKNOWN_NETWORK_TRIES;
 
   return {
+    knows({ account, pair }) {
+      const known = networks.get(account)?.find((each) => each.pair === pair);
+      return known !== undefined && clock.monotonic() < known.until;
+    },
+
     waitMs(attempt) {
       if (accounts.length(attempt.account) < attempts) return 0;
       const counters = countersFor(attempt);
@@ -82,9 +113,12 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock): Account
       countersFor(attempt).failed(attempt.pair, agoMs);
     },
 
-    /** The network is known to the name from now on, so its failures as an unknown one no longer matter. */
-    succeeded({ pair }) {
+    /** Failures that the network had as an unknown one no longer matter. */
+    succeeded({ account, pair }) {
       knownPairs.forget(pair);
+      const others = networks.get(account)?.filter((each) => each.pair !== pair) ?? [];
+      const latest = { pair, until: clock.monotonic() + REMEMBERED_MS };
+      networks.set(account, [...others, latest].slice(-NETWORKS_EACH));
     },
 
     change(latest) {

@@ -2,15 +2,16 @@ import { hash, randomBytes } from "node:crypto";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import { clientNetwork } from "../../lib/http/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { QueueKey } from "../../lib/async/keyed-semaphore.ts";
 import {
   type AccountGuard,
   type AccountLimits,
+  type AccountPair,
   type Attempt,
   createAccountGuard,
 } from "./account-guard.ts";
 import { type BucketLimits, createLeakyBucket, type LeakyBucket } from "./leaky-bucket.ts";
 import { type BanLimits, type BanWindow, createBanWindow } from "./ban-window.ts";
-import { createKnownNetworks, type KnownNetworks } from "./known-networks.ts";
 
 /** Where a login attempt comes from. It decides the order in the queue, and nothing else. */
 export interface AttemptOrigin {
@@ -44,17 +45,16 @@ export interface LoginAttempt {
   abandoned(): void;
 }
 
-/** Slows guessing down. The keys ensure that failures elsewhere cannot lock the owner out. */
-export interface LoginThrottle {
-  /** The queue in which attempts that share a count wait for each other. Unknown networks have separate places. */
-  queueFor(
-    username: string,
-    client: string,
-  ): { readonly key: string; readonly group: "known" | "unknown" };
-  /** The number of failures that this client has left with this name before it must wait. */
-  remaining(username: string, client: string): number;
-  /** Begins an attempt, or refuses it and says how long this client must wait. */
-  begin(username: string, client: string): LoginAttempt | ThrottleRefusal;
+/**
+ * The attempts of one client with one name. The key is that of the queue in which attempts that share a count wait for
+ * each other. Unknown networks have separate places.
+ */
+export interface ClientAttempts extends QueueKey {
+  readonly group: "known" | "unknown";
+  /** The number of failures that the client has left before it must wait. */
+  readonly remaining: () => number;
+  /** Begins an attempt, or refuses it and says how long the client must wait. */
+  readonly begin: () => LoginAttempt | ThrottleRefusal;
 }
 
 export interface LoginThrottleLimits {
@@ -68,10 +68,12 @@ export interface LoginThrottleLimits {
   readonly global: BucketLimits;
 }
 
-/** The network is also stored as a digest, so that no addresses are kept. */
-interface NetworkAttempt extends Attempt {
+/** What an attempt counts for, as digests, so that no names or addresses are kept. */
+interface Digests extends AccountPair {
   readonly network: string;
 }
+
+type NetworkAttempt = Attempt & Digests;
 
 /**
  * An older failure in another replica is not charged to the budget of unknown networks: it has refilled by now, or soon
@@ -80,7 +82,7 @@ interface NetworkAttempt extends Attempt {
 const JUST_NOW_MS = 2_000;
 
 /**
- * Four limits, none of which lets an attacker lock out a user who logs in from elsewhere:
+ * Slows guessing down. Four limits, none of which lets an attacker lock out a user who logs in from elsewhere:
  *
  * - a name and a network together, so that failures elsewhere do not count;
  * - a network alone, so that one password cannot be tried on every name;
@@ -92,12 +94,11 @@ const JUST_NOW_MS = 2_000;
  * A right password clears only its own name on its own network; otherwise an attacker with an account could reset all
  * counts at will.
  */
-export class FailureThrottle implements LoginThrottle {
+export class FailureThrottle {
   readonly #pairs: BanWindow;
   readonly #networks: BanWindow;
   readonly #accounts: AccountGuard;
   readonly #unknownBudget: LeakyBucket;
-  readonly #knownNetworks: KnownNetworks;
   readonly #sharing: AttemptSharing;
   #attemptsOfPair: number;
 
@@ -116,23 +117,34 @@ export class FailureThrottle implements LoginThrottle {
     this.#networks = createBanWindow(limits.address, clock);
     this.#accounts = createAccountGuard(limits.account, clock);
     this.#unknownBudget = createLeakyBucket(limits.global, clock);
-    this.#knownNetworks = createKnownNetworks(clock);
   }
 
-  queueFor(username: string, client: string): ReturnType<LoginThrottle["queueFor"]> {
-    const { pair, known } = this.#attempt(username, clientNetwork(client));
-    return { key: pair, group: known ? "known" : "unknown" };
-  }
-
-  remaining(username: string, client: string): number {
-    const attempt = this.#attempt(username, clientNetwork(client));
-    const ofPair = this.#attemptsOfPair - this.#pairs.recent(attempt.pair);
-    return Math.min(ofPair, this.#accounts.remaining(attempt));
-  }
-
-  begin(username: string, client: string): LoginAttempt | ThrottleRefusal {
+  /** Returns the attempts of a client with a name. */
+  attemptsOf(username: string, client: string): ClientAttempts {
+    const { digest } = this.#sharing;
     const network = clientNetwork(client);
-    const attempt = this.#attempt(username, network);
+    const digests = {
+      account: digest(username),
+      // Addresses contain no NUL, so the first one separates.
+      pair: digest(`${network}\0${username}`),
+      // No address is empty, so this differs from every pair.
+      network: digest(`\0${network}`),
+    };
+    return {
+      key: digests.pair,
+      group: this.#accounts.knows(digests) ? "known" : "unknown",
+      remaining: () => this.#remaining(digests),
+      begin: () => this.#begin(digests, network),
+    };
+  }
+
+  #remaining(digests: Digests): number {
+    const ofPair = this.#attemptsOfPair - this.#pairs.recent(digests.pair);
+    return Math.min(ofPair, this.#accounts.remaining(this.#attempt(digests)));
+  }
+
+  #begin(digests: Digests, network: string): LoginAttempt | ThrottleRefusal {
+    const attempt = this.#attempt(digests);
     const { known } = attempt;
     const failures = known ? 0 : this.#networks.recent(attempt.network);
     const refused = this.#refusal(attempt, failures);
@@ -178,14 +190,9 @@ export class FailureThrottle implements LoginThrottle {
     this.#unknownBudget.change(limits.global);
   }
 
-  #attempt(username: string, network: string): NetworkAttempt {
-    const { digest } = this.#sharing;
-    const account = digest(username);
-    // Addresses contain no NUL, so the first one separates.
-    const pair = digest(`${network}\0${username}`);
-    // No address is empty, so this differs from every pair.
-    const key = digest(`\0${network}`);
-    return { account, pair, network: key, known: this.#knownNetworks.has(account, pair) };
+  /** An earlier attempt may have made the network known meanwhile. */
+  #attempt(digests: Digests): NetworkAttempt {
+    return { ...digests, known: this.#accounts.knows(digests) };
   }
 
   #failed(attempt: NetworkAttempt, agoMs: number): void {
@@ -194,10 +201,9 @@ export class FailureThrottle implements LoginThrottle {
     this.#accounts.failed(attempt, agoMs);
   }
 
-  #succeeded(attempt: NetworkAttempt): void {
-    this.#pairs.forget(attempt.pair);
-    this.#accounts.succeeded(attempt);
-    this.#knownNetworks.remember(attempt.account, attempt.pair);
+  #succeeded(pair: AccountPair): void {
+    this.#pairs.forget(pair.pair);
+    this.#accounts.succeeded(pair);
   }
 
   #refusal(attempt: NetworkAttempt, failures: number): ThrottleRefusal | undefined {

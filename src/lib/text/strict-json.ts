@@ -25,6 +25,19 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/**
+ * Parses untrusted JSON of an object as `parseStrictJson` does. Returns undefined for anything else, since the message
+ * of `JSON.parse` quotes the text.
+ */
+export function jsonObjectIn(text: string): Record<string, unknown> | undefined {
+  try {
+    const value = parseStrictJson(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function countMembers(value: unknown, depth: number): number {
   if (typeof value !== "object" || value === null) return 0;
   if (depth === MAX_DEPTH) throw new SyntaxError(`Nested deeper than ${MAX_DEPTH} levels`);

@@ -1,5 +1,5 @@
 import { hash, type KeyObject } from "node:crypto";
-import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { isJsonObject, jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { type AsymmetricAlgorithm, fits, weaknessOf } from "./algorithms.ts";
 import { keyFromJwk } from "./key-file.ts";
 import type { VerificationKey } from "./key-set.ts";
@@ -22,7 +22,8 @@ const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
  * 100 keys.
  */
 export function readJwkSet(text: string, algorithms: readonly AsymmetricAlgorithm[]): JwkSet {
-  const entries = entriesOf(text);
+  const entries: unknown = jsonObjectIn(text)?.["keys"];
+  if (!Array.isArray(entries)) throw new Error("not a JSON Web Key Set");
   if (entries.length > MAX_KEYS) {
     throw new Error(`the key set has ${entries.length} keys, at most ${MAX_KEYS} are allowed`);
   }
@@ -34,16 +35,6 @@ export function readJwkSet(text: string, algorithms: readonly AsymmetricAlgorith
     else keys.push(key);
   }
   return { keys, fingerprint: fingerprintOf(keys), ignored: [...ignored] };
-}
-
-function entriesOf(text: string): readonly unknown[] {
-  try {
-    const value = parseStrictJson(text);
-    if (isJsonObject(value) && Array.isArray(value["keys"])) return value["keys"];
-  } catch {
-    // The message of JSON.parse quotes the text.
-  }
-  throw new Error("not a JSON Web Key Set");
 }
 
 function readEntry(

@@ -6,19 +6,19 @@ import {
   sign,
   verify,
 } from "node:crypto";
-import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
 /** One key as read from a file. */
 export interface KeyMaterial {
   readonly key: KeyObject;
   /** The `alg` of a JWK (RFC 7517 §4.4). */
-  readonly algorithm: string | undefined;
+  readonly algorithm?: string | undefined;
   /** The `iat` of a JWK: when the key was created, in seconds since the epoch. */
-  readonly issuedAt: number | undefined;
+  readonly issuedAt?: number | undefined;
   /** The `nbf` of a JWK: when the key starts to sign, in seconds since the epoch. */
-  readonly notBefore: number | undefined;
+  readonly notBefore?: number | undefined;
   /** The `exp` of a JWK: when the key stops verifying, in seconds since the epoch. */
-  readonly expires: number | undefined;
+  readonly expires?: number | undefined;
 }
 
 /** Why a text is not a key. The message never quotes the text. */
@@ -49,17 +49,12 @@ function readPem(text: string): KeyMaterial {
   if (another !== undefined) throw new KeyFormatError("more than one PEM block");
   const reader = Object.entries(PEM_READERS).find(([name]) => name === label)?.[1];
   if (reader === undefined) throw new KeyFormatError("the PEM block is not an unencrypted key");
-  return {
-    key: imported(() => reader(text)),
-    algorithm: undefined,
-    issuedAt: undefined,
-    notBefore: undefined,
-    expires: undefined,
-  };
+  return { key: imported(() => reader(text)) };
 }
 
 function readJwk(text: string): KeyMaterial {
-  const jwk = parsed(text);
+  const jwk = jsonObjectIn(text);
+  if (jwk === undefined) throw new KeyFormatError("not a valid JSON object");
   if ("keys" in jwk) throw new KeyFormatError("a set of keys; each file must hold one key");
   const { alg, use } = jwk;
   if (alg !== undefined && typeof alg !== "string")
@@ -111,16 +106,6 @@ function verifiesItself(key: KeyObject): boolean {
     // The key cannot sign because of its type or size: `weaknessOf` reports it.
     return true;
   }
-}
-
-function parsed(text: string): Record<string, unknown> {
-  try {
-    const value = parseStrictJson(text);
-    if (isJsonObject(value)) return value;
-  } catch {
-    // The message of JSON.parse quotes the text.
-  }
-  throw new KeyFormatError("not a valid JSON object");
 }
 
 function imported(read: () => KeyObject): KeyObject {

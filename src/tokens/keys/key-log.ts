@@ -5,47 +5,39 @@ export type KeyPurpose = "tokens" | "assertions";
 
 type Details = Readonly<Record<string, unknown>>;
 
-/** Log messages about our own keys. */
-interface KeyLog {
-  generated(): void;
-  exposed(details: Details): void;
-  loaded(details: Details): void;
-  unusable(details: Details): void;
-  another(details: Details): void;
-  none(details: Details): void;
-}
-
-export function keyLog(log: Log, purpose: KeyPurpose = "tokens"): KeyLog {
+/** Returns functions that log what happens to our own keys. */
+export function keyLog(log: Log, purpose: KeyPurpose = "tokens") {
   return purpose === "tokens" ? logOfTokens(log) : logOfAssertions(log);
 }
 
-function logOfTokens(log: Log): KeyLog {
+function logOfTokens(log: Log) {
   return {
     generated: () =>
       log.warn(
         "an ephemeral signing key was generated: its tokens end with this process, and other replicas refuse them",
       ),
-    exposed: (details) => log.warn("signing keys can be read by other users", details),
-    loaded: (details) => log.info("the signing keys were loaded", details),
-    unusable: (details) =>
+    exposed: (details: Details) => log.warn("signing keys can be read by other users", details),
+    loaded: (details: Details) => log.info("the signing keys were loaded", details),
+    unusable: (details: Details) =>
       log.error("the signing keys cannot be used: the old keys stay in use", details),
-    another: (details) => log.info("another key signs now", details),
-    none: (details) => log.error("no key signs at this time: nobody can log in", details),
+    another: (details: Details) => log.info("another key signs now", details),
+    none: (details: Details) => log.error("no key signs at this time: nobody can log in", details),
   };
 }
 
-function logOfAssertions(log: Log): KeyLog {
+function logOfAssertions(log: Log) {
   return {
     generated: () =>
       log.warn(
         "an ephemeral key for assertions was generated: only the key set of this process has it",
       ),
-    exposed: (details) => log.warn("keys of assertions can be read by other users", details),
-    loaded: (details) => log.info("the keys of assertions were loaded", details),
-    unusable: (details) =>
+    exposed: (details: Details) =>
+      log.warn("keys of assertions can be read by other users", details),
+    loaded: (details: Details) => log.info("the keys of assertions were loaded", details),
+    unusable: (details: Details) =>
       log.error("the keys of assertions cannot be used: the old keys stay in use", details),
-    another: (details) => log.info("another key signs assertions now", details),
-    none: (details) =>
+    another: (details: Details) => log.info("another key signs assertions now", details),
+    none: (details: Details) =>
       log.error(
         "no key signs assertions at this time: routes with assertion: true answer 503",
         details,

@@ -71,8 +71,8 @@ export interface KeysInForce extends SigningKeys {
 }
 
 /**
- * Returns the keys in use at a time. The newest of the keys whose time to sign has come signs, so an older key signs
- * until then. An expired key neither signs nor verifies.
+ * Returns the keys in use at a time. Of the keys whose time to sign has come, the newest signs. An expired key neither
+ * signs nor verifies.
  */
 export function keysAt(ring: KeyRing, nowMs: number): KeysInForce {
   const living = ring.filter(({ verifiesUntil }) => nowMs < verifiesUntil);
@@ -89,4 +89,45 @@ export function keysAt(ring: KeyRing, nowMs: number): KeysInForce {
     from: Math.max(-Infinity, ...changes.filter((change) => change <= nowMs)),
     until: Math.min(Infinity, ...changes.filter((change) => change > nowMs)),
   };
+}
+
+/**
+ * Returns the keys of the previous ring that the new one lacks. They still verify what they signed recently.
+ *
+ * @param until when the last of what they signed has expired, in milliseconds since the epoch.
+ */
+export function departedKeys(before: KeyRing, ring: KeyRing, until: number): KeyRing {
+  const kept = new Set(ring.map(({ kid }) => kid));
+  return before
+    .filter(({ kid }) => !kept.has(kid))
+    .map((key) => ({ ...key, verifiesUntil: Math.min(key.verifiesUntil, until) }));
+}
+
+/** Returns the same keys without their private parts, so that they only verify. */
+export function verifyingOnly(ring: KeyRing): KeyRing {
+  return ring.map((key) => ({ ...key, key: key.verifier, canSign: false }));
+}
+
+/** A public key as a JWK (RFC 7517 §4). */
+export type PublishedKey = Readonly<Record<string, unknown>>;
+
+/** All of our own keys. */
+interface PublishingKeys {
+  readonly keys: SigningKeys;
+  readonly assertionKeys: SigningKeys;
+}
+
+/**
+ * Returns the public halves of our keys as members of a JWK Set: keys that sign, will sign, or have signed. Never
+ * includes a secret, which could also sign. A key that signs both tokens and assertions appears once.
+ */
+export function publishedKeys({ keys, assertionKeys }: PublishingKeys): readonly PublishedKey[] {
+  const all = [...keys.verification, ...assertionKeys.verification];
+  return all
+    .filter(({ kid }, index) => all.findIndex((each) => each.kid === kid) === index)
+    .filter(({ key }) => key.type === "public")
+    .map(({ kid, algorithms: [alg], key }) => ({
+      ...key.export({ format: "jwk" }),
+      ...{ kid, alg, use: "sig" },
+    }));
 }

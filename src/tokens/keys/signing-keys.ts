@@ -3,8 +3,8 @@ import type { Log } from "../../core/log.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { SigningAlgorithm } from "./algorithms.ts";
 import { type KeyFiles, keysIn } from "./key-directory.ts";
-import { makeKey } from "./key-making.ts";
 import { keyLog, type KeyPurpose } from "./key-log.ts";
+import { makeKey } from "./key-making.ts";
 import { type KeyRing, keysAt, createKeyRing, type SigningKeys } from "./key-ring.ts";
 
 export type { SigningKeys } from "./key-ring.ts";
@@ -56,7 +56,6 @@ export async function loadKeyRing(
   { purpose, algorithm, issues = false, log, clock = systemClock }: SigningKeyOptions,
 ): Promise<KeyRing> {
   const { directory } = files;
-  const say = keyLog(log, purpose);
   if (files.openToAll) throw openToAll(directory);
   const found = keysIn(files, algorithm);
   const ring = await createKeyRing(found, algorithm);
@@ -71,12 +70,12 @@ export async function loadKeyRing(
     throw new ConfigError([{ file: directory, message, ...(hint === undefined ? {} : { hint }) }]);
   }
   const exposed = found.filter((each) => each.exposed).map((each) => each.file);
-  if (exposed.length > 0) say.exposed({ files: exposed });
+  if (exposed.length > 0) keyLog(log, purpose).exposed({ files: exposed });
   const { signing, verification } = keysAt(ring, clock.now());
   if (publicAlone) {
     log.warn("there are only public keys: no tokens can be issued", { directory });
   }
-  say.loaded({ signing: signing?.kid, keys: verification.length });
+  keyLog(log, purpose).loaded({ signing: signing?.kid, keys: verification.length });
   return ring;
 }
 

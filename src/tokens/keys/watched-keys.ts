@@ -3,7 +3,7 @@ import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
-import { departedKeys, verifyingOnly } from "./departed-keys.ts";
+import { departedKeys, verifyingOnly } from "./key-ring.ts";
 import { keyLog } from "./key-log.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { ReplaceableKeys } from "./own-keys.ts";
@@ -201,8 +201,9 @@ export class WatchedKeys extends ReplaceableKeys {
     const kid = this.signing?.kid;
     if (kid === this.#signer) return;
     this.#signer = kid;
+    const { log, purpose } = this.#options;
     if (kid === undefined) this.#logNoSigner();
-    else keyLog(this.#options.log, this.#options.purpose).another({ signing: kid });
+    else keyLog(log, purpose).another({ signing: kid });
   }
 
   /** Logs nothing if there are only public keys: that was logged when they were read. */

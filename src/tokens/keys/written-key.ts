@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmod, chown, link, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, chown, link, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { writeNewFile } from "../../lib/files/write-file.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 import type { SigningAlgorithm } from "./algorithms.ts";
 import type { FoundKey } from "./key-directory.ts";
@@ -74,15 +75,6 @@ function jwkIn(text: string): Record<string, unknown> | undefined {
 /** Writes a draft beside the file, under a name that readers of the directory ignore. */
 async function writeDraft(file: string, jwk: object): Promise<string> {
   const draft = join(dirname(file), `.${basename(file)}.${randomBytes(6).toString("hex")}`);
-  const handle = await open(draft, "wx", 0o600);
-  try {
-    await handle.writeFile(`${JSON.stringify(jwk, undefined, 2)}\n`);
-    await handle.sync();
-  } catch (error) {
-    await rm(draft, { force: true });
-    throw error;
-  } finally {
-    await handle.close();
-  }
+  await writeNewFile(draft, `${JSON.stringify(jwk, undefined, 2)}\n`);
   return draft;
 }

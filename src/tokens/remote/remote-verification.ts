@@ -12,11 +12,15 @@ import type { Clock } from "../../lib/clock.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { remoteFailure } from "../../lib/text/remote-error.ts";
 import { readClaims } from "../verify/claims.ts";
-import { QUESTION_BOUNDS } from "./question-bounds.ts";
 import { RefusedTokens } from "./refused-tokens.ts";
-import type { RemoteClaims, RemoteTokenCheck } from "./token-check-kind.ts";
-import type { ObserveCheck, RemoteIssuer } from "./remote-issuer.ts";
-import { tokenCheckOf } from "./token-check-kinds.ts";
+import type { RemoteClaims } from "./token-check-kind.ts";
+import {
+  AT_ONCE,
+  type ObserveCheck,
+  type RemoteIssuer,
+  type RemoteTokenCheck,
+  tokenCheckOf,
+} from "./token-check-kinds.ts";
 
 export interface RemoteVerificationOptions {
   readonly issuers: readonly RemoteIssuer[];
@@ -166,24 +170,8 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   return {
     ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
     audiences: audience === undefined ? "any" : [audience].flat(),
-    questions: new FairQuestions(QUESTION_BOUNDS),
+    questions: new FairQuestions({ atOnce: AT_ONCE, most: 256, mostOfClient: 64 }),
     ...{ label, opaqueOnly, check: check.open(), timeout, cache },
     observer: observe(kind, issuer),
   };
-}
-
-/** Opens the verification by other servers; undefined if none is configured. */
-export function remoteVerificationOf({
-  remote: issuers = [],
-  observeCheck: observe,
-  needed,
-  clock,
-}: {
-  readonly remote?: readonly RemoteIssuer[] | undefined;
-  readonly observeCheck?: ObserveCheck | undefined;
-  readonly needed?: NeededClaims | undefined;
-  readonly clock: Clock;
-}): RemoteVerification | undefined {
-  if (issuers.length === 0 || observe === undefined) return undefined;
-  return new RemoteVerification({ issuers, observe, needed, clock });
 }

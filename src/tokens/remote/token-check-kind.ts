@@ -1,3 +1,5 @@
+import type { RemoteAnswer, RemoteQuestion } from "../../lib/http/remote-request.ts";
+
 /** A kind of server that verifies tokens: one of the keys of an issuer in `tokens.trusted`. */
 export interface TokenCheckKind<Settings> {
   /** What `explain` calls it. */
@@ -8,17 +10,17 @@ export interface TokenCheckKind<Settings> {
   readonly ofCluster: boolean;
   /** What to look at if the server does not answer, for `sallyport doctor`. */
   readonly hint: string;
-  open(settings: Settings): RemoteTokenCheck;
   /** Returns the server's URL. */
   url(settings: Settings): string;
+  open(settings: Settings): TokenCheckProtocol;
+}
+
+/** How a server is asked about a token. */
+interface TokenCheckProtocol {
+  question(token: string): Promise<RemoteQuestion>;
+  /** @returns undefined for a token that is not active. @throws RemoteError */
+  claimsIn(answer: RemoteAnswer, token: string): RemoteClaims | undefined;
 }
 
 /** The claims of a token as the remote server reports them. */
 export type RemoteClaims = Readonly<Record<string, unknown>>;
-
-/** Asks a server about a token. */
-export interface RemoteTokenCheck {
-  /** @returns undefined for a token that is not active. @throws RemoteError, or the system's error. */
-  ask(token: string, signal: AbortSignal): Promise<RemoteClaims | undefined>;
-  close(): void;
-}

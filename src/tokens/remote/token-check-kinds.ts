@@ -1,7 +1,9 @@
-import type { RemoteProbe } from "../../core/remote-check.ts";
+import type { RemoteCheckObserver, RemoteProbe } from "../../core/remote-check.ts";
+import type { ClaimMapping } from "../../core/request/token-verifier.ts";
+import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import { introspection } from "./introspection.ts";
-import type { RemoteTokenCheck, TokenCheckKind } from "./token-check-kind.ts";
+import type { RemoteClaims, TokenCheckKind } from "./token-check-kind.ts";
 import { tokenReview } from "./token-review.ts";
 
 /** The kinds by the key of an issuer in `tokens.trusted`. Their settings are in `config/schema/identity/remote-issuers.ts`. */
@@ -30,7 +32,30 @@ export type TokenCheckSettings = {
   readonly [Kind in TokenCheckName]?: (Common & Settings[Kind]) | undefined;
 };
 
+/** An issuer whose tokens another server verifies. */
+export interface RemoteIssuer extends TokenCheckSettings {
+  /** The issuer in the identity of its callers. */
+  readonly issuer: string;
+  readonly audience?: string | readonly string[] | undefined;
+  readonly clockSkewMs: number;
+  readonly claims?: ClaimMapping | undefined;
+}
+
+/** Creates the observer for the check of an issuer. */
+export type ObserveCheck = (kind: TokenCheckName, issuer: string) => RemoteCheckObserver;
+
 const BY_NAME: { readonly [Kind in TokenCheckName]: TokenCheckKind<Settings[Kind]> } = KINDS;
+
+/** Maximum number of concurrent requests to one server, and of connections to it. */
+export const AT_ONCE = 16;
+const LARGEST_ANSWER = 65_536;
+
+/** Asks a server about a token. */
+export interface RemoteTokenCheck {
+  /** @returns undefined for a token that is not active. @throws RemoteError, or the system's error. */
+  ask(token: string, signal: AbortSignal): Promise<RemoteClaims | undefined>;
+  close(): void;
+}
 
 /** How another server verifies the tokens of an issuer. */
 export interface TokenCheck
@@ -58,14 +83,23 @@ function checkOf<Kind extends TokenCheckName>(
   if (settings === undefined) return undefined;
   const { label, opaqueOnly, ofCluster, hint, ...row } = BY_NAME[kind];
   const { timeout, cache, caFile } = settings;
+  const open = (): RemoteTokenCheck => {
+    const client = new RemoteClient({ caFile, connections: AT_ONCE, maxBytes: LARGEST_ANSWER });
+    const { question, claimsIn } = row.open(settings);
+    return {
+      ask: async (token, signal) =>
+        claimsIn(await client.ask(await question(token), signal), token),
+      close: () => client.close(),
+    };
+  };
   return {
     ...{ kind, label, opaqueOnly, ofCluster, timeout, cache },
     ...(caFile === undefined ? {} : { caFile }),
-    open: () => row.open(settings),
+    open,
     probe: (nothing) => ({
       ...{ url: row.url(settings), hint },
       async ask(signal) {
-        const check = row.open(settings);
+        const check = open();
         try {
           return await check.ask(nothing, signal);
         } finally {

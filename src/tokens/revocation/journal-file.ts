@@ -1,9 +1,10 @@
 import { accessSync, closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../core/config-problem.ts";
 import { REVOCATION_FORMS, REVOCATION_KINDS, type Revocation } from "../../core/revocation.ts";
 import { readFailure } from "../../lib/files/regular-file.ts";
+import { replaceFile } from "../../lib/files/write-file.ts";
 import { formatSize } from "../../lib/text/size.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { isName } from "./revocation-kind.ts";
@@ -12,7 +13,6 @@ import { isName } from "./revocation-kind.ts";
 
 /** Maximum size in bytes: about 600,000 revocations. */
 const LARGEST = 64 * 1024 ** 2;
-const MODE = 0o600;
 /** A symbolic link could redirect writes; opening a pipe would block forever. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const APPEND =
@@ -107,22 +107,10 @@ export function linesOf(revocations: readonly Revocation[]): string {
 /** Replaces the journal atomically, with mode 0600. Rejects with the system's error; the journal is unchanged then. */
 export async function replaceJournal(path: string, text: string): Promise<void> {
   const draft = `${path}.${process.pid}.new`;
-  try {
-    await rm(draft, { force: true });
-    await writeWhole(await open(draft, "wx", MODE), text);
-    await rename(draft, path);
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => undefined);
-    throw error;
-  }
+  await rm(draft, { force: true });
+  await replaceFile(path, draft, text);
   await using directory = await open(dirname(path), constants.O_RDONLY);
   await directory.sync();
-}
-
-async function writeWhole(opened: FileHandle, text: string): Promise<void> {
-  await using file = opened;
-  await file.writeFile(text);
-  await file.sync();
 }
 
 /** Appends to a journal. Rejects with the system's error; part of the text may have been written then. */

@@ -8,12 +8,12 @@ import {
 } from "../../core/revocation.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { parsePositionedYaml, type YamlPath } from "../../lib/files/positioned-yaml.ts";
-import { followFile } from "../../lib/files/watched-file.ts";
+import { followFile, type FollowedFile } from "../../lib/files/watched-file.ts";
 import { readFailure } from "../../lib/files/regular-file.ts";
 import { orList } from "../../lib/text/or-list.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import type { Listed } from "./revocation-kind.ts";
-import { revocationKind } from "./revocation-list.ts";
+import { revocationKind } from "./revocation-kinds.ts";
 
 /** The kinds by their key in the file. */
 const BY_KEY = new Map(
@@ -64,45 +64,34 @@ export interface RevocationFileOptions {
   readonly reloaded: (successful: boolean) => void;
 }
 
-/**
- * A revocation file that is read again when it changes. If the file is invalid, logs an error and keeps the last
- * entries.
- */
-export class RevocationFile {
+/** A revocation file that is read again when it changes. */
+export interface FollowedRevocations extends FollowedFile {
   readonly path: string;
-  readonly #followed: ReturnType<typeof followFile>;
+}
 
-  /** @param content the content that has already been applied. */
-  constructor(content: FileContent, { log, changed, reloaded }: RevocationFileOptions) {
-    const { path: file } = content;
-    this.path = file;
-    const unusable = (problems: readonly string[]): void => {
-      log.error("the revocation file cannot be used: what it listed before stays revoked", {
-        ...{ file, problems },
-      });
-      reloaded(false);
-    };
-    this.#followed = followFile(file, content.fingerprint, {
-      onChange(next) {
-        try {
-          const listed = readRevocationFile(next);
-          changed({ listed });
-          log.info("the revocation file was read again", { file, entries: listed.length });
-          reloaded(true);
-        } catch (error) {
-          unusable(error instanceof ConfigError ? error.problems.map(describeProblem) : [file]);
-        }
-      },
-      onUnreadable: (error) => unusable([`${file}: cannot be read (${readFailure(error)})`]),
+/** Follows a file whose content has been applied. If it becomes invalid, logs an error and keeps the last entries. */
+export function followRevocations(
+  { path: file, fingerprint }: FileContent,
+  { log, changed, reloaded }: RevocationFileOptions,
+): FollowedRevocations {
+  const unusable = (problems: readonly string[]): void => {
+    log.error("the revocation file cannot be used: what it listed before stays revoked", {
+      ...{ file, problems },
     });
-  }
-
-  /** Applies the content that a reload has read. */
-  take(content: FileContent): void {
-    this.#followed.accept(content);
-  }
-
-  close(): void {
-    this.#followed.close();
-  }
+    reloaded(false);
+  };
+  const followed = followFile(file, fingerprint, {
+    onChange(next) {
+      try {
+        const listed = readRevocationFile(next);
+        changed({ listed });
+        log.info("the revocation file was read again", { file, entries: listed.length });
+        reloaded(true);
+      } catch (error) {
+        unusable(error instanceof ConfigError ? error.problems.map(describeProblem) : [file]);
+      }
+    },
+    onUnreadable: (error) => unusable([`${file}: cannot be read (${readFailure(error)})`]),
+  });
+  return { path: file, ...followed };
 }

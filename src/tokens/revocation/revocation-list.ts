@@ -1,23 +1,13 @@
 import {
   type Revocation,
-  REVOCATION_FORMS,
   REVOCATION_KINDS,
   type RevocationKindName,
   type RevocationNews,
   type Revocations,
 } from "../../core/revocation.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
-import { datedNames } from "./kinds/dated-names.ts";
-import { tokenNames } from "./kinds/token-names.ts";
-import { everythingBefore } from "./kinds/everything-before.ts";
-import type { RevocationIndex, RevocationKind } from "./revocation-kind.ts";
-
-/** Returns how the revocations of a kind are read and looked up. */
-export function revocationKind(kind: RevocationKindName): RevocationKind {
-  const { named, dated } = REVOCATION_FORMS[kind];
-  if (named === undefined) return everythingBefore(kind);
-  return dated ? datedNames(kind, named) : tokenNames(kind, named);
-}
+import type { RevocationIndex } from "./revocation-kind.ts";
+import { revocationKind } from "./revocation-kinds.ts";
 
 /** Maximum number of entries that one call of `forget` examines: about 2 ms at worst. */
 const FORGET_AT_ONCE = 2_000;
@@ -54,16 +44,13 @@ class Entries {
 
 /** The revocations known to one thread. */
 export class RevocationList implements Revocations {
+  /** A plain field, since each request reads it. */
+  version = 0;
   readonly #added = new Entries();
   #listed = new Entries();
   readonly #listeners = new Set<(news: RevocationNews) => void>();
-  #version = 0;
   /** Where `forget` continues. */
   #forgetting: Iterator<Revocation> | undefined;
-
-  get version(): number {
-    return this.#version;
-  }
 
   get size(): number {
     return this.#added.size + this.#listed.size;
@@ -92,7 +79,7 @@ export class RevocationList implements Revocations {
         this.#listed.of(each.kind)?.add({ ...each, until: Infinity });
       }
     }
-    this.#version += 1;
+    this.version += 1;
     for (const listener of this.#listeners) listener(news);
   }
 

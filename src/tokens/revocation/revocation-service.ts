@@ -6,7 +6,11 @@ import type { Clock } from "../../lib/clock.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { Journal } from "./journal.ts";
 import { readJournal } from "./journal-file.ts";
-import { readRevocationFile, RevocationFile } from "./revocation-file.ts";
+import {
+  type FollowedRevocations,
+  followRevocations,
+  readRevocationFile,
+} from "./revocation-file.ts";
 import { RevocationList } from "./revocation-list.ts";
 
 export interface RevocationServiceOptions {
@@ -32,7 +36,7 @@ export class RevocationService {
   readonly list = new RevocationList();
   readonly #options: RevocationServiceOptions;
   #journal: Journal | undefined;
-  #file: RevocationFile | undefined;
+  #file: FollowedRevocations | undefined;
   readonly #forgetting: NodeJS.Timeout;
 
   private constructor(options: RevocationServiceOptions) {
@@ -90,7 +94,7 @@ export class RevocationService {
 
   #changeFile(content: FileContent | undefined): void {
     if (content !== undefined && content.path === this.#file?.path) {
-      this.#file.take(content);
+      this.#file.accept(content);
       return;
     }
     const listed = content === undefined ? [] : readRevocationFile(content);
@@ -101,7 +105,7 @@ export class RevocationService {
     if (content === undefined) return;
     const { log, reloaded } = this.#options;
     const changed = (news: Parameters<RevocationList["take"]>[0]): void => this.list.take(news);
-    this.#file = new RevocationFile(content, { log, reloaded, changed });
+    this.#file = followRevocations(content, { log, reloaded, changed });
   }
 
   async #openJournal(): Promise<void> {

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { isLoopback, isSafeRemoteUrl } from "../../lib/http/safe-remote-url.ts";
 import { RemoteError } from "../../lib/text/remote-error.ts";
-import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
 /** OpenID Connect Discovery 1.0 §4: a slash at the end of the issuer is removed before the path is added. */
 export function discoveryUrl(issuer: string): string {
@@ -18,7 +18,8 @@ export function discoveryUrl(issuer: string): string {
  * @throws RemoteError that says what is wrong, without quoting the document.
  */
 export function keySetUrlIn(text: string, issuer: string): string {
-  const document = objectIn(text);
+  const document = jsonObjectIn(text);
+  if (document === undefined) throw new RemoteError("the discovery document is not a JSON object");
   if (document["issuer"] !== issuer)
     throw new RemoteError("the discovery document names another issuer");
   const { jwks_uri: url } = document;
@@ -37,14 +38,4 @@ export function keySetUrlIn(text: string, issuer: string): string {
     );
   }
   return url;
-}
-
-function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value = parseStrictJson(text);
-    if (isJsonObject(value)) return value;
-  } catch {
-    // The message of JSON.parse quotes the text.
-  }
-  throw new RemoteError("the discovery document is not a JSON object");
 }

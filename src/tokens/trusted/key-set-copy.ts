@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
-import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { replaceFile } from "../../lib/files/write-file.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
 
 /** A copy of a fetched key set in a file, for a start while the server is down. */
@@ -21,7 +21,6 @@ export interface CopyOwner {
 }
 
 const LARGEST = 524_288;
-const MODE = 0o600;
 /** A symbolic link could point to another file, and opening a pipe would block forever. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** How far the time of a copy may be ahead of our clock, in milliseconds. */
@@ -38,7 +37,8 @@ const AHEAD_MS = 60_000;
 export function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetCopy | undefined {
   const text = privateText(path);
   if (text === undefined) return undefined;
-  const value = objectIn(text);
+  const value = jsonObjectIn(text);
+  if (value === undefined) throw new Error("it is not a JSON object");
   if (value["issuer"] !== owner.issuer || value["source"] !== owner.source) {
     throw new Error("it is a copy of other keys");
   }
@@ -74,16 +74,6 @@ function privateText(path: string): string | undefined {
   }
 }
 
-function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value = parseStrictJson(text);
-    if (isJsonObject(value)) return value;
-  } catch {
-    // The message of JSON.parse quotes the text.
-  }
-  throw new Error("it is not a JSON object");
-}
-
 /**
  * Replaces the copy atomically, with mode 0600. Rejects with the system's error; the old copy is unchanged then.
  * Several threads may do so at the same time.
@@ -91,18 +81,6 @@ function objectIn(text: string): Record<string, unknown> {
 export async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString("hex")}.new`;
   const { text: keys, fetchedAt, lifeMs } = copy;
-  try {
-    const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
-    await writeWhole(await open(draft, "wx", MODE), content);
-    await rename(draft, path);
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => undefined);
-    throw error;
-  }
-}
-
-async function writeWhole(opened: FileHandle, text: string): Promise<void> {
-  await using file = opened;
-  await file.writeFile(text);
-  await file.sync();
+  const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
+  await replaceFile(path, draft, content);
 }

@@ -1,5 +1,5 @@
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
-import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { isSigningAlgorithm, type SigningAlgorithm } from "../keys/algorithms.ts";
 
 /** A parsed token. Nothing in it is verified yet. */
@@ -121,8 +121,7 @@ function malformed(detail: string): TokenRefusal {
 
 function jsonOf(bytes: Buffer | undefined): Record<string, unknown> | undefined {
   try {
-    const value = parseStrictJson(utf8.decode(bytes));
-    return isJsonObject(value) ? value : undefined;
+    return jsonObjectIn(utf8.decode(bytes));
   } catch {
     return undefined;
   }

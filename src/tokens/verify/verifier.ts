@@ -13,8 +13,8 @@ import type {
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/known-issuers.ts";
-import type { ObserveCheck, RemoteIssuer } from "../remote/remote-issuer.ts";
-import { type RemoteVerification, remoteVerificationOf } from "../remote/remote-verification.ts";
+import type { ObserveCheck, RemoteIssuer } from "../remote/token-check-kinds.ts";
+import { RemoteVerification } from "../remote/remote-verification.ts";
 import { LOCAL_STEPS, REMOTE_STEPS, Verification } from "./verification.ts";
 import { bytesOf, keepProven, type VerifiedToken } from "./verified-token.ts";
 
@@ -64,7 +64,7 @@ export class CachingTokenVerifier implements TokenVerifier {
   /** @throws ConfigError if a file of trusted keys is unusable. */
   constructor(options: TokenVerifierOptions) {
     const { cacheEntries, cacheBytes, clock, log, needed } = options;
-    const { revocations = NOTHING_REVOKED } = options;
+    const { revocations = NOTHING_REVOKED, remote: issuers = [], observeCheck: observe } = options;
     this.#options = options;
     this.#revocations = revocations;
     this.#verified = new LRUCache({
@@ -73,7 +73,9 @@ export class CachingTokenVerifier implements TokenVerifier {
       sizeCalculation: (token) => bytesOf(token) * (options.asserts === true ? 2 : 1),
     });
     this.#issuers = knownIssuers(options, { clock, log, changed: () => this.#keysChanged() });
-    this.#remote = remoteVerificationOf(options);
+    if (issuers.length > 0 && observe !== undefined) {
+      this.#remote = new RemoteVerification({ issuers, needed, clock, observe });
+    }
     this.#verification = new Verification({
       ...{ issuers: this.#issuers, remote: this.#remote, needed, revocations, clock },
       verified: (digest, token) => void this.#verified.set(digest, token),

@@ -1,15 +1,13 @@
 import type { Agent } from "node:http";
 import type { User } from "../../../core/login.ts";
-import { type RemoteAnswer, remoteAgent } from "../../../lib/http/remote-request.ts";
+import { askRemote, type RemoteAnswer, remoteAgent } from "../../../lib/http/remote-request.ts";
 import { parseStrictJson } from "../../../lib/text/strict-json.ts";
 import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
-import { isAskable } from "../remote/askable-name.ts";
 import { RecentTimes } from "../remote/recent-times.ts";
-import { soundGroups } from "../remote/sound-groups.ts";
-import { StoreAccess } from "../remote/store-access.ts";
+import { isAskable, sendableGroups } from "../remote/remote-user.ts";
+import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
 import { remoteFailure } from "../../../lib/text/remote-error.ts";
-import { StoreUnavailable } from "../remote/store-unavailable.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type {
   FileReader,
@@ -18,9 +16,30 @@ import type {
   StoreKind,
   VerifyResult,
 } from "../user-store.ts";
-import { askLogin } from "./http-login.ts";
-import type { HttpSettings } from "./http-settings.ts";
 import { pointedAt } from "./json-pointer.ts";
+
+export interface HttpSettings {
+  readonly url: string;
+  readonly format: "json" | "form" | "basic";
+  /** Names of the two fields in the body. */
+  readonly fields: { readonly username: string; readonly password: string };
+  /** The meaning of each status code; any other code is a failure of the store. */
+  readonly status: {
+    readonly success: readonly number[];
+    readonly wrong: readonly number[];
+    readonly unknown: readonly number[];
+  };
+  /** JSON Pointers into the response. */
+  readonly subject: string;
+  readonly groups: string;
+  readonly caFile?: string;
+  readonly connections: number;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
+
+/** Maximum size of a response body, in bytes. A name and a thousand groups fit. */
+const LARGEST_BODY = 65_536;
 
 /** The kind of store that asks an existing login service. */
 export const http: StoreKind<HttpSettings> = {
@@ -60,12 +79,10 @@ class HttpStore implements OpenUserStore {
   #agent: Agent;
 
   constructor(settings: HttpSettings, context: StoreContext) {
-    const { connections, timeout } = settings;
-    const { log, clock, queue, contentOf } = context;
     this.#settings = settings;
     this.#context = context;
-    this.#access = new StoreAccess({ store: "http", connections, timeout, queue, log, clock });
-    this.#trust = new Trust(settings.caFile, contentOf);
+    this.#access = new StoreAccess("http", settings, context);
+    this.#trust = new Trust("http", settings.caFile, context);
     this.#agent = agentFor(settings, this.#trust.authorities);
   }
 
@@ -75,16 +92,11 @@ class HttpStore implements OpenUserStore {
     if (!isAskable(username) || colon) return { result: "unknown" };
     const tooLong = Buffer.byteLength(password) > MAX_PASSWORD_BYTES;
     const shown = tooLong || !password.isWellFormed() ? "" : password;
-    try {
-      const verdict = await this.#access.run(origin, (leftMs) =>
-        this.#ask(username, shown, AbortSignal.timeout(leftMs)),
-      );
-      // An empty, malformed, or overlong password is always wrong, even if the login service accepts an empty one.
-      return verdict.result === "found" && shown === "" ? { result: "wrong" } : verdict;
-    } catch (error) {
-      if (error instanceof StoreUnavailable) return { result: "unavailable" };
-      throw error;
-    }
+    const verdict = await this.#access.run(origin, (leftMs) =>
+      this.#ask(username, shown, AbortSignal.timeout(leftMs)),
+    );
+    // An empty, malformed, or overlong password is always wrong, even if the login service accepts an empty one.
+    return verdict.result === "found" && shown === "" ? { result: "wrong" } : verdict;
   }
 
   get decoys(): OpenUserStore["decoys"] {
@@ -107,7 +119,7 @@ class HttpStore implements OpenUserStore {
   };
 
   async reload(contentOf: FileReader): Promise<void> {
-    if (!this.#trust.follow(contentOf, "http", this.#context.log)) return;
+    if (!this.#trust.follow(contentOf)) return;
     // Connections of the previous agent close once they are idle.
     this.#agent = agentFor(this.#settings, this.#trust.authorities);
   }
@@ -140,12 +152,7 @@ class HttpStore implements OpenUserStore {
     const listed = pointedAt(value, groups) ?? [];
     if (!Array.isArray(listed))
       throw new StoreUnavailable("the groups in the answer are not a list");
-    const { groups: sound, leftOut } = soundGroups(listed);
-    if (leftOut > 0) {
-      const fields = { store: "http", user: name, groups: leftOut };
-      this.#context.log.warn("groups of a user were left out: they cannot be sent", fields);
-    }
-    return { name, groups: sound };
+    return { name, groups: sendableGroups(listed, name, "http", this.#context.log) };
   }
 }
 
@@ -159,4 +166,41 @@ function parsed(body: string): unknown {
 
 function agentFor({ url, connections }: HttpSettings, authorities: string | undefined): Agent {
   return remoteAgent(url.startsWith("https:"), connections, authorities);
+}
+
+type Credentials = { readonly username: string; readonly password: string };
+
+/**
+ * Submits a name and a password to another login. Follows no redirects, which could send the password to another
+ * server.
+ *
+ * @throws RemoteError or the system's error.
+ */
+async function askLogin(
+  settings: HttpSettings,
+  credentials: Credentials,
+  agent: Agent,
+  signal: AbortSignal,
+): Promise<RemoteAnswer> {
+  const body = bodyOf(settings, credentials);
+  const headers = headersOf(settings, credentials);
+  const question = { method: "POST", url: settings.url, headers, body } as const;
+  return askRemote(question, { agent, signal, maxBytes: LARGEST_BODY });
+}
+
+function bodyOf({ format, fields }: HttpSettings, { username, password }: Credentials): string {
+  const named = { [fields.username]: username, [fields.password]: password };
+  if (format === "json") return JSON.stringify(named);
+  return format === "form" ? new URLSearchParams(named).toString() : "";
+}
+
+function headersOf(
+  { format }: HttpSettings,
+  { username, password }: Credentials,
+): Record<string, string> {
+  const common = { accept: "application/json" };
+  if (format === "json") return { ...common, "content-type": "application/json" };
+  if (format === "form") return { ...common, "content-type": "application/x-www-form-urlencoded" };
+  const pair = Buffer.from(`${username}:${password}`, "utf8").toString("base64");
+  return { ...common, authorization: `Basic ${pair}` };
 }

@@ -3,9 +3,21 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { once } from "node:events";
 import type * as Ldapts from "ldapts";
 import type { Client, Entry, SearchOptions } from "ldapts";
-import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import { StoreUnavailable } from "../remote/store-access.ts";
 import type { PolicyWord } from "./password-policy.ts";
-import type { LdapSettings } from "./ldap-settings.ts";
+
+export interface LdapSettings {
+  readonly url: string;
+  readonly startTls?: boolean;
+  readonly caFile?: string;
+  /** The account that searches; without it, the search is anonymous. */
+  readonly bind?: { readonly dn: string; readonly password: string };
+  readonly search: { readonly base: string; readonly filter: string };
+  readonly groups?: { readonly base: string; readonly filter: string; readonly attribute: string };
+  readonly connections: number;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
 
 /** Maximum size of the response to one operation, in bytes. A thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;
@@ -107,7 +119,7 @@ export class LdapConnection {
       if (error instanceof ResultCodeError && REFUSALS.includes(error.code)) {
         throw new BindRefused(policy.value);
       }
-      throw this.#told(error);
+      throw this.#withoutMessage(error);
     }
   }
 
@@ -124,7 +136,7 @@ export class LdapConnection {
       if (error instanceof this.#library.NoSuchObjectError) {
         throw new StoreUnavailable(`there is no ${base}, or it is hidden`, error);
       }
-      throw this.#told(error);
+      throw this.#withoutMessage(error);
     }
   }
 
@@ -147,7 +159,7 @@ export class LdapConnection {
   }
 
   /** The directory's message may quote the request, so only its code is reported. */
-  #told(error: unknown): unknown {
+  #withoutMessage(error: unknown): unknown {
     if (!(error instanceof this.#library.ResultCodeError)) return error;
     return new StoreUnavailable(`the directory answered ${error.name} (${error.code})`, error);
   }

@@ -2,12 +2,10 @@ import type { Entry } from "ldapts";
 import { ConfigError } from "../../../core/config-problem.ts";
 import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
-import { isAskable } from "../remote/askable-name.ts";
 import { RecentTimes } from "../remote/recent-times.ts";
-import { soundGroups } from "../remote/sound-groups.ts";
-import { StoreAccess } from "../remote/store-access.ts";
+import { isAskable, sendableGroups } from "../remote/remote-user.ts";
+import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
 import { remoteFailure } from "../../../lib/text/remote-error.ts";
-import { StoreUnavailable } from "../remote/store-unavailable.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type {
   FileReader,
@@ -17,13 +15,11 @@ import type {
   StoreKind,
   VerifyResult,
 } from "../user-store.ts";
-import { BindRefused, LdapConnection } from "./ldap-connection.ts";
+import { BindRefused, LdapConnection, type LdapSettings } from "./ldap-connection.ts";
 import { LdapConnections } from "./ldap-connections.ts";
-import { doubtsAbout } from "./ldap-doubts.ts";
+import { doubtsAbout, LDAP_HINTS } from "./ldap-doctor.ts";
 import { filledFilter, nameAttributes } from "./ldap-filter.ts";
-import { LDAP_HINTS } from "./ldap-hints.ts";
 import { forbids, type PolicyWord, policyFields } from "./password-policy.ts";
-import type { LdapSettings } from "./ldap-settings.ts";
 
 /** The kind of store that searches for the user in a directory and then binds as that user. */
 export const ldap: StoreKind<LdapSettings> = {
@@ -61,27 +57,20 @@ class LdapStore implements OpenUserStore {
   readonly #binding: LdapConnections;
 
   constructor(settings: LdapSettings, context: StoreContext) {
-    const { connections, timeout } = settings;
-    const { log, clock, queue, contentOf } = context;
     this.#settings = settings;
     this.#context = context;
-    this.#access = new StoreAccess({ store: STORE, connections, timeout, queue, log, clock });
-    this.#trust = new Trust(settings.caFile, contentOf);
-    const open = () => LdapConnection.open(settings, this.#trust.authorities, timeout);
+    this.#access = new StoreAccess(STORE, settings, context);
+    this.#trust = new Trust(STORE, settings.caFile, context);
+    const open = () => LdapConnection.open(settings, this.#trust.authorities, settings.timeout);
     this.#searching = new LdapConnections(async () => this.#boundToSearch(await open()));
     this.#binding = new LdapConnections(open);
   }
 
   async verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult> {
     if (!isAskable(username)) return { result: "unknown" };
-    try {
-      return await this.#access.run(origin, (leftMs) =>
-        this.#verified(username, password, performance.now() + leftMs),
-      );
-    } catch (error) {
-      if (error instanceof StoreUnavailable) return { result: "unavailable" };
-      throw error;
-    }
+    return this.#access.run(origin, (leftMs) =>
+      this.#verified(username, password, performance.now() + leftMs),
+    );
   }
 
   get decoys(): OpenUserStore["decoys"] {
@@ -105,7 +94,7 @@ class LdapStore implements OpenUserStore {
     );
 
   async reload(contentOf: FileReader): Promise<void> {
-    if (!this.#trust.follow(contentOf, STORE, this.#context.log)) return;
+    if (!this.#trust.follow(contentOf)) return;
     this.#searching.closeIdle();
     this.#binding.closeIdle();
   }
@@ -149,11 +138,11 @@ class LdapStore implements OpenUserStore {
     const began = performance.now();
     try {
       const word = await this.#binding.use(end, (connection) => connection.bind(dn, password));
-      this.#tell(name, word);
+      this.#logPolicy(name, word);
       return !forbids(word);
     } catch (error) {
       if (!(error instanceof BindRefused)) throw error;
-      this.#tell(name, error.policy);
+      this.#logPolicy(name, error.policy);
       return false;
     } finally {
       this.#times.record(performance.now() - began);
@@ -170,12 +159,8 @@ class LdapStore implements OpenUserStore {
         ...{ attributes: [attribute], sizeLimit: MOST_GROUPS + 1 },
       }),
     );
-    const sound = soundGroups(entries.flatMap((entry) => namesIn(entry, [attribute])));
-    if (sound.leftOut > 0) {
-      const fields = { store: STORE, user: name, groups: sound.leftOut };
-      this.#context.log.warn("groups of a user were left out: they cannot be sent", fields);
-    }
-    return sound.groups;
+    const names = entries.flatMap((entry) => namesIn(entry, [attribute]));
+    return sendableGroups(names, name, STORE, this.#context.log);
   }
 
   async #boundToSearch(connection: LdapConnection): Promise<LdapConnection> {
@@ -194,7 +179,7 @@ class LdapStore implements OpenUserStore {
   }
 
   /** Logs for the operator only: a client that guesses passwords must not learn that a password has expired. */
-  #tell(user: string, word: PolicyWord | undefined): void {
+  #logPolicy(user: string, word: PolicyWord | undefined): void {
     const fields = policyFields(word);
     if (fields === undefined) return;
     this.#context.log.info("the password policy of the directory reports on a user", {

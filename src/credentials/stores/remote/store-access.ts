@@ -1,28 +1,25 @@
-import { GateError } from "../../../core/request/errors.ts";
-import type { Log } from "../../../core/log.ts";
-import type { Clock } from "../../../lib/clock.ts";
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
-import { HashingQueue } from "../../hashing/hashing-queue.ts";
+import { HashingQueue, queueFull } from "../../hashing/hashing-queue.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import { Outage } from "../../../lib/outage.ts";
-import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
-import { StoreUnavailable } from "./store-unavailable.ts";
+import { LATE, RemoteError, remoteFailure } from "../../../lib/text/remote-error.ts";
+import type { StoreContext } from "../user-store.ts";
 
-export interface AccessOptions {
-  /** For the log. */
-  readonly store: string;
+/** A store could not be asked, or gave no answer that can be used. */
+export class StoreUnavailable extends RemoteError {}
+
+const UNAVAILABLE = { result: "unavailable" } as const;
+
+interface AccessSettings {
   /** Maximum number of concurrent queries. */
   readonly connections: number;
   /** Maximum response time in milliseconds, including the wait for a connection. */
   readonly timeout: number;
-  /** Maximum number of queries that wait. */
-  readonly queue: number;
-  readonly log: Log;
-  readonly clock: Clock;
 }
 
 interface Waiting {
-  readonly turn: PromiseWithResolvers<void>;
+  /** Resolves to whether the turn has come in time. */
+  readonly turn: PromiseWithResolvers<boolean>;
   over: boolean;
 }
 
@@ -33,32 +30,38 @@ const OVER = Symbol("over");
  * of hashes.
  */
 export class StoreAccess {
-  readonly #options: AccessOptions;
+  readonly #store: string;
+  readonly #settings: AccessSettings;
+  readonly #context: StoreContext;
   readonly #outage: Outage;
   readonly #waiting: HashingQueue<Waiting>;
   #running = 0;
 
-  constructor(options: AccessOptions) {
-    this.#options = options;
-    this.#outage = new Outage(options.clock);
-    this.#waiting = new HashingQueue(options.queue);
+  /** @param store its name in the log. */
+  constructor(store: string, settings: AccessSettings, context: StoreContext) {
+    this.#store = store;
+    this.#settings = settings;
+    this.#context = context;
+    this.#outage = new Outage(context.clock);
+    this.#waiting = new HashingQueue(context.queue);
   }
 
   /**
-   * Runs a query when its turn comes.
+   * Runs a query when its turn comes. Every failure of the store has the result `unavailable`.
    *
    * @param work receives the milliseconds left, and must release its resources when they are over. Nobody waits for its
    * result after that.
-   * @throws StoreUnavailable for every failure of the store, and GateError `login_queue_full`.
+   * @throws GateError `login_queue_full`.
    */
   async run<Result>(
     origin: AttemptOrigin,
     work: (leftMs: number) => Promise<Result>,
-  ): Promise<Result> {
-    const { connections, timeout, clock } = this.#options;
+  ): Promise<Result | typeof UNAVAILABLE> {
+    const { connections, timeout } = this.#settings;
+    const { clock } = this.#context;
     const end = clock.monotonic() + timeout;
     if (this.#running < connections) this.#running += 1;
-    else await this.#wait(origin);
+    else if (!(await this.#wait(origin))) return UNAVAILABLE;
     try {
       const leftMs = Math.max(1, Math.ceil(end - clock.monotonic()));
       const result = await withTimeout(work(leftMs), leftMs, OVER);
@@ -66,24 +69,23 @@ export class StoreAccess {
       this.#logRecovery();
       return result;
     } catch (error) {
-      const reason = remoteFailure(error);
-      this.#logFailure(reason);
-      throw new StoreUnavailable(reason, error);
+      this.#logFailure(remoteFailure(error));
+      return UNAVAILABLE;
     } finally {
       this.#next();
     }
   }
 
   /** A woken request already counts as running. */
-  async #wait(origin: AttemptOrigin): Promise<void> {
+  async #wait(origin: AttemptOrigin): Promise<boolean> {
     const job: Waiting = { turn: Promise.withResolvers(), over: false };
     this.#waiting.add(job, origin)?.turn.reject(queueFull());
     const timer = setTimeout(() => {
       job.over = true;
-      job.turn.reject(new StoreUnavailable("no connection was free in time"));
-    }, this.#options.timeout);
+      job.turn.resolve(false);
+    }, this.#settings.timeout);
     try {
-      await job.turn.promise;
+      return await job.turn.promise;
     } finally {
       clearTimeout(timer);
     }
@@ -91,7 +93,7 @@ export class StoreAccess {
 
   #next(): void {
     for (let job = this.#waiting.next(); job !== undefined; job = this.#waiting.next()) {
-      if (!job.over) return job.turn.resolve();
+      if (!job.over) return job.turn.resolve(true);
     }
     this.#running -= 1;
   }
@@ -99,20 +101,16 @@ export class StoreAccess {
   #logFailure(reason: string): void {
     const outage = this.#outage.failed();
     if (outage === undefined) return;
-    const { store, log } = this.#options;
-    log.error("a user store is unavailable, its users cannot log in", {
-      ...{ store, reason, attempts: outage.attempts },
+    this.#context.log.error("a user store is unavailable, its users cannot log in", {
+      ...{ store: this.#store, reason, attempts: outage.attempts },
     });
   }
 
   #logRecovery(): void {
     const ended = this.#outage.succeeded();
     if (ended === undefined) return;
-    const { store, log } = this.#options;
-    log.info("a user store is available again", { store, attempts: ended.attempts });
+    this.#context.log.info("a user store is available again", {
+      ...{ store: this.#store, attempts: ended.attempts },
+    });
   }
-}
-
-function queueFull(): GateError {
-  return new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
 }

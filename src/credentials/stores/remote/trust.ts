@@ -1,8 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { ConfigError } from "../../../core/config-problem.ts";
-import type { Log } from "../../../core/log.ts";
 import { remoteFailure } from "../../../lib/text/remote-error.ts";
-import type { FileReader } from "../user-store.ts";
+import type { FileReader, StoreContext } from "../user-store.ts";
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -30,13 +29,20 @@ export function authoritiesIn(
 
 /** Authorities that a reload may replace. If the file is invalid at a reload, the old ones stay in use. */
 export class Trust {
+  readonly #store: string;
   readonly #caFile: string | undefined;
+  readonly #context: StoreContext;
   #authorities: string | undefined;
 
-  /** @throws ConfigError if the file cannot be used. */
-  constructor(caFile: string | undefined, contentOf: FileReader) {
+  /**
+   * @param store its name in the log.
+   * @throws ConfigError if the file cannot be used.
+   */
+  constructor(store: string, caFile: string | undefined, context: StoreContext) {
+    this.#store = store;
     this.#caFile = caFile;
-    this.#authorities = authoritiesIn(caFile, contentOf);
+    this.#context = context;
+    this.#authorities = authoritiesIn(caFile, context.contentOf);
   }
 
   get authorities(): string | undefined {
@@ -44,13 +50,13 @@ export class Trust {
   }
 
   /** Applies a reload, and logs an error if the file is invalid. @returns whether the authorities have changed. */
-  follow(contentOf: FileReader, store: string, log: Log): boolean {
+  follow(contentOf: FileReader): boolean {
     const before = this.#authorities;
     try {
       this.#authorities = authoritiesIn(this.#caFile, contentOf);
     } catch (error) {
-      log.error("the authorities of a user store cannot be used, the old ones stay", {
-        ...{ store, reason: remoteFailure(error) },
+      this.#context.log.error("the authorities of a user store cannot be used, the old ones stay", {
+        ...{ store: this.#store, reason: remoteFailure(error) },
       });
     }
     return this.#authorities !== before;

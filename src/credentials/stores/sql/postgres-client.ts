@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type pg from "pg";
-import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import { StoreUnavailable } from "../remote/store-access.ts";
 
 /**
  * Maximum size of the response to one query, in bytes, including the start of a new connection. Two rows with a

@@ -1,8 +1,17 @@
 import type { Pool, PoolClient, PoolConfig } from "pg";
-import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import { StoreUnavailable } from "../remote/store-access.ts";
 import { begin, guardedClients } from "./postgres-client.ts";
-import type { PostgresSettings } from "./postgres-settings.ts";
 import type { Row } from "./sql-users.ts";
+
+export interface PostgresSettings {
+  readonly url: string;
+  readonly query: string;
+  readonly tls: boolean;
+  readonly caFile?: string;
+  readonly connections: number;
+  /** Milliseconds. */
+  readonly timeout: number;
+}
 
 /** How long a connection may be idle. */
 const IDLE_MS = 60_000;

@@ -4,18 +4,17 @@ import { StoreAccess } from "../remote/store-access.ts";
 import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
 import { authoritiesIn, Trust } from "../remote/trust.ts";
 import type { StoreKind } from "../user-store.ts";
-import { PostgresPool } from "./postgres-pool.ts";
-import type { PostgresSettings } from "./postgres-settings.ts";
+import { PostgresPool, type PostgresSettings } from "./postgres-pool.ts";
 import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
 
 /** The kind of store that looks up password hashes in PostgreSQL. */
 export const postgres: StoreKind<PostgresSettings> = {
-  async open(settings, { contentOf, log, clock, verifier, queue }) {
+  async open(settings, context) {
     const store = "postgres";
-    const { connections, timeout } = settings;
-    const trust = new Trust(settings.caFile, contentOf);
+    const { log, verifier } = context;
+    const trust = new Trust(store, settings.caFile, context);
     const pool = new PostgresPool(settings, () => trust.authorities);
-    const access = new StoreAccess({ store, connections, timeout, queue, log, clock });
+    const access = new StoreAccess(store, settings, context);
     const users = sqlUsers({
       ...{ store, access, log },
       rows: (username, leftMs) => pool.rows(username, leftMs),
@@ -23,7 +22,7 @@ export const postgres: StoreKind<PostgresSettings> = {
     return {
       ...hashStore(users, verifier),
       async reload(latest) {
-        if (trust.follow(latest, store, log)) await pool.renew();
+        if (trust.follow(latest)) await pool.renew();
       },
       connections: () => pool.connections,
       async examine(timeoutMs) {

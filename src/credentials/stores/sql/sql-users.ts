@@ -2,10 +2,8 @@ import type { Log } from "../../../core/log.ts";
 import { decoyHash } from "../../hashing/new-hash.ts";
 import { readPasswordHash } from "../../hashing/password-hash.ts";
 import { type HashSource, type UserRecord } from "../hash-store.ts";
-import { isAskable } from "../remote/askable-name.ts";
-import { soundGroups } from "../remote/sound-groups.ts";
-import type { StoreAccess } from "../remote/store-access.ts";
-import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import { isAskable, sendableGroups } from "../remote/remote-user.ts";
+import { type StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
 import type { StoreHint } from "../user-store.ts";
 
 /** A row of a result, by column name. */
@@ -75,23 +73,20 @@ function recordOf(
   if (typeof name !== "string" || !isAskable(name)) {
     throw new StoreUnavailable("the column name does not contain a valid name");
   }
-  const { groups, leftOut } = soundGroups(groupsIn(row["groups"]));
-  if (leftOut > 0) {
-    log.warn("groups of a user were left out: they cannot be sent", {
-      ...{ store, user: name, groups: leftOut },
-    });
-  }
+  const groups = sendableGroups(groupsIn(row["groups"]), name, store, log);
   const usable = { name, groups, disabled: disabledIn(row["disabled"]) };
   const hash = row["password_hash"] ?? "";
   const read = typeof hash === "string" ? readPasswordHash(hash, { weak: true }) : NO_TEXT;
-  if (typeof hash === "string" && !("refused" in read)) return { ...usable, password: hash };
+  if (typeof hash === "string" && !("refused" in read)) {
+    return { ...usable, password: hash, outdated: read.outdated };
+  }
   if ("refused" in read && hash !== "") {
     log.warn("the password hash of a user cannot be used", {
       ...{ store, user: name, reason: read.refused },
     });
   }
   // No password matches, and the verification takes as long as any other.
-  return { ...usable, password: decoyHash(), disabled: true };
+  return { ...usable, password: decoyHash(), outdated: undefined, disabled: true };
 }
 
 const NO_TEXT = { refused: "the column password_hash does not contain text" };

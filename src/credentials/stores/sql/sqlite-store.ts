@@ -15,11 +15,12 @@ export interface SqliteSettings {
 
 /** The kind of store that looks up password hashes in a SQLite file. */
 export const sqlite: StoreKind<SqliteSettings> = {
-  async open(settings, { log, clock, verifier, queue }) {
+  async open(settings, context) {
     const { path, query, timeout } = settings;
+    const { log, verifier } = context;
     const thread = new SqliteThread();
     // One query at a time: there is only one thread.
-    const access = new StoreAccess({ store: "sqlite", connections: 1, timeout, queue, log, clock });
+    const access = new StoreAccess("sqlite", { connections: 1, timeout }, context);
     const users = sqlUsers({
       ...{ store: "sqlite", access, log },
       rows: (username, leftMs) => thread.rows(path, query, username, leftMs),

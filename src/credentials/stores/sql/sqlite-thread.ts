@@ -3,7 +3,7 @@ import { ERROR_CODEC } from "../../../core/error-codec.ts";
 import { RpcClient, NoReplyError } from "../../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../../lib/async/worker-file.ts";
 import { LATE } from "../../../lib/text/remote-error.ts";
-import { StoreUnavailable } from "../remote/store-unavailable.ts";
+import { StoreUnavailable } from "../remote/store-access.ts";
 import type { Row } from "./sql-users.ts";
 import type { SqliteApi } from "./sqlite-worker.ts";
 

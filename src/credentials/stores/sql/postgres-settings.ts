@@ -1,9 +1,0 @@
-export interface PostgresSettings {
-  readonly url: string;
-  readonly query: string;
-  readonly tls: boolean;
-  readonly caFile?: string;
-  readonly connections: number;
-  /** Milliseconds. */
-  readonly timeout: number;
-}
