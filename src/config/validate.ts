@@ -1,7 +1,7 @@
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import type { PathProblem } from "./path-problem.ts";
 import { bypassProblems } from "./rules/bypass-rules.ts";
-import { ownListenerProblems } from "./rules/own-listener-rules.ts";
+import { ownListenerProblems } from "./rules/listener-rules.ts";
 import { ruleProblems } from "./rules/rules.ts";
 import { withPathsFrom } from "./schema/fields.ts";
 import { configurationSchema } from "./schema/configuration-schema.ts";

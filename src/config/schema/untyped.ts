@@ -3,16 +3,21 @@ import { isJsonObject } from "../../lib/text/strict-json.ts";
 
 /** Accessors for an unvalidated configuration. Missing values and values of another type become empty, or undefined. */
 
-export function mappingAt(value: unknown): Readonly<Record<string, unknown>> {
-  return isJsonObject(value) ? value : {};
+export type Mapping = Readonly<Record<string, unknown>>;
+
+export function mappingAt(value: unknown, ...path: YamlPath): Mapping {
+  const found = valueAt(value, path);
+  return isJsonObject(found) ? found : {};
 }
 
-export function listAt(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
+export function listAt(value: unknown, ...path: YamlPath): readonly unknown[] {
+  const found = valueAt(value, path);
+  return Array.isArray(found) ? found : [];
 }
 
-export function textAt(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
+export function textAt(value: unknown, ...path: YamlPath): string | undefined {
+  const found = valueAt(value, path);
+  return typeof found === "string" ? found : undefined;
 }
 
 /** Returns the value at a path, or undefined if there is none. */
