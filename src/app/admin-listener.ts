@@ -69,7 +69,7 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(service)),
     explainPage(explain),
-    upstreamsPage(() => traffic.collect("targets")),
+    upstreamsPage(() => traffic.targets()),
     revokePage((query) => service.revoke(query)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
     ...drainPages({ state: () => service.state, begin: drain }),

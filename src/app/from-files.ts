@@ -141,7 +141,7 @@ function upstreamTlsOf(
 export interface GateFiles {
   /** The upstreams of the configuration, with the contents of their files. */
   readonly upstreams: readonly UpstreamOptions[];
-  /** The contents of the key files of trusted issuers. */
+  /** The key files of trusted issuers as read. A file that is not among them is read when a gate is opened. */
   readonly trustedKeyFiles: TrustedKeyFiles;
 }
 

@@ -14,7 +14,7 @@ import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-p
 import type { DrainState } from "../server/admin/drain-pages.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
-import { openLedger } from "./byte-ledger.ts";
+import { openLedger } from "./client-warnings.ts";
 import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
 import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
 import { gateFilesOf, nextTls, revocationFileIn, tlsOf } from "./from-files.ts";
@@ -130,7 +130,7 @@ export class Service {
       ownKeys: () => keys.verification.length > 0,
       workersAlive: this.workersAlive,
       ...{ stores: parts.logins.stores, clock: observation.clock },
-      targets: () => traffic.collect("targets"),
+      targets: () => traffic.targets(),
     });
   }
 

@@ -8,7 +8,7 @@ import type { Status, StatusConfiguration } from "../../core/status.ts";
 import { mergeEvents } from "../../observe/recent/recent-log.ts";
 import type { Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
-import { inAll } from "../threads/threads.ts";
+import { mergeIssuers } from "../threads/merged-states.ts";
 import { workersOf } from "../gate/from-configuration.ts";
 import { Counted } from "./counted.ts";
 import { explainRefusals } from "./explained-refusals.ts";
@@ -36,7 +36,7 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
-    service.traffic.collect("targets"),
+    service.traffic.targets(),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets);
   const count = workersOf(configuration);
@@ -95,7 +95,7 @@ async function threadsOf({ parts, traffic }: Service): Promise<Recent> {
   return {
     answered: answers.length,
     events: mergeEvents([own, ...answers.map(({ events }) => events)]),
-    issuers: inAll(answers.map(({ issuers }) => issuers)),
+    issuers: mergeIssuers(answers.map(({ issuers }) => issuers)),
   };
 }
 

@@ -3,16 +3,15 @@ import { GateError } from "../../core/request/errors.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import { SharedByteCounters } from "../../lib/async/shared-byte-counters.ts";
-import { releaseThread, type SharedCounts } from "../../lib/async/shared-counts.ts";
+import { releaseThread } from "../../lib/async/shared-counts.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
-import { onKeyChange, ringsOf } from "./keys-of-thread.ts";
-import type { SharedTimes } from "../../policy/rates/shared-arrival-times.ts";
+import { onKeyChange, ringsOf } from "./thread-keys.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { createPulse, PulseWatch } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
-import type { MainApi, ThreadApi, ThreadData } from "./thread.ts";
+import type { MainApi, ThreadApi, ThreadData, ThreadPlacement } from "./thread.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
 
 /**
@@ -20,23 +19,6 @@ import type { TrafficChange, TrafficOptions } from "../traffic.ts";
  * `HUNG_CHECKS`, which ends all its calls.
  */
 const LIMITS = { timeoutMs: 60_000, maxPending: () => 1_000 };
-
-/** The index and the port of the thread, and the memory that it shares with others. */
-export interface ThreadPlacement {
-  readonly index: number;
-  readonly count: number;
-  readonly port: number;
-  /** Shared memory in which all threads count their connections. */
-  readonly connections: SharedCounts;
-  /** Shared memory in which all threads count requests in flight, for routes that limit them. */
-  readonly inFlight: SharedCounts;
-  /** Shared memory in which all threads count the use of rate limits. */
-  readonly arrivalTimes: SharedTimes;
-  /** Shared memory in which all threads record how much time clients use. */
-  readonly usage: SharedArrayBuffer;
-  /** Shared memory in which all threads count the log lines that wait for the main thread. */
-  readonly backlog: SharedArrayBuffer;
-}
 
 /**
  * One life of a traffic thread, from the start of its worker until the worker has terminated. All calls to and from it

@@ -11,30 +11,35 @@ type Limits = Pick<Configuration["server"]["limits"], "bodyBytes">;
 /**
  * Converts a configured route to a `Route`, without its rate and concurrency limits, which have state.
  *
- * @param limits those of the server: they apply where the route has none of its own.
+ * @param server the limits of the server: they apply where the route has none of its own.
  */
-export function routeRow(row: WrittenRoute, limits: Limits): Route {
-  const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
+export function routeRow(row: WrittenRoute, server: Limits): Route {
+  const { limits, headers, tokenFrom, allow, deny, paths, hostHeader, assertion, ...rest } = row;
+  const {
+    rateLimit: _rate,
+    concurrency: _concurrency,
+    requestHeaders,
+    responseHeaders,
+    ...same
+  } = rest;
+  const { rewrite } = same;
+  const otherHost = hostHeader !== "preserve";
+  const otherPath = rewrite?.stripPrefix !== undefined || rewrite?.addPrefix !== undefined;
   return {
-    ...{ name, auth, mode, upstream, forwardAuthorization },
+    ...same,
     path: pathOf(row),
-    bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
-    ...(hosts === undefined ? {} : { hosts }),
-    ...(methods === undefined ? {} : { methods }),
-    ...(row.require === undefined ? {} : { require: row.require }),
-    ...(row.tokenFrom === undefined ? {} : { tokenFrom: new TokenPlaces(row.tokenFrom) }),
-    ...(rewrite === undefined ? {} : { rewrite }),
-    ...headersOf(row),
-    ...(row.headers === undefined ? {} : { headers: matchedHeaders(row.headers) }),
-    ...(row.allow === undefined && row.deny === undefined
-      ? {}
-      : { networks: createNetworkRule(row) }),
-    ...(row.paths === "strict" ? {} : { paths: row.paths }),
-    ...(row.retry === undefined ? {} : { retry: row.retry }),
-    ...(row.mirror === undefined ? {} : { mirror: row.mirror }),
-    ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
-    ...(row.authorize === undefined ? {} : { authorize: row.authorize }),
-    ...(row.assertion === true ? { assertion: true } : {}),
+    bodyBytes: limits?.bodyBytes ?? server.bodyBytes,
+    ...(tokenFrom && { tokenFrom: new TokenPlaces(tokenFrom) }),
+    ...(otherHost && {
+      hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader },
+    }),
+    ...((rewrite?.responses ?? (otherHost || otherPath)) && { mapsAnswers: true }),
+    ...(requestHeaders && { requestHeaders: headerModifier(requestHeaders) }),
+    ...(responseHeaders && { responseHeaders: headerModifier(responseHeaders) }),
+    ...(headers && { headers: matchedHeaders(headers) }),
+    ...((allow ?? deny) && { networks: createNetworkRule(row) }),
+    ...(paths !== "strict" && { paths }),
+    ...(assertion === true && { assertion }),
   };
 }
 
@@ -45,22 +50,4 @@ function pathOf(row: WrittenRoute): Route["path"] {
 
 function matchedHeaders(written: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(written).map(([name, value]) => [name.toLowerCase(), value]);
-}
-
-function headersOf({
-  rewrite,
-  hostHeader,
-  requestHeaders,
-  responseHeaders,
-}: WrittenRoute): Pick<Route, "hostHeader" | "mapsAnswers" | "requestHeaders" | "responseHeaders"> {
-  const otherHost = hostHeader !== "preserve";
-  const otherPath = rewrite?.stripPrefix !== undefined || rewrite?.addPrefix !== undefined;
-  return {
-    ...(otherHost
-      ? { hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader } }
-      : {}),
-    ...((rewrite?.responses ?? (otherHost || otherPath)) ? { mapsAnswers: true } : {}),
-    ...(requestHeaders === undefined ? {} : { requestHeaders: headerModifier(requestHeaders) }),
-    ...(responseHeaders === undefined ? {} : { responseHeaders: headerModifier(responseHeaders) }),
-  };
 }
