@@ -13,7 +13,7 @@ import { unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
-import { isKeyed } from "./gate/keyed-issuers.ts";
+import { isKeyed } from "./gate/remote-checks.ts";
 import { systemCode } from "../lib/text/error-code.ts";
 
 /** Builds the settings of each feature from the files of one snapshot. */

@@ -22,8 +22,8 @@ export interface GateOptions extends SharedLimits, GateFiles {
   readonly keys: SigningKeys;
   /** The keys that sign only assertions; empty if there are none. */
   readonly assertionKeys: SigningKeys;
-  /** The keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
-  readonly trustedKeys?: TrustedKeys | undefined;
+  /** The keys of trusted issuers, shared by all gates. */
+  readonly trustedKeys: TrustedKeys;
   readonly logins: LoginService;
   /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: Revocations | undefined;

@@ -30,18 +30,19 @@ export interface StatusSources {
  */
 export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { service, explain, startedAt } = sources;
-  const { configuration, keys, assertionKeys, certificate } = service;
-  const now = service.options.clock.now();
+  const { configuration, certificate, parts } = service;
+  const { keys, assertionKeys, traffic, options } = parts;
+  const now = options.clock.now();
   const [counted, threads, checks, targets] = await Promise.all([
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
-    service.traffic.targets(),
+    traffic.targets(),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets);
   const count = workersOf(configuration);
   return {
-    version: service.parts.options.version,
+    version: options.version,
     node: process.versions.node,
     host: hostname(),
     pid: process.pid,
@@ -85,10 +86,10 @@ interface Recent {
 }
 
 /** Merges the recent events and the issuers of all threads that answer. */
-async function threadsOf({ parts, traffic }: Service): Promise<Recent> {
+async function threadsOf({ parts }: Service): Promise<Recent> {
   const own = parts.observation.recent.events();
   if (parts.threads === undefined) {
-    return { answered: 1, events: mergeEvents([own]), issuers: traffic.issuers() };
+    return { answered: 1, events: mergeEvents([own]), issuers: parts.traffic.issuers() };
   }
   const all = await parts.threads.recent();
   const answers = all.filter((answer) => answer !== undefined);

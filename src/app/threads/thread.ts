@@ -13,11 +13,7 @@ import type { SharedCounts } from "../../lib/async/shared-counts.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/in-flight.ts";
 import { attachSharedTimes, type SharedTimes } from "../../policy/rates/shared-arrival-times.ts";
-import { createLog } from "../../observe/log/application-log.ts";
-import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
-import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
-import { createObserver } from "../../observe/create-observer.ts";
-import { RecentLog } from "../../observe/recent/recent-log.ts";
+import { MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { attachSharedCounts } from "../../server/listener/connection-counts.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
@@ -28,6 +24,7 @@ import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
 import { type KeyRings, threadKeys, type ThreadKeys } from "./thread-keys.ts";
 import { LogBacklog, postedSink } from "./log-backlog.ts";
 import { beat, type SharedPulse } from "./pulse.ts";
+import { createObservation, type Observation } from "../observation.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
 import { threadChange, type ThreadChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
@@ -133,12 +130,9 @@ function countsOf({ connections, inFlight, arrivalTimes, index }: ThreadData) {
   };
 }
 
-interface ThreadParts {
+interface ThreadParts extends Pick<Observation, "metrics" | "recent" | "sink"> {
   readonly traffic: Promise<Traffic>;
   readonly changes: ThreadChange;
-  readonly metrics: Metrics;
-  readonly recent: RecentLog;
-  readonly sink: LogSink;
   readonly keys: ThreadKeys;
   readonly revocations: RevocationList;
   close(): void;
@@ -176,15 +170,12 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
-  const { level, access } = configuration.log;
   const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxLogins(configuration) };
   const main = new RpcClient<MainApi>(port, ERROR_CODEC, limits);
   const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
-  const log = createLog({ sink, level, clock });
-  const metrics = createMetrics({ ...seriesOf(configuration), version, clock, process: false });
-  const recent = new RecentLog(clock.now);
-  const observer = createObserver({ metrics, recent, sink, clock, level, access });
+  const observation = createObservation(configuration, sink, { version, process: false });
+  const { log, metrics, observer } = observation;
   const reloads = new ReloadStates((successful) => main.notify("reloaded", successful));
   const shared = { memory: weights, row: index + 1 };
   const buffered = openLedger({ configuration, shared, observer, clock, log });
@@ -205,7 +196,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     ({ configuration } = changed);
     metrics.add(seriesOf(configuration));
   });
-  const parts = { traffic: starting, changes, metrics, recent, sink, keys, revocations };
+  const parts = { ...observation, traffic: starting, changes, keys, revocations };
   expose(port, threadApi({ ...parts, close: () => port.close() }), ERROR_CODEC);
   const traffic = await starting;
   surviveErrors(log);

@@ -1,7 +1,7 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { SnapshotFiles } from "../../config/snapshot-files.ts";
-import { isKeyed } from "../../app/gate/keyed-issuers.ts";
+import { isKeyed } from "../../app/gate/remote-checks.ts";
 import { readJwkSet } from "../../tokens/keys/jwk-set.ts";
 import { KeySetServer } from "../../tokens/trusted/key-set-server.ts";
 import type { KeySetAddress } from "../../tokens/trusted/trusted-issuer.ts";

@@ -9,37 +9,32 @@ type WrittenRoute = Configuration["routes"][number];
 type Limits = Pick<Configuration["server"]["limits"], "bodyBytes">;
 
 /**
- * Converts a configured route to a `Route`, without its rate and concurrency limits, which have state.
+ * Converts a configured route to a `Route`, without its rate and concurrency limits, which have state. `check` prints
+ * its fields in this order.
  *
- * @param server the limits of the server: they apply where the route has none of its own.
+ * @param limits those of the server: they apply where the route has none of its own.
  */
-export function routeRow(row: WrittenRoute, server: Limits): Route {
-  const { limits, headers, tokenFrom, allow, deny, paths, hostHeader, assertion, ...rest } = row;
-  const {
-    rateLimit: _rate,
-    concurrency: _concurrency,
-    requestHeaders,
-    responseHeaders,
-    ...same
-  } = rest;
-  const { rewrite } = same;
-  const otherHost = hostHeader !== "preserve";
-  const otherPath = rewrite?.stripPrefix !== undefined || rewrite?.addPrefix !== undefined;
+export function routeRow(row: WrittenRoute, limits: Limits): Route {
+  const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
+  const { require, tokenFrom, headers, retry, mirror, timeouts, authorize } = row;
   return {
-    ...same,
+    ...{ name, auth, mode, upstream, forwardAuthorization },
     path: pathOf(row),
-    bodyBytes: limits?.bodyBytes ?? server.bodyBytes,
+    bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
+    ...(hosts && { hosts }),
+    ...(methods && { methods }),
+    ...(require && { require }),
     ...(tokenFrom && { tokenFrom: new TokenPlaces(tokenFrom) }),
-    ...(otherHost && {
-      hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader },
-    }),
-    ...((rewrite?.responses ?? (otherHost || otherPath)) && { mapsAnswers: true }),
-    ...(requestHeaders && { requestHeaders: headerModifier(requestHeaders) }),
-    ...(responseHeaders && { responseHeaders: headerModifier(responseHeaders) }),
+    ...(rewrite && { rewrite }),
+    ...headersOf(row),
     ...(headers && { headers: matchedHeaders(headers) }),
-    ...((allow ?? deny) && { networks: createNetworkRule(row) }),
-    ...(paths !== "strict" && { paths }),
-    ...(assertion === true && { assertion }),
+    ...((row.allow ?? row.deny) && { networks: createNetworkRule(row) }),
+    ...(row.paths !== "strict" && { paths: row.paths }),
+    ...(retry && { retry }),
+    ...(mirror && { mirror }),
+    ...(timeouts && { timeouts }),
+    ...(authorize !== undefined && { authorize }),
+    ...(row.assertion === true && { assertion: true }),
   };
 }
 
@@ -50,4 +45,22 @@ function pathOf(row: WrittenRoute): Route["path"] {
 
 function matchedHeaders(written: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(written).map(([name, value]) => [name.toLowerCase(), value]);
+}
+
+function headersOf({
+  rewrite,
+  hostHeader,
+  requestHeaders,
+  responseHeaders,
+}: WrittenRoute): Pick<Route, "hostHeader" | "mapsAnswers" | "requestHeaders" | "responseHeaders"> {
+  const otherHost = hostHeader !== "preserve";
+  const otherPath = rewrite?.stripPrefix !== undefined || rewrite?.addPrefix !== undefined;
+  return {
+    ...(otherHost && {
+      hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader },
+    }),
+    ...((rewrite?.responses ?? (otherHost || otherPath)) && { mapsAnswers: true }),
+    ...(requestHeaders && { requestHeaders: headerModifier(requestHeaders) }),
+    ...(responseHeaders && { responseHeaders: headerModifier(responseHeaders) }),
+  };
 }
