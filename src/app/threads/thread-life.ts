@@ -25,9 +25,11 @@ const LIMITS = { timeoutMs: 60_000, maxPending: () => 1_000 };
  * belong to this life: the result of a login that it began never goes to its successor.
  */
 export class ThreadLife {
+  /** Whether `terminate` was called. */
+  terminated = false;
+  /** Whether the worker has terminated. */
+  hasExited = false;
   #listens = false;
-  #terminated = false;
-  #hasExited = false;
   /** The state of the trusted issuers as last reported. */
   #issuers: readonly IssuerState[] = [];
   readonly #worker: Worker;
@@ -68,7 +70,7 @@ export class ThreadLife {
       this.#listening.reject(error);
     });
     worker.on("exit", () => {
-      this.#hasExited = true;
+      this.hasExited = true;
       new SharedByteCounters(weights, placement.index + 1).clear();
       releaseThread(placement.connections, placement.index);
       releaseThread(placement.inFlight, placement.index);
@@ -92,17 +94,7 @@ export class ThreadLife {
 
   /** Whether it accepts clients and answers calls. */
   get serves(): boolean {
-    return this.#listens && !this.#terminated && !this.#hasExited;
-  }
-
-  /** Whether `terminate` was called. */
-  get terminated(): boolean {
-    return this.#terminated;
-  }
-
-  /** Whether it has terminated. */
-  get hasExited(): boolean {
-    return this.#hasExited;
+    return this.#listens && !this.terminated && !this.hasExited;
   }
 
   /** Resolves when it has terminated. */
@@ -157,7 +149,7 @@ export class ThreadLife {
 
   /** Terminates the thread at once, with its connections, and ends all calls to it. */
   terminate(): void {
-    this.#terminated = true;
+    this.terminated = true;
     void this.#worker.terminate();
     this.#calls.close();
   }
