@@ -31,7 +31,7 @@ export async function openAdmin(subject: AdminSubject): Promise<Admin | undefine
   const { service } = subject;
   const { admin } = service.configuration;
   if (admin === "off") return undefined;
-  const { log, nextId, buffered } = service.options;
+  const { log, nextId, buffered } = service.parts.options;
   const pages = pagesAbout(subject);
   const opened = await startAdmin({
     ...admin.listen,
@@ -47,8 +47,9 @@ export async function openAdmin(subject: AdminSubject): Promise<Admin | undefine
 
 function pagesAbout(subject: AdminSubject): AdminPage[] {
   const { service, reloading, started, drain } = subject;
-  const { keys, probing, traffic, options, metrics } = service;
-  const { clock } = options;
+  const { probing, parts } = service;
+  const { keys, traffic } = parts;
+  const { clock, metrics } = parts.observation;
   const explain = async (request: DryRunRequest): Promise<Explanation> => {
     const { explain } = await import("./explanation/dry-run.ts");
     const { configuration } = service;
@@ -64,9 +65,9 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
       ? []
       : [reloadPage(() => reloading.now()), configPage(() => reloading.inForce())]),
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
-    keySetPage(() => publishedKeys(service)),
+    keySetPage(() => publishedKeys(parts)),
     explainPage(explain),
-    upstreamsPage(() => traffic.collect("targets")),
+    upstreamsPage(() => traffic.targets()),
     revokePage((query) => service.revoke(query)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
     ...drainPages({ state: () => service.state, begin: drain }),

@@ -1,19 +1,13 @@
-import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import type { Log } from "../core/log.ts";
-import { systemClock } from "../lib/clock.ts";
-import { createLog } from "../observe/log/application-log.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
-import { createMetrics } from "../observe/metrics/metrics.ts";
-import { createObserver } from "../observe/log/access-log.ts";
-import { RecentLog } from "../observe/recent/recent-log.ts";
 import { warnUnsupported } from "../observe/tracing/open-tracing.ts";
 import { openAdmin } from "./admin-listener.ts";
 import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
-import { seriesOf } from "./gate/from-configuration.ts";
+import { createObservation } from "./observation.ts";
 import { ReloadStates } from "./reload/reload-states.ts";
 import { Reloader, type ReloadOptions } from "./reload/reloader.ts";
-import { type Observation, openService } from "./service.ts";
+import { openService } from "./service.ts";
 
 export interface AppOptions {
   /** The configuration, and the contents of the files that it names. */
@@ -42,19 +36,20 @@ export interface App {
   stop(): Promise<boolean>;
 }
 
-const clock = systemClock;
-
 /**
  * Starts everything that the configuration describes.
  *
  * @throws ConfigError if a file that it names cannot be used, or the system's error if an address is not available.
  */
 export async function startApp({ snapshot, version, sink, read }: AppOptions): Promise<App> {
-  const observation = createObservation(snapshot.configuration, version, sink);
-  const { log, reloads } = observation;
-  logStartupWarnings(snapshot.configuration, await startupWarnings(snapshot, clock.now()), log);
+  const { configuration } = snapshot;
+  const logLinesDropped = (): number => sink.dropped();
+  const observation = createObservation(configuration, sink, { version, logLinesDropped });
+  const { log, metrics, clock } = observation;
+  const reloads = new ReloadStates((successful) => metrics.configReloaded(successful, clock.now()));
+  logStartupWarnings(configuration, await startupWarnings(snapshot, clock.now()), log);
   warnUnsupported({ env: process.env, log });
-  const service = await openService(snapshot, version, observation);
+  const service = await openService(snapshot, version, { ...observation, reloads });
   const { certificate } = service;
   const reloading =
     read &&
@@ -86,7 +81,7 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     return finished;
   }
   let ending: Promise<boolean> | undefined;
-  const { address, port } = service.traffic;
+  const { address, port } = service.parts.traffic;
   return {
     ...{ address, port, log, certificate },
     adminPort: admin?.port,
@@ -94,22 +89,4 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     drainMs: () => service.drainMs,
     stop: () => (ending ??= end()),
   };
-}
-
-/** Creates the log, the metrics and the observer. */
-function createObservation(
-  configuration: Configuration,
-  version: string,
-  sink: LogSink,
-): Observation {
-  const { level, access } = configuration.log;
-  const log = createLog({ sink, level, clock });
-  const logLinesDropped = (): number => sink.dropped();
-  const metrics = createMetrics({ ...seriesOf(configuration), version, clock, logLinesDropped });
-  const recent = new RecentLog(clock.now);
-  const observer = createObserver({ metrics, recent, sink, clock, level, access });
-  const reloads = new ReloadStates((successful) => {
-    metrics.configReloaded(successful, clock.now());
-  });
-  return { sink, log, metrics, recent, observer, reloads, clock };
 }

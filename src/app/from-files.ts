@@ -13,7 +13,7 @@ import { unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
-import { isKeyed } from "./gate/keyed-issuers.ts";
+import { isKeyed } from "./gate/remote-checks.ts";
 import { systemCode } from "../lib/text/error-code.ts";
 
 /** Builds the settings of each feature from the files of one snapshot. */
@@ -141,7 +141,7 @@ function upstreamTlsOf(
 export interface GateFiles {
   /** The upstreams of the configuration, with the contents of their files. */
   readonly upstreams: readonly UpstreamOptions[];
-  /** The contents of the key files of trusted issuers. */
+  /** The key files of trusted issuers as read. A file that is not among them is read when a gate is opened. */
   readonly trustedKeyFiles: TrustedKeyFiles;
 }
 

@@ -7,7 +7,7 @@ import { tokenCheckOf } from "../tokens/remote/token-check-kinds.ts";
 import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import { checkJournal } from "../tokens/revocation/journal-file.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
-import { isKeyed } from "./gate/keyed-issuers.ts";
+import { isKeyed } from "./gate/remote-checks.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import {
   clientCertificatesOf,

@@ -46,13 +46,8 @@ export function createProbing(
   probed: Probed,
   { draining, issuers, ownKeys, workersAlive, stores, targets, clock }: ProbingSources,
 ): Probing {
-  let ownTokens = hasOwnTokens(probed.configuration);
-  let wanted = wantedOf(probed.configuration);
-  let wantsUsers = wantsUsersIn(probed.configuration);
   const askable = createStoreCheck(stores, clock);
-  let reachability = reachabilityFor(probed, clock);
-  let several = hasSeveral(probed);
-  let passages = probePagesOf(probed);
+  let current = wantedBy(probed, clock);
   return {
     async checks() {
       const leaves = draining();
@@ -61,35 +56,60 @@ export function createProbing(
       if (alive !== undefined) {
         checks.push({ name: "workers", passed: leaves || alive > 0, state: `${alive} alive` });
       }
+      const { reachability, ready, ownTokens, several } = current;
       const [found, users] = await Promise.all([
         reachability?.(),
-        wantsUsers ? askable() : undefined,
+        ready?.users === true ? askable() : undefined,
       ]);
       const choice = several ? [targetsCheck(await targets())] : [];
       const trusted = issuers();
       return [
         ...checks,
         ...(trusted.length === 0 ? [] : [issuersCheck(trusted, ownTokens && ownKeys())]),
-        ...(found === undefined ? [] : [upstreamsCheck(found, wanted)]),
+        ...(found === undefined ? [] : [upstreamsCheck(found, ready?.upstreams)]),
         ...(users === undefined ? [] : [users]),
         ...choice,
       ];
     },
-    probePages: () => passages,
-    prepare(next) {
-      const [lookup, pages] = [reachabilityFor(next, clock), probePagesOf(next)];
+    probePages: () => current.pages,
+    prepare(changed) {
+      const next = wantedBy(changed, clock);
       return {
         async commit() {
-          ownTokens = hasOwnTokens(next.configuration);
-          wanted = wantedOf(next.configuration);
-          wantsUsers = wantsUsersIn(next.configuration);
-          reachability = lookup;
-          several = hasSeveral(next);
-          passages = pages;
+          current = next;
         },
         rollback: () => undefined,
       };
     },
+  };
+}
+
+type Ready = Exclude<Configuration["admin"], "off">["ready"];
+
+/** What one configuration wants to be checked. */
+interface Wanted {
+  /** Undefined without an admin listener. */
+  readonly ready: Ready | undefined;
+  readonly ownTokens: boolean;
+  /** Undefined if no upstream is to be checked. */
+  readonly reachability: (() => Promise<Reachability>) | undefined;
+  /** Whether an upstream has several targets to choose from. */
+  readonly several: boolean;
+  readonly pages: readonly AdminPage[];
+}
+
+function wantedBy(probed: Probed, clock: Clock): Wanted {
+  const { configuration, upstreams } = probed;
+  const ready = configuration.admin === "off" ? undefined : configuration.admin.ready;
+  return {
+    ready,
+    ownTokens: hasOwnTokens(configuration),
+    reachability:
+      ready === undefined || ready.upstreams === "none"
+        ? undefined
+        : createReachabilityCheck(upstreams, clock),
+    several: upstreams.some(({ targets, resolve }) => targets.length > 1 || resolve !== undefined),
+    pages: probePagesOf(probed),
   };
 }
 
@@ -114,28 +134,6 @@ function keysOf({ usable, fetches }: IssuerState): string {
   return fetches?.stale === true ? "old keys" : "ok";
 }
 
-function wantsUsersIn({ admin }: Configuration): boolean {
-  return admin !== "off" && admin.ready.users;
-}
-
-type Wanted = "none" | "any" | "all";
-
-function wantedOf({ admin }: Configuration): Wanted {
-  return admin === "off" ? "none" : admin.ready.upstreams;
-}
-
-function reachabilityFor(
-  { configuration, upstreams }: Probed,
-  clock: Clock,
-): (() => Promise<Reachability>) | undefined {
-  if (wantedOf(configuration) === "none") return undefined;
-  return createReachabilityCheck(upstreams, clock);
-}
-
-function hasSeveral({ upstreams }: Probed): boolean {
-  return upstreams.some(({ targets, resolve }) => targets.length > 1 || resolve !== undefined);
-}
-
 /** Maximum number of targets listed for each upstream. */
 const MOST_NAMED = 8;
 
@@ -152,7 +150,10 @@ function targetsCheck(states: readonly TargetState[]): ReadinessCheck {
   return { name: "targets", passed: true, state: state.join(", ") };
 }
 
-function upstreamsCheck(found: Reachability, wanted: Wanted): ReadinessCheck {
+function upstreamsCheck(
+  found: Reachability,
+  wanted: Ready["upstreams"] | undefined,
+): ReadinessCheck {
   const states = [...found];
   const reachable = states.filter(([, state]) => state === "ok").length;
   return {

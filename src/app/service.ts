@@ -1,49 +1,37 @@
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
-import type { Log } from "../core/log.ts";
-import type { Observer } from "../core/observer.ts";
-import type { Clock } from "../lib/clock.ts";
 import { createResponseIds } from "../lib/http/response-ids.ts";
 import { allocateCounters } from "../lib/async/shared-byte-counters.ts";
-import type { LogSink } from "../observe/log/log-sink.ts";
-import type { Metrics } from "../observe/metrics/metrics.ts";
-import type { RecentLog } from "../observe/recent/recent-log.ts";
 import { countInFlight } from "../policy/concurrency/in-flight.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/state-pages.ts";
+import { notAfter } from "../server/tls/certificate.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
-import type { WatchedKeys } from "../tokens/keys/watched-keys.ts";
-import { openLedger } from "./byte-ledger.ts";
+import { openLedger } from "./client-warnings.ts";
 import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
 import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
 import { gateFilesOf, nextTls, revocationFileIn, tlsOf } from "./from-files.ts";
 import { type Logins, openLogins } from "./gate/logins.ts";
 import { type AllKeys, openAllKeys, prepareKeys } from "./keys/all-keys.ts";
+import type { Observation } from "./observation.ts";
 import { prepareAll } from "./reload/two-phase-commit.ts";
 import { createProbing, type Probing } from "./readiness.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { departedUsers, openRevocations, revokeNamed } from "./revoking.ts";
 import { feedGauges } from "./service-gauges.ts";
-import { ServedCertificate } from "./served-certificate.ts";
 import { openSharing, type Sharing } from "./sharing.ts";
 import { startThreads, type Threads } from "./threads/threads.ts";
 import { startTraffic, type Traffic, type TrafficOptions } from "./traffic.ts";
 
-/** The log, the metrics and the observer, one each per process. */
-export interface Observation {
-  readonly sink: LogSink;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly recent: RecentLog;
-  readonly observer: Observer;
+/** The log, the metrics and the observer of the process. */
+interface ServiceObservation extends Observation {
   /** Receives the state of each file that is reread separately from the configuration. */
   readonly reloads: ReloadStates;
-  readonly clock: Clock;
 }
 
 /** The parts of a service that a reload changes. */
 interface Parts extends AllKeys {
-  readonly observation: Observation;
+  readonly observation: ServiceObservation;
   readonly logins: Logins;
   readonly revoking: RevocationService;
   readonly sharing: Sharing;
@@ -61,7 +49,7 @@ interface Parts extends AllKeys {
 export async function openService(
   snapshot: Snapshot,
   version: string,
-  observation: Observation,
+  observation: ServiceObservation,
 ): Promise<Service> {
   const { configuration, files } = snapshot;
   const { log, metrics, observer, reloads, clock } = observation;
@@ -110,8 +98,7 @@ export async function openService(
 /** Everything that serves clients under the configuration in force. */
 export class Service {
   readonly parts: Parts;
-  readonly #probing: Probing;
-  readonly #certificate: ServedCertificate;
+  readonly probing: Probing;
   #configuration: Configuration;
   #tls: ServerTls;
   #state: DrainState = "serving";
@@ -119,17 +106,18 @@ export class Service {
 
   constructor(parts: Parts) {
     const { observation, keys, traffic, options } = parts;
+    const { metrics, clock } = observation;
     this.parts = parts;
     this.#configuration = options.configuration;
     this.#tls = options.tls;
-    this.#certificate = new ServedCertificate(options.tls?.cert, observation);
-    this.#probing = createProbing(options, {
+    if (options.tls !== undefined) metrics.certificateNotAfter(notAfter(options.tls.cert));
+    this.probing = createProbing(options, {
       draining: () => this.#state !== "serving",
       issuers: () => traffic.issuers(),
       ownKeys: () => keys.verification.length > 0,
       workersAlive: this.workersAlive,
-      ...{ stores: parts.logins.stores, clock: observation.clock },
-      targets: () => traffic.collect("targets"),
+      ...{ stores: parts.logins.stores, clock },
+      targets: () => traffic.targets(),
     });
   }
 
@@ -141,31 +129,6 @@ export class Service {
   /** The served certificate; undefined without TLS. */
   get certificate(): string | undefined {
     return this.#tls?.cert;
-  }
-
-  get metrics(): Metrics {
-    return this.parts.observation.metrics;
-  }
-
-  /** Options for listeners. */
-  get options(): Pick<TrafficOptions, "log" | "nextId" | "buffered" | "clock"> {
-    return this.parts.options;
-  }
-
-  get keys(): WatchedKeys {
-    return this.parts.keys;
-  }
-
-  get assertionKeys(): WatchedKeys {
-    return this.parts.assertionKeys;
-  }
-
-  get traffic(): Traffic {
-    return this.parts.traffic;
-  }
-
-  get probing(): Probing {
-    return this.#probing;
   }
 
   /** The state of the drain. */
@@ -210,17 +173,25 @@ export class Service {
       () => prepareKeys(this.parts, snapshot),
       async () => revoking.prepare(revocationFileIn(configuration, files)),
       () => logins.prepare({ configuration, files }),
-      () => this.#probing.prepare({ configuration, ...gateFiles }),
+      () => this.probing.prepare({ configuration, ...gateFiles }),
       () => traffic.prepare({ configuration, ...gateFiles, tls }),
     ]);
     // Nothing fails from here on.
     metrics.add(seriesOf(configuration));
     this.#configuration = configuration;
+    const served = this.#tls;
     this.#tls = tls;
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
-    this.#certificate.serve(tls?.cert);
+    if (tls && served && tls.cert !== served.cert) this.#anotherCertificate(tls.cert);
     logStartupWarnings(configuration, warnings, log);
+  }
+
+  #anotherCertificate(text: string): void {
+    const { log, metrics } = this.parts.observation;
+    const ends = notAfter(text);
+    metrics.certificateNotAfter(ends);
+    log.info("another certificate is served", { notAfter: new Date(ends * 1000).toISOString() });
   }
 
   /**

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { namedFiles } from "../config/named-files.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
@@ -10,7 +11,6 @@ import { openFileLimit } from "../lib/files/open-file-limit.ts";
 import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
 import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
 import { certificateWarnings } from "../server/tls/certificate-warnings.ts";
-import { clearTextWarnings } from "./clear-text-warnings.ts";
 import { assertsWithOwnKeys, identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
 import { usersFilesIn } from "./from-files.ts";
 import { exposedOwnKeys } from "./keys/inspected-keys.ts";
@@ -26,6 +26,22 @@ export interface StartupWarning {
   readonly hint?: string;
   /** Whether another part of a running Sallyport detects and logs it. */
   readonly loggedElsewhere?: true;
+}
+
+function warning(
+  about: StartupWarning["about"],
+  message: string,
+  more: Partial<StartupWarning> = {},
+): StartupWarning {
+  return { about, urgent: false, message, ...more };
+}
+
+function fileWarning(
+  file: string,
+  message: string,
+  more: Partial<StartupWarning> = {},
+): StartupWarning {
+  return { about: "files", file, urgent: false, message, ...more };
 }
 
 /**
@@ -45,10 +61,7 @@ export async function startupWarnings(
     ...secretFileWarnings(snapshot),
     ...(await callerWarnings(snapshot)),
     ...identityWarnings(written),
-    ...clearTextWarnings(written).map((warning): StartupWarning => ({
-      ...{ about: "configuration", urgent: false },
-      ...warning,
-    })),
+    ...clearTextWarnings(written),
     ...gapWarnings(routesOf(written)),
   ];
 }
@@ -57,10 +70,9 @@ function certificateWarningsOf({ written, files }: Snapshot, nowMs: number): Sta
   const { tls } = written.server;
   if (tls.mode !== "files") return [];
   const { certFile } = tls;
-  return certificateWarnings(files.text(certFile), nowMs).map((warning) => ({
-    about: "files",
-    file: certFile,
-    ...warning,
+  return certificateWarnings(files.text(certFile), nowMs).map((found) => ({
+    ...{ about: "files", file: certFile },
+    ...found,
   }));
 }
 
@@ -72,7 +84,7 @@ function secretFileWarnings({ written, files }: Snapshot): StartupWarning[] {
     ...[...new Set(secrets.map(({ path }) => path))].flatMap((path) =>
       fileWarnings(files.content(path)),
     ),
-    ...exposed.map((file): StartupWarning => ({ ...about(file, READABLE), loggedElsewhere: true })),
+    ...exposed.map((file) => fileWarning(file, READABLE, { loggedElsewhere: true })),
   ];
 }
 
@@ -80,17 +92,14 @@ const READABLE = "can be read by other users";
 
 function fileWarnings({ path: file, stats }: FileContent): StartupWarning[] {
   const found: StartupWarning[] = [];
-  if (isOpenToAll(file, stats))
-    found.push({ ...about(file, "can be changed by every user"), urgent: true });
-  else if (isExposed(stats)) found.push(about(file, READABLE));
+  if (isOpenToAll(file, stats)) {
+    found.push(fileWarning(file, "can be changed by every user", { urgent: true }));
+  } else if (isExposed(stats)) found.push(fileWarning(file, READABLE));
   if (isReplaceable(file)) {
-    found.push(about(file, "can be replaced: every user can write to its directory"));
+    const message = "can be replaced: every user can write to its directory";
+    found.push(fileWarning(file, message));
   }
   return found;
-}
-
-function about(file: string, message: string): StartupWarning {
-  return { about: "files", file, urgent: false, message };
 }
 
 /** Returns warnings about who can get a token, about the keys that sign, and about how long tokens and logouts last. */
@@ -98,13 +107,11 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
   const { users, tokens } = written;
   const found: StartupWarning[] = [];
   const add = (message: string, more: Partial<StartupWarning>): void =>
-    void found.push({ about: "configuration", urgent: false, message, ...more });
+    void found.push(warning("configuration", message, more));
   if (users.length === 0 && tokens.trusted.length === 0) {
+    const message = "there are no users and no trusted issuers: nobody gets a token";
     const hint = "name a users file, or an issuer in tokens.trusted";
-    add("there are no users and no trusted issuers: nobody gets a token", {
-      hint,
-      loggedElsewhere: true,
-    });
+    add(message, { hint, loggedElsewhere: true });
   }
   for (const store of users) {
     const count = await storeKindOf(store).inspect(store, usersFilesIn(files));
@@ -133,26 +140,47 @@ function identityWarnings(configuration: Configuration): StartupWarning[] {
   const own = users.length === 0 ? [] : [tokens.issuer];
   const issuers = [...own, ...tokens.trusted.map(({ issuer }) => issuer)];
   const found = issuerWarning(issuers, identityHeadersOf(configuration).issuer);
-  return found === undefined ? [] : [{ about: "configuration", urgent: false, ...found }];
+  return found === undefined ? [] : [warning("configuration", found.message, found)];
 }
 
 function gapWarnings(routes: readonly Route[]): StartupWarning[] {
-  const gaps = routeWarnings(routes).map(({ route, message, hint }): StartupWarning => ({
-    ...{ about: "routes", urgent: false, hint },
-    message: `${route}: ${message}`,
-  }));
-  return [...gaps, ...routes.filter(({ mode }) => mode === "monitor").map(monitorWarning)];
+  return [
+    ...routeWarnings(routes).map(({ route, message, hint }): StartupWarning => ({
+      ...{ about: "routes", urgent: false, hint },
+      message: `${route}: ${message}`,
+    })),
+    ...routes.filter(({ mode }) => mode === "monitor").map(monitorWarning),
+  ];
 }
 
 function monitorWarning({ name, path }: Route): StartupWarning {
   const message = `${name}: monitor mode refuses nothing`;
-  const warning = { about: "routes", urgent: false, loggedElsewhere: true } as const;
   if (!("prefix" in path) || path.prefix !== "/") {
-    return { ...warning, message, hint: "set mode: enforce" };
+    return warning("routes", message, { hint: "set mode: enforce", loggedElsewhere: true });
   }
   const hint =
     "until then, cover paths that must stay closed, such as the backend's own /metrics or /admin, by routes without mode: monitor";
-  return { ...warning, message: `${message}, on all paths that no other route matches`, hint };
+  const everywhere = `${message}, on all paths that no other route matches`;
+  return warning("routes", everywhere, { hint, loggedElsewhere: true });
+}
+
+/** Returns warnings about connections that send passwords in clear text to other machines. */
+function clearTextWarnings({ users, shared }: Configuration): StartupWarning[] {
+  const found = users.flatMap((store) => {
+    const clear = storeKindOf(store).clearText(store);
+    if (clear === undefined || isHere(clear.url)) return [];
+    const message = `users: the connection to the ${store.kind} store is clear text: eavesdroppers can read passwords or hashes`;
+    return [warning("configuration", message, { hint: clear.hint })];
+  });
+  if (shared === undefined || !shared.url.startsWith("redis:")) return found;
+  if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
+  const message = "shared: the connection is clear text: eavesdroppers can read its password";
+  return [...found, warning("configuration", message, { hint: "use rediss://" })];
+}
+
+function isHere(url: string): boolean {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
+  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
 /** Logs the warnings that are not logged elsewhere, and those about the process itself. */

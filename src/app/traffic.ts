@@ -2,14 +2,9 @@ import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/issuer-state.ts";
-import type { UpstreamLoad } from "../core/request/forwarder.ts";
+import type { TargetState, UpstreamLoad } from "../core/request/forwarder.ts";
 import type { Gate } from "../core/request/gate.ts";
-import type { Log } from "../core/log.ts";
-import type { LoginService } from "../core/login.ts";
-import type { Observer } from "../core/observer.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
-import type { SharedLimits } from "../core/shared-parts.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { Tracing } from "../core/tracing.ts";
 import { openTracing } from "../observe/tracing/open-tracing.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
@@ -22,23 +17,26 @@ import { reconsider } from "../server/request/reconsider.ts";
 import type { OwnKeys } from "../tokens/keys/own-keys.ts";
 import type { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { TrustedKeys } from "../tokens/trusted/trusted-keys.ts";
-import { createObservedReading, type FairReadingOptions } from "./observed-reading.ts";
+import { createObservedReading, type FairReadingOptions } from "./client-warnings.ts";
 import type { GateFiles } from "./from-files.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/gate-options.ts";
-import { decidesOtherwise } from "./reload/decides-otherwise.ts";
-import { type Generation, Generations, openGeneration } from "./reload/generations.ts";
+import {
+  type Generation,
+  Generations,
+  openGeneration,
+  trustedProxiesOf,
+} from "./reload/generations.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
-import { answerIn, type QueryName, type ThreadAnswers } from "./threads/thread-queries.ts";
 import { tracedObserver } from "./traced.ts";
 
-export interface TrafficOptions extends SharedLimits, GateFiles {
-  readonly configuration: Configuration;
-  readonly version: string;
+/** The options of a gate that the traffic itself sets. */
+type OwnOptions = "trustedKeys" | "logOut" | "reading" | "tracing" | "keysChanged";
+
+export interface TrafficOptions extends Omit<GateOptions, OwnOptions> {
   readonly keys: OwnKeys;
   readonly assertionKeys: OwnKeys;
-  readonly logins: LoginService;
   /** The revocations that this thread knows. */
   readonly revocations: RevocationList;
   readonly publish: PublishRevocations;
@@ -50,18 +48,14 @@ export interface TrafficOptions extends SharedLimits, GateFiles {
   /** Whether other threads accept on the same port. */
   readonly shared: boolean;
   readonly nextId: () => number;
-  /** Counters for open connections, requests in flight and rate limits, shared with other threads. */
+  /** Counters for open connections and requests in flight, shared with other threads. */
   readonly connections?: ConnectionCounts;
   readonly inFlight: NonNullable<GateOptions["inFlight"]>;
-  readonly arrivalTimes?: GateOptions["arrivalTimes"];
   readonly usage?: FairReadingOptions["usage"];
   /** Receives the reload state of each file of trusted keys. */
   readonly reloads: ReloadStates;
   /** Called with the state of all trusted issuers when the keys of one change. Omitted if `issuers` is polled. */
   readonly issuersChanged?: (states: readonly IssuerState[]) => void;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly observer: Observer;
 }
 
 /** The options that a reload can change. OpenSSL must have accepted the certificate before. */
@@ -73,8 +67,8 @@ export interface Traffic {
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** Collects the answers of all threads to a query, merged. */
-  collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]>;
+  /** Returns the state of each target, merged if there are several threads. */
+  targets(): Promise<readonly TargetState[]>;
   /** Returns all trusted issuers, and whether their tokens can be verified now. */
   issuers(): readonly IssuerState[];
   /** Calls a function with the gate in force, and keeps the gate open until the result has arrived. */
@@ -108,15 +102,15 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const realm = (): string => generations.current.realm;
   const streams = new StreamEnds({
     ...{ ...options, realm, ended: options.observer.streamEnded },
-    settings: () => (traffic?.configuration ?? configuration).tokens.streams,
+    settings: () => generations.current.configuration.tokens.streams,
   });
   const pipeline = new Pipeline({
-    gate: () => generations.gate,
+    gate: () => generations.current.gate,
     intake: () => generations.current.intake,
     ...{ nextId, realm, streams, observer, log, clock },
     draining: () => traffic?.draining === true,
   });
-  const { trustedProxies } = generations;
+  const trustedProxies = trustedProxiesOf(generations);
   const listener = await listen({
     ...{ ...configuration.server.listen, port, shared, trustedProxies },
     proxyProtocol: configuration.server.proxyProtocol === "accept",
@@ -143,14 +137,12 @@ interface TrafficParts {
 class ThreadTraffic implements Traffic {
   readonly #options: TrafficOptions;
   readonly #parts: TrafficParts;
-  configuration: Configuration;
   #reconsidering: NodeJS.Immediate | undefined;
   draining = false;
 
   constructor(options: TrafficOptions, parts: TrafficParts) {
     this.#options = options;
     this.#parts = parts;
-    this.configuration = options.configuration;
   }
 
   get address(): string {
@@ -167,8 +159,8 @@ class ThreadTraffic implements Traffic {
   readonly upstreamLoad = (upstream: string): UpstreamLoad =>
     this.#parts.generations.load(upstream);
 
-  async collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]> {
-    return answerIn(this.#parts, name);
+  async targets(): Promise<readonly TargetState[]> {
+    return this.#parts.generations.targets();
   }
 
   issuers(): readonly IssuerState[] {
@@ -183,20 +175,20 @@ class ThreadTraffic implements Traffic {
     const { common, generations } = this.#parts;
     const next = openGeneration({ ...this.#options, ...changed, ...common }, generations.current);
     return {
-      commit: async () => this.#commit(changed, next),
+      commit: async () => this.#commit(next),
       rollback: () => void next.opened.retire(),
     };
   }
 
-  #commit({ configuration }: TrafficChange, next: Generation): void {
+  #commit(next: Generation): void {
     const { listener, generations, trustedKeys } = this.#parts;
+    const { current } = generations;
     // Unchanged TLS settings are not applied again, so that clients can still resume their sessions.
-    const same = isDeepStrictEqual(next.listening.tls, generations.current.listening.tls);
+    const same = isDeepStrictEqual(next.listening.tls, current.listening.tls);
     listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
-    this.#options.buffered.setLimit(configuration.server.limits.bufferedBytes);
+    this.#options.buffered.setLimit(next.configuration.server.limits.bufferedBytes);
     generations.replace(next);
-    if (decidesOtherwise(this.configuration, configuration)) this.reconsiderSoon();
-    this.configuration = configuration;
+    if (decidesOtherwise(current.configuration, next.configuration)) this.reconsiderSoon();
     trustedKeys.refresh();
   }
 
@@ -213,14 +205,14 @@ class ThreadTraffic implements Traffic {
 
   async #reconsider(): Promise<void> {
     const { listener, generations, streams } = this.#parts;
-    const { upstreams } = this.configuration;
+    const { configuration, realm } = generations.current;
     await this.query((gate) =>
       reconsider({
         gate,
-        hasUpstream: (name) => Object.hasOwn(upstreams, name),
+        hasUpstream: (name) => Object.hasOwn(configuration.upstreams, name),
         requests: listener.requests(),
         webSockets: () => generations.openWebSockets(),
-        realm: generations.current.realm,
+        realm,
         ended: this.#options.observer.streamEnded,
       }),
     );
@@ -231,7 +223,7 @@ class ThreadTraffic implements Traffic {
     const { listener, generations, streams, tracing } = this.#parts;
     this.draining = true;
     const closeWebSockets = (): void => generations.closeWebSockets();
-    const times = this.configuration.server.drain;
+    const times = generations.current.configuration.server.drain;
     const finished = await drain({ ...times, listener, closeWebSockets, log: this.#options.log });
     streams.close();
     await generations.close();
@@ -246,4 +238,13 @@ class ThreadTraffic implements Traffic {
     listener.closeAll();
     await Promise.all([closed, generations.close()]);
   }
+}
+
+/** Whether the new configuration may refuse a request that the old one permits. */
+function decidesOtherwise(before: Configuration, after: Configuration): boolean {
+  const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
+    ...[routes, tokens],
+    Object.keys(upstreams),
+  ];
+  return !isDeepStrictEqual(decisive(before), decisive(after));
 }

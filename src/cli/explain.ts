@@ -1,5 +1,5 @@
 import { explainAlone } from "../app/explanation/dry-run.ts";
-import { explainerFrom } from "../app/explanation/from-snapshot.ts";
+import { explainerFrom } from "../app/explanation/dry-run-gate.ts";
 import { inspect } from "../app/inspection.ts";
 import type { Explanation } from "../core/explanation.ts";
 import { createDryRunRequest, ExplainQueryError } from "../server/admin/explain-query.ts";

@@ -12,7 +12,7 @@ import { interpolate } from "./interpolation.ts";
 import { environmentOverlays, flagOverlays, withOverlays } from "./overlays.ts";
 import type { Overlay } from "./overlays.ts";
 import type { Configuration } from "./schema/configuration-schema.ts";
-import { valueAt } from "./schema/schema-problems.ts";
+import { valueAt } from "./schema/untyped.ts";
 import { mayHoldSecret } from "./effective/secret-lines.ts";
 import { validate } from "./validate.ts";
 

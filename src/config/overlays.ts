@@ -1,10 +1,8 @@
 import { nearest } from "../lib/text/nearest.ts";
 import { parsePositionedYaml } from "../lib/files/positioned-yaml.ts";
 import type { ConfigProblem } from "../core/config-problem.ts";
-import { isJsonObject } from "../lib/text/strict-json.ts";
-import { knownKeys } from "./schema/known-keys.ts";
-import type { KnownKeys } from "./schema/known-keys.ts";
-import { mappingAt } from "./schema/untyped.ts";
+import { type KnownKeys, knownKeys } from "./schema/json-schema.ts";
+import { mappingAt, replacedAt, valueAt } from "./schema/untyped.ts";
 
 /** A value that does not come from the file, with a description of its origin. */
 export interface Overlay {
@@ -109,8 +107,7 @@ function pathOf(
     here = here.below(wanted);
     if (here === undefined) return undefined;
     path.push(wanted);
-    const fields = mappingAt(value);
-    value = Object.hasOwn(fields, wanted) ? fields[wanted] : undefined;
+    value = valueAt(value, [wanted]);
   }
   return path;
 }
@@ -139,13 +136,5 @@ function dottedPaths(known: KnownKeys): string[] {
 
 /** @returns a copy of the value with the overlays applied. */
 export function withOverlays(value: unknown, overlays: readonly Overlay[]): unknown {
-  return overlays.reduce((whole, overlay) => replaced(whole, overlay.path, overlay.value), value);
-}
-
-function replaced(whole: unknown, path: readonly string[], value: unknown): unknown {
-  const [key, ...rest] = path;
-  if (key === undefined) return value;
-  const fields = isJsonObject(whole) ? whole : {};
-  const child = Object.hasOwn(fields, key) ? fields[key] : undefined;
-  return { ...fields, [key]: replaced(child, rest, value) };
+  return overlays.reduce((whole, overlay) => replacedAt(whole, overlay.path, overlay.value), value);
 }

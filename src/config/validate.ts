@@ -1,13 +1,13 @@
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
-import { isJsonObject } from "../lib/text/strict-json.ts";
 import type { PathProblem } from "./path-problem.ts";
 import { bypassProblems } from "./rules/bypass-rules.ts";
-import { ownListenerProblems } from "./rules/own-listener-rules.ts";
+import { ownListenerProblems } from "./rules/listener-rules.ts";
 import { ruleProblems } from "./rules/rules.ts";
 import { withPathsFrom } from "./schema/fields.ts";
 import { configurationSchema } from "./schema/configuration-schema.ts";
 import type { Configuration } from "./schema/configuration-schema.ts";
-import { issueMessage, flattenIssues, schemaProblems, valueAt } from "./schema/schema-problems.ts";
+import { issueMessage, flattenIssues, schemaProblems } from "./schema/schema-problems.ts";
+import { replacedAt, valueAt } from "./schema/untyped.ts";
 import type { InterpolationContext } from "./interpolation.ts";
 
 export type Validation =
@@ -74,15 +74,6 @@ function converted(
 function scalarOf(text: unknown): unknown {
   if (text === "true" || text === "false") return text === "true";
   return typeof text === "string" && /^\d{1,15}$/.test(text) ? Number(text) : text;
-}
-
-function replacedAt(whole: unknown, path: YamlPath, value: unknown): unknown {
-  const [key, ...rest] = path;
-  if (key === undefined) return value;
-  if (Array.isArray(whole)) {
-    return whole.map((entry, index) => (index === key ? replacedAt(entry, rest, value) : entry));
-  }
-  return isJsonObject(whole) ? { ...whole, [key]: replacedAt(whole[key], rest, value) } : whole;
 }
 
 function deepFrozen<T>(value: T): T {

@@ -2,7 +2,7 @@ import { rename } from "node:fs/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { startApp } from "../../src/app/app.ts";
 import { explainAlone } from "../../src/app/explanation/dry-run.ts";
-import { explainerFrom } from "../../src/app/explanation/from-snapshot.ts";
+import { explainerFrom } from "../../src/app/explanation/dry-run-gate.ts";
 import { inspect } from "../../src/app/inspection.ts";
 import type { Snapshot } from "../../src/config/snapshot.ts";
 import { createDryRunRequest } from "../../src/server/admin/explain-query.ts";

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import { ReloadStates } from "../../src/app/reload/reload-states.ts";
-import { openLedger } from "../../src/app/byte-ledger.ts";
+import { openLedger } from "../../src/app/client-warnings.ts";
 import { startTraffic } from "../../src/app/traffic.ts";
 import { gateFilesOf } from "../../src/app/from-files.ts";
 import { takeSnapshot } from "../../src/config/snapshot.ts";

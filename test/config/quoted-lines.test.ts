@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { knownKeys, type KnownKeys } from "../../src/config/schema/known-keys.ts";
+import { knownKeys, type KnownKeys } from "../../src/config/schema/json-schema.ts";
 import { mayHoldSecret } from "../../src/config/effective/secret-lines.ts";
 import { problemsOf, SMALLEST } from "./configuration-file.ts";
 

@@ -1,12 +1,28 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { Gate } from "../../core/request/gate.ts";
 import type { Leased } from "../../lib/async/leased.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
+import { gateFilesOf, type GateFiles } from "../from-files.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
-import type { GateFiles } from "../from-files.ts";
+import { ownKeysOf } from "../keys/all-keys.ts";
+import { revokedBy } from "../revoking.ts";
 import type { Traffic } from "../traffic.ts";
-import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
+import { NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
+import type { TokenSettings } from "./token-words.ts";
+
+/** The parts of a gate without effects: a dry run signs nothing, logs nobody in or out, and leaves no trace. */
+const WITHOUT_EFFECTS = {
+  assertionKeys: { signing: undefined, verification: [] },
+  logins: { logIn: () => Promise.reject(new GateError("internal", { reason: "explained_only" })) },
+  logOut: () => Promise.resolve(),
+  ...{ log: NOOP_LOG, observer: NOOP_OBSERVER },
+} satisfies Partial<GateOptions>;
 
 /** A gate that is used only for dry runs. A reload changes it together with the gates in force. */
 export interface DryRunGate {
@@ -36,8 +52,7 @@ export function openDryRunGate(
     openGate(
       {
         ...{ configuration: withSmallCache(configuration), upstreams, trustedKeyFiles },
-        ...{ version, keys, assertionKeys: NO_KEYS, trustedKeys, revocations, clock },
-        ...{ logins: NO_LOGINS, logOut: NO_LOGOUT, log: NOOP_LOG, observer: NOOP_OBSERVER },
+        ...{ version, keys, trustedKeys, revocations, clock, ...WITHOUT_EFFECTS },
       },
       before,
     );
@@ -57,6 +72,43 @@ export function openDryRunGate(
       };
     },
     close: () => current.retire(),
+  };
+}
+
+/** The options of an explainer that opens its own gate. */
+export type ExplainerAloneOptions = TokenSettings &
+  Pick<GateOptions, keyof GateFiles | "revocations">;
+
+/**
+ * Runs a function with a new gate, which fetches the keys of trusted issuers itself.
+ * @throws ConfigError if a file that the configuration names is invalid.
+ */
+export async function withOwnGate<T>(
+  options: ExplainerAloneOptions,
+  ask: (gate: Gate) => Promise<T>,
+): Promise<T> {
+  const opened = openDryRunGate({ ...options, version: "0.0.0" });
+  try {
+    return await opened.query(ask);
+  } finally {
+    await opened.close();
+  }
+}
+
+/**
+ * Returns the options with which a command explains requests.
+ * @throws ConfigError if the files of the snapshot cannot be used.
+ */
+export async function explainerFrom({
+  configuration,
+  files,
+}: Snapshot): Promise<ExplainerAloneOptions> {
+  return {
+    configuration,
+    ...gateFilesOf(configuration, files),
+    revocations: revokedBy(configuration, files),
+    keys: await loadSigningKeys({ ...ownKeysOf(configuration, files), log: NOOP_LOG }),
+    clock: systemClock,
   };
 }
 

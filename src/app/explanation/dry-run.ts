@@ -6,31 +6,17 @@ import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { newTrace } from "../../core/request/token-verifier.ts";
 import { Permit } from "../../core/request/permit.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { explainRequirements } from "../../policy/requirements.ts";
 import { decide } from "../../server/request/decide.ts";
 import { createIntake } from "../../server/request/intake.ts";
 import { type ReadHead, readHead } from "../../server/admin/read-head.ts";
-import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
-import type { GateFiles } from "../from-files.ts";
 import { intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
-import { openGate } from "../gate/open-gate.ts";
-import type { GateOptions } from "../gate/gate-options.ts";
 import { explainBackend } from "./backend.ts";
+import { type ExplainerAloneOptions, withOwnGate } from "./dry-run-gate.ts";
 import { refusalDetail } from "./refusal-detail.ts";
 import { explainRoutes, overlapNotes } from "./routes.ts";
-import { NO_KEYS, NO_LOGINS, NO_LOGOUT, NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 import { explainToken } from "./explained-token.ts";
-
-export interface ExplainerOptions {
-  readonly configuration: Configuration;
-  readonly keys: SigningKeys;
-  readonly clock: Clock;
-}
-
-/** The options of an explainer that opens its own gate. */
-export type ExplainerAloneOptions = ExplainerOptions &
-  Pick<GateOptions, keyof GateFiles | "revocations">;
+import type { TokenSettings } from "./token-words.ts";
 
 /**
  * Explains what a gate decides about a request, and why. Sends nothing to a backend, and changes no counts.
@@ -38,7 +24,7 @@ export type ExplainerAloneOptions = ExplainerOptions &
  * @param gate a gate built from the configuration.
  */
 export async function explain(
-  options: ExplainerOptions,
+  options: TokenSettings,
   gate: Gate,
   dryRun: DryRunRequest,
 ): Promise<Explanation> {
@@ -71,23 +57,6 @@ export function explainAlone(
   return withOwnGate(options, (gate) => explain(options, gate, dryRun));
 }
 
-/** Runs a function with a new gate, which fetches the keys of trusted issuers itself. */
-export async function withOwnGate<T>(
-  { configuration, upstreams, trustedKeyFiles, keys, revocations, clock }: ExplainerAloneOptions,
-  ask: (gate: Gate) => Promise<T>,
-): Promise<T> {
-  const opened = openGate({
-    ...{ configuration, upstreams, trustedKeyFiles, keys, revocations, clock, version: "0.0.0" },
-    assertionKeys: NO_KEYS, // nothing is sent to a backend
-    ...{ logins: NO_LOGINS, logOut: NO_LOGOUT, log: NOOP_LOG, observer: NOOP_OBSERVER },
-  });
-  try {
-    return await ask(opened.value.gate);
-  } finally {
-    await opened.retire();
-  }
-}
-
 interface ReadRequest extends ReadHead {
   readonly request: GateRequest;
 }
@@ -103,7 +72,7 @@ async function readRequest(
 }
 
 function explained(
-  options: ExplainerOptions,
+  options: TokenSettings,
   dryRun: DryRunRequest,
   read: ReadRequest,
   decision: Decision,

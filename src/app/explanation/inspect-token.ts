@@ -1,7 +1,8 @@
 import type { ExplainedToken } from "../../core/explanation.ts";
 import { newTrace } from "../../core/request/token-verifier.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
-import { type ExplainerAloneOptions, type ExplainerOptions, withOwnGate } from "./dry-run.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type ExplainerAloneOptions, withOwnGate } from "./dry-run-gate.ts";
 import { explainVerdict, verifyToken } from "./explained-token.ts";
 import { dateWords } from "./token-words.ts";
 
@@ -15,7 +16,7 @@ export interface InspectedToken extends Pick<ExplainedToken, "accepted" | "reaso
 }
 
 /** Decodes a token without verifying it. */
-export function decodeToken(token: string, { now }: Pick<ExplainerOptions["clock"], "now">) {
+export function decodeToken(token: string, { now }: Pick<Clock, "now">) {
   const { header, claims } = readableParts(token);
   return {
     ...{ accepted: false, reason: "not_verified", header, claims, steps: [] },

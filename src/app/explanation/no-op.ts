@@ -1,7 +1,4 @@
-import { GateError } from "../../core/request/errors.ts";
 import type { Log } from "../../core/log.ts";
-import type { LoginService } from "../../core/login.ts";
-import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import type { Observer } from "../../core/observer.ts";
 
 const noop = (): void => undefined;
@@ -31,15 +28,4 @@ export const NOOP_OBSERVER: Observer = {
   streamEnded: noop,
   webSocketOpened: noop,
   webSocketClosed: noop,
-};
-
-/** A dry run signs nothing. */
-export const NO_KEYS: SigningKeys = { signing: undefined, verification: [] };
-
-/** A dry run logs nobody out. */
-export const NO_LOGOUT = (): Promise<void> => Promise.resolve();
-
-/** A dry run logs nobody in. */
-export const NO_LOGINS: LoginService = {
-  logIn: () => Promise.reject(new GateError("internal", { reason: "explained_only" })),
 };

@@ -1,5 +1,5 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import { isKeyed } from "../gate/keyed-issuers.ts";
+import { isKeyed } from "../gate/remote-checks.ts";
 import type {
   TokenRefusal,
   TokenStep,

@@ -12,22 +12,18 @@ import type { Clock } from "../../lib/clock.ts";
 import type { InFlight } from "../../policy/concurrency/in-flight.ts";
 import type { ArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
-import type { TrustedKeyFiles, TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
-import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
+import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
+import type { GateFiles } from "../from-files.ts";
 
-export interface GateOptions extends SharedLimits {
+export interface GateOptions extends SharedLimits, GateFiles {
   readonly configuration: Configuration;
-  /** The upstreams of the configuration, with the contents of their files. */
-  readonly upstreams: readonly UpstreamOptions[];
   /** Sallyport's own version, `<major>.<minor>.<patch>`. */
   readonly version: string;
   readonly keys: SigningKeys;
   /** The keys that sign only assertions; empty if there are none. */
   readonly assertionKeys: SigningKeys;
-  /** The keys of trusted issuers, shared by all gates. Without it, a gate fetches its own. */
-  readonly trustedKeys?: TrustedKeys | undefined;
-  /** Their key files as read. A file that is not among them is read when the gate is opened. */
-  readonly trustedKeyFiles: TrustedKeyFiles;
+  /** The keys of trusted issuers, shared by all gates. */
+  readonly trustedKeys: TrustedKeys;
   readonly logins: LoginService;
   /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: Revocations | undefined;

@@ -1,32 +1,20 @@
 import { type Reusable, reuseOrLease } from "../../lib/async/reuse.ts";
 import type { Leased } from "../../lib/async/leased.ts";
+import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
-import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
-import { observeCheck as observe } from "./remote-checks.ts";
-import { isKeyed } from "./keyed-issuers.ts";
+import { isKeyed, observeCheck as observe } from "./remote-checks.ts";
 import { neededClaims } from "./needed-claims.ts";
 import { workersOf } from "./from-configuration.ts";
 import type { GateOptions } from "./gate-options.ts";
-
-/** Opens the keys of trusted issuers from the contents of their files, as far as these were read. */
-function keysFrom({
-  clock,
-  log,
-  trustedKeys = new TrustedKeys({ clock, log }),
-  trustedKeyFiles,
-}: GateOptions): Pick<TrustedKeys, "open"> {
-  return {
-    open: (issuer, changed) => trustedKeys.open(issuer, changed, trustedKeyFiles),
-  };
-}
 
 /** Reuses the previous verifier with its cache if the settings are the same. */
 export function verifierFor(
   options: GateOptions,
   before: Reusable<Leased<CachingTokenVerifier>> | undefined,
 ): Reusable<Leased<CachingTokenVerifier>> {
-  const { configuration, keys, revocations, clock, log, observer, keysChanged } = options;
+  const { configuration, trustedKeyFiles, keys, revocations } = options;
+  const { clock, log, observer, keysChanged } = options;
   // Leaves out the settings that do not affect verification, so that the cache survives a change of them.
   const {
     lifetime: _ours,
@@ -56,7 +44,9 @@ export function verifierFor(
   };
   const observeCheck: ObserveCheck = (kind, name) =>
     observe({ kind, name }, { observer, log, clock });
-  const trustedKeys = keysFrom(options);
+  const trustedKeys: Pick<TrustedKeys, "open"> = {
+    open: (issuer, changed) => options.trustedKeys.open(issuer, changed, trustedKeyFiles),
+  };
   const outside = { observeCheck, keys, trustedKeys, revocations, clock, log, keysChanged };
   return reuseOrLease(
     before,

@@ -6,8 +6,7 @@ import { openBackendVersion } from "../../upstream/version-from-backend.ts";
 import type { GateOptions } from "./gate-options.ts";
 
 /** A version source that must be closed after use. */
-export interface OpenVersionSource {
-  readonly source: VersionSource;
+export interface OpenVersionSource extends VersionSource {
   close(): Promise<void>;
 }
 
@@ -21,25 +20,18 @@ export function askedForVersion(
 }
 
 /** Opens the configured source of the version. @param upstream the result of `askedForVersion`. */
-export function versionSourceOf(
+export function openVersionSource(
   { configuration, version: own, clock }: GateOptions,
   upstream: UpstreamOptions | undefined,
 ): OpenVersionSource {
   const { version = { text: own } } = configuration;
   if ("upstream" in version) {
-    const { path, field } = version;
     if (upstream === undefined) throw new Error(`there is no upstream ${version.upstream}`);
-    const source = openBackendVersion({ upstream, path, field, clock });
-    return { source, close: () => source.close() };
+    return openBackendVersion({ ...version, upstream, clock });
   }
-  return { source: localVersion(version), close: () => Promise.resolve() };
-}
-
-function localVersion(
-  version: { readonly text: string } | { readonly env: string } | { readonly file: string },
-): VersionSource {
-  if ("text" in version) return fixedVersion(version.text);
-  return "file" in version
-    ? fileVersion(version.file)
-    : fixedVersion(process.env[version.env] ?? "");
+  const local =
+    "file" in version
+      ? fileVersion(version.file)
+      : fixedVersion("text" in version ? version.text : (process.env[version.env] ?? ""));
+  return { ...local, close: () => Promise.resolve() };
 }

@@ -37,7 +37,7 @@ import { openUpstream } from "./open-upstream.ts";
 import { verifierFor } from "./gate-verifier.ts";
 import { authorizationOf, observeCheck } from "./remote-checks.ts";
 import type { GateOptions } from "./gate-options.ts";
-import { askedForVersion, type OpenVersionSource, versionSourceOf } from "./gate-version.ts";
+import { askedForVersion, type OpenVersionSource, openVersionSource } from "./gate-version.ts";
 
 /** A gate and its parts. */
 export interface OpenGate {
@@ -84,7 +84,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...own };
   const tokens = verifier.value.value;
   const forwarder = kept.forwarder.value;
-  const version = versionEndpoint(kept.version.value.value.source);
+  const version = versionEndpoint(kept.version.value.value);
   const parts = [
     ...[verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()],
   ].map(({ value }) => value);
@@ -196,7 +196,7 @@ function connectionsFor(
   );
   const asked = askedForVersion(configuration, options.upstreams);
   const version = reuseOrLease(before?.version, [configuration.version, asked], () =>
-    versionSourceOf(options, asked),
+    openVersionSource(options, asked),
   );
   return { upstreams, forwarder, version };
 }

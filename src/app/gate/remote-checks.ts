@@ -39,6 +39,11 @@ export function observeCheck(
   };
 }
 
+/** Whether keys verify the tokens of an issuer in `tokens.trusted`. If not, another server verifies them. */
+export function isKeyed<Each extends object>(each: Each): each is Extract<Each, { jwks: unknown }> {
+  return "jwks" in each;
+}
+
 /** Returns the remote checks of a configuration, with their names in metrics. */
 export function checksIn({ authorization, tokens }: Configuration): RemoteCheckName[] {
   return [

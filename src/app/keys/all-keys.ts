@@ -1,9 +1,15 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
+import type { SnapshotFiles } from "../../config/snapshot-files.ts";
 import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { openOwnKeys, type WatchedKeys } from "../../tokens/keys/watched-keys.ts";
-import { assertionKeysOf, ownKeysOf } from "./own-key-settings.ts";
+import {
+  type OwnKeySettings,
+  openOwnKeys,
+  type WatchedKeys,
+} from "../../tokens/keys/watched-keys.ts";
+import { assertsWithOwnKeys } from "../gate/from-configuration.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 
@@ -26,10 +32,9 @@ export async function openAllKeys(
   const { reloaded } = reloads.add();
   const keys = await openOwnKeys({ ...ownKeysOf(configuration, files), reloaded, ...outside });
   try {
-    const settings = assertionKeysOf(configuration, files);
-    const states = reloads.add();
-    const own = { ...settings, reloaded: states.reloaded, ...outside };
-    return { keys, assertionKeys: await openOwnKeys(own) };
+    const settings = { ...assertionKeysOf(configuration, files), ...outside };
+    const assertionKeys = await openOwnKeys({ ...settings, reloaded: reloads.add().reloaded });
+    return { keys, assertionKeys };
   } catch (error) {
     keys.close();
     throw error;
@@ -45,4 +50,36 @@ export function prepareKeys(
     () => keys.prepare(ownKeysOf(configuration, files)),
     () => assertionKeys.prepare(assertionKeysOf(configuration, files)),
   ]);
+}
+
+/**
+ * Returns the settings of the keys that sign Sallyport's tokens.
+ *
+ * @throws ConfigError if their directory cannot be read.
+ */
+export function ownKeysOf({ tokens, users }: Configuration, files: SnapshotFiles): OwnKeySettings {
+  const { algorithm, keys } = tokens;
+  return {
+    algorithm,
+    files: keys === undefined ? undefined : files.directory(keys),
+    issues: users.length > 0,
+  };
+}
+
+/**
+ * Returns the settings of the keys that sign only assertions.
+ *
+ * @throws ConfigError if their directory cannot be read.
+ */
+export function assertionKeysOf({ tokens }: Configuration, files: SnapshotFiles): OwnKeySettings {
+  const { assertion } = tokens;
+  const keys = assertion?.keys;
+  return {
+    purpose: "assertions",
+    algorithm: assertion?.algorithm ?? tokens.algorithm,
+    files: keys === undefined ? undefined : files.directory(keys),
+    unused: !assertsWithOwnKeys(tokens),
+    lifetime: assertion?.lifetime,
+    issues: assertion !== undefined,
+  };
 }

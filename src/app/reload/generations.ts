@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { Forwarder, TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { OpenStream } from "../../core/request/transfer.ts";
 import type { Gate } from "../../core/request/gate.ts";
@@ -9,11 +10,13 @@ import { intakeOptionsOf, realmOf, type ServerTls, stallOf } from "../gate/from-
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
 import { tracedIntake } from "../traced.ts";
-import { warnUnknownClients } from "../unknown-clients.ts";
+import { warnUnknownClients } from "../client-warnings.ts";
 
 /** Everything that handles connections and requests under one configuration. A reload replaces it as a whole. */
 export interface Generation {
+  readonly configuration: Configuration;
   readonly opened: Leased<OpenGate>;
+  readonly gate: Gate;
   readonly intake: Intake;
   readonly realm: string;
   readonly trustedProxies: Networks;
@@ -31,12 +34,13 @@ export function openGeneration(
   options: GateOptions & { readonly tls: ServerTls },
   before?: Generation,
 ): Generation {
-  const { configuration, tls, log, clock } = options;
+  const { configuration, tls } = options;
   const { server } = configuration;
   const reading = intakeOptionsOf(configuration);
-  const intake = createIntake({ ...reading, unknown: warnUnknownClients(log, clock) });
+  const intake = createIntake({ ...reading, unknown: warnUnknownClients(options) });
+  const opened = openGate(options, before?.opened.value);
   return {
-    opened: openGate(options, before?.opened.value),
+    ...{ configuration, opened, gate: opened.value.gate },
     intake: tracedIntake(intake, options.tracing),
     realm: realmOf(configuration),
     trustedProxies: reading.trustedProxies,
@@ -54,36 +58,18 @@ export function openGeneration(
  */
 export class Generations {
   readonly #all = new Set<Leased<OpenGate>>();
-  #current: Generation;
+  /** The generation in force. Only `replace` changes it. */
+  current: Generation;
 
   constructor(first: Generation) {
-    this.#current = first;
+    this.current = first;
     this.#all.add(first.opened);
-  }
-
-  get current(): Generation {
-    return this.#current;
-  }
-
-  get gate(): Gate {
-    return this.#current.opened.value.gate;
-  }
-
-  /** The trusted proxies of the generation in force. */
-  get trustedProxies(): Networks {
-    const current = (): Networks => this.#current.trustedProxies;
-    return {
-      get empty() {
-        return current().empty;
-      },
-      has: (address) => current().has(address),
-    };
   }
 
   /** Puts another generation in force. The previous gate closes after its last request. */
   replace(next: Generation): void {
-    const { opened } = this.#current;
-    this.#current = next;
+    const { opened } = this.current;
+    this.current = next;
     this.#all.add(next.opened);
     void opened.retire().then(() => this.#all.delete(opened));
   }
@@ -130,4 +116,14 @@ export class Generations {
   #opened(): OpenGate[] {
     return Array.from(this.#all, ({ value }) => value);
   }
+}
+
+/** Returns the trusted proxies of the generation in force. */
+export function trustedProxiesOf(generations: Generations): Networks {
+  return {
+    get empty() {
+      return generations.current.trustedProxies.empty;
+    },
+    has: (address) => generations.current.trustedProxies.has(address),
+  };
 }

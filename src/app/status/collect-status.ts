@@ -8,7 +8,7 @@ import type { Status, StatusConfiguration } from "../../core/status.ts";
 import { mergeEvents } from "../../observe/recent/recent-log.ts";
 import type { Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
-import { inAll } from "../threads/threads.ts";
+import { mergeIssuers } from "../threads/merged-states.ts";
 import { workersOf } from "../gate/from-configuration.ts";
 import { Counted } from "./counted.ts";
 import { explainRefusals } from "./explained-refusals.ts";
@@ -30,18 +30,19 @@ export interface StatusSources {
  */
 export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { service, explain, startedAt } = sources;
-  const { configuration, keys, assertionKeys, certificate } = service;
-  const now = service.options.clock.now();
+  const { configuration, certificate, parts } = service;
+  const { keys, assertionKeys, traffic, options } = parts;
+  const now = options.clock.now();
   const [counted, threads, checks, targets] = await Promise.all([
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
-    service.traffic.collect("targets"),
+    traffic.targets(),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets);
   const count = workersOf(configuration);
   return {
-    version: service.parts.options.version,
+    version: options.version,
     node: process.versions.node,
     host: hostname(),
     pid: process.pid,
@@ -85,17 +86,17 @@ interface Recent {
 }
 
 /** Merges the recent events and the issuers of all threads that answer. */
-async function threadsOf({ parts, traffic }: Service): Promise<Recent> {
+async function threadsOf({ parts }: Service): Promise<Recent> {
   const own = parts.observation.recent.events();
   if (parts.threads === undefined) {
-    return { answered: 1, events: mergeEvents([own]), issuers: traffic.issuers() };
+    return { answered: 1, events: mergeEvents([own]), issuers: parts.traffic.issuers() };
   }
   const all = await parts.threads.recent();
   const answers = all.filter((answer) => answer !== undefined);
   return {
     answered: answers.length,
     events: mergeEvents([own, ...answers.map(({ events }) => events)]),
-    issuers: inAll(answers.map(({ issuers }) => issuers)),
+    issuers: mergeIssuers(answers.map(({ issuers }) => issuers)),
   };
 }
 

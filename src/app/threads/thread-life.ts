@@ -3,16 +3,15 @@ import { GateError } from "../../core/request/errors.ts";
 import type { IssuerState } from "../../core/issuer-state.ts";
 import { ERROR_CODEC } from "../../core/error-codec.ts";
 import { SharedByteCounters } from "../../lib/async/shared-byte-counters.ts";
-import { releaseThread, type SharedCounts } from "../../lib/async/shared-counts.ts";
+import { releaseThread } from "../../lib/async/shared-counts.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
-import { onKeyChange, ringsOf } from "./keys-of-thread.ts";
-import type { SharedTimes } from "../../policy/rates/shared-arrival-times.ts";
+import { onKeyChange, ringsOf } from "./thread-keys.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { createPulse, PulseWatch } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
-import type { MainApi, ThreadApi, ThreadData } from "./thread.ts";
+import type { MainApi, ThreadApi, ThreadData, ThreadPlacement } from "./thread.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
 
 /**
@@ -21,31 +20,16 @@ import type { TrafficChange, TrafficOptions } from "../traffic.ts";
  */
 const LIMITS = { timeoutMs: 60_000, maxPending: () => 1_000 };
 
-/** The index and the port of the thread, and the memory that it shares with others. */
-export interface ThreadPlacement {
-  readonly index: number;
-  readonly count: number;
-  readonly port: number;
-  /** Shared memory in which all threads count their connections. */
-  readonly connections: SharedCounts;
-  /** Shared memory in which all threads count requests in flight, for routes that limit them. */
-  readonly inFlight: SharedCounts;
-  /** Shared memory in which all threads count the use of rate limits. */
-  readonly arrivalTimes: SharedTimes;
-  /** Shared memory in which all threads record how much time clients use. */
-  readonly usage: SharedArrayBuffer;
-  /** Shared memory in which all threads count the log lines that wait for the main thread. */
-  readonly backlog: SharedArrayBuffer;
-}
-
 /**
  * One life of a traffic thread, from the start of its worker until the worker has terminated. All calls to and from it
  * belong to this life: the result of a login that it began never goes to its successor.
  */
 export class ThreadLife {
+  /** Whether `terminate` was called. */
+  terminated = false;
+  /** Whether the worker has terminated. */
+  hasExited = false;
   #listens = false;
-  #terminated = false;
-  #hasExited = false;
   /** The state of the trusted issuers as last reported. */
   #issuers: readonly IssuerState[] = [];
   readonly #worker: Worker;
@@ -86,7 +70,7 @@ export class ThreadLife {
       this.#listening.reject(error);
     });
     worker.on("exit", () => {
-      this.#hasExited = true;
+      this.hasExited = true;
       new SharedByteCounters(weights, placement.index + 1).clear();
       releaseThread(placement.connections, placement.index);
       releaseThread(placement.inFlight, placement.index);
@@ -110,17 +94,7 @@ export class ThreadLife {
 
   /** Whether it accepts clients and answers calls. */
   get serves(): boolean {
-    return this.#listens && !this.#terminated && !this.#hasExited;
-  }
-
-  /** Whether `terminate` was called. */
-  get terminated(): boolean {
-    return this.#terminated;
-  }
-
-  /** Whether it has terminated. */
-  get hasExited(): boolean {
-    return this.#hasExited;
+    return this.#listens && !this.terminated && !this.hasExited;
   }
 
   /** Resolves when it has terminated. */
@@ -175,7 +149,7 @@ export class ThreadLife {
 
   /** Terminates the thread at once, with its connections, and ends all calls to it. */
   terminate(): void {
-    this.#terminated = true;
+    this.terminated = true;
     void this.#worker.terminate();
     this.#calls.close();
   }

@@ -13,51 +13,52 @@ import type { SharedCounts } from "../../lib/async/shared-counts.ts";
 import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/in-flight.ts";
 import { attachSharedTimes, type SharedTimes } from "../../policy/rates/shared-arrival-times.ts";
-import { createLog } from "../../observe/log/application-log.ts";
-import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
-import { createMetrics, type Metrics } from "../../observe/metrics/metrics.ts";
-import { createObserver } from "../../observe/log/access-log.ts";
-import { RecentLog } from "../../observe/recent/recent-log.ts";
+import { MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { ConnectionCounts } from "../../server/listener/connection-counts.ts";
+import type { KeyRing } from "../../tokens/keys/key-ring.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { startForgetting } from "../../tokens/revocation/revocation-service.ts";
-import { openLedger } from "../byte-ledger.ts";
+import { openLedger } from "../client-warnings.ts";
 import type { GateFiles } from "../from-files.ts";
 import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
-import { type KeyRings, KeysOfThread } from "./keys-of-thread.ts";
-import { LogBacklog } from "./log-backlog.ts";
-import { postedSink } from "./posted-sink.ts";
+import { type KeyRings, threadKeys, type ThreadKeys } from "./thread-keys.ts";
+import { LogBacklog, postedSink } from "./log-backlog.ts";
 import { beat, type SharedPulse } from "./pulse.ts";
+import { createObservation, type Observation } from "../observation.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
-import { PreparedChange } from "./thread-change.ts";
+import { threadChange, type ThreadChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
 import { surviveErrors } from "../survive-errors.ts";
-import { type PostedAnswer, posted, type QueryName } from "./thread-queries.ts";
-import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
+import { startTraffic, type Traffic } from "../traffic.ts";
+
+/** The index and the port of the thread, and the memory that it shares with others. */
+export interface ThreadPlacement {
+  readonly index: number;
+  readonly count: number;
+  readonly port: number;
+  /** Shared memory in which all threads count their connections. */
+  readonly connections: SharedCounts;
+  /** Shared memory in which all threads count requests in flight, for routes that limit them. */
+  readonly inFlight: SharedCounts;
+  /** Shared memory in which all threads count the use of rate limits. */
+  readonly arrivalTimes: SharedTimes;
+  /** Shared memory in which all threads record how much time clients use. */
+  readonly usage: SharedArrayBuffer;
+  /** Shared memory in which all threads count the log lines that wait for the main thread. */
+  readonly backlog: SharedArrayBuffer;
+}
 
 /** The start options of a traffic thread. */
-export interface ThreadData extends GateFiles {
+export interface ThreadData extends GateFiles, ThreadPlacement {
   readonly configuration: Configuration;
   readonly version: string;
   readonly rings: KeyRings;
   /** The revocations at its start. */
   readonly revoked: readonly RevocationNews[];
   readonly tls: ServerTls;
-  readonly port: number;
-  readonly index: number;
-  readonly count: number;
   readonly pulse: SharedPulse;
   /** Shared memory in which the threads count the bytes buffered for clients; this thread's row is `index + 1`. */
   readonly weights: SharedArrayBuffer;
-  readonly connections: SharedCounts;
-  /** Shared memory in which the threads count requests in flight, for routes that limit them. */
-  readonly inFlight: SharedCounts;
-  /** Shared memory in which the threads count the use of rate limits. */
-  readonly arrivalTimes: SharedTimes;
-  /** Shared memory in which the threads record how much time clients use. */
-  readonly usage: SharedArrayBuffer;
-  /** Shared memory in which the threads count the log lines that wait for the main thread. */
-  readonly backlog: SharedArrayBuffer;
 }
 
 /** The functions of the main thread that a traffic thread may call. */
@@ -129,13 +130,10 @@ function countsOf({ connections, inFlight, arrivalTimes, index }: ThreadData) {
   };
 }
 
-interface ThreadParts {
+interface ThreadParts extends Pick<Observation, "metrics" | "recent" | "sink"> {
   readonly traffic: Promise<Traffic>;
-  readonly changes: PreparedChange;
-  readonly metrics: Metrics;
-  readonly recent: RecentLog;
-  readonly sink: LogSink;
-  readonly keys: KeysOfThread;
+  readonly changes: ThreadChange;
+  readonly keys: ThreadKeys;
   readonly revocations: RevocationList;
   close(): void;
 }
@@ -143,14 +141,11 @@ interface ThreadParts {
 function threadApi(parts: ThreadParts) {
   const { traffic, changes, metrics, sink, keys, revocations, close } = parts;
   return {
-    prepare: (changed: TrafficChange) => changes.prepare(changed),
-    commit: () => changes.commit(),
-    rollback: () => changes.rollback(),
-    keys: keys.replace,
+    ...changes,
+    keys: (name: keyof KeyRings, ring: KeyRing) => keys[name].replace(ring),
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
-    collect: async (name: QueryName): Promise<PostedAnswer> =>
-      posted(name, await (await traffic).collect(name)),
+    targets: async () => (await traffic).targets(),
     recent: async (): Promise<ThreadRecent> => ({
       events: parts.recent.events(),
       issuers: (await traffic).issuers(),
@@ -171,25 +166,22 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   let { configuration } = data;
   beat(pulse);
   const clock = systemClock;
-  const keys = new KeysOfThread(rings, clock);
+  const keys = threadKeys(rings, clock);
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
-  const { level, access } = configuration.log;
   const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxLogins(configuration) };
   const main = new RpcClient<MainApi>(port, ERROR_CODEC, limits);
   const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
-  const log = createLog({ sink, level, clock });
-  const metrics = createMetrics({ ...seriesOf(configuration), version, clock, process: false });
-  const recent = new RecentLog(clock.now);
-  const observer = createObserver({ metrics, recent, sink, clock, level, access });
+  const observation = createObservation(configuration, sink, { version, process: false });
+  const { log, metrics, observer } = observation;
   const reloads = new ReloadStates((successful) => main.notify("reloaded", successful));
   const shared = { memory: weights, row: index + 1 };
   const buffered = openLedger({ configuration, shared, observer, clock, log });
   metrics.gauges.bufferedBytes = () => buffered.bytes;
   const starting = startTraffic({
-    ...{ configuration, upstreams, trustedKeyFiles, version, ...keys.all, tls, reloads },
+    ...{ configuration, upstreams, trustedKeyFiles, version, ...keys, tls, reloads },
     ...{ clock, log, observer, buffered },
     ...{ port: data.port, usage: { memory: data.usage, row: index } },
     logins: remoteLogins(main),
@@ -200,11 +192,11 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     ...countsOf(data),
     nextId: createResponseIds(clock.now(), index, count + 1),
   });
-  const changes = new PreparedChange(starting, (changed) => {
+  const changes = threadChange(starting, (changed) => {
     ({ configuration } = changed);
     metrics.add(seriesOf(configuration));
   });
-  const parts = { traffic: starting, changes, metrics, recent, sink, keys, revocations };
+  const parts = { ...observation, traffic: starting, changes, keys, revocations };
   expose(port, threadApi({ ...parts, close: () => port.close() }), ERROR_CODEC);
   const traffic = await starting;
   surviveErrors(log);

@@ -1,5 +1,4 @@
 import type { Change } from "../../core/change.ts";
-import type { IssuerState } from "../../core/issuer-state.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { type MetricObjects, totalsOf } from "../../observe/metrics/summed-counts.ts";
@@ -13,7 +12,7 @@ import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
 import type { ThreadRecent } from "./thread.ts";
-import { mergeAnswers } from "./thread-queries.ts";
+import { mergeIssuers, mergeTargets } from "./merged-states.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
 
@@ -66,7 +65,7 @@ export async function startThreads(
     // Each thread has its own gauge; the metrics add them up.
     tokenCacheEntries: () => 0,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
-    issuers: () => inAll(threads.map(({ issuers }) => issuers)),
+    issuers: () => mergeIssuers(threads.map(({ issuers }) => issuers)),
     query: dryRunGate.query,
     prepare: (changed) =>
       prepareAll([() => dryRunGate.prepare(changed), () => prepareAllThreads(threads, changed)]),
@@ -82,8 +81,8 @@ export async function startThreads(
     },
     metricsText: async (own) => own.textWith(await countedIn(threads)),
     metricObjects: async (own) => totalsOf([await own.json(), ...(await countedIn(threads))]),
-    collect: async (name) =>
-      mergeAnswers(name, await Promise.all(threads.map((each) => each.ask("collect", name)))),
+    targets: async () =>
+      mergeTargets(await Promise.all(threads.map((thread) => thread.ask("targets")))),
     recent: () => Promise.all(threads.map((thread) => thread.ask("recent"))),
     alive: () => threads.filter(({ alive }) => alive).length,
     failures: () => threads.flatMap(({ failure }) => failure ?? []),
@@ -104,30 +103,6 @@ function commonMemory(count: number) {
 async function countedIn(threads: readonly TrafficThread[]): Promise<MetricObjects[]> {
   const counted = await Promise.all(threads.map((thread) => thread.metrics()));
   return counted.flat();
-}
-
-/** Merges the issuers of all threads: an issuer is usable if no thread lacks its keys. */
-export function inAll(ofThreads: readonly (readonly IssuerState[])[]): IssuerState[] {
-  const worst = new Map<string, IssuerState>();
-  for (const state of ofThreads.flat()) {
-    const other = worst.get(state.issuer) ?? state;
-    const { fetches = state.fetches } = other;
-    worst.set(state.issuer, {
-      issuer: state.issuer,
-      ...(fetches && {
-        fetches: { ...fetches, stale: fetches.stale || state.fetches?.stale === true },
-      }),
-      usable: state.usable && other.usable,
-      keys: Math.min(state.keys, other.keys),
-      readAt: earlier(state.readAt, other.readAt),
-    });
-  }
-  return [...worst.values()];
-}
-
-/** Returns the earlier of two times, or undefined if either is undefined, which means never. */
-function earlier(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined || b === undefined ? undefined : Math.min(a, b);
 }
 
 /** Prepares a change in all threads. If one cannot prepare it, rolls back the others and rejects. */

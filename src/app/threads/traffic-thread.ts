@@ -4,9 +4,9 @@ import { withTimeout } from "../../lib/async/with-timeout.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import { type MetricObjects, summedCounts } from "../../observe/metrics/summed-counts.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
-import type { ThreadApi } from "./thread.ts";
+import type { ThreadApi, ThreadPlacement } from "./thread.ts";
 import { HUNG_CHECKS, ThreadHealth } from "./thread-health.ts";
-import { type ThreadPlacement, ThreadLife } from "./thread-life.ts";
+import { ThreadLife } from "./thread-life.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
 
 /** Interval at which the metrics of a thread are fetched, in checks. If a thread ends, its later counts are lost. */

@@ -1,5 +1,5 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import { isKeyed } from "../../app/gate/keyed-issuers.ts";
+import { isKeyed } from "../../app/gate/remote-checks.ts";
 import { readJwkSet } from "../../tokens/keys/jwk-set.ts";
 import { KeySetServer } from "../../tokens/trusted/key-set-server.ts";
 import type { KeySetAddress } from "../../tokens/trusted/trusted-issuer.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { text as textOf } from "node:stream/consumers";
 import { parseArgs } from "node:util";
-import { explainerFrom } from "../../app/explanation/from-snapshot.ts";
+import { explainerFrom } from "../../app/explanation/dry-run-gate.ts";
 import {
   type InspectedToken,
   inspectToken,

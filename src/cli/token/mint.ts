@@ -1,5 +1,5 @@
 import { inspectToken } from "../../app/explanation/inspect-token.ts";
-import { explainerFrom } from "../../app/explanation/from-snapshot.ts";
+import { explainerFrom } from "../../app/explanation/dry-run-gate.ts";
 import { NOOP_OBSERVER } from "../../app/explanation/no-op.ts";
 import { inspect } from "../../app/inspection.ts";
 import { ConfigError } from "../../core/config-problem.ts";

@@ -6,9 +6,9 @@ import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { mentionsSecret, namesSecret } from "../../observe/log/redaction.ts";
 import { headerTemplate } from "../../upstream/headers/header-template.ts";
 import { isHeaderValue } from "../interpolation.ts";
-import { jsonSchema, type JsonSchema } from "../schema/json-schema.ts";
+import { jsonSchema, type JsonSchema, withAlternatives } from "../schema/json-schema.ts";
 import type { LoadedConfiguration } from "../load.ts";
-import { valueAt } from "../schema/schema-problems.ts";
+import { valueAt } from "../schema/untyped.ts";
 import { MASKED, maskSecrets } from "./secret-lines.ts";
 
 /** One value of the effective configuration: a scalar, or a list of scalars. */
@@ -61,7 +61,7 @@ class EffectiveWalk {
   }
 
   through(schema: JsonSchema, value: unknown, path: YamlPath): unknown {
-    const schemas = alternativesOf(schema);
+    const schemas = withAlternatives(schema);
     if (Array.isArray(value) && value.some(isJsonObject)) {
       const items = schemas.map((each) => each.items).find(isSchema) ?? {};
       return value.map((entry, index) => this.through(items, entry, [...path, index]));
@@ -118,17 +118,13 @@ class EffectiveWalk {
   #derived(field: JsonSchema, path: YamlPath): unknown {
     const value = valueAt(this.#loaded.configuration, path);
     if (typeof value !== "number") return typeof value === "string" ? value : undefined;
-    const isDuration = alternativesOf(field).some(({ pattern }) => pattern === DURATION.source);
+    const isDuration = withAlternatives(field).some(({ pattern }) => pattern === DURATION.source);
     return isDuration ? formatDuration(value) : value;
   }
 }
 
 function isSchema(value: unknown): value is JsonSchema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function alternativesOf(schema: JsonSchema): JsonSchema[] {
-  return [schema, ...(schema.anyOf ?? []).filter(isSchema).flatMap(alternativesOf)];
 }
 
 /**

@@ -9,32 +9,32 @@ type WrittenRoute = Configuration["routes"][number];
 type Limits = Pick<Configuration["server"]["limits"], "bodyBytes">;
 
 /**
- * Converts a configured route to a `Route`, without its rate and concurrency limits, which have state.
+ * Converts a configured route to a `Route`, without its rate and concurrency limits, which have state. `check` prints
+ * its fields in this order.
  *
  * @param limits those of the server: they apply where the route has none of its own.
  */
 export function routeRow(row: WrittenRoute, limits: Limits): Route {
   const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
+  const { require, tokenFrom, headers, retry, mirror, timeouts, authorize } = row;
   return {
     ...{ name, auth, mode, upstream, forwardAuthorization },
     path: pathOf(row),
     bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
-    ...(hosts === undefined ? {} : { hosts }),
-    ...(methods === undefined ? {} : { methods }),
-    ...(row.require === undefined ? {} : { require: row.require }),
-    ...(row.tokenFrom === undefined ? {} : { tokenFrom: new TokenPlaces(row.tokenFrom) }),
-    ...(rewrite === undefined ? {} : { rewrite }),
+    ...(hosts && { hosts }),
+    ...(methods && { methods }),
+    ...(require && { require }),
+    ...(tokenFrom && { tokenFrom: new TokenPlaces(tokenFrom) }),
+    ...(rewrite && { rewrite }),
     ...headersOf(row),
-    ...(row.headers === undefined ? {} : { headers: matchedHeaders(row.headers) }),
-    ...(row.allow === undefined && row.deny === undefined
-      ? {}
-      : { networks: createNetworkRule(row) }),
-    ...(row.paths === "strict" ? {} : { paths: row.paths }),
-    ...(row.retry === undefined ? {} : { retry: row.retry }),
-    ...(row.mirror === undefined ? {} : { mirror: row.mirror }),
-    ...(row.timeouts === undefined ? {} : { timeouts: row.timeouts }),
-    ...(row.authorize === undefined ? {} : { authorize: row.authorize }),
-    ...(row.assertion === true ? { assertion: true } : {}),
+    ...(headers && { headers: matchedHeaders(headers) }),
+    ...((row.allow ?? row.deny) && { networks: createNetworkRule(row) }),
+    ...(row.paths !== "strict" && { paths: row.paths }),
+    ...(retry && { retry }),
+    ...(mirror && { mirror }),
+    ...(timeouts && { timeouts }),
+    ...(authorize !== undefined && { authorize }),
+    ...(row.assertion === true && { assertion: true }),
   };
 }
 
@@ -56,11 +56,11 @@ function headersOf({
   const otherHost = hostHeader !== "preserve";
   const otherPath = rewrite?.stripPrefix !== undefined || rewrite?.addPrefix !== undefined;
   return {
-    ...(otherHost
-      ? { hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader } }
-      : {}),
-    ...((rewrite?.responses ?? (otherHost || otherPath)) ? { mapsAnswers: true } : {}),
-    ...(requestHeaders === undefined ? {} : { requestHeaders: headerModifier(requestHeaders) }),
-    ...(responseHeaders === undefined ? {} : { responseHeaders: headerModifier(responseHeaders) }),
+    ...(otherHost && {
+      hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader },
+    }),
+    ...((rewrite?.responses ?? (otherHost || otherPath)) && { mapsAnswers: true }),
+    ...(requestHeaders && { requestHeaders: headerModifier(requestHeaders) }),
+    ...(responseHeaders && { responseHeaders: headerModifier(responseHeaders) }),
   };
 }

@@ -1,71 +1,86 @@
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { foldedName } from "../../lib/http/folded-name.ts";
+import { fieldSource } from "../../observe/log/create-access-fields.ts";
 import type { PathProblem } from "../path-problem.ts";
-import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
+import { listAt, type Mapping, mappingAt, textAt } from "../schema/untyped.ts";
+import { repeated, type Written } from "./written.ts";
 
-/** Checks that no route changes an identity header, or changes any header twice. */
-export function headerProblems(routes: unknown, identity: unknown): PathProblem[] {
-  const { headers, claims } = mappingAt(identity);
+/** Rules about the headers that routes change, compare or take tokens from, and that the log shows. */
+
+/** Checks that a route changes no identity header, and no header twice. */
+export function headerProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
+  const { headers, claims } = mappingAt(whole, "identity");
   const callers = new Set(
     [...Object.values(mappingAt(headers)), ...Object.keys(mappingAt(claims))].map((name) =>
       foldedName(textAt(name) ?? ""),
     ),
   );
-  return listAt(routes).flatMap((route, index) => {
-    const path = (key: string) => ["routes", index, key];
-    const { requestHeaders, responseHeaders } = mappingAt(route);
-    return [
-      ...callerProblems(requestHeaders, path("requestHeaders"), callers),
-      ...[requestHeaders, responseHeaders].flatMap((changes, at) =>
-        repetitions(changes, path(at === 0 ? "requestHeaders" : "responseHeaders")),
-      ),
-    ];
-  });
-}
-
-interface Named {
-  readonly path: YamlPath;
-  readonly of: "key" | "value";
-  readonly name: string;
-}
-
-function namesIn(changes: unknown, path: YamlPath): Named[] {
-  const { set, add, remove } = mappingAt(changes);
+  const [request = [], ...others] = ["requestHeaders", "responseHeaders"].map((key) =>
+    changedNames(route[key], [...at, key]),
+  );
+  const message = "must not be one of identity.headers, which tell the backend who is calling";
   return [
-    ...Object.keys(mappingAt(set)).map((name): Named => {
-      return { path: [...path, "set", name], of: "key", name };
-    }),
-    ...Object.keys(mappingAt(add)).map((name): Named => {
-      return { path: [...path, "add", name], of: "key", name };
-    }),
-    ...listAt(remove).map((name, index): Named => {
-      return { path: [...path, "remove", index], of: "value", name: textAt(name) ?? "" };
+    ...request
+      .filter(({ folded }) => callers.has(folded))
+      .map(({ path, of }) => ({ path, of, message })),
+    ...[request, ...others].flatMap((names) =>
+      repeated(names, ({ folded }) => folded).map(({ path, of }) => ({
+        ...{ path, of, message: "must not be changed twice" },
+      })),
+    ),
+  ];
+}
+
+/** A header that a route changes; its name with `_` as `-`, since CGI backends do not distinguish them. */
+interface ChangedName extends Required<Pick<PathProblem, "path" | "of">> {
+  readonly folded: string;
+}
+
+function changedNames(changes: unknown, path: YamlPath): ChangedName[] {
+  return [
+    ...["set", "add"].flatMap((key) =>
+      Object.keys(mappingAt(changes, key)).map((name): ChangedName => {
+        return { path: [...path, key, name], of: "key", folded: foldedName(name) };
+      }),
+    ),
+    ...listAt(changes, "remove").map((name, index): ChangedName => {
+      const folded = foldedName(textAt(name) ?? "");
+      return { path: [...path, "remove", index], of: "value", folded };
     }),
   ];
 }
 
-function callerProblems(
-  changes: unknown,
-  path: YamlPath,
-  callers: ReadonlySet<string>,
+/** Reports header names that a route uses although `server.underscoreHeaders` drops or rejects them. */
+export function underscoreProblems(
+  { headers, tokenFrom }: Mapping,
+  at: YamlPath,
+  { whole }: Written,
 ): PathProblem[] {
-  return namesIn(changes, path)
-    .filter(({ name }) => callers.has(foldedName(name)))
-    .map((named) => ({
-      path: named.path,
-      of: named.of,
-      message: "must not be one of identity.headers, which tell the backend who is calling",
-    }));
+  const policy = textAt(whole, "server", "underscoreHeaders");
+  if (policy !== "drop" && policy !== "reject") return [];
+  const message = `never arrives with server.underscoreHeaders: ${policy}`;
+  const problem = (name: string | undefined, path: YamlPath, of: "key" | "value"): PathProblem[] =>
+    name?.includes("_") === true ? [{ path: [...at, ...path], of, message }] : [];
+  return [
+    ...Object.keys(mappingAt(headers)).flatMap((name) => problem(name, ["headers", name], "key")),
+    ...listAt(tokenFrom).flatMap((place, i) =>
+      problem(textAt(place, "header"), ["tokenFrom", i, "header"], "value"),
+    ),
+  ];
 }
 
-function repetitions(changes: unknown, path: YamlPath): PathProblem[] {
-  const seen = new Set<string>();
-  return namesIn(changes, path).flatMap((named) => {
-    const folded = foldedName(named.name);
-    if (!seen.has(folded)) {
-      seen.add(folded);
-      return [];
-    }
-    return [{ path: named.path, of: named.of, message: "must not be changed twice" }];
+/** Checks that no field of the access line is a header from which a route reads tokens. */
+export function loggedTokenProblems({ whole, routes }: Written): PathProblem[] {
+  const withTokens = new Set(
+    routes
+      .flatMap(({ tokenFrom }) => listAt(tokenFrom))
+      .map((place) => textAt(place, "header")?.toLowerCase()),
+  );
+  const message = "names a header that tokens are taken from, which is never logged";
+  return Object.entries(mappingAt(whole, "log", "fields")).flatMap(([field, written]) => {
+    const source = fieldSource(textAt(written) ?? "");
+    return source?.kind === "header" && withTokens.has(source.name.toLowerCase())
+      ? [{ path: ["log", "fields", field], message }]
+      : [];
   });
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listen, network, text } from "./fields.ts";
+import { flag, listen, network, text } from "./fields.ts";
 import { urlPath } from "./url-path.ts";
 
 /** The section `admin`. */
@@ -34,12 +34,9 @@ export function adminSection() {
           .enum(["none", "any", "all"])
           .default("none")
           .describe("Which upstreams must accept connections for /readyz to answer 200"),
-        users: z
-          .boolean()
-          .default(false)
-          .describe(
-            "Whether all user stores on other machines must be available for /readyz to answer 200",
-          ),
+        users: flag(false).describe(
+          "Whether all user stores on other machines must be available for /readyz to answer 200",
+        ),
       })
       .prefault({})
       .describe("Additional conditions for readiness"),

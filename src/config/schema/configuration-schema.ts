@@ -7,7 +7,8 @@ import { adminSection } from "./admin-section.ts";
 import { networksSection } from "./traffic/route-keys.ts";
 import { logSection } from "./log-section.ts";
 import { loginSection, serverSection } from "./server-sections.ts";
-import { routesSection, upstreamsSection } from "./traffic/traffic-sections.ts";
+import { routesSection } from "./traffic/routes-section.ts";
+import { upstreamsSection } from "./traffic/upstreams-section.ts";
 import { usersSection } from "./users/users-section.ts";
 
 /** The schema of the whole file. The rest of Sallyport uses its output types. */

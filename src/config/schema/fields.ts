@@ -25,52 +25,75 @@ export function duration({ min = 1, max = LONGEST_TIMER } = {}) {
     .transform((text, context) => {
       const milliseconds = parseDuration(text) ?? Number.NaN;
       if (milliseconds >= min && milliseconds <= max) return milliseconds;
-      const message = `must be from ${formatDuration(min)} to ${formatDuration(max)}`;
-      context.issues.push({ code: "custom", message, input: text });
-      return z.NEVER;
+      return refuse(context, `must be from ${formatDuration(min)} to ${formatDuration(max)}`);
     });
 }
 
+/** @returns a field for a duration of whole seconds. */
+export function wholeSeconds(bounds: Parameters<typeof duration>[0]) {
+  return duration(bounds).refine(
+    (milliseconds) => milliseconds % 1_000 === 0,
+    "must be whole seconds",
+  );
+}
+
 /** @returns a field for a size such as `16KiB`, parsed to bytes; `min` and `max` are in bytes. */
-export function size({ min = 1, max = 2 ** 40 } = {}) {
+export function size({ min = 1, max = 2 ** 40, form = SIZE } = {}) {
   return z
     .string({ error: wrongSize })
-    .regex(SIZE, { error: wrongSize })
-    .transform((text, context) => sizeWithin(text, min, max, context));
+    .regex(form, { error: wrongSize })
+    .transform((text, context) => {
+      if (text === "unlimited") return Infinity;
+      const bytes = parseSize(text) ?? Number.NaN;
+      if (bytes >= min && bytes <= max) return bytes;
+      return refuse(context, `must be from ${formatSize(min)} to ${formatSize(max)}`);
+    });
 }
 
 /** @returns a field like `size` that also accepts `unlimited`, parsed to Infinity. */
-export function sizeOrUnlimited({ min = 1, max = 2 ** 40 } = {}) {
-  return z
-    .string({ error: wrongSize })
-    .regex(new RegExp(`${SIZE.source}|^unlimited$`), { error: wrongSize })
-    .transform((text, context) =>
-      text === "unlimited" ? Infinity : sizeWithin(text, min, max, context),
-    );
+export function sizeOrUnlimited() {
+  return size({ form: new RegExp(`${SIZE.source}|^unlimited$`) });
 }
 
 function wrongSize(issue: { input?: unknown }): string {
   return isNumeric(issue.input) ? SIZE_UNIT_MISSING : "must be a size such as 512B, 16KiB or 10MiB";
 }
 
-function sizeWithin(text: string, min: number, max: number, context: z.RefinementCtx): number {
-  const bytes = parseSize(text) ?? Number.NaN;
-  if (bytes >= min && bytes <= max) return bytes;
-  const message = `must be from ${formatSize(min)} to ${formatSize(max)}`;
-  context.issues.push({ code: "custom", message, input: text });
-  return z.NEVER;
-}
-
 function isNumeric(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && /^\d+(?:\.\d+)?$/.test(value));
 }
 
+/** @returns a field for a whole number from `min` to `max`. */
+export function whole(min: number, max: number) {
+  return z.int().min(min).max(max);
+}
+
+/** @returns a field for true or false. */
+export function flag(preset: boolean) {
+  return z.boolean().default(preset);
+}
+
 /** Text on one line, not empty. */
 export function text() {
+  return line().min(1, "must not be empty");
+}
+
+/** Text on one line. */
+export function line() {
   return z
     .string()
-    .min(1, "must not be empty")
     .refine((value) => !/\p{Cc}/u.test(value), "must not contain control characters");
+}
+
+/** Refuses a value, with a message that continues the name of the key. */
+export function refuse(
+  context: Pick<z.RefinementCtx, "addIssue">,
+  message: string,
+  { hint, path }: { readonly hint?: string | undefined; readonly path?: string[] } = {},
+): never {
+  const params = hint === undefined ? {} : { params: { hint } };
+  context.addIssue({ code: "custom", message, ...params, ...(path && { path }) });
+  return z.NEVER;
 }
 
 /** The directory to which relative paths refer, during the current parse. */
@@ -134,9 +157,7 @@ export function listen() {
       const host = v6 ?? name ?? "";
       const port = Number(digits);
       const sound = v6 === undefined ? isHost(host) : isIPv6(host);
-      if (sound && port <= 65_535) return { host, port };
-      context.issues.push({ code: "custom", message, input: value });
-      return z.NEVER;
+      return sound && port <= 65_535 ? { host, port } : refuse(context, message);
     });
 }
 
@@ -164,6 +185,21 @@ export function name() {
 }
 
 export const NAME = /^[a-z0-9_-]{1,64}$/;
+
+/** The key under which an entry of a mapping stands: the name of an upstream, of a network. */
+export function entryName() {
+  return z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -");
+}
+
+/** A token of HTTP, such as the name of a header (RFC 9110 §5.6.2). */
+export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** The name of a method. */
+export const METHOD = /^[A-Z]+(?:-[A-Z]+)*$/;
+
+export function headerName() {
+  return z.string().regex(TOKEN, "must be the name of a header");
+}
 
 const LONGEST_CLAIM_NAME = 256;
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
 import { MAX_HEADER_FIELDS } from "../../server/request/request-fields.ts";
-import { duration, size, sizeOrUnlimited } from "./fields.ts";
+import { flag, size, sizeOrUnlimited, whole } from "./fields.ts";
 
-/** Fields that limit what a client or a backend can use: parts of the sections `server`, `routes` and `upstreams`. */
+/** The parts of the section `server` about protocols and limits. */
 
 /**
  * Returns a tenth of all connections, so that it takes at least ten clients to use all of them, but at least 10: a
@@ -16,12 +16,9 @@ function defaultPerAddress(connections: number): number {
 /** The protocols that clients and load balancers may use. */
 export function protocols() {
   return {
-    http2: z
-      .boolean()
-      .default(false)
-      .describe(
-        "Whether clients may speak HTTP/2 as well as HTTP/1.1; without TLS, by prior knowledge",
-      ),
+    http2: flag(false).describe(
+      "Whether clients may speak HTTP/2 as well as HTTP/1.1; without TLS, by prior knowledge",
+    ),
     proxyProtocol: z
       .enum(["off", "accept"])
       .default("off")
@@ -43,34 +40,20 @@ export function serverLimits() {
       headerBytes: size({ min: 1024, max: 1024 ** 2 })
         .prefault("16KiB")
         .describe("Maximum size of a request's head"),
-      headers: z
-        .int()
-        .min(1)
-        .max(MAX_HEADER_FIELDS)
-        .default(100)
-        .describe("Maximum number of header fields"),
+      headers: whole(1, MAX_HEADER_FIELDS).default(100).describe("Maximum number of header fields"),
       bodyBytes: sizeOrUnlimited()
         .prefault("10MiB")
         .describe("Maximum size of a request's body, or unlimited"),
       bufferedBytes: size({ min: 1024 ** 2 })
         .prefault("64MiB")
         .describe("Memory for data buffered for clients, in all threads together"),
-      streams: z
-        .int()
-        .min(1)
-        .max(10_000)
+      streams: whole(1, 10_000)
         .default(100)
         .describe("Maximum number of concurrent requests on one HTTP/2 connection"),
-      connections: z
-        .int()
-        .min(1)
-        .max(1_000_000)
+      connections: whole(1, 1_000_000)
         .default(10_000)
         .describe("Maximum number of open connections"),
-      connectionsPerAddress: z
-        .int()
-        .min(1)
-        .max(1_000_000)
+      connectionsPerAddress: whole(1, 1_000_000)
         .exactOptional()
         .describe(
           "Maximum number per address, or IPv6 /64; trusted proxies are exempt. Default: a tenth of connections, at least 10",
@@ -82,45 +65,4 @@ export function serverLimits() {
     }))
     .prefault({})
     .describe("Limits for clients");
-}
-
-export function routeLimits() {
-  return z.strictObject({
-    bodyBytes: sizeOrUnlimited()
-      .exactOptional()
-      .describe("Maximum size of a request's body, or unlimited; default: that of server.limits"),
-  });
-}
-
-export function rateLimit() {
-  const count = () => z.int().min(1).max(1_000_000);
-  return z.strictObject({
-    requests: count().describe("Sustained rate: requests allowed per within"),
-    within: duration({ min: 1_000 })
-      .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
-      .prefault("1s")
-      .describe("Period of the rate"),
-    burst: count().exactOptional().describe("Requests allowed at once; default: requests"),
-    by: z
-      .enum(["subject", "address"])
-      .exactOptional()
-      .describe(
-        "What counts as one caller; default: the subject, or the address on a public route",
-      ),
-  });
-}
-
-export function queue() {
-  return z
-    .strictObject({
-      length: z
-        .int()
-        .min(0)
-        .max(100_000)
-        .default(64)
-        .describe("Requests that may wait for a connection; further ones get 503"),
-      timeout: duration().prefault("1s").describe("Maximum wait, after which a request gets 503"),
-    })
-    .prefault({})
-    .describe("Queue for requests that arrive while all connections are in use");
 }

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { fieldSource, isSecretHeader } from "../../observe/log/create-access-fields.ts";
 import { ACCESS_FIELDS } from "../../observe/log/access-log.ts";
-import { claimName } from "./fields.ts";
-import { TOKEN } from "./identity/http-token.ts";
+import { claimName, refuse, TOKEN } from "./fields.ts";
 
 /** The section `log`. */
 
@@ -55,8 +54,8 @@ function source() {
     .string({ error: form })
     .describe("header:NAME or claim:NAME")
     .superRefine((written, context) => {
-      const message = problemOf(written) ?? "";
-      if (message !== "") context.addIssue({ code: "custom", message });
+      const message = problemOf(written);
+      if (message !== undefined) refuse(context, message);
     });
 
   function problemOf(written: string): string | undefined {

@@ -1,10 +1,9 @@
 import type { z } from "zod";
-import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { withSuggestion } from "../path-problem.ts";
 import type { PathProblem } from "../path-problem.ts";
-import { knownKeysAt } from "./known-keys.ts";
-import { textAt } from "./untyped.ts";
+import { knownKeysAt } from "./json-schema.ts";
+import { textAt, valueAt } from "./untyped.ts";
 
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
@@ -141,12 +140,4 @@ function isMisspelt(problem: PathProblem, problems: readonly PathProblem[]): boo
       other.hint === `did you mean ${key}?` &&
       JSON.stringify(other.path.slice(0, -1)) === JSON.stringify(problem.path.slice(0, -1)),
   );
-}
-
-/** Returns the value at a path, or undefined if there is none. */
-export function valueAt(value: unknown, path: YamlPath): unknown {
-  return path.reduce<unknown>((parent, segment) => {
-    if (Array.isArray(parent)) return typeof segment === "number" ? parent[segment] : undefined;
-    return isJsonObject(parent) && Object.hasOwn(parent, segment) ? parent[segment] : undefined;
-  }, value);
 }

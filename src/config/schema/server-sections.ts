@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, listen, network } from "./fields.ts";
+import { duration, listen, network, whole } from "./fields.ts";
 import { protocols, serverLimits } from "./limits.ts";
 import { serverTls, TLS_CHOICES } from "./server-tls.ts";
 
@@ -42,10 +42,7 @@ export function serverSection() {
         tls: serverTls().describe(
           "Certificate and key; { selfSigned: true } for development; off behind a mesh that provides TLS",
         ),
-        workers: z
-          .int()
-          .min(0)
-          .max(512)
+        workers: whole(0, 512)
           .default(1)
           .describe("Threads that serve clients; 0 means one per core"),
         trustedProxies: z
@@ -69,9 +66,7 @@ export function serverSection() {
     .describe("The listener for clients");
 }
 
-function failures() {
-  return z.int().min(1).max(1_000_000);
-}
+const failures = () => whole(1, 1_000_000);
 
 /** The default limit of an address, as a multiple of `attempts`: users behind one gateway share an address. */
 const NAMES_BEHIND_AN_ADDRESS = 10;
@@ -146,13 +141,8 @@ export function loginSection() {
       throttle: throttle(),
       hashing: z
         .strictObject({
-          concurrency: z.int().min(1).max(64).default(2).describe("Threads that hash passwords"),
-          queue: z
-            .int()
-            .min(0)
-            .max(100_000)
-            .default(32)
-            .describe("Logins that may wait for a thread"),
+          concurrency: whole(1, 64).default(2).describe("Threads that hash passwords"),
+          queue: whole(0, 100_000).default(32).describe("Logins that may wait for a thread"),
         })
         .prefault({})
         .describe("Resources for checking passwords"),

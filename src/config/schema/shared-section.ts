@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SHARED_PARTS } from "../../core/shared-parts.ts";
-import { duration, text } from "./fields.ts";
+import { duration, flag, text } from "./fields.ts";
 import { caFile } from "./users/store-fields.ts";
 
 /** The section `shared`: the state that replicas share, and the server through which they share it. */
@@ -75,10 +75,9 @@ function servers() {
       })
       .exactOptional()
       .describe("`url` and `nodes` are sentinels, which say where the primary is"),
-    cluster: z
-      .boolean()
-      .default(false)
-      .describe("`url` and `nodes` are nodes of a cluster, which say where the keys are"),
+    cluster: flag(false).describe(
+      "`url` and `nodes` are nodes of a cluster, which say where the keys are",
+    ),
     nodes: z
       .array(z.string().regex(/^(?:\[[\da-fA-F:.]+\]|[\w.-]{1,255}):\d{1,5}$/, "must be host:port"))
       .max(100)

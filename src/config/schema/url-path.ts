@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { PathExpression } from "../../core/route/path-pattern.ts";
+import { ExpressionError } from "../../lib/automaton/expression.ts";
 import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
+import { refuse } from "./fields.ts";
 
 /** How a field uses its path: as a prefix to match, as the only path to match, or as plain text. */
 export type PathUse = "prefix" | "exact" | "plain";
@@ -11,12 +14,29 @@ export type PathUse = "prefix" | "exact" | "plain";
 export function urlPath(use: PathUse) {
   return z.string().transform((path, context) => {
     const problem = patternProblem(path, use) ?? spellingProblem(path);
-    if (problem === undefined) return withoutEscapes(path);
-    const { message, hint } = problem;
-    const params = hint === undefined ? {} : { params: { hint } };
-    context.issues.push({ code: "custom", message, input: path, ...params });
-    return z.NEVER;
+    return problem === undefined
+      ? withoutEscapes(path)
+      : refuse(context, problem.message, { hint: problem.hint });
   });
+}
+
+/** A regular expression for paths, as text. */
+export function pathRegex() {
+  return z.string().superRefine((text, context) => {
+    const problem = expressionProblem(text);
+    if (problem !== undefined) refuse(context, problem.message, { hint: problem.hint });
+  });
+}
+
+function expressionProblem(text: string): SyntaxProblem | undefined {
+  try {
+    if (new PathExpression(text).beginning.startsWith("/")) return undefined;
+    return { message: "must begin with a literal slash" };
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    const { message, at, hint } = error;
+    return { message: at === undefined ? message : `${message}, at character ${at}`, hint };
+  }
 }
 
 interface SyntaxProblem {

@@ -1,7 +1,7 @@
 import { rename } from "node:fs/promises";
 import type { Worker } from "node:worker_threads";
 import { expect, it, onTestFinished } from "vitest";
-import { openLedger } from "../../../src/app/byte-ledger.ts";
+import { openLedger } from "../../../src/app/client-warnings.ts";
 import { ReloadStates } from "../../../src/app/reload/reload-states.ts";
 import { startThreads } from "../../../src/app/threads/threads.ts";
 import { gateFilesOf } from "../../../src/app/from-files.ts";

@@ -1,13 +1,11 @@
 import { z } from "zod";
 import { ASSERTION_HEADER, isOwnRequestHeader } from "../../../upstream/headers/header-names.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
-import { claimName, duration, filePath, text } from "../fields.ts";
+import { claimName, filePath, headerName, text, wholeSeconds } from "../fields.ts";
 
 /** The claims that an assertion sets itself, and those that would change how it is interpreted. */
 const OWN = ["iss", "aud", "sub", "idp", "iat", "exp", "nbf", "jti", "cnf"];
 const ONE_HOUR = 3_600_000;
-/** RFC 9110 §5.6.2. */
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** The part of `tokens` about assertions for backends. */
 export function assertionSection() {
@@ -24,13 +22,10 @@ export function assertionSection() {
         .enum(ASYMMETRIC_ALGORITHMS)
         .exactOptional()
         .describe("Its signature algorithm; default: tokens.algorithm"),
-      lifetime: duration({ min: 5_000, max: ONE_HOUR })
-        .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
+      lifetime: wholeSeconds({ min: 5_000, max: ONE_HOUR })
         .prefault("60s")
         .describe("Time from iat to exp; exp is never later than that of the caller's token"),
-      header: z
-        .string()
-        .regex(TOKEN, "must be the name of a header")
+      header: headerName()
         .refine(
           (name) => name === ASSERTION_HEADER || !isOwnRequestHeader(name),
           "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",

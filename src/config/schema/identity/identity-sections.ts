@@ -1,9 +1,21 @@
 import { z } from "zod";
+import { REVOCATION_KEYS } from "../../../core/revocation.ts";
 import { VERSION_FORM } from "../../../core/version-source.ts";
 import { SIGNING_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
-import { claimName, duration, filePath, size, text } from "../fields.ts";
+import {
+  absolute,
+  claimName,
+  duration,
+  filePath,
+  flag,
+  headerName,
+  refuse,
+  size,
+  text,
+  whole,
+  wholeSeconds,
+} from "../fields.ts";
 import { assertionSection } from "./assertion-section.ts";
-import { revocationSection, streamsSection } from "./token-end-sections.ts";
 import { trusted } from "./trusted-section.ts";
 import { urlPath } from "../url-path.ts";
 
@@ -14,12 +26,7 @@ const ONE_YEAR = 366 * 24 * 3_600_000;
 function tokenCache() {
   return z
     .strictObject({
-      entries: z
-        .int()
-        .min(1)
-        .max(10_000_000)
-        .default(10_000)
-        .describe("Cached tokens in each thread"),
+      entries: whole(1, 10_000_000).default(10_000).describe("Cached tokens in each thread"),
       bytes: size({ min: 1024 })
         .prefault("16MiB")
         .describe(
@@ -30,13 +37,49 @@ function tokenCache() {
     .describe("Cache of verified tokens");
 }
 
+/** Revocation, before tokens end by themselves. */
+function revocationSection() {
+  return z
+    .strictObject({
+      file: filePath({ readAgainBy: "reader" })
+        .exactOptional()
+        .describe(`File that lists what is revoked: ${REVOCATION_KEYS.join(", ")}`),
+      journal: text()
+        .transform(absolute)
+        .exactOptional()
+        .describe(
+          "File that keeps logouts and other revocations across restarts; its directory must be writable",
+        ),
+      logout: flag(false).describe("Whether POST /api/logout revokes the token that it carries"),
+      users: flag(true).describe(
+        "Whether removing or disabling a user revokes the tokens that Sallyport issued to that user",
+      ),
+    })
+    .prefault({})
+    .describe("Revocation of tokens before their exp");
+}
+
+/** What happens to open connections when a token ends. */
+function streamsSection() {
+  return z
+    .strictObject({
+      endWithToken: flag(true).describe(
+        "Whether they end with their token: WebSockets, downloads, uploads, event streams",
+      ),
+      grace: duration({ min: 0, max: 3_600_000 })
+        .prefault("0s")
+        .describe("How long they may continue after exp; never after a revocation"),
+    })
+    .prefault({})
+    .describe("What happens to open requests and WebSockets when their token ends");
+}
+
 export function tokensSection() {
   return z
     .strictObject({
       issuer: text().default("sallyport").describe("iss of the tokens that Sallyport signs"),
       audience: text().default("sallyport").describe("aud of the tokens that Sallyport signs"),
-      lifetime: duration({ min: 1_000, max: ONE_YEAR })
-        .refine((milliseconds) => milliseconds % 1_000 === 0, "must be whole seconds")
+      lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
         .prefault("5h")
         .describe("Time from iat to exp; nothing extends a token"),
       algorithm: z
@@ -51,10 +94,9 @@ export function tokensSection() {
       cache: tokenCache(),
       jwks: z
         .strictObject({
-          publish: z
-            .boolean()
-            .default(false)
-            .describe("Whether the main listener serves them, too, without a token"),
+          publish: flag(false).describe(
+            "Whether the main listener serves them, too, without a token",
+          ),
         })
         .prefault({})
         .describe(
@@ -67,10 +109,9 @@ export function tokensSection() {
       maxBytes: size({ min: 256, max: 1024 ** 2 })
         .prefault("8KiB")
         .describe("Maximum size of a token"),
-      errorDescription: z
-        .boolean()
-        .default(false)
-        .describe("Whether a 401 says why a token was refused: error_description (RFC 6750 §3)"),
+      errorDescription: flag(false).describe(
+        "Whether a 401 says why a token was refused: error_description (RFC 6750 §3)",
+      ),
     })
     .prefault({})
     .describe("How tokens are signed, and which tokens are accepted");
@@ -108,34 +149,30 @@ export function versionSection() {
         if (upstream !== undefined && path !== undefined)
           return { upstream, path, field: field ?? "version" };
       }
-      const message = "needs one of { text }, { env }, { file } and { upstream, path, field }";
-      context.issues.push({ code: "custom", message, input: {} });
-      return z.NEVER;
+      return refuse(
+        context,
+        "needs one of { text }, { env }, { file } and { upstream, path, field }",
+      );
     })
     .describe("The version of your API; default: Sallyport's own version");
 }
 
-/** RFC 9110 §5.6.2. */
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Headers that already have a meaning for the backend: framing, routing, credentials, forwarding. */
 const TAKEN =
   /^(?:accept|authorization|connection|content-.*|cookie|date|expect|forwarded|host|http2-settings|keep-alive|max-forwards|origin|proxy-.*|range|referer|sec-.*|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|user-agent|via|x-auth-client-subject|x-forwarded-(?:for|host|port|proto)|x-real-ip|x-request-id)$/;
 
-function headerName() {
-  return z
-    .string()
-    .regex(TOKEN, "must be the name of a header")
-    .refine(
-      (name) => !TAKEN.test(name.toLowerCase().replaceAll("_", "-")),
-      "must not be a header that already has a meaning",
-    );
+function identityHeader() {
+  return headerName().refine(
+    (name) => !TAKEN.test(name.toLowerCase().replaceAll("_", "-")),
+    "must not be a header that already has a meaning",
+  );
 }
 
 export function identitySection() {
   const names = z.strictObject({
-    subject: headerName().describe("Header for the subject"),
-    groups: headerName().exactOptional().describe("Header for the groups, separated by commas"),
-    issuer: headerName().exactOptional().describe("Header for the issuer"),
+    subject: identityHeader().describe("Header for the subject"),
+    groups: identityHeader().exactOptional().describe("Header for the groups, separated by commas"),
+    issuer: identityHeader().exactOptional().describe("Header for the issuer"),
   });
   const presets = z.enum(["sallyport", "oauth2-proxy", "kube-rbac-proxy"]);
   return z
@@ -147,7 +184,7 @@ export function identitySection() {
         .default("sallyport")
         .describe("Headers that tell the backend who is calling"),
       claims: z
-        .record(headerName(), claimName().describe("Name of the claim"))
+        .record(identityHeader(), claimName().describe("Name of the claim"))
         .default({})
         .describe("Further headers, by name, with the claim that each carries"),
     })

@@ -3,14 +3,14 @@ import { isSafeRemoteUrl } from "../../../lib/http/safe-remote-url.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
 import { TOKEN_CHECKS, type TokenCheckName } from "../../../tokens/remote/token-check-kinds.ts";
 import type { KeySetAddress, TrustedIssuer } from "../../../tokens/trusted/trusted-issuer.ts";
-import { audience, claimsOfIssuer } from "./claims-of-issuer.ts";
-import { absolute, duration, filePath, text } from "../fields.ts";
+import { absolute, claimName, duration, filePath, flag, refuse, text } from "../fields.ts";
 import { remoteAccess, remoteUrl } from "../remote-fields.ts";
 import { FITTING, tokenChecks } from "./remote-issuers.ts";
 
 /** The part of `tokens` about other issuers. */
 
 const ONE_WEEK = 7 * 24 * 3_600_000;
+const TEN_YEARS = 3660 * 24 * 3_600_000;
 
 function jwks() {
   const source = z.strictObject({
@@ -34,6 +34,34 @@ function jwks() {
     .transform((written) => (typeof written === "string" ? { url: written } : written));
 }
 
+function audience() {
+  return z
+    .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
+    .describe("Expected aud of its tokens: one value, or a list of which one must match");
+}
+
+function claimsOfIssuer() {
+  return {
+    claims: z
+      .strictObject({
+        subject: claimName().exactOptional().describe("Claim with the caller's name; default: sub"),
+        groups: claimName()
+          .exactOptional()
+          .describe("Claim with the caller's groups, a list or a string; default: groups"),
+      })
+      .exactOptional()
+      .describe("Claims to use instead of sub and groups"),
+    types: z
+      .array(text())
+      .min(1)
+      .exactOptional()
+      .describe("Accepted typ, such as at+jwt; default: JWT, at+jwt, or none"),
+    maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
+      .exactOptional()
+      .describe("Longest time from iat to exp; tokens without iat are then refused"),
+  };
+}
+
 /** An issuer other than Sallyport whose tokens are accepted. */
 export function trusted() {
   return writtenIssuer().transform(issuerOf);
@@ -45,12 +73,9 @@ function writtenIssuer() {
       "Exact iss of its tokens; with introspection and tokenReview, a name for the issuer",
     ),
     audience: audience().exactOptional(),
-    discovery: z
-      .boolean()
-      .default(false)
-      .describe(
-        "Whether to find the key set through the issuer's /.well-known/openid-configuration",
-      ),
+    discovery: flag(false).describe(
+      "Whether to find the key set through the issuer's /.well-known/openid-configuration",
+    ),
     jwks: jwks()
       .exactOptional()
       .describe("The issuer's key set: a URL, { url } or { file }; with discovery, neither"),
@@ -106,8 +131,7 @@ function askedIssuer(written: Written, context: z.RefinementCtx<Written>): Asked
     ),
   ];
   for (const key of misfits) {
-    const message = `does not fit ${kind}`;
-    context.issues.push({ code: "custom", message, input: written, path: [key] });
+    refuse(context, `does not fit ${kind}`, { path: [key] });
   }
   return {
     ...{ issuer, clockSkew },
@@ -128,7 +152,7 @@ function keyedIssuer(written: Written & Unchecked, context: z.RefinementCtx<Writ
   const keys = keySetIn(source, discovery, rest.issuer);
   if (typeof keys === "string") {
     const path = Object.keys(source).length === 0 ? [] : ["jwks"];
-    context.issues.push({ code: "custom", message: keys, input: {}, path });
+    refuse(context, keys, { path });
   }
   if (wanted === undefined || algorithms === undefined || typeof keys === "string") return z.NEVER;
   return { ...rest, audience: wanted, algorithms, jwks: keys };

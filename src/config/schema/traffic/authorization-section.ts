@@ -1,15 +1,13 @@
 import { z } from "zod";
 import type { AuthorizerKindName } from "../../../policy/remote/authorizer-kinds.ts";
 import { isRequestValue } from "../../../policy/remote/request-template.ts";
-import { byKind, NAME, text } from "../fields.ts";
+import { byKind, entryName, line, text } from "../fields.ts";
 import { apiServer, onError, remoteAccess, remoteTimes, remoteUrl } from "../remote-fields.ts";
 
 const REFERENCE = /\$\{([^}]*)\}/g;
 
 function attribute() {
-  return z
-    .string()
-    .refine((value) => !/\p{Cc}/u.test(value), "must not contain control characters")
+  return line()
     .refine(
       (value) => [...value.matchAll(REFERENCE)].every(([, word = ""]) => isRequestValue(word)),
       "contains a ${…} that is neither ${query:NAME} nor ${header:NAME}",
@@ -67,9 +65,8 @@ export function authorizationSection() {
     subjectAccessReview: subjectAccessReview(),
     http: http(),
   } satisfies Record<AuthorizerKindName, z.ZodObject>;
-  const names = z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -");
   return z
-    .record(names, byKind<(typeof kinds)[AuthorizerKindName]>(kinds))
+    .record(entryName(), byKind<(typeof kinds)[AuthorizerKindName]>(kinds))
     .default({})
     .describe("Servers that authorize callers, by name, for routes with authorize");
 }

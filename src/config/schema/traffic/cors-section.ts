@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { duration, isHost } from "../fields.ts";
-import { METHOD, TOKEN } from "../identity/http-token.ts";
+import { duration, flag, headerName, isHost, METHOD, refuse } from "../fields.ts";
 
 const ORIGIN = /^(https?):\/\/(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };
@@ -12,7 +11,7 @@ function isOrigin(text: string): boolean {
   return (host.startsWith("[") || isHost(host)) && DEFAULT_PORTS[scheme] !== port;
 }
 
-const headerNames = () => z.array(z.string().regex(TOKEN, "must be the name of a header"));
+const headerNames = () => z.array(headerName());
 
 /** The section `cors`. */
 export function corsSection() {
@@ -42,10 +41,9 @@ export function corsSection() {
       exposeHeaders: headerNames()
         .default(["X-Request-Id"])
         .describe("Response headers that they may read"),
-      credentials: z
-        .boolean()
-        .default(false)
-        .describe("Whether browsers send cookies and client certificates with these requests"),
+      credentials: flag(false).describe(
+        "Whether browsers send cookies and client certificates with these requests",
+      ),
       maxAge: duration()
         .prefault("10m")
         .describe("How long a browser caches the response to a preflight"),
@@ -54,8 +52,7 @@ export function corsSection() {
       if (!credentials) return;
       for (const [key, list] of Object.entries({ origins, headers, exposeHeaders, methods })) {
         if (!list.includes("*")) continue;
-        const message = "must not contain * with credentials: name each one";
-        context.addIssue({ code: "custom", message, path: [key], input: list });
+        refuse(context, "must not contain * with credentials: name each one", { path: [key] });
       }
     });
 }

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { isOwnAnswerHeader, isOwnRequestHeader } from "../../../upstream/headers/header-names.ts";
-import { isHost } from "../fields.ts";
-import { TOKEN } from "../identity/http-token.ts";
+import { headerName, isHost } from "../fields.ts";
 
 /** The keys of a route that change header fields for the backend and the client. */
 
@@ -12,14 +11,11 @@ import { TOKEN } from "../identity/http-token.ts";
 const VALUE = /^[\t\x20-\x7e]*$/;
 
 function changes(refused: (name: string) => boolean) {
-  const headerName = () =>
-    z
-      .string()
-      .regex(TOKEN, "must be the name of a header")
-      .refine(
-        (name) => !refused(name),
-        "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
-      );
+  const changeable = () =>
+    headerName().refine(
+      (name) => !refused(name),
+      "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
+    );
   const value = () =>
     z
       .string()
@@ -27,11 +23,11 @@ function changes(refused: (name: string) => boolean) {
       .describe("Value; may contain ${claim:…}, ${subject}, ${request_id} and ${client}");
   return z.strictObject({
     set: z
-      .record(headerName(), value())
+      .record(changeable(), value())
       .default({})
       .describe("Headers to replace, with their values"),
-    add: z.record(headerName(), value()).default({}).describe("Headers to add, with their values"),
-    remove: z.array(headerName()).default([]).describe("Headers to remove"),
+    add: z.record(changeable(), value()).default({}).describe("Headers to add, with their values"),
+    remove: z.array(changeable()).default([]).describe("Headers to remove"),
   });
 }
 

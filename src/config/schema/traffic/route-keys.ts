@@ -1,8 +1,18 @@
 import { z } from "zod";
-import { duration, NAME, network, size, text } from "../fields.ts";
-import { TOKEN } from "../identity/http-token.ts";
+import {
+  duration,
+  entryName,
+  headerName,
+  NAME,
+  network,
+  size,
+  sizeOrUnlimited,
+  text,
+  whole,
+  wholeSeconds,
+} from "../fields.ts";
 
-/** Keys of a route that select its requests, and limit them. */
+/** Keys of a route that select its requests, and limit them; and the section `networks`, to which they refer. */
 
 const NETWORK_OR_NAME = "must be a network such as 10.0.0.0/8, or a name under networks";
 
@@ -20,7 +30,7 @@ function networkList() {
 export function matchedHeaders() {
   return z
     .record(
-      z.string().regex(TOKEN, "must be the name of a header"),
+      headerName(),
       z
         .string()
         .regex(/^[!-~](?:[ -~]*[!-~])?$/, "must be printable ASCII without blanks around it")
@@ -66,7 +76,7 @@ export function routeTimeouts() {
 export function concurrency() {
   return z
     .strictObject({
-      requests: z.int().min(1).max(1_000_000).describe("Requests in flight; further ones get 429"),
+      requests: whole(1, 1_000_000).describe("Requests in flight; further ones get 429"),
       by: z
         .enum(["route", "subject", "client"])
         .default("route")
@@ -76,6 +86,45 @@ export function concurrency() {
     })
     .exactOptional()
     .describe("Limits the requests in flight");
+}
+
+export function routeLimits() {
+  return z.strictObject({
+    bodyBytes: sizeOrUnlimited()
+      .exactOptional()
+      .describe("Maximum size of a request's body, or unlimited; default: that of server.limits"),
+  });
+}
+
+export function rateLimit() {
+  return z.strictObject({
+    requests: whole(1, 1_000_000).describe("Sustained rate: requests allowed per within"),
+    within: wholeSeconds({ min: 1_000 }).prefault("1s").describe("Period of the rate"),
+    burst: whole(1, 1_000_000)
+      .exactOptional()
+      .describe("Requests allowed at once; default: requests"),
+    by: z
+      .enum(["subject", "address"])
+      .exactOptional()
+      .describe(
+        "What counts as one caller; default: the subject, or the address on a public route",
+      ),
+  });
+}
+
+export function retry() {
+  return z
+    .strictObject({
+      attempts: whole(0, 5).default(1).describe("Maximum number of retries"),
+      on: z
+        .array(z.enum(["connect", "stale", "502", "503", "504"]))
+        .default(["connect", "stale"])
+        .describe(
+          "connect: no connection. stale: the connection closed before the response. Statuses: only for idempotent methods",
+        ),
+    })
+    .exactOptional()
+    .describe("When Sallyport retries a request; default: once, on connect and stale");
 }
 
 /** Copies of requests for another upstream. */
@@ -100,10 +149,7 @@ export function mirror() {
 /** The section `networks`. */
 export function networksSection() {
   return z
-    .record(
-      z.string().regex(NAME, "is not a name: 1 to 64 of a-z, 0-9, _ and -"),
-      z.array(network()).min(1).describe("Addresses and networks"),
-    )
+    .record(entryName(), z.array(network()).min(1).describe("Addresses and networks"))
     .default({})
     .describe("Named networks, for allow and deny of routes");
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isIP } from "node:net";
 import { BALANCES } from "../../../upstream/pool/balancers.ts";
-import { duration } from "../fields.ts";
+import { duration, refuse, whole } from "../fields.ts";
 
 /** Keys of an upstream that determine how targets are chosen, and when a target is not used. */
 
@@ -17,9 +17,7 @@ function statuses() {
         ? []
         : [[Number(from), Number(to)]];
     });
-    if (ranges.length === text.split(",").length) return ranges;
-    context.issues.push({ code: "custom", message, input: text });
-    return z.NEVER;
+    return ranges.length === text.split(",").length ? ranges : refuse(context, message);
   });
 }
 
@@ -28,9 +26,8 @@ function percentage() {
   const message = "must be a percentage such as 50%";
   return z.string().transform((text, context) => {
     const [, digits = ""] = /^(\d{1,3})%$/.exec(text) ?? [];
-    if (digits !== "" && Number(digits) >= 1 && Number(digits) <= 100) return Number(digits) / 100;
-    context.issues.push({ code: "custom", message, input: text });
-    return z.NEVER;
+    const percent = Number(digits);
+    return percent >= 1 && percent <= 100 ? percent / 100 : refuse(context, message);
   });
 }
 
@@ -38,16 +35,10 @@ function healthTimes() {
   return {
     interval: duration({ min: 100 }).prefault("5s").describe("Time between two checks"),
     timeout: duration().prefault("1s").describe("Time for the response"),
-    healthy: z
-      .int()
-      .min(1)
-      .max(100)
+    healthy: whole(1, 100)
       .default(2)
       .describe("Successful checks in a row after which a target is used again"),
-    unhealthy: z
-      .int()
-      .min(1)
-      .max(100)
+    unhealthy: whole(1, 100)
       .default(3)
       .describe("Failed checks in a row after which a target gets no requests"),
   };
@@ -78,10 +69,7 @@ function health() {
 
 function ejection() {
   return z.strictObject({
-    failures: z
-      .int()
-      .min(1)
-      .max(10_000)
+    failures: whole(1, 10_000)
       .default(5)
       .describe(
         "Failures in a row that eject a target: no connection, a broken one, a time-out, a status of 500 or more",
@@ -148,19 +136,4 @@ export function targetKeys() {
       .exactOptional()
       .describe("Time until a target that is used again gets its full share; default: at once"),
   };
-}
-
-export function retry() {
-  return z
-    .strictObject({
-      attempts: z.int().min(0).max(5).default(1).describe("Maximum number of retries"),
-      on: z
-        .array(z.enum(["connect", "stale", "502", "503", "504"]))
-        .default(["connect", "stale"])
-        .describe(
-          "connect: no connection. stale: the connection closed before the response. Statuses: only for idempotent methods",
-        ),
-    })
-    .exactOptional()
-    .describe("When Sallyport retries a request; default: once, on connect and stale");
 }

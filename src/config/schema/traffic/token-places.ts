@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { text } from "../fields.ts";
-import { TOKEN } from "../identity/http-token.ts";
+import { headerName, refuse, text, TOKEN } from "../fields.ts";
 
 /** The places where the tokens of a route may be: `routes[].tokenFrom`. */
 
@@ -11,9 +10,7 @@ const NO_PLACE =
 export function tokenPlaces() {
   const place = z
     .strictObject({
-      header: z
-        .string()
-        .regex(TOKEN, "must be the name of a header")
+      header: headerName()
         .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a token")
         .exactOptional()
         .describe("Header; Authorization requires the prefix Bearer, in others it is optional"),
@@ -45,9 +42,7 @@ export function tokenPlaces() {
       ];
       const [first] = given;
       if (first !== undefined && given.length === 1) return first;
-      const message = "needs one of header, cookie, query and websocketProtocol";
-      context.issues.push({ code: "custom", message, input: {} });
-      return z.NEVER;
+      return refuse(context, "needs one of header, cookie, query and websocketProtocol");
     });
   return z
     .array(place)

@@ -1,5 +1,4 @@
-import { z } from "zod";
-import { filePath, text } from "../fields.ts";
+import { filePath, flag, text } from "../fields.ts";
 import { asking, caFile, query, store, timeout } from "./store-fields.ts";
 
 /** Entries of `users` that look hashes up in a database. */
@@ -23,10 +22,9 @@ export function postgresStore() {
       .refine(isDatabaseUrl, URL_MESSAGE)
       .describe("URL of the database, with credentials"),
     query: query(),
-    tls: z
-      .boolean()
-      .default(true)
-      .describe("Whether the connection uses TLS and verifies the certificate; false: clear text"),
+    tls: flag(true).describe(
+      "Whether the connection uses TLS and verifies the certificate; false: clear text",
+    ),
     caFile: caFile(),
     ...asking(),
   });

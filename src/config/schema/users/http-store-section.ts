@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { POINTER } from "../../../credentials/stores/http/json-pointer.ts";
-import { text } from "../fields.ts";
+import { text, whole } from "../fields.ts";
 import { asking, caFile, store } from "./store-fields.ts";
 
 const URL_MESSAGE = "must be an http or https URL without credentials and fragment";
@@ -45,7 +45,7 @@ export function httpStore() {
 }
 
 function statuses(preset: number[]) {
-  return z.array(z.int().min(200).max(599)).default(preset);
+  return z.array(whole(200, 599)).default(preset);
 }
 
 function pointer(preset: string) {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { StoreKindName } from "../../../credentials/stores/store-kinds.ts";
-import { duration, filePath } from "../fields.ts";
+import { duration, filePath, whole } from "../fields.ts";
 
 /** The keys that several kinds of user stores have in common. */
 
@@ -14,10 +14,7 @@ export function store<Kind extends StoreKindName, Shape extends z.ZodRawShape>(
 /** The keys that limit queries to a store on another machine. */
 export function asking() {
   return {
-    connections: z
-      .int()
-      .min(1)
-      .max(100)
+    connections: whole(1, 100)
       .default(4)
       .describe("Logins that may query the store at the same time; further ones wait"),
     timeout: timeout(),

@@ -28,15 +28,11 @@ export function onKeyChange(
 }
 
 /** Sallyport's own keys in a thread, which receives them from the main thread. */
-export class KeysOfThread {
-  readonly all: Readonly<Record<Name, ReplaceableKeys>>;
+export type ThreadKeys = Readonly<Record<Name, ReplaceableKeys>>;
 
-  constructor({ keys, assertionKeys }: KeyRings, clock: Clock) {
-    this.all = {
-      keys: new ReplaceableKeys(keys, clock),
-      assertionKeys: new ReplaceableKeys(assertionKeys, clock),
-    };
-  }
-
-  readonly replace = (name: Name, ring: KeyRing): void => this.all[name].replace(ring);
+export function threadKeys({ keys, assertionKeys }: KeyRings, clock: Clock): ThreadKeys {
+  return {
+    keys: new ReplaceableKeys(keys, clock),
+    assertionKeys: new ReplaceableKeys(assertionKeys, clock),
+  };
 }

@@ -2,7 +2,59 @@ import { BlockList, isIP, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { PathProblem } from "../path-problem.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
+import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
 import { addressOf } from "./target-address.ts";
+import { NO_UPSTREAM, unknownName, type Written } from "./written.ts";
+
+/** Rules about Sallyport's own listeners. */
+
+/** Reports two listeners on one port: with SO_REUSEPORT, both would start and share the connections. */
+export function listenerProblems({ whole }: Written): PathProblem[] {
+  const { admin } = whole;
+  const [host, port] = hostAndPort(mappingAt(whole, "server")["listen"] ?? "0.0.0.0:8443");
+  const [adminHost, adminPort] =
+    admin === "off" || admin === false
+      ? ["", ""]
+      : hostAndPort(mappingAt(admin)["listen"] ?? "0.0.0.0:9464");
+  const everywhere = ["0.0.0.0", "[::]"];
+  const shared = host === adminHost || everywhere.includes(host) || everywhere.includes(adminHost);
+  if (port === "" || port === "0" || port !== adminPort || !shared) return [];
+  return [{ path: ["admin", "listen"], message: "uses the port of server.listen: choose another" }];
+}
+
+function hostAndPort(listen: unknown): [string, string] {
+  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(textAt(listen) ?? "") ?? [];
+  return [host, port];
+}
+
+export function proxyProblems({ whole }: Written): PathProblem[] {
+  const { proxyProtocol, trustedProxies } = mappingAt(whole, "server");
+  if (proxyProtocol !== "accept" || listAt(trustedProxies).length > 0) return [];
+  const message = "must not be accept without server.trustedProxies, which name the clients";
+  return [{ path: ["server", "proxyProtocol"], message }];
+}
+
+/** Paths that the admin listener answers itself. */
+const OWN_PATHS = ["/metrics", "/livez", "/readyz", "/startupz"];
+const OWN_PREFIXES = ["/-/", "/.well-known/"];
+
+export function probeProblems({ whole, upstreams }: Written): PathProblem[] {
+  const seen = new Set<string>();
+  return listAt(whole, "admin", "probes").flatMap((probe, index) => {
+    const at = ["admin", "probes", index];
+    const path = textAt(probe, "path") ?? "";
+    const own = OWN_PATHS.includes(path) || OWN_PREFIXES.some((prefix) => path.startsWith(prefix));
+    const again = path !== "" && seen.has(path);
+    seen.add(path);
+    return [
+      ...(own ? [{ path: [...at, "path"], message: "is Sallyport's own" }] : []),
+      ...(again
+        ? [{ path: [...at, "path"], message: "is the path of another probe already" }]
+        : []),
+      ...unknownName(textAt(probe, "upstream"), upstreams, [...at, "upstream"], NO_UPSTREAM),
+    ];
+  });
+}
 
 /**
  * Reports targets that are a listener of this process: each request would loop until no connections are left. Names
