@@ -16,7 +16,7 @@ import { until } from "../support/until.ts";
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const TIMEOUTS = { timeouts: { connect: "1s", response: "1s" } };
 
-const part = useSharedSallyport();
+const part = useSharedSallyport({ withoutToken: true });
 const route = { auth: "none" };
 
 /** Adds an upstream, which everyone reaches without a token. */
@@ -120,7 +120,10 @@ describe("a backend that fails", () => {
     });
   }
 
-  const standing = useSallyport(script, { config: { upstreams: { app: TIMEOUTS } } });
+  const standing = useSallyport(script, {
+    withoutToken: true,
+    config: { upstreams: { app: TIMEOUTS } },
+  });
 
   it.each([
     ["silent", 504, "http_response_timeout", "response_timeout"],

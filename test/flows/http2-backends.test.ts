@@ -14,7 +14,11 @@ import { useSharedSallyport } from "../support/shared-sallyport.ts";
 import { until } from "../support/until.ts";
 
 const { ca } = await testCertificates();
-const part = useSharedSallyport({ files: { "ca.crt": ca }, config: { server: { http2: true } } });
+const part = useSharedSallyport({
+  withoutToken: true,
+  files: { "ca.crt": ca },
+  config: { server: { http2: true } },
+});
 
 /** Adds a backend, which everyone reaches without a token. */
 function behind<Backend extends AsyncDisposable & { readonly url: string }>(

@@ -16,7 +16,10 @@ import { useSharedSallyport } from "../support/shared-sallyport.ts";
 import { until } from "../support/until.ts";
 
 describe("HTTP/2", () => {
-  const standing = useSallyport(undefined, { config: { server: { http2: true } } });
+  const standing = useSallyport(undefined, {
+    withoutToken: true,
+    config: { server: { http2: true } },
+  });
 
   it("is negotiated in the handshake", async () => {
     const { port, ca } = standing().gate;
@@ -48,7 +51,7 @@ describe("HTTP/2", () => {
 });
 
 describe("a body that is a single empty frame", { timeout: 20_000 }, () => {
-  const part = useSharedSallyport({ config: { server: { http2: true } } });
+  const part = useSharedSallyport({ withoutToken: true, config: { server: { http2: true } } });
   const POST = { ":method": "POST" };
   const route = { auth: "none" };
 

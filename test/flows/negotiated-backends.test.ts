@@ -18,6 +18,7 @@ const CHOICES = [
 
 const { ca } = await testCertificates();
 const part = useSharedSallyport({
+  withoutToken: true,
   files: { "ca.crt": ca },
   config: {
     server: { http2: true },

@@ -27,6 +27,7 @@ const RESET = Buffer.from([0, 0, 0, constants.NGHTTP2_CANCEL]);
 
 describe("over HTTP/2", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { server: { http2: true, tls: "off", limits: { streams: 10 } } },
   });
 
@@ -133,6 +134,7 @@ describe("over HTTP/2", () => {
 
 describe("with time limits", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: {
       server: {
         ...{

@@ -27,6 +27,7 @@ it("a token that is revoked while keys change is refused by every thread from th
   };
   await writeKey("own.pem", OWN.privateKey.export({ format: "pem", type: "pkcs8" }));
   await using gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     config: { server: { workers: 2 }, tokens: { keys: keys.path } },
   });

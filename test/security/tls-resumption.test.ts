@@ -24,6 +24,7 @@ async function start({
   workers = 1,
 }: { key?: string; workers?: number } = {}): Promise<Sallyport> {
   return startSallyport({
+    withoutToken: true,
     target: "http://127.0.0.1:1",
     config: {
       server: { workers, ...(key !== undefined && { tls: { ticketKeyFile: "ticket.key" } }) },
