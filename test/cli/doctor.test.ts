@@ -404,7 +404,7 @@ describe("listeners", () => {
   });
 
   it("are good if a running Sallyport uses them, and its readiness is checked", async () => {
-    await using gate = await startSallyport({ target: backend.url });
+    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const admin = { listen: `127.0.0.1:${gate.adminPort}` };
     const tls = { certFile: "tls.crt", keyFile: "tls.key" };
     const { code, of } = await examine({
@@ -420,7 +420,7 @@ describe("listeners", () => {
   });
 
   it("are bad if a Sallyport with another configuration uses them", async () => {
-    await using gate = await startSallyport({ target: backend.url });
+    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const tls = { certFile: "tls.crt", keyFile: "tls.key" };
     // The system assigns no port here that is taken on the next address.
     const free = `127.0.0.77:${gate.port}`;
@@ -450,7 +450,7 @@ describe("listeners", () => {
       });
     await using one = await impostor();
     await using another = await impostor();
-    await using gate = await startSallyport({ target: backend.url });
+    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const listen = new URL(one.url).host;
     const admin = { listen: new URL(another.url).host };
     const { of } = await examine({ admin, server: { listen, tls: "off" } });

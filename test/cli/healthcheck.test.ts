@@ -33,7 +33,7 @@ async function configuration(admin: unknown): Promise<string> {
 }
 
 it("distinguishes a running proxy from one that has ended", async () => {
-  await using proxy = await startSallyport({ target: "http://127.0.0.1:1" });
+  await using proxy = await startSallyport({ withoutToken: true, target: "http://127.0.0.1:1" });
   const args = ["healthcheck", "--config", join(proxy.directory, "config.yaml")];
   const env = { SALLYPORT_ADMIN__LISTEN: `127.0.0.1:${proxy.adminPort}` };
   expect(await childCommand(args, { env })).toEqual({ code: 0, out: "ready\n", err: "" });

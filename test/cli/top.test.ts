@@ -64,7 +64,7 @@ describe("the screen", () => {
 describe("sallyport top", () => {
   it("prints the status of a running proxy once", async () => {
     await using backend = await startEchoBackend();
-    await using gate = await startSallyport({ target: backend.url });
+    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     await ask(gate, "/orders");
     const url = `http://127.0.0.1:${gate.adminPort}`;
     const { code, out, err } = await command(["top", "--once", "--url", url]);
@@ -74,7 +74,7 @@ describe("sallyport top", () => {
 
   it.runIf(hasTerminal)("redraws on a terminal until it is interrupted", async () => {
     await using backend = await startEchoBackend();
-    await using gate = await startSallyport({ target: backend.url });
+    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const url = `http://127.0.0.1:${gate.adminPort}`;
     const child = startOnTerminal(["top", "--interval", "500ms", "--url", url]);
     let out = "";

@@ -8,6 +8,7 @@ import { type ShownMetrics, shownMetrics } from "./shown-metrics.ts";
 
 const groups = ruleGroups();
 const alerts = alertsIn(groups);
+const allTests = ruleTests();
 const rules = groups.flatMap((group) => group.rules);
 let shown: ShownMetrics;
 beforeAll(async () => {
@@ -57,7 +58,7 @@ test("every alert has a runbook entry, and every entry an alert", () => {
 });
 
 describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-  const tests = ruleTests().filter(({ promql_expr_test: evaluated }) =>
+  const tests = allTests.filter(({ promql_expr_test: evaluated }) =>
     evaluated.some(({ expr }) => expr === `ALERTS{alertname="${alert}",alertstate="firing"}`),
   );
 

@@ -88,6 +88,7 @@ const WEBSOCKET = [
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: {
       routes: [
         {

@@ -9,27 +9,34 @@ import { useSallyport } from "../support/pair.ts";
 import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
+import { useSharedSallyport } from "../support/shared-sallyport.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const TIMEOUTS = { timeouts: { connect: "1s", response: "1s" } };
 
+const part = useSharedSallyport({ withoutToken: true });
+const route = { auth: "none" };
+
+/** Adds an upstream, which everyone reaches without a token. */
+const behind = (target: (stack: AsyncDisposableStack) => Promise<string>, upstream: object = {}) =>
+  part(async (stack) => ({ upstream: { targets: [await target(stack)], ...upstream }, route }));
+
 describe("the targets of an upstream", () => {
+  const made = part(async (stack) => {
+    const start = async () => stack.use(await startEchoBackend());
+    const backends = [await start(), await start(), await start()];
+    return { backends, upstream: { targets: backends.map(({ url }) => url) }, route };
+  });
   it("are used in turn, over persistent connections", async () => {
-    await using one = await startEchoBackend();
-    await using two = await startEchoBackend();
-    await using three = await startEchoBackend();
-    const backends = [one, two, three];
-    const targets = backends.map(({ url }) => url);
-    await using gate = await startSallyport({
-      target: one.url,
-      config: { upstreams: { app: { targets } } },
-    });
+    const { backends, gate, path } = made();
     for (let i = 0; i < 12; i += 1) {
-      expect((await ask(gate, `/public/${i}`)).status).toBe(200);
+      expect((await ask(gate, path(`/${i}`))).status).toBe(200);
     }
-    const taken = backends.map(({ requests }) => requests.map(({ url }) => Number(url.slice(8))));
+    const taken = backends.map(({ requests }) =>
+      requests.map(({ url }) => Number(url.slice(path("/").length))),
+    );
     for (const numbers of taken) {
       expect(numbers.length).toBe(4);
       expect(new Set(numbers.map((number) => number % 3)).size).toBe(1);
@@ -77,13 +84,16 @@ describe("a backend with TLS", () => {
 });
 
 describe("a backend on a Unix socket", () => {
+  const made = behind(async (stack) => {
+    const directory = stack.use(await temporaryDirectory());
+    const socketPath = join(directory.path, "app.sock");
+    return stack.use(await startEchoBackend({ socketPath })).url;
+  });
   it("gets requests like any other", async () => {
-    await using directory = await temporaryDirectory();
-    await using backend = await startEchoBackend({ socketPath: join(directory.path, "app.sock") });
-    await using gate = await startSallyport({ target: backend.url });
-    const answer = await ask(gate, "/public/x?y", { method: "POST", body: "hello" });
+    const { gate, path } = made();
+    const answer = await ask(gate, path("/x?y"), { method: "POST", body: "hello" });
     expect(answer.status).toBe(200);
-    expect(echoedBy(answer)).toMatchObject({ method: "POST", url: "/public/x?y", bodyLength: 5 });
+    expect(echoedBy(answer)).toMatchObject({ method: "POST", url: path("/x?y"), bodyLength: 5 });
   });
 });
 
@@ -110,7 +120,10 @@ describe("a backend that fails", () => {
     });
   }
 
-  const standing = useSallyport(script, { config: { upstreams: { app: TIMEOUTS } } });
+  const standing = useSallyport(script, {
+    withoutToken: true,
+    config: { upstreams: { app: TIMEOUTS } },
+  });
 
   it.each([
     ["silent", 504, "http_response_timeout", "response_timeout"],
@@ -126,22 +139,25 @@ describe("a backend that fails", () => {
     expect((await scrape(gate)).value(series)).toBe(Number(before) + 1);
   });
 
+  const down = behind(async () => `http://127.0.0.1:${await closedPort()}`);
   it("because nothing listens gets 502 connection_refused", async () => {
-    const target = `http://127.0.0.1:${await closedPort()}`;
-    await using gate = await startSallyport({ target });
-    expectFailure(await ask(gate, "/public/x"), 502, "connection_refused");
+    const { gate, path } = down();
+    expectFailure(await ask(gate, path("/x")), 502, "connection_refused");
   });
 
+  const missing = behind(async () => "unix:/nonexistent/app.sock");
   it("because its socket file is missing gets 502 connection_refused", async () => {
-    await using gate = await startSallyport({ target: "unix:/nonexistent/app.sock" });
-    expectFailure(await ask(gate, "/public/x"), 502, "connection_refused");
+    const { gate, path } = missing();
+    expectFailure(await ask(gate, path("/x")), 502, "connection_refused");
   });
 
+  const silent = behind(async (stack) => {
+    const { port } = stack.use(await startSilentServer());
+    return `https://127.0.0.1:${port}`;
+  }, TIMEOUTS);
   it("because it never finishes the TLS handshake gets 504 connection_timeout", async () => {
-    await using silent = await startSilentServer();
-    const target = `https://127.0.0.1:${silent.port}`;
-    await using gate = await startSallyport({ target, config: { upstreams: { app: TIMEOUTS } } });
-    expectFailure(await ask(gate, "/public/x"), 504, "connection_timeout");
+    const { gate, path } = silent();
+    expectFailure(await ask(gate, path("/x")), 504, "connection_timeout");
   });
 
   it("because it wants another credential has its 401 passed to the client", async () => {

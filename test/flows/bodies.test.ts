@@ -15,6 +15,7 @@ let gate: Sallyport;
 beforeAll(async () => {
   backend = await startEchoBackend();
   gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     config: { server: { limits: { bodyBytes: "64KiB" } } },
   });

@@ -36,6 +36,7 @@ beforeAll(async () => {
   const trust = { algorithms: ["ES256"], jwks: { file: "jwks.json" } };
   gate = stack.use(
     await startSallyport({
+      withoutToken: true,
       target: backend.url,
       files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
       config: {

@@ -10,6 +10,7 @@ const SECRET = "a-secret-of-the-issuer";
 let gate: Sallyport;
 beforeAll(async () => {
   gate = await startSallyport({
+    withoutToken: true,
     target: "http://127.0.0.1:1",
     config: { tokens: { issuer: "${ISSUER_TOKEN}" } },
     env: { ISSUER_TOKEN: SECRET },

@@ -51,7 +51,11 @@ async function startHastyBackend(): Promise<HastyBackend> {
 }
 
 const standing = use(startHastyBackend, (target) =>
-  startSallyport({ target, config: { server: { limits: { bodyBytes: "unlimited" } } } }),
+  startSallyport({
+    withoutToken: true,
+    target,
+    config: { server: { limits: { bodyBytes: "unlimited" } } },
+  }),
 );
 
 const upload = (path: string, bytes: number): string =>

@@ -17,6 +17,7 @@ const HANGS_UP_EARLY = `
 it("SIGHUP during startup does not end the process", async () => {
   const preload = `data:text/javascript,${encodeURIComponent(HANGS_UP_EARLY)}`;
   await using gate = await startSallyport({
+    withoutToken: true,
     target: "http://127.0.0.1:1",
     env: { DEBUG: "x", NODE_OPTIONS: `--import=${preload}` },
   });

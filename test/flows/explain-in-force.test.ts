@@ -26,6 +26,7 @@ it.each([1, 2])(
     await using provider = await startKeySetServer(() => [one.jwk]);
     const trust = { audience: "us", algorithms: ["ES256"] };
     await using gate = await startSallyport({
+      withoutToken: true,
       target: backend.url,
       files: { "jwks.json": JSON.stringify({ keys: [two.jwk] }) },
       config: {

@@ -37,7 +37,11 @@ beforeAll(async () => {
     { issuer: "opaque", audience: "orders", introspection },
     { issuer: "second", audience: "orders", introspection: { ...introspection, url: second.url } },
   ];
-  gate = await startSallyport({ target: backend.url, config: { tokens: { trusted } } });
+  gate = await startSallyport({
+    withoutToken: true,
+    target: backend.url,
+    config: { tokens: { trusted } },
+  });
 });
 afterAll(async () => {
   await gate.close();

@@ -64,6 +64,7 @@ beforeAll(async () => {
   ];
   gate = stack.use(
     await startSallyport({
+      withoutToken: true,
       target: backend.url,
       config: { ...CONFIG, tokens: { keys: keys.path, trusted, maxBytes: "2KiB" } },
       files: { "jwks.json": JSON.stringify({ keys: [partner.jwk] }) },
@@ -416,7 +417,11 @@ describe("the page", () => {
 
   it("answers only peers in admin.allow", async () => {
     const admin = { listen: "127.0.0.1:0", allow: ["192.0.2.1"] };
-    await using other = await startSallyport({ target: backend.url, config: { admin } });
+    await using other = await startSallyport({
+      withoutToken: true,
+      target: backend.url,
+      config: { admin },
+    });
     const answer = await ask({ port: other.adminPort }, "/-/explain?url=/");
     expect(answer.status).toBe(403);
     expect(answer.body).not.toContain("routes");

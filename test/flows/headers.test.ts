@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask, fieldsOf } from "../support/ask.ts";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
 import { echoedBy, type Echoed } from "../support/echoed.ts";
+import { editConfiguration } from "../support/edits.ts";
 import { startSallyport, type ConfigParts, type Sallyport } from "../support/sallyport.ts";
 
 let backend: EchoBackend;
@@ -46,11 +47,14 @@ describe("the caller's identity", () => {
     ],
   ];
 
+  let other: Sallyport;
+  beforeAll(async () => (other = await startSallyport({ target: backend.url })));
+  afterAll(() => other.close());
+
   it.each(PRESETS)("is sent in the headers of %j and in no others", async (headers, expected) => {
-    await using other = await startSallyport({
-      target: backend.url,
-      config: { identity: { headers } },
-    });
+    await editConfiguration(other, (config) => void (config["identity"] = { headers }));
+    const admin = { port: other.adminPort };
+    expect((await ask(admin, "/-/reload", { method: "POST" })).status).toBe(200);
     const forged = Object.fromEntries(NAMES.slice(0, 7).map((name) => [name, "root"]));
     const got = valuesOf(await echoed(other, forged), NAMES);
     expect(

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { constants } from "node:http2";
 import type { Socket } from "node:net";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ask } from "../support/ask.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
@@ -9,19 +9,35 @@ import { connectHttp2 } from "../support/http2-client.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";
 import { chunked, exchange, openSocket, request } from "../support/raw-client.ts";
 import * as h2 from "../support/raw-http2-backend.ts";
-import { startSallyport, type SallyportOptions } from "../support/sallyport.ts";
+import { startSallyport } from "../support/sallyport.ts";
+import { useSharedSallyport } from "../support/shared-sallyport.ts";
 import { until } from "../support/until.ts";
 
-function inFrontOf(url: string, app: object = {}, more: Partial<SallyportOptions> = {}) {
-  return startSallyport({
-    target: url,
-    ...more,
-    config: { upstreams: { app: { protocol: "h2c", ...app } }, ...more.config },
+const { ca } = await testCertificates();
+const part = useSharedSallyport({
+  withoutToken: true,
+  files: { "ca.crt": ca },
+  config: { server: { http2: true } },
+});
+
+/** Adds a backend, which everyone reaches without a token. */
+function behind<Backend extends AsyncDisposable & { readonly url: string }>(
+  start: () => Promise<Backend>,
+  upstream: object = { protocol: "h2c" },
+  route: object = {},
+) {
+  return part(async (stack) => {
+    const backend = stack.use(await start());
+    return {
+      backend,
+      upstream: { targets: [backend.url], ...upstream },
+      route: { auth: "none", ...route },
+    };
   });
 }
 
-test("HTTP/1.1 clients reach an h2c backend over one connection", async () => {
-  await using backend = await startHttp2Backend(async (request) => {
+const plain = behind(() =>
+  startHttp2Backend(async (request) => {
     const body = await request.body();
     request.stream.respond({
       ":status": 201,
@@ -29,13 +45,15 @@ test("HTTP/1.1 clients reach an h2c backend over one connection", async () => {
       "set-cookie": ["a=1", "b=2"],
     });
     request.stream.end(`${request.headers[":method"]} ${body.length}`);
-  });
-  await using gate = await inFrontOf(backend.url);
+  }),
+);
+test("HTTP/1.1 clients reach an h2c backend over one connection", async () => {
+  const { backend, gate, path } = plain();
   const answers = [
-    await ask(gate, "/public/a?b=c"),
-    await ask(gate, "/public/post", { method: "POST", body: "four" }),
-    await ask(gate, "/public/large", { method: "PUT", body: "x".repeat(300_000) }),
-    await ask(gate, "/public/head", { method: "HEAD" }),
+    await ask(gate, path("/a?b=c")),
+    await ask(gate, path("/post"), { method: "POST", body: "four" }),
+    await ask(gate, path("/large"), { method: "PUT", body: "x".repeat(300_000) }),
+    await ask(gate, path("/head"), { method: "HEAD" }),
   ];
   expect(answers.map(({ status, body }) => [status, body])).toEqual([
     [201, "GET 0"],
@@ -47,7 +65,7 @@ test("HTTP/1.1 clients reach an h2c backend over one connection", async () => {
   expect(backend.sessions).toHaveLength(1);
   const [first, second] = backend.requests;
   expect(first?.headers).toMatchObject({
-    ...{ ":method": "GET", ":path": "/public/a?b=c", ":scheme": "http" },
+    ...{ ":method": "GET", ":path": path("/a?b=c"), ":scheme": "http" },
     ...{ ":authority": `127.0.0.1:${gate.port}`, "x-forwarded-proto": "https" },
   });
   expect(first?.headers).not.toHaveProperty("host");
@@ -55,22 +73,22 @@ test("HTTP/1.1 clients reach an h2c backend over one connection", async () => {
   expect(second?.headers["content-length"]).toBe("4");
 });
 
+const echoing = behind(
+  () =>
+    startHttp2Backend(async ({ body, stream }) => {
+      // A body that is too large is cut off.
+      const content = await body().catch(() => "");
+      if (stream.destroyed) return;
+      stream.respond({ ":status": 200 });
+      stream.end(content);
+    }),
+  { protocol: "h2c" },
+  { limits: { bodyBytes: "1KiB" } },
+);
 test("a complete body without a length is sent with its length, within the limit", async () => {
-  await using backend = await startHttp2Backend(async ({ body, stream }) => {
-    // A body that is too large is cut off.
-    const content = await body().catch(() => "");
-    if (stream.destroyed) return;
-    stream.respond({ ":status": 200 });
-    stream.end(content);
-  });
-  const limits = { bodyBytes: "1KiB" };
-  await using gate = await inFrontOf(
-    backend.url,
-    {},
-    { config: { server: { http2: true, limits } } },
-  );
+  const { backend, gate, path } = echoing();
   await using client = await connectHttp2(gate);
-  const post = { ":method": "POST", ":path": "/public/x" };
+  const post = { ":method": "POST", ":path": path("/x") };
   expect(await client.ask(post, "four")).toMatchObject({ status: 200, body: "four" });
   expect(backend.requests[0]?.headers["content-length"]).toBe("4");
   expect((await client.ask(post, "x".repeat(2_000))).status).toBe(413);
@@ -83,33 +101,17 @@ test("a complete body without a length is sent with its length, within the limit
   expect(late.rstCode).toBe(0);
 });
 
+const tls = { protocol: "http2", tls: { caFile: "ca.crt" } };
+const negotiating = behind(() => startHttp2Backend(undefined, { tls: ["h2"] }), tls);
+const old = behind(() => startEchoBackend({ tls: {} }), tls);
 test("TLS selects h2 with ALPN, and a backend without h2 gets 502", async () => {
-  const { ca } = await testCertificates();
-  await using backend = await startHttp2Backend(undefined, { tls: ["h2"] });
-  await using old = await startEchoBackend({ tls: {} });
-  const tls = { caFile: "ca.crt" };
-  await using gate = await startSallyport({
-    target: backend.url,
-    files: { "ca.crt": ca },
-    config: {
-      routes: ["app", "old"].map((name) => ({
-        name,
-        path: `/${name}`,
-        auth: "none",
-        upstream: name,
-      })),
-      upstreams: {
-        app: { protocol: "http2", tls },
-        old: { protocol: "http2", tls, targets: [old.url] },
-      },
-    },
-  });
-  expect(await ask(gate, "/app/x")).toMatchObject({ status: 200, body: "GET /app/x" });
-  expect((await ask(gate, "/old/x")).status).toBe(502);
+  const { gate, path } = negotiating();
+  expect(await ask(gate, path("/x"))).toMatchObject({ status: 200, body: `GET ${path("/x")}` });
+  expect((await ask(gate, old().path("/x"))).status).toBe(502);
 });
 
-test("trailers pass in both directions, except those that a backend could take for headers", async () => {
-  await using backend = await startHttp2Backend(async (request) => {
+const trailing = behind(() =>
+  startHttp2Backend(async (request) => {
     await request.body();
     request.stream.respond({ ":status": 200 }, { waitForTrailers: true });
     request.stream.on("wantTrailers", () =>
@@ -120,10 +122,17 @@ test("trailers pass in both directions, except those that a backend could take f
       }),
     );
     request.stream.end("body");
-  });
-  await using gate = await inFrontOf(backend.url);
+  }),
+);
+test("trailers pass in both directions, except those that a backend could take for headers", async () => {
+  const { backend, gate, path } = trailing();
   const bytes = request(
-    ["POST /public/x HTTP/1.1", "Host: localhost", "TE: trailers", "Transfer-Encoding: chunked"],
+    [
+      `POST ${path("/x")} HTTP/1.1`,
+      "Host: localhost",
+      "TE: trailers",
+      "Transfer-Encoding: chunked",
+    ],
     chunked("body", [
       "X-Sum: 42",
       "X-Auth-Subject: root",
@@ -148,64 +157,72 @@ const MAYBE_PROCESSED: [string, (stream: number, socket: Socket) => void][] = [
   ["a GOAWAY that includes it", (stream, socket) => void socket.end(h2.goaway(stream, 0))],
 ];
 
-/** Sends one request, then one with `method`, which the backend ends with `ending` the first time. */
-async function endedOnce(
-  method: string,
-  body: string | undefined,
-  ending: (stream: number, socket: Socket) => void,
-) {
-  const seen: number[] = [];
-  await using backend = await h2.startRawHttp2Backend(({ type, stream }, socket) => {
-    if (type !== h2.HEADERS) return;
-    if (seen.push(stream) === 2) ending(stream, socket);
-    else socket.write(h2.answer(stream));
-  });
-  await using gate = await inFrontOf(backend.url);
-  expect((await ask(gate, "/public/first")).status).toBe(200);
-  const { status } = await ask(gate, "/public/second", {
-    method,
-    ...(body === undefined ? {} : { body }),
-  });
-  return { status, requests: seen.length };
+/**
+ * Adds a backend. @returns a function that sends one request, then one with `method`, which the backend ends with
+ * `ending` the first time.
+ */
+function endedOnce(ending: (stream: number, socket: Socket) => void) {
+  let seen: number[] = [];
+  const made = behind(() =>
+    h2.startRawHttp2Backend(({ type, stream }, socket) => {
+      if (type !== h2.HEADERS) return;
+      if (seen.push(stream) === 2) ending(stream, socket);
+      else socket.write(h2.answer(stream));
+    }),
+  );
+  return async (method: string, body?: string) => {
+    const { gate, path } = made();
+    seen = [];
+    expect((await ask(gate, path("/first"))).status).toBe(200);
+    const { status } = await ask(gate, path("/second"), {
+      method,
+      ...(body === undefined ? {} : { body }),
+    });
+    return { status, requests: seen.length };
+  };
 }
 
-test.each(UNPROCESSED)("an unprocessed request is sent again: %s", async (_how, ending) => {
-  expect(await endedOnce("GET", undefined, ending)).toEqual({ status: 200, requests: 3 });
-  expect(await endedOnce("POST", "body", ending)).toEqual({ status: 200, requests: 3 });
+describe.each(UNPROCESSED)("an unprocessed request: %s", (_how, ending) => {
+  const send = endedOnce(ending);
+  test("is sent again", async () => {
+    expect(await send("GET")).toEqual({ status: 200, requests: 3 });
+    expect(await send("POST", "body")).toEqual({ status: 200, requests: 3 });
+  });
 });
 
-test.each(UNPROCESSED)(
-  "an unprocessed body without a length is sent again, up to 16 KiB of it: %s",
-  async (_how, ending) => {
-    const attempts = new Map<string, Buffer[]>();
-    const refused = new Set<string>();
-    let isLater = false;
-    const again: string[] = [];
-    await using backend = await h2.startRawHttp2Backend(
-      ({ type, flags, stream, payload }, socket) => {
-        if (type === h2.HEADERS && (flags & h2.END_STREAM) !== 0) socket.write(h2.answer(stream));
-        const attempt = `${socket.remotePort} ${stream}`;
-        if (type !== h2.DATA || refused.has(attempt)) return;
-        const parts = [...(attempts.get(attempt) ?? []), payload];
-        attempts.set(attempt, parts);
-        const text = String(Buffer.concat(parts));
-        const isRefused = !isLater && text.endsWith("refuse me");
-        if (isRefused) {
-          isLater = true;
-          refused.add(attempt);
-          ending(stream, socket);
-        } else if ((flags & h2.END_STREAM) !== 0 && isLater) {
-          again.push(text);
-          socket.write(h2.answer(stream));
-        }
-      },
-    );
-    await using gate = await inFrontOf(backend.url, {}, { config: { server: { http2: true } } });
+describe.each(UNPROCESSED)("an unprocessed body without a length: %s", (_how, ending) => {
+  const attempts = new Map<string, Buffer[]>();
+  const refused = new Set<string>();
+  let isLater = false;
+  let again: string[] = [];
+  const made = behind(() =>
+    h2.startRawHttp2Backend(({ type, flags, stream, payload }, socket) => {
+      if (type === h2.HEADERS && (flags & h2.END_STREAM) !== 0) socket.write(h2.answer(stream));
+      const attempt = `${socket.remotePort} ${stream}`;
+      if (type !== h2.DATA || refused.has(attempt)) return;
+      const parts = [...(attempts.get(attempt) ?? []), payload];
+      attempts.set(attempt, parts);
+      const text = String(Buffer.concat(parts));
+      const isRefused = !isLater && text.endsWith("refuse me");
+      if (isRefused) {
+        isLater = true;
+        refused.add(attempt);
+        ending(stream, socket);
+      } else if ((flags & h2.END_STREAM) !== 0 && isLater) {
+        again.push(text);
+        socket.write(h2.answer(stream));
+      }
+    }),
+  );
+  test("is sent again, up to 16 KiB of it", async () => {
+    const { gate, path } = made();
+    again = [];
+    isLater = false;
     await using client = await connectHttp2(gate);
     // So that a GOAWAY has a stream before it.
-    expect((await client.ask({ ":path": "/public/first" })).status).toBe(200);
+    expect((await client.ask({ ":path": path("/first") })).status).toBe(200);
     const headers = {
-      ...{ ":method": "POST", ":path": "/public/call", te: "trailers" },
+      ...{ ":method": "POST", ":path": path("/call"), te: "trailers" },
       "content-type": "application/grpc",
     };
     expect((await client.ask(headers, "refuse me")).status).toBe(200);
@@ -223,29 +240,31 @@ test.each(UNPROCESSED)(
     const large = await client.ask(headers, `${"x".repeat(16 * 1024)}refuse me`);
     expect(large.headers["grpc-status"]).toBe("14");
     expect(again).toHaveLength(2);
-  },
-);
-
-test.each(MAYBE_PROCESSED)(
-  "a request that may have been processed is sent again only if it is idempotent: %s",
-  async (_how, ending) => {
-    expect(await endedOnce("GET", undefined, ending)).toEqual({ status: 200, requests: 3 });
-    expect(await endedOnce("POST", "body", ending)).toEqual({ status: 502, requests: 2 });
-  },
-);
-
-test("a client that disconnects cancels only its own stream", async () => {
-  await using backend = await startHttp2Backend(({ stream, path }) => {
-    if (path === "/public/stays")
-      setTimeout(() => stream.respond({ ":status": 204 }, { endStream: true }), 300);
   });
-  await using gate = await inFrontOf(backend.url);
-  const stays = ask(gate, "/public/stays");
+});
+
+describe.each(MAYBE_PROCESSED)("a request that may have been processed: %s", (_how, ending) => {
+  const send = endedOnce(ending);
+  test("is sent again only if it is idempotent", async () => {
+    expect(await send("GET")).toEqual({ status: 200, requests: 3 });
+    expect(await send("POST", "body")).toEqual({ status: 502, requests: 2 });
+  });
+});
+
+const staying = behind(() =>
+  startHttp2Backend(({ stream, path }) => {
+    if (path.endsWith("/stays"))
+      setTimeout(() => stream.respond({ ":status": 204 }, { endStream: true }), 300);
+  }),
+);
+test("a client that disconnects cancels only its own stream", async () => {
+  const { backend, gate, path } = staying();
+  const stays = ask(gate, path("/stays"));
   const socket = await openSocket(gate);
-  socket.write(request(["GET /public/leaves HTTP/1.1", "Host: localhost"]));
+  socket.write(request([`GET ${path("/leaves")} HTTP/1.1`, "Host: localhost"]));
   await until(() => backend.requests.length === 2, 5_000);
   socket.destroy();
-  const left = backend.requests.find(({ path }) => path === "/public/leaves");
+  const left = backend.requests.find((request) => request.path === path("/leaves"));
   await until(() => left?.stream.rstCode === constants.NGHTTP2_CANCEL, 5_000);
   expect((await stays).status).toBe(204);
   expect(backend.sessions).toHaveLength(1);
@@ -258,19 +277,20 @@ test("health checks, probes and the version use HTTP/2", async () => {
     stream.end(path === "/version" ? '{"version":"1.2.3"}' : `at ${path}`);
   });
   await using other = await startHttp2Backend();
-  await using gate = await inFrontOf(
-    backend.url,
-    {
-      targets: [backend.url, other.url],
-      health: { path: "/healthz", interval: "100ms", unhealthy: 1, healthy: 1 },
-    },
-    {
-      config: {
-        admin: { probes: [{ path: "/probe", upstream: "app", target: "/deep" }] },
-        version: { upstream: "app", path: "/version", field: "version" },
+  await using gate = await startSallyport({
+    target: backend.url,
+    config: {
+      upstreams: {
+        app: {
+          protocol: "h2c",
+          targets: [backend.url, other.url],
+          health: { path: "/healthz", interval: "100ms", unhealthy: 1, healthy: 1 },
+        },
       },
+      admin: { probes: [{ path: "/probe", upstream: "app", target: "/deep" }] },
+      version: { upstream: "app", path: "/version", field: "version" },
     },
-  );
+  });
   const logged = (msg: string) => gate.log().find((line) => line["msg"] === msg);
   await until(() => logged("a target is left out") !== undefined, 5_000);
   expect(logged("a target is left out")).toMatchObject({

@@ -16,6 +16,7 @@ it.each([
   });
   const limits = { connections: 6, connectionsPerAddress: 6 };
   await using gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     config: { server: { http2: true, limits, ...tls } },
   });

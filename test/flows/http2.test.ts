@@ -12,10 +12,14 @@ import { scrape } from "../support/scrape.ts";
 import { startHoldingBackend } from "../support/holding-backend.ts";
 import { useSallyport } from "../support/pair.ts";
 import { ALICE, startSallyport } from "../support/sallyport.ts";
+import { useSharedSallyport } from "../support/shared-sallyport.ts";
 import { until } from "../support/until.ts";
 
 describe("HTTP/2", () => {
-  const standing = useSallyport(undefined, { config: { server: { http2: true } } });
+  const standing = useSallyport(undefined, {
+    withoutToken: true,
+    config: { server: { http2: true } },
+  });
 
   it("is negotiated in the handshake", async () => {
     const { port, ca } = standing().gate;
@@ -47,54 +51,56 @@ describe("HTTP/2", () => {
 });
 
 describe("a body that is a single empty frame", { timeout: 20_000 }, () => {
-  const POST = { ":method": "POST", ":path": "/public/x" };
-  const config = { server: { http2: true } };
+  const part = useSharedSallyport({ withoutToken: true, config: { server: { http2: true } } });
+  const POST = { ":method": "POST" };
+  const route = { auth: "none" };
 
+  const http1 = part(async (stack) => {
+    const backend = stack.use(await startEchoBackend());
+    return { backend, upstream: { targets: [backend.url] }, route };
+  });
   it("reaches an HTTP/1.1 backend", async () => {
-    await using backend = await startEchoBackend();
-    await using gate = await startSallyport({ target: backend.url, config });
+    const { backend, gate, path } = http1();
     await using client = await connectHttp2(gate);
-    expect((await client.ask(POST, "")).status).toBe(200);
+    expect((await client.ask({ ...POST, ":path": path("/x") }, "")).status).toBe(200);
     expect(backend.requests.at(-1)).toMatchObject({ method: "POST", bodyLength: 0 });
   });
 
+  const h2c = part(async (stack) => {
+    const backend = stack.use(await startHttp2Backend());
+    return { upstream: { protocol: "h2c", targets: [backend.url] }, route };
+  });
   it("reaches an h2c backend", async () => {
-    await using backend = await startHttp2Backend();
-    const upstreams = { app: { protocol: "h2c" } };
-    await using gate = await startSallyport({
-      target: backend.url,
-      config: { ...config, upstreams },
-    });
+    const { gate, path } = h2c();
     await using client = await connectHttp2(gate);
-    expect(await client.ask(POST, "")).toMatchObject({ status: 200, body: "POST /public/x" });
+    const answer = await client.ask({ ...POST, ":path": path("/x") }, "");
+    expect(answer).toMatchObject({ status: 200, body: `POST ${path("/x")}` });
   });
 
   it("is not a valid login", async () => {
-    await using backend = await startEchoBackend();
-    await using gate = await startSallyport({ target: backend.url, config });
-    await using client = await connectHttp2(gate);
+    await using client = await connectHttp2(http1().gate);
     const login = { ":path": "/api/authenticate", "content-type": "application/json" };
     expect((await client.ask({ ...POST, ...login }, "")).status).toBe(400);
   });
 
+  const holding = part(async (stack) => {
+    const backend = stack.use(await startHoldingBackend());
+    const limits = { connections: 1, queue: { timeout: "10s" } };
+    return { backend, upstream: { targets: [backend.url], ...limits }, route };
+  });
   it("is not missed while the request waits for a connection", async () => {
-    await using backend = await startHoldingBackend();
-    const upstreams = { app: { connections: 1, queue: { timeout: "10s" } } };
-    await using gate = await startSallyport({
-      target: backend.url,
-      config: { ...config, upstreams },
-    });
+    const { backend, gate, name, path } = holding();
     await using client = await connectHttp2(gate);
-    const first = client.ask({ ":path": "/public/hold/1" });
+    const first = client.ask({ ":path": path("/hold/1") });
     await until(() => backend.held().length === 1);
-    const second = client.open(POST, { endStream: false });
+    const second = client.open({ ...POST, ":path": path("/x") }, { endStream: false });
     const answered = once(second, "response");
     const waiting = async (): Promise<number | undefined> =>
-      (await scrape(gate)).value('sallyport_upstream_queue_length{upstream="app"}');
+      (await scrape(gate)).value(`sallyport_upstream_queue_length{upstream="${name}"}`);
     await until(async () => (await waiting()) === 1);
     second.end();
     await pingOf(client.session);
-    backend.release("/public/hold/1");
+    backend.release(path("/hold/1"));
     await first;
     const [head] = await answered;
     expect(head[":status"]).toBe(200);

@@ -21,10 +21,16 @@ const FIELDS = {
 };
 
 let backend: EchoBackend;
+/** For tests that change nothing. */
+let gate: Sallyport;
 beforeAll(async () => {
   backend = await startEchoBackend();
+  gate = await start();
 });
-afterAll(() => backend.close());
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+});
 
 const start = (log: object = { fields: FIELDS }): Promise<Sallyport> =>
   startSallyport({
@@ -59,7 +65,6 @@ async function lineOf(gate: Sallyport, path: string): Promise<Readonly<Record<st
 
 describe("log.fields", () => {
   it("are headers and claims, after the standard fields", async () => {
-    await using gate = await start();
     const token = await tokenWith({
       ...{ tenant: { id: "acme" }, roles: ["a", "b"], email_verified: true },
     });
@@ -76,7 +81,6 @@ describe("log.fields", () => {
   });
 
   it("are logged for refused requests, without claims of an invalid token", async () => {
-    await using gate = await start();
     const token = await tokenWith({ tenant: { id: "acme" }, exp: 1 });
     await ask(gate, "/expired", { token, headers: { "user-agent": "evil" } });
     expect(await lineOf(gate, "/expired")).toMatchObject({ status: 401, user_agent: "evil" });
@@ -86,7 +90,6 @@ describe("log.fields", () => {
   });
 
   it("are bounded, escaped and masked", async () => {
-    await using gate = await start();
     const headers = {
       "user-agent": `\u001b[2J "${JWT}" ${"x".repeat(4000)}`,
       accept: `${"y".repeat(505)} ${JWT} Bearer abcdefgh`,

@@ -10,7 +10,7 @@ import { until } from "../support/until.ts";
 vi.setConfig({ testTimeout: 60_000 });
 let gate: Sallyport;
 beforeAll(async () => {
-  gate = await startSallyport({ target: "http://127.0.0.1:1" });
+  gate = await startSallyport({ withoutToken: true, target: "http://127.0.0.1:1" });
 }, 60_000);
 afterAll(() => gate.close());
 

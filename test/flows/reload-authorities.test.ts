@@ -18,6 +18,7 @@ it.each([
       await after.certificate({ subject: ALICE_SUBJECT }),
     ];
     await using gate = await startSallyport({
+      withoutToken: true,
       target: "http://127.0.0.1:1",
       config: {
         server: {

@@ -1,32 +1,38 @@
 /** Targets given by name: each address is a separate target, and follows the DNS. */
 import { createServer as createTlsServer } from "node:https";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { logLine } from "../support/log-line.ts";
 import { reached, useNamedTargets } from "../support/named-targets.ts";
 import { scrape } from "../support/scrape.ts";
+import { useSharedSallyport } from "../support/shared-sallyport.ts";
 import { until } from "../support/until.ts";
 
 const NAME = "app.test";
-const { backends, listen, names, start } = useNamedTargets();
+const { backends, names, start } = useNamedTargets();
+const lasting = useNamedTargets(afterAll);
+const { ca, server } = await testCertificates();
+const part = useSharedSallyport({ files: { "ca.pem": ca } });
 
 describe("the addresses of a name", () => {
+  const three = part(async () => {
+    const { port } = await lasting.backends("127.0.0.11", "127.0.0.12", "127.0.0.13");
+    const dns = await lasting.names({ [NAME]: ["127.0.0.11", "127.0.0.12", "127.0.0.13"] });
+    const resolve = { servers: [dns.address] };
+    const upstream = { targets: [`http://${NAME}:${port}`], resolve };
+    return { port, upstream, route: { hostHeader: "target" } };
+  });
   it("are separate targets, and hostHeader: target sends the name", async () => {
-    const { port } = await backends("127.0.0.11", "127.0.0.12", "127.0.0.13");
-    const dns = await names({ [NAME]: ["127.0.0.11", "127.0.0.12", "127.0.0.13"] });
-    const gate = await start(
-      { targets: [`http://${NAME}:${port}`], resolve: { servers: [dns.address] } },
-      { hostHeader: "target" },
-    );
-    expect(await reached(gate, 3)).toEqual(["127.0.0.11", "127.0.0.12", "127.0.0.13"]);
-    const { body } = await ask(gate, "/x", { token: gate.token });
+    const { gate, name, path, port } = three();
+    expect(await reached(gate, 3, path("/x"))).toEqual(["127.0.0.11", "127.0.0.12", "127.0.0.13"]);
+    const { body } = await ask(gate, path("/x"), { token: gate.token });
     expect(body.split(" ")[1]).toBe(`${NAME}:${port}`);
     const page = JSON.parse((await ask({ port: gate.adminPort }, "/-/upstreams")).body);
     expect(JSON.stringify(page)).toContain(`http://127.0.0.12:${port}`);
     const scraped = await scrape(gate);
-    expect(scraped.value('sallyport_upstream_targets{upstream="app"}')).toBe(3);
-    const series = `{upstream="app",target="http://127.0.0.13:${port}",protocol="http1"}`;
+    expect(scraped.value(`sallyport_upstream_targets{upstream="${name}"}`)).toBe(3);
+    const series = `{upstream="${name}",target="http://127.0.0.13:${port}",protocol="http1"}`;
     expect(scraped.value(`sallyport_upstream_target_available${series}`)).toBe(1);
   });
 
@@ -91,25 +97,31 @@ describe("the addresses of a name", () => {
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
   });
 
-  it("are ejected individually", async () => {
-    const { port } = await backends("127.0.0.11");
-    const dns = await names({ [NAME]: ["127.0.0.11", "127.0.0.12"] });
+  const half = part(async () => {
+    const { port } = await lasting.backends("127.0.0.11");
+    const dns = await lasting.names({ [NAME]: ["127.0.0.11", "127.0.0.12"] });
     const resolve = { servers: [dns.address] };
-    const gate = await start({ targets: [`http://${NAME}:${port}`], resolve });
-    expect(await reached(gate)).toEqual(["127.0.0.11"]);
+    return { port, upstream: { targets: [`http://${NAME}:${port}`], resolve } };
+  });
+  it("are ejected individually", async () => {
+    const { gate, path, port } = half();
+    expect(await reached(gate, 8, path("/x"))).toEqual(["127.0.0.11"]);
     await logLine(gate, { msg: "a target is left out", target: `http://127.0.0.12:${port}` });
   });
 
+  const behind = (name: string) =>
+    part(async () => {
+      const backend = createTlsServer(server, (_request, response) => response.end("127.0.0.11 "));
+      const port = await lasting.listen(backend, "127.0.0.11");
+      const dns = await lasting.names({ [name]: ["127.0.0.11"] });
+      const secure = { resolve: { servers: [dns.address] }, tls: { caFile: "ca.pem" } };
+      return { upstream: { targets: [`https://${name}:${port}`], ...secure } };
+    });
+  const [localhost, other] = [behind("localhost"), behind(NAME)];
   it("must have a certificate for the name", async () => {
-    const { ca, server } = await testCertificates();
-    const backend = createTlsServer(server, (_request, response) => response.end("127.0.0.11 "));
-    const port = await listen(backend, "127.0.0.11");
-    const dns = await names({ localhost: ["127.0.0.11"], [NAME]: ["127.0.0.11"] });
-    const upstream = { resolve: { servers: [dns.address] }, tls: { caFile: "ca.pem" } };
-    const begin = (name: string) =>
-      start({ targets: [`https://${name}:${port}`], ...upstream }, {}, { "ca.pem": ca });
-    expect(await reached(await begin("localhost"), 1)).toEqual(["127.0.0.11"]);
-    expect(await reached(await begin(NAME), 1)).toEqual(["502"]);
+    const { gate, path } = localhost();
+    expect(await reached(gate, 1, path("/x"))).toEqual(["127.0.0.11"]);
+    expect(await reached(gate, 1, other().path("/x"))).toEqual(["502"]);
   });
 });
 
@@ -131,9 +143,12 @@ describe("when a name cannot be resolved", () => {
     await logLine(gate, { msg: "a target is found again" });
   });
 
+  const system = part(async () => {
+    const { port } = await lasting.backends("127.0.0.1");
+    return { upstream: { targets: [`http://localhost:${port}`], resolve: {} } };
+  });
   it("the system resolver is used without resolve.servers", async () => {
-    const { port } = await backends("127.0.0.1");
-    const gate = await start({ targets: [`http://localhost:${port}`], resolve: {} });
-    expect(await reached(gate, 2)).toEqual(["127.0.0.1"]);
+    const { gate, path } = system();
+    expect(await reached(gate, 2, path("/x"))).toEqual(["127.0.0.1"]);
   });
 });

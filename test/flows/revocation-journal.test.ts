@@ -10,6 +10,7 @@ import { until } from "../support/until.ts";
 it("reports a journal that cannot be written, and writes the missing entries once it can", async () => {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     config: { tokens: { revocation: { journal: "revoked.journal" } } },
   });

@@ -293,6 +293,7 @@ it("the admin port shows the state of each target, across all threads", async ()
   const [one, two] = [await named("one"), await named("two")];
   two.health = 500;
   await using gate = await startSallyport({
+    withoutToken: true,
     target: one.url,
     config: {
       server: { workers: 2 },

@@ -1,9 +1,9 @@
 /** `/-/` and `/-/status` combine the data of all threads, contain no secrets, and are only for peers in admin.allow. */
-import { expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Status } from "../../src/core/status.ts";
 import { ask, askLogin } from "../support/ask.ts";
 import { closedPort } from "../support/dead-ends.ts";
-import { startEchoBackend } from "../support/echo-backend.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { editConfiguration } from "../support/edits.ts";
 import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
@@ -74,50 +74,69 @@ it.each([1, 2])(
   },
 );
 
-it("shows no secret, and escapes what a client sends", { timeout: 60_000 }, async () => {
-  await using backend = await startEchoBackend();
-  await using gate = await startSallyport({ target: backend.url });
-  const host = { host: `<script>alert("host")</script>` };
-  await ask(gate, `/%3Cscript%3E/"'><script>alert(1)</script>`, { headers: host });
-  await ask(gate, "/x?token=hunter2-hunter2", {
-    headers: { authorization: "Bearer hunter2-hunter2" },
+describe("with one worker", () => {
+  const stack = new AsyncDisposableStack();
+  let backend: EchoBackend;
+  let dead: string;
+  let gate: Sallyport;
+  beforeAll(async () => {
+    backend = stack.use(await startEchoBackend());
+    dead = `http://127.0.0.1:${await closedPort()}`;
+    const half = { targets: [backend.url, dead] };
+    const config = { upstreams: { half } };
+    gate = stack.use(await startSallyport({ target: backend.url, config }));
   });
-  await ask(gate, `/t/${gate.token}`);
-  await askLogin(gate, { username: "zoe", password: "hunter2-hunter2" });
-  for (const body of [await pageOf(gate), JSON.stringify(await statusOf(gate))]) {
-    expect(body).not.toContain("hunter2");
-    expect(body).not.toContain(gate.token);
-    expect(body).not.toContain("$argon2id");
-    expect(body).not.toContain("PRIVATE KEY");
-  }
-  expect(await pageOf(gate)).not.toMatch(/<script|<img/i);
-});
+  afterAll(() => stack.disposeAsync());
 
-it("refuses other web pages and host names, and forbids scripts", async () => {
-  await using backend = await startEchoBackend();
-  await using gate = await startSallyport({ target: backend.url });
-  const admin = { port: gate.adminPort };
-  for (const path of ["/-/", "/-/status"]) {
-    for (const headers of [
-      { origin: "https://evil.example" },
-      { "sec-fetch-site": "cross-site" },
-      { host: "evil.example" },
-    ]) {
-      expect((await ask(admin, path, { headers: { ...headers } })).status).toBe(403);
+  it("shows no secret, and escapes what a client sends", async () => {
+    const host = { host: `<script>alert("host")</script>` };
+    await ask(gate, `/%3Cscript%3E/"'><script>alert(1)</script>`, { headers: host });
+    await ask(gate, "/x?token=hunter2-hunter2", {
+      headers: { authorization: "Bearer hunter2-hunter2" },
+    });
+    await ask(gate, `/t/${gate.token}`);
+    await askLogin(gate, { username: "zoe", password: "hunter2-hunter2" });
+    for (const body of [await pageOf(gate), JSON.stringify(await statusOf(gate))]) {
+      expect(body).not.toContain("hunter2");
+      expect(body).not.toContain(gate.token);
+      expect(body).not.toContain("$argon2id");
+      expect(body).not.toContain("PRIVATE KEY");
     }
-    expect((await ask(admin, path, { method: "POST" })).status).toBe(405);
-    expect((await ask(gate, path, { token: gate.token })).body).not.toContain("configuration");
-  }
-  const typed = await ask(admin, "/-/", { headers: { "sec-fetch-site": "none" } });
-  expect(typed.status).toBe(200);
-  expect(typed.headers).toMatchObject({
-    "content-type": "text/html; charset=utf-8",
-    "content-security-policy": expect.stringMatching(
-      /^default-src 'none'; style-src 'sha256-/,
-    ) as unknown,
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
+    expect(await pageOf(gate)).not.toMatch(/<script|<img/i);
+  });
+
+  it("refuses other web pages and host names, and forbids scripts", async () => {
+    const admin = { port: gate.adminPort };
+    for (const path of ["/-/", "/-/status"]) {
+      for (const headers of [
+        { origin: "https://evil.example" },
+        { "sec-fetch-site": "cross-site" },
+        { host: "evil.example" },
+      ]) {
+        expect((await ask(admin, path, { headers: { ...headers } })).status).toBe(403);
+      }
+      expect((await ask(admin, path, { method: "POST" })).status).toBe(405);
+      expect((await ask(gate, path, { token: gate.token })).body).not.toContain("configuration");
+    }
+    const typed = await ask(admin, "/-/", { headers: { "sec-fetch-site": "none" } });
+    expect(typed.status).toBe(200);
+    expect(typed.headers).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": expect.stringMatching(
+        /^default-src 'none'; style-src 'sha256-/,
+      ) as unknown,
+      "x-frame-options": "DENY",
+      "referrer-policy": "no-referrer",
+      "cache-control": "no-store",
+    });
+  });
+
+  it("shows which targets accept connections", async () => {
+    const { upstreams } = await statusOf(gate);
+    expect(upstreams.find(({ name }) => name === "half")?.targets).toEqual([
+      { address: backend.url, reachable: true, state: "ok" },
+      { address: dead, reachable: false, state: "ECONNREFUSED" },
+    ]);
   });
 });
 
@@ -153,18 +172,4 @@ it("shows the changes of the last reload, or its problems if it failed", async (
     expect.objectContaining({ key: "tokens.maxBytes", value: "4KiB" }),
   );
   expect(await pageOf(gate)).toContain("stays in force");
-});
-
-it("shows which targets accept connections", async () => {
-  await using backend = await startEchoBackend();
-  const dead = `http://127.0.0.1:${await closedPort()}`;
-  await using gate = await startSallyport({
-    target: backend.url,
-    config: { upstreams: { app: { targets: [backend.url, dead] } } },
-  });
-  const { upstreams } = await statusOf(gate);
-  expect(upstreams[0]?.targets).toEqual([
-    { address: backend.url, reachable: true, state: "ok" },
-    { address: dead, reachable: false, state: "ECONNREFUSED" },
-  ]);
 });

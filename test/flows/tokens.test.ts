@@ -174,7 +174,7 @@ describe("a valid token", () => {
 describe("with tokens.errorDescription", () => {
   it("the challenge says what is wrong with a token, but nothing about a missing one", async () => {
     const config = { tokens: { errorDescription: true } };
-    await using verbose = await startSallyport({ target: backend.url, config });
+    await using verbose = await startSallyport({ withoutToken: true, target: backend.url, config });
     const challenge = async (token?: string): Promise<unknown> =>
       (await ask(verbose, "/x", token === undefined ? {} : { token })).headers["www-authenticate"];
     const described = (what: string): string => `${INVALID}, error_description="${what}"`;

@@ -201,6 +201,7 @@ describe("WebSockets", () => {
     await using collector = await startCollector();
     await using talkers = await startWebSocketBackend();
     await using gate = await startSallyport({
+      withoutToken: true,
       target: talkers.url,
       env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "50" },
     });

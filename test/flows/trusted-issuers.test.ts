@@ -42,6 +42,7 @@ beforeAll(async () => {
   broken = await startKeySetServer(() => undefined);
   const trust = { audience: "orders", algorithms: ["ES256"] };
   gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     files: { "jwks.json": JSON.stringify({ keys: [fileKey.jwk] }) },
     config: {

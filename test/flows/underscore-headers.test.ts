@@ -13,6 +13,7 @@ it.each([1, 2])(
   async (workers) => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({
+      withoutToken: true,
       target: backend.url,
       config: { server: { workers } },
     });

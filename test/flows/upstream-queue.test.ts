@@ -15,6 +15,7 @@ beforeAll(async () => {
   backend = await startHoldingBackend();
   const one = { targets: [backend.url], connections: 1 };
   gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     config: {
       server: { trustedProxies: ["127.0.0.1/32"] },

@@ -185,7 +185,7 @@ describe("a backend that refuses it", () => {
     const to = (name: string) => ({ name, path: `/${name}`, auth: "none", upstream: name });
     const all = [...routes, to("silent"), to("quiet")];
     const config = { server: { ...server, tls: "off" }, upstreams, routes: all };
-    await using through = await startSallyport({ target: "", config });
+    await using through = await startSallyport({ withoutToken: true, target: "", config });
     await using http2 = await connectHttp2({ port: through.port });
     expect((await connectTunnel(http2, "/public/x")).status).toBe(502);
     expect((await connectTunnel(http2, "/silent")).status).toBe(504);
@@ -229,7 +229,11 @@ describe("the end of its authorization", () => {
   });
 
   it("closes with 1001 when Sallyport stops", async () => {
-    await using leaving = await startSallyport({ target: backend.url, config: { server, routes } });
+    await using leaving = await startSallyport({
+      withoutToken: true,
+      target: backend.url,
+      config: { server, routes },
+    });
     await using http2 = await connectHttp2(leaving);
     using socket = await openOverHttp2(http2, "/public/x");
     socket.send("still here");

@@ -156,7 +156,7 @@ describe("an open WebSocket", () => {
       "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
       "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x81\x02hi";
     await using hasty = await startRawBackend(() => ({ write, then: "close" }));
-    await using through = await startSallyport({ target: hasty.url });
+    await using through = await startSallyport({ withoutToken: true, target: hasty.url });
     const { raw } = await exchange(through, upgrade("/public/hasty"), { responses: Infinity });
     expect(raw.endsWith("\r\n\r\n\x81\x02hi")).toBe(true);
     expect(await logLine(through, { status: 101 })).toMatchObject({ bytes_out: 4 });
@@ -196,7 +196,7 @@ describe("a backend that refuses the upgrade", () => {
 
   it("gets 502 when it is down", async () => {
     const target = `http://127.0.0.1:${await closedPort()}`;
-    await using through = await startSallyport({ target });
+    await using through = await startSallyport({ withoutToken: true, target });
     const answer = await exchange(through, upgrade("/public/x"), { responses: Infinity });
     expectRefusal(answer, 502);
     expect(answer.last.header("proxy-status")).toBe("sallyport; error=connection_refused");
@@ -210,6 +210,7 @@ describe("a backend that refuses the upgrade", () => {
     };
     const quiet = { name: "quiet", path: "/quiet", auth: "none", upstream: "quiet" };
     await using through = await startSallyport({
+      withoutToken: true,
       target: silent.url,
       config: { upstreams, routes: [...routes, quiet] },
     });
@@ -223,7 +224,11 @@ describe("a backend that refuses the upgrade", () => {
 
 describe("SIGTERM", () => {
   it("closes WebSockets with 1001 and ends with 0", async () => {
-    await using leaving = await startSallyport({ target: backend.url, config: { routes } });
+    await using leaving = await startSallyport({
+      withoutToken: true,
+      target: backend.url,
+      config: { routes },
+    });
     const codes = backend.closeCodes.length;
     using socket = await openWebSocket(leaving, "/public/x");
     socket.send("still here");

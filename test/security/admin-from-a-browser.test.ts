@@ -35,7 +35,7 @@ let backend: EchoBackend;
 let gate: Sallyport;
 beforeAll(async () => {
   backend = await startEchoBackend();
-  gate = await startSallyport({ target: backend.url });
+  gate = await startSallyport({ withoutToken: true, target: backend.url });
 });
 afterAll(async () => {
   await gate.close();
@@ -152,7 +152,7 @@ describe("a client other than a page", () => {
 });
 
 it("sallyport drain works, also with localhost", async () => {
-  await using one = await startSallyport({ target: backend.url });
+  await using one = await startSallyport({ withoutToken: true, target: backend.url });
   const url = `http://localhost:${one.adminPort}/-/drain`;
   expect(await command(["drain", "--url", url])).toEqual({ code: 0, out: "drained\n", err: "" });
 });

@@ -73,7 +73,7 @@ function bytesOf(body: string, mark: string): string {
 }
 
 describe("Sallyport", () => {
-  const standing = useSallyport();
+  const standing = useSallyport(undefined, { withoutToken: true });
 
   it(`ends the connection at anything that is not a chunk: ${BODIES.length} bodies`, async () => {
     const { gate, backend } = standing();

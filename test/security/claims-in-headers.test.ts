@@ -65,6 +65,7 @@ describe.each([
   { kind: "upgrade", more: UPGRADE },
 ])("Sallyport with $kind", ({ more }) => {
   const standing = useSallyport(undefined, {
+    withoutToken: true,
     files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
     config: {
       tokens: {

@@ -12,6 +12,7 @@ const pair = signingPair("set-headers");
 const ISSUER = "https://id.example";
 
 const standing = useSallyport(undefined, {
+  withoutToken: true,
   files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
   config: {
     tokens: {

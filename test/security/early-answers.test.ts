@@ -107,7 +107,9 @@ async function answeredEarly(peer: Peer, head: string, rest: string): Promise<vo
 }
 
 describe("Sallyport with a backend that never reads bodies", () => {
-  const standing = use(startBodylessBackend, (target) => startSallyport({ target }));
+  const standing = use(startBodylessBackend, (target) =>
+    startSallyport({ withoutToken: true, target }),
+  );
 
   it.each(LATE)("never sends $name after the answer", async ({ head, rest }) => {
     const { gate, backend } = standing();
@@ -143,7 +145,7 @@ const UNMEETABLE: readonly (readonly string[])[] = [
   ]);
 
 describe("Sallyport with an expectation", () => {
-  const standing = useSallyport();
+  const standing = useSallyport(undefined, { withoutToken: true });
   const post = (expectations: readonly string[], version = "1.1"): string =>
     request(
       [

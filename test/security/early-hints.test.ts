@@ -42,7 +42,7 @@ const get = (name: string, version = "1.1"): string =>
   request([`GET /public/${name} HTTP/${version}`, "Host: localhost"]);
 
 describe("Sallyport", () => {
-  const standing = useSallyport(script);
+  const standing = useSallyport(script, { withoutToken: true });
 
   it.each([
     ...["wrong-at-the-end", "quoted-and-wrong", "nothing-but-blanks", "many-targets"],

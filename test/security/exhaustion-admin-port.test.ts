@@ -42,7 +42,10 @@ async function livez({ port }: { port: number }, from: string): Promise<string> 
 }
 
 describe("Sallyport", () => {
-  const standing = useSallyport(undefined, { config: { admin: { allow: [OWN] } } });
+  const standing = useSallyport(undefined, {
+    withoutToken: true,
+    config: { admin: { allow: [OWN] } },
+  });
 
   it("answers everyone else while one neighbour opens as many connections as it can", async () => {
     const admin = { port: standing().gate.adminPort };

@@ -27,7 +27,7 @@ const get = (hosts: readonly string[]): string =>
   request(["GET /public/x HTTP/1.1", ...hosts, "X-Forwarded-Proto: https"]);
 
 describe("Sallyport", () => {
-  const standing = useSallyport();
+  const standing = useSallyport(undefined, { withoutToken: true });
 
   it.each(REFUSED)("refuses $name", async ({ hosts }) => {
     const { gate, backend } = standing();

@@ -58,6 +58,7 @@ const get = (name: string): string => request([`GET /public/${name} HTTP/1.1`, "
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { upstreams: { app: { timeouts: { response: "1s" } } } },
   });
 

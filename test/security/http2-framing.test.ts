@@ -15,7 +15,7 @@ import { exchange, request } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
 describe("Sallyport", () => {
-  const standing = useSallyport();
+  const standing = useSallyport(undefined, { withoutToken: true });
 
   it("does not agree on HTTP/2", async () => {
     const { port, ca } = standing().gate;

@@ -21,7 +21,7 @@ import { until } from "../support/until.ts";
 const config = { server: { http2: true, tls: "off" } };
 
 describe("over HTTP/2", () => {
-  const standing = useSallyport(undefined, { config });
+  const standing = useSallyport(undefined, { withoutToken: true, config });
 
   async function resetBy(fields: readonly (readonly [string, string])[]): Promise<number> {
     await using client = await FrameClient.connect(standing().gate);

@@ -34,7 +34,7 @@ describe.each([
   ["Sallyport", ROUTES],
   ["Sallyport behind a trusted proxy", { ...ROUTES, server: { trustedProxies: ["127.0.0.0/8"] } }],
 ])("%s", (_name, config) => {
-  const standing = useSallyport(undefined, { config });
+  const standing = useSallyport(undefined, { withoutToken: true, config });
 
   it("forwards only the method that it has authorized", async () => {
     const { gate, backend } = standing();

@@ -52,6 +52,7 @@ const CASES: readonly { name: string; bytes: string; status: number; naive?: tru
 
 describe("Sallyport", () => {
   const standing = useSallyport(undefined, {
+    withoutToken: true,
     config: { server: { limits: { bodyBytes: "1KiB" } } },
   });
 
@@ -85,6 +86,7 @@ describe("Sallyport", () => {
 
 describe("Sallyport with a slow client", () => {
   const standing = useSallyport(undefined, {
+    withoutToken: true,
     config: { server: { timeouts: { header: "300ms", request: "800ms" } } },
   });
 

@@ -170,7 +170,8 @@ const upgrade = (wanted: string): string =>
 
 describe("Sallyport", () => {
   const standing = useSallyport();
-  const targets = [...HAND_MADE, ...fc.sample(target, 80)];
+  // Draws may hold nothing that is harmless.
+  const targets = ["/public/x", ...HAND_MADE, ...fc.sample(target, 80)];
 
   it.each([
     ["request", get],

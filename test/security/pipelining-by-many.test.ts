@@ -15,7 +15,10 @@ const PIPELINES = 300;
 const LENGTH = 95;
 const NEWCOMERS = 90;
 
-const standing = useSallyport(undefined, { config: { server: { tls: "off" } } });
+const standing = useSallyport(undefined, {
+  withoutToken: true,
+  config: { server: { tls: "off" } },
+});
 
 /** Opens a connection that counts its answers. */
 function client(port: number, localAddress: string) {

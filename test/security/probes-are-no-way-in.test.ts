@@ -21,7 +21,11 @@ beforeAll(async () => {
     { path: "/cookies", upstream: "app", target: "/cookies" },
     { path: "/redirect", upstream: "app", target: "/redirect" },
   ];
-  gate = await startSallyport({ target: backend.url, config: { admin: { probes } } });
+  gate = await startSallyport({
+    withoutToken: true,
+    target: backend.url,
+    config: { admin: { probes } },
+  });
 });
 afterAll(async () => {
   await gate.close();

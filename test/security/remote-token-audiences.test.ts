@@ -46,6 +46,7 @@ beforeAll(async () => {
     require: { claims: [{ claim: "aud", equals: aud }] },
   });
   gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     config: {
       tokens: {

@@ -22,6 +22,7 @@ const post = (path: string): string =>
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { upstreams: { app: { timeouts: { response: "1s", idle: "1s" } } } },
   });
 

@@ -44,6 +44,7 @@ interface Start {
 
 const start = ({ revocation = { logout: true }, files, workers = 2 }: Start = {}) =>
   startSallyport({
+    withoutToken: true,
     target: backend.url,
     files: { "theirs.json": JSON.stringify({ keys: [foreign.jwk] }), ...files },
     config: {

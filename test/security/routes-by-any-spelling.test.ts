@@ -15,6 +15,7 @@ const get = (wanted: string): string => request([`GET ${wanted} HTTP/1.1`, "Host
 describe("Sallyport with a rewriting route", () => {
   const rewrite = { stripPrefix: "/@me", addPrefix: "/me" };
   const standing = useSallyport(undefined, {
+    withoutToken: true,
     config: {
       routes: [
         { name: "me", path: "/@me/", auth: "none", upstream: "app", rewrite },
@@ -36,6 +37,7 @@ describe("Sallyport with a rewriting route", () => {
 
 describe("Sallyport with routes by host", () => {
   const standing = useSallyport(undefined, {
+    withoutToken: true,
     config: {
       routes: [
         { name: "secret", hosts: ["secret.example"], path: "/", upstream: "app" },
@@ -58,6 +60,7 @@ describe("Sallyport with routes by host", () => {
 
 describe("Sallyport with many hosts on one connection", () => {
   const standing = useSallyport(undefined, {
+    withoutToken: true,
     config: {
       routes: [
         { name: "secret", hosts: ["secret.example"], path: "/", upstream: "app" },

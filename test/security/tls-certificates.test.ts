@@ -229,6 +229,7 @@ describe("served anyway", () => {
     const ended = await authority.certificate({ usage: "serverAuth", days });
     const { cert, key } = ended;
     await using gate = await startSallyport({
+      withoutToken: true,
       target: "http://127.0.0.1:1",
       config: { server: { tls: { certFile: "old.crt", keyFile: "old.key" } } },
       files: { "old.crt": cert, "old.key": key },

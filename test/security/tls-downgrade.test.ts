@@ -52,7 +52,7 @@ describe.each([
   ["by default", {}],
   ["with OpenSSL's configuration and Node's command line against it", { NODE_OPTIONS: SWITCHES }],
 ])("Sallyport %s", (_name, env: Record<string, string>) => {
-  const standing = useSallyport(undefined, { env });
+  const standing = useSallyport(undefined, { withoutToken: true, env });
 
   it.each(["TLSv1", "TLSv1.1"] as const)("refuses %s", async (version) => {
     const answer = await tlsExchange(standing().gate, GET, only(version));
@@ -94,6 +94,7 @@ describe.each([
 
 describe("Sallyport with only TLS 1.3", () => {
   const standing = useSallyport(undefined, {
+    withoutToken: true,
     config: { server: { tls: { minVersion: "TLSv1.3" } } },
   });
 

@@ -46,6 +46,7 @@ const script: RawScript = ({ startLine }) => {
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { upstreams: { app: { connections: 2, queue: { timeout: "10s" } } } },
   });
 

@@ -52,6 +52,7 @@ const BEHIND = {
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: {
       upstreams: {
         app: {

@@ -51,6 +51,7 @@ it("drops data that waits for the backend when a client's connection ends", asyn
   await once(backend, "listening");
   onTestFinished(() => void backend.close());
   await using gate = await startSallyport({
+    withoutToken: true,
     target: `http://127.0.0.1:${listeningPort(backend)}`,
     config: { server: { tls: "off", limits: { bufferedBytes: "2MiB" } } },
   });

@@ -48,6 +48,7 @@ describe("a backend that does not answer, or answers wrongly", () => {
     return { write: `HTTP/1.1 101 Switching Protocols\r\n${accept}\r\n` };
   };
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { ...config, upstreams: { app: { websocket: { handshake: "5m" } } } },
   });
 
@@ -91,7 +92,7 @@ describe("an extended CONNECT", () => {
   let gate: Sallyport;
   beforeAll(async () => {
     backend = stack.use(await startWebSocketBackend());
-    gate = stack.use(await startSallyport({ target: backend.url, config }));
+    gate = stack.use(await startSallyport({ withoutToken: true, target: backend.url, config }));
   });
   afterAll(() => stack.disposeAsync());
 
@@ -157,7 +158,11 @@ describe("101 of them on one connection with a limit of 100", () => {
     await using backend = await startWebSocketBackend();
     const app = { targets: [backend.url], connections: 200 };
     const whole = { server: { http2: true, tls: "off" }, upstreams: { app } };
-    await using gate = await startSallyport({ target: backend.url, config: whole });
+    await using gate = await startSallyport({
+      withoutToken: true,
+      target: backend.url,
+      config: whole,
+    });
     await using client = await FrameClient.connect(gate);
     for (const stream of streams) connect(client, stream, connectTo("/public/x"));
     await until(() => client.of(FRAME.headers).length === 100 && client.of(FRAME.reset).length > 0);

@@ -49,6 +49,7 @@ const handshake = (name: string, more: readonly string[] = [], version = "1.1"):
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { upstreams: { app: { websocket: { handshake: "500ms" } } } },
   });
 

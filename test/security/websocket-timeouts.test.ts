@@ -32,6 +32,7 @@ const script: RawScript = ({ startLine }) =>
 
 describe("Sallyport", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { upstreams: { app: { websocket: { handshake: "300ms", idle: "400ms" } } } },
   });
 

@@ -11,7 +11,7 @@ test("a refusal before a large body either keeps the connection or announces its
   await using backend = await startPlainBackend((_request, response) => {
     response.end("here");
   });
-  await using gate = await startSallyport({ target: backend.url });
+  await using gate = await startSallyport({ withoutToken: true, target: backend.url });
   const size = 1_500_000;
   const refused = request(
     ["POST /refused HTTP/1.1", "Host: localhost", `Content-Length: ${size}`],

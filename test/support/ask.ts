@@ -1,7 +1,7 @@
 import { request as httpRequest, type Agent, type IncomingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { text } from "node:stream/consumers";
-import type { Peer } from "./raw-client.ts";
+import { trusting, type Peer } from "./raw-client.ts";
 
 export interface Question {
   readonly method?: string;
@@ -31,7 +31,7 @@ export async function ask(peer: Peer, path: string, question: Question = {}): Pr
     {
       host: "127.0.0.1",
       port: peer.port,
-      ...(peer.ca === undefined ? {} : { ca: peer.ca, servername: "localhost" }),
+      ...(peer.ca === undefined ? {} : trusting(peer.ca)),
       path,
       method,
       agent: agent ?? false,

@@ -5,6 +5,7 @@
  * Arguments: the target, and a JSON object of `NaiveOptions`.
  */
 import { Agent, createServer, type IncomingMessage } from "node:http";
+import { flushCompileCache } from "node:module";
 import { createProxyServer, type ServerOptions } from "http-proxy-3";
 import { listeningPort } from "./listening-port.ts";
 
@@ -57,7 +58,11 @@ server.on("upgrade", (request, socket, head) => {
     socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
   }
 });
-server.listen(0, "127.0.0.1", () => console.log(listeningPort(server)));
+server.listen(0, "127.0.0.1", () => {
+  console.log(listeningPort(server));
+  // Makes the next starts cheaper. Node itself would write it only if this process ended normally.
+  flushCompileCache();
+});
 
 function hasToken(request: IncomingMessage): boolean {
   return request.headers.authorization === "Bearer good";

@@ -1,15 +1,19 @@
 import { once } from "node:events";
 import { createServer, type Server as HttpServer } from "node:http";
 import type { AddressInfo, Server } from "node:net";
-import { afterEach } from "vitest";
+import { type afterAll, afterEach } from "vitest";
 import { ask } from "./ask.ts";
 import { startDnsServer } from "./dns-server.ts";
 import { type Sallyport, startSallyport } from "./sallyport.ts";
 
-/** Starts the parts of tests with targets given by name. Everything is closed after each test of the calling file. */
-export function useNamedTargets() {
+/**
+ * Starts the parts of tests with targets given by name.
+ *
+ * @param cleanUp when everything is closed: by default after each test of the calling file.
+ */
+export function useNamedTargets(cleanUp: typeof afterEach | typeof afterAll = afterEach) {
   let stack = new AsyncDisposableStack();
-  afterEach(async () => {
+  cleanUp(async () => {
     const used = stack;
     stack = new AsyncDisposableStack();
     await used.disposeAsync();
@@ -70,10 +74,10 @@ const answering = (address: string): HttpServer =>
   });
 
 /** Sends requests. @returns the distinct addresses that answered, or the status codes of failures, sorted. */
-export async function reached(gate: Sallyport, requests = 8): Promise<string[]> {
+export async function reached(gate: Sallyport, requests = 8, path = "/x"): Promise<string[]> {
   const found = new Set<string>();
   for (let i = 0; i < requests; i += 1) {
-    const { status, body } = await ask(gate, "/x", { token: gate.token });
+    const { status, body } = await ask(gate, path, { token: gate.token });
     found.add(status === 200 ? (body.split(" ")[0] ?? "") : String(status));
   }
   return [...found].toSorted();

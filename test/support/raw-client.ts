@@ -1,5 +1,5 @@
 import { connect as connectTcp, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, createSecureContext, type SecureContext } from "node:tls";
 import { readMessages, valuesOf, type HttpMessage } from "./http-reader.ts";
 
 /** Where to connect on 127.0.0.1: with TLS if a certificate authority is given, otherwise plain TCP. */
@@ -83,10 +83,19 @@ export async function openSocket(peer: Peer): Promise<Socket> {
   const socket =
     peer.ca === undefined
       ? connectTcp(where, resolve)
-      : connectTls({ ...where, ca: peer.ca, servername: "localhost" }, resolve);
+      : connectTls({ ...where, ...trusting(peer.ca) }, resolve);
   socket.on("error", reject);
   await promise;
   return socket;
+}
+
+const contexts = new Map<string, SecureContext>();
+
+/** Returns the options of a TLS connection that trusts this authority, whose certificate is parsed only once. */
+export function trusting(ca: string) {
+  const secureContext = contexts.get(ca) ?? createSecureContext({ ca });
+  contexts.set(ca, secureContext);
+  return { ca, secureContext, servername: "localhost" };
 }
 
 /** Builds a request: the lines joined with CRLF, an empty line, and the body. */

@@ -45,7 +45,7 @@ export function useTokenGate(options: Omit<SallyportOptions, "target"> = {}) {
       await chmod(await keys.write("own.pem", pem), 0o600);
       const tokens = { keys: keys.path, ...Object(options.config?.["tokens"]) };
       const config = { ...options.config, tokens };
-      return startSallyport({ ...options, target, config });
+      return startSallyport({ withoutToken: true, ...options, target, config });
     },
   );
   beforeEach(() => standing().backend.forget());

@@ -3,7 +3,7 @@ import { expectRefusal } from "../support/envelope.ts";
 import { useSallyport } from "../support/pair.ts";
 import { chunked, exchange, request } from "../support/raw-client.ts";
 
-const standing = useSallyport();
+const standing = useSallyport(undefined, { withoutToken: true });
 const CHUNKED = ["Host: localhost", "Transfer-Encoding: chunked", "Trailer: X-Sum", "TE: trailers"];
 
 const post = (path: string, body: string): string =>

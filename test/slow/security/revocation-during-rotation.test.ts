@@ -8,13 +8,13 @@ import { chmod, rename, rm } from "node:fs/promises";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { byKey, compact } from "../support/compact-token.ts";
-import { startEchoBackend } from "../support/echo-backend.ts";
-import { signingPair } from "../support/foreign-keys.ts";
-import { startSallyport } from "../support/sallyport.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { claims, header, OWN } from "../support/token-gate.ts";
+import { ask } from "../../support/ask.ts";
+import { byKey, compact } from "../../support/compact-token.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { signingPair } from "../../support/foreign-keys.ts";
+import { startSallyport } from "../../support/sallyport.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { claims, header, OWN } from "../../support/token-gate.ts";
 
 const ROUNDS = 12;
 
@@ -27,6 +27,7 @@ it("a token that is revoked while keys change is refused by every thread from th
   };
   await writeKey("own.pem", OWN.privateKey.export({ format: "pem", type: "pkcs8" }));
   await using gate = await startSallyport({
+    withoutToken: true,
     target: backend.url,
     config: { server: { workers: 2 }, tokens: { keys: keys.path } },
   });

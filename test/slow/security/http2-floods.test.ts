@@ -1,7 +1,7 @@
 /** Clients that use HTTP/2 to exhaust memory or CPU time: their connections end, and others continue. */
 import { constants } from "node:http2";
 import { describe, expect, it } from "vitest";
-import { connectHttp2 } from "../support/http2-client.ts";
+import { connectHttp2 } from "../../support/http2-client.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -10,10 +10,10 @@ import {
   FrameClient,
   GET,
   headerBlock,
-} from "../support/http2-frames.ts";
-import { useSallyport } from "../support/pair.ts";
-import type { RawScript } from "../support/raw-backend.ts";
-import { until } from "../support/until.ts";
+} from "../../support/http2-frames.ts";
+import { useSallyport } from "../../support/pair.ts";
+import type { RawScript } from "../../support/raw-backend.ts";
+import { until } from "../../support/until.ts";
 
 const BIG = 1024 * 1024;
 const script: RawScript = ({ startLine }) => {
@@ -27,6 +27,7 @@ const RESET = Buffer.from([0, 0, 0, constants.NGHTTP2_CANCEL]);
 
 describe("over HTTP/2", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: { server: { http2: true, tls: "off", limits: { streams: 10 } } },
   });
 
@@ -133,6 +134,7 @@ describe("over HTTP/2", () => {
 
 describe("with time limits", () => {
   const standing = useSallyport(script, {
+    withoutToken: true,
     config: {
       server: {
         ...{

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError } from "../../src/core/config-problem.ts";
-import { readUsersFile } from "../../src/credentials/stores/users-file.ts";
-import { readUsers } from "../../src/credentials/stores/users-reading.ts";
-import { FileContent } from "../../src/lib/files/file-content.ts";
-import { cheapHash } from "./fixture.ts";
+import { ConfigError } from "../../../src/core/config-problem.ts";
+import { readUsersFile } from "../../../src/credentials/stores/users-file.ts";
+import { readUsers } from "../../../src/credentials/stores/users-reading.ts";
+import { FileContent } from "../../../src/lib/files/file-content.ts";
+import { cheapHash } from "../../credentials/fixture.ts";
 
 const HASH = cheapHash("apple");
 

@@ -1,12 +1,12 @@
 /** A target that is down or dies under many concurrent requests: more than the retry budget allows at a time. */
 import { createServer } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { closedPort } from "../support/dead-ends.ts";
-import { startHttp2Backend } from "../support/http2-backend.ts";
-import { listening } from "../support/listening.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { until } from "../support/until.ts";
+import { ask } from "../../support/ask.ts";
+import { closedPort } from "../../support/dead-ends.ts";
+import { startHttp2Backend } from "../../support/http2-backend.ts";
+import { listening } from "../../support/listening.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
 
 const CROWD = 60;
 
@@ -41,7 +41,7 @@ function start(protocol: string, targets: readonly string[]): Promise<Sallyport>
   const app = { protocol, targets, ejection: { for: "5m" } };
   // Hundreds of connections; TLS does not matter here.
   const config = { server: { tls: "off" }, routes, upstreams: { app } };
-  return startSallyport({ target: "http://127.0.0.1:9", config });
+  return startSallyport({ withoutToken: true, target: "http://127.0.0.1:9", config });
 }
 
 /** Sends concurrent requests. @returns how often each status was answered. */
