@@ -7,7 +7,7 @@ import type { Peer, Place, Running } from "../peers/peer.ts";
 import type { Row } from "../report/results.ts";
 import type { Setting } from "../setting/setting.ts";
 import { checkCorrectness } from "./correctness.ts";
-import { refuseErrors, WARM_UP_SECONDS } from "./requests.ts";
+import { figuresOf, refuseErrors, WARM_UP_SECONDS } from "./requests.ts";
 import { type Contender, type Figures, inTurns, messageOf, voidRow } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 
@@ -72,12 +72,6 @@ function callsTo(
     const after = usageOf(pid);
     refuseErrors(result);
     perSecond = result.perSecond;
-    return {
-      cpu: ((after.cpuSeconds - before.cpuSeconds) * 1e6) / result.requests,
-      rate: perSecond,
-      p50: result.p50Ms,
-      p99: result.p99Ms,
-      resident: after.residentBytes / 1e6,
-    };
+    return figuresOf(result, before, after);
   };
 }

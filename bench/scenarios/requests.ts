@@ -1,6 +1,6 @@
 import { startBackend } from "../backends/nginx.ts";
 import { CONNECTIONS, load, type LoadResult } from "../load/wrk.ts";
-import { usageOf } from "../machine/accounting.ts";
+import { type Usage, usageOf } from "../machine/accounting.ts";
 import type { Cores } from "../machine/cores.ts";
 import { type PeerName, PEERS } from "../peers.ts";
 import type { Peer, Running } from "../peers/peer.ts";
@@ -83,13 +83,18 @@ function requestsTo(
     if (tokens > 1 && (await cacheHits(running)) > hits) {
       throw new Error("found tokens in its cache, where every one should have been new");
     }
-    return {
-      cpu: ((after.cpuSeconds - before.cpuSeconds) * 1e6) / result.requests,
-      rate: result.perSecond,
-      p50: result.p50Ms,
-      p99: result.p99Ms,
-      resident: after.residentBytes / 1e6,
-    };
+    return figuresOf(result, before, after);
+  };
+}
+
+/** Returns the figures of a row, with the usage before and after the load: CPU per request, in microseconds. */
+export function figuresOf(result: LoadResult, before: Usage, after: Usage): Figures {
+  return {
+    cpu: ((after.cpuSeconds - before.cpuSeconds) * 1e6) / result.requests,
+    rate: result.perSecond,
+    p50: result.p50Ms,
+    p99: result.p99Ms,
+    resident: after.residentBytes / 1e6,
   };
 }
 
