@@ -7,7 +7,7 @@ import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/request-body.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
-import { limitedFields, requestFields, responseHead } from "./http2-fields.ts";
+import { limitedFields, requestFields, responseHead } from "./backend-fields.ts";
 import { listenTo, readFrom } from "./stream-events.ts";
 import { asError, BackendFault } from "../http/faults.ts";
 

@@ -1,5 +1,5 @@
 import type { ClientSessionOptions } from "node:http2";
-import { MAX_HEADER_BYTES } from "./http2-fields.ts";
+import { MAX_HEADER_BYTES } from "./backend-fields.ts";
 
 /** Maximum number of fields in a header section. Several may refer to one long field, so their number bounds the memory. */
 const MAX_FIELDS = 500;
