@@ -67,7 +67,7 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(parts)),
     explainPage(explain),
-    upstreamsPage(() => traffic.targets()),
+    upstreamsPage(() => traffic.collect("targets")),
     revokePage((query) => service.revoke(query)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
     ...drainPages({ state: () => service.state, begin: drain }),

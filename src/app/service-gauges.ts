@@ -39,7 +39,7 @@ export function feedGauges(
   gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });
   gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   gauges.upstreamLoad = traffic.upstreamLoad;
-  gauges.targets = () => traffic.targets();
+  gauges.targets = () => traffic.collect("targets");
   // With several threads, each thread has its own gauge.
   if (count === 1) gauges.issuers = () => traffic.issuers();
 }

@@ -117,7 +117,7 @@ export class Service {
       ownKeys: () => keys.verification.length > 0,
       workersAlive: this.workersAlive,
       ...{ stores: parts.logins.stores, clock },
-      targets: () => traffic.targets(),
+      targets: () => traffic.collect("targets"),
     });
   }
 

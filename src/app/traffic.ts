@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/issuer-state.ts";
-import type { TargetState, UpstreamLoad } from "../core/request/forwarder.ts";
+import type { UpstreamLoad } from "../core/request/forwarder.ts";
 import type { Gate } from "../core/request/gate.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
 import type { Tracing } from "../core/tracing.ts";
@@ -29,6 +29,7 @@ import {
 } from "./reload/generations.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
+import { answerIn, type QueryName, type ThreadAnswers } from "./threads/thread-queries.ts";
 import { tracedObserver } from "./traced.ts";
 
 /** The options of a gate that the traffic itself sets. */
@@ -67,8 +68,8 @@ export interface Traffic {
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** Returns the state of each target, merged if there are several threads. */
-  targets(): Promise<readonly TargetState[]>;
+  /** Collects the answers of all threads to a query, merged. */
+  collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]>;
   /** Returns all trusted issuers, and whether their tokens can be verified now. */
   issuers(): readonly IssuerState[];
   /** Calls a function with the gate in force, and keeps the gate open until the result has arrived. */
@@ -159,8 +160,8 @@ class ThreadTraffic implements Traffic {
   readonly upstreamLoad = (upstream: string): UpstreamLoad =>
     this.#parts.generations.load(upstream);
 
-  async targets(): Promise<readonly TargetState[]> {
-    return this.#parts.generations.targets();
+  async collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]> {
+    return answerIn(this.#parts, name);
   }
 
   issuers(): readonly IssuerState[] {

@@ -37,7 +37,7 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
-    traffic.targets(),
+    traffic.collect("targets"),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets);
   const count = workersOf(configuration);

@@ -1,15 +1,10 @@
 import type { IssuerState } from "../../core/issuer-state.ts";
 import type { TargetState } from "../../core/request/forwarder.ts";
 
-/**
- * Merges the targets of all threads; undefined stands for a thread that did not answer. Each target gets its worst state
- * in any thread, and the requests of all threads.
- */
-export function mergeTargets(
-  ofThreads: readonly (readonly TargetState[] | undefined)[],
-): TargetState[] {
+/** Merges the targets of several threads: each gets its worst state in any thread, and the requests of all. */
+export function mergeTargets(ofThreads: readonly (readonly TargetState[])[]): TargetState[] {
   const found = new Map<string, TargetState>();
-  for (const state of ofThreads.flatMap((states) => states ?? [])) {
+  for (const state of ofThreads.flat()) {
     const key = JSON.stringify([state.upstream, state.target]);
     const other = found.get(key);
     const inFlight = state.inFlight + (other?.inFlight ?? 0);

@@ -29,6 +29,7 @@ import { ReloadStates } from "../reload/reload-states.ts";
 import { threadChange, type ThreadChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
 import { surviveErrors } from "../survive-errors.ts";
+import { type PostedAnswer, posted, type QueryName } from "./thread-queries.ts";
 import { startTraffic, type Traffic } from "../traffic.ts";
 
 /** The index and the port of the thread, and the memory that it shares with others. */
@@ -145,7 +146,8 @@ function threadApi(parts: ThreadParts) {
     keys: (name: keyof KeyRings, ring: KeyRing) => keys[name].replace(ring),
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
-    targets: async () => (await traffic).targets(),
+    collect: async (name: QueryName): Promise<PostedAnswer> =>
+      posted(name, await (await traffic).collect(name)),
     recent: async (): Promise<ThreadRecent> => ({
       events: parts.recent.events(),
       issuers: (await traffic).issuers(),

@@ -12,7 +12,8 @@ import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/two-phase-commit.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
 import type { ThreadRecent } from "./thread.ts";
-import { mergeIssuers, mergeTargets } from "./merged-states.ts";
+import { mergeIssuers } from "./merged-states.ts";
+import { mergeAnswers } from "./thread-queries.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
 
@@ -81,8 +82,8 @@ export async function startThreads(
     },
     metricsText: async (own) => own.textWith(await countedIn(threads)),
     metricObjects: async (own) => totalsOf([await own.json(), ...(await countedIn(threads))]),
-    targets: async () =>
-      mergeTargets(await Promise.all(threads.map((thread) => thread.ask("targets")))),
+    collect: async (name) =>
+      mergeAnswers(name, await Promise.all(threads.map((each) => each.ask("collect", name)))),
     recent: () => Promise.all(threads.map((thread) => thread.ask("recent"))),
     alive: () => threads.filter(({ alive }) => alive).length,
     failures: () => threads.flatMap(({ failure }) => failure ?? []),

@@ -96,8 +96,10 @@ function versionProblems({ whole, upstreams }: Written, env: Environment): PathP
   if (variable === undefined || (value !== undefined && VERSION_FORM.test(value))) {
     return ofUpstream;
   }
-  const why = value === undefined ? "is not set" : "is not major.minor.patch";
-  const message = `names an environment variable that ${why}`;
+  const message =
+    value === undefined
+      ? "names an environment variable that is not set"
+      : "names an environment variable that is not major.minor.patch";
   return [{ path: ["version", "env"], message }, ...ofUpstream];
 }
 

@@ -1,0 +1,68 @@
+import type { TargetState } from "../../core/request/forwarder.ts";
+import type { Generations } from "../reload/generations.ts";
+import { mergeTargets } from "./merged-states.ts";
+
+/** The parts of a thread that queries look at. */
+export interface QueriedThread {
+  readonly generations: Generations;
+}
+
+/** A query that every thread answers. Answers are plain data, since they pass between threads. */
+interface ThreadQuery<Answer> {
+  /** Answers for one thread. */
+  answer(thread: QueriedThread): Answer;
+  /** Merges the answers of several threads; those that do not answer in time are missing. */
+  merge(answers: readonly Answer[]): Answer;
+}
+
+function query<Answer>(each: ThreadQuery<Answer>): ThreadQuery<Answer> {
+  return each;
+}
+
+/** The queries of `Traffic.collect`. */
+const QUERIES = {
+  /** The state of each target. */
+  targets: query<readonly TargetState[]>({
+    answer: ({ generations }) => generations.targets(),
+    merge: mergeTargets,
+  }),
+} as const;
+
+/** The answers, by query. */
+export type ThreadAnswers = {
+  [Name in keyof typeof QUERIES]: ReturnType<(typeof QUERIES)[Name]["answer"]>;
+};
+
+export type QueryName = keyof ThreadAnswers;
+
+const BY_NAME: { readonly [Name in QueryName]: ThreadQuery<ThreadAnswers[Name]> } = QUERIES;
+
+/** Answers a query for one thread. */
+export function answerIn<Name extends QueryName>(
+  thread: QueriedThread,
+  name: Name,
+): ThreadAnswers[Name] {
+  return BY_NAME[name].answer(thread);
+}
+
+/** An answer on its way between threads, under the name of its query. */
+export type PostedAnswer = { [Name in QueryName]?: ThreadAnswers[Name] };
+
+/** Puts an answer under the name of its query. */
+export function posted<Name extends QueryName>(
+  name: Name,
+  answer: ThreadAnswers[Name],
+): PostedAnswer {
+  const reply: PostedAnswer = {};
+  reply[name] = answer;
+  return reply;
+}
+
+/** Merges the answers of all threads. Undefined stands for a thread that does not answer. */
+export function mergeAnswers<Name extends QueryName>(
+  name: Name,
+  replies: readonly (PostedAnswer | undefined)[],
+): ThreadAnswers[Name] {
+  const answers = replies.map((reply) => reply?.[name]).filter((answer) => answer !== undefined);
+  return BY_NAME[name].merge(answers);
+}
