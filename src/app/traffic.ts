@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/issuer-state.ts";
 import type { UpstreamLoad } from "../core/request/forwarder.ts";
@@ -22,6 +21,7 @@ import type { GateFiles } from "./from-files.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/gate-options.ts";
 import {
+  decidesOtherwise,
   type Generation,
   Generations,
   openGeneration,
@@ -239,13 +239,4 @@ class ThreadTraffic implements Traffic {
     listener.closeAll();
     await Promise.all([closed, generations.close()]);
   }
-}
-
-/** Whether the new configuration may refuse a request that the old one permits. */
-function decidesOtherwise(before: Configuration, after: Configuration): boolean {
-  const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
-    ...[routes, tokens],
-    Object.keys(upstreams),
-  ];
-  return !isDeepStrictEqual(decisive(before), decisive(after));
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { Forwarder, TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { OpenStream } from "../../core/request/transfer.ts";
@@ -126,4 +127,13 @@ export function trustedProxiesOf(generations: Generations): Networks {
     },
     has: (address) => generations.current.trustedProxies.has(address),
   };
+}
+
+/** Whether the new configuration may refuse a request that the old one permits. */
+export function decidesOtherwise(before: Configuration, after: Configuration): boolean {
+  const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
+    ...[routes, tokens],
+    Object.keys(upstreams),
+  ];
+  return !isDeepStrictEqual(decisive(before), decisive(after));
 }
