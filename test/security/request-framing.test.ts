@@ -10,6 +10,8 @@ import { useNaiveProxy, useSallyport } from "../support/pair.ts";
 import { chunked, exchange, request } from "../support/raw-client.ts";
 
 const SMUGGLED = request(["GET /admin HTTP/1.1", "Host: backend"]);
+/** A loop is refused too, but on a connection that stays open. */
+const LOOP = `CDN-Loop: ${Array.from({ length: 11 }, (_, i) => `sallyport-${i}`).join(", ")}`;
 const post = (headers: readonly string[], body: string, version = "1.1"): string =>
   request([`POST /public/x HTTP/${version}`, "Host: localhost", ...headers], body);
 
@@ -27,6 +29,20 @@ const CASES: readonly { name: string; bytes: string; naive?: number }[] = [
   {
     name: "Transfer-Encoding in HTTP/1.0",
     bytes: post(["Transfer-Encoding: chunked"], chunked(SMUGGLED), "1.0"),
+    naive: 200,
+  },
+  {
+    name: "a coding before chunked, in a request that seems to loop",
+    bytes: post(["Transfer-Encoding: gzip, chunked", LOOP], chunked(SMUGGLED)),
+    naive: 200,
+  },
+  {
+    name: "Transfer-Encoding in HTTP/1.0, in a request that seems to loop",
+    bytes: post(
+      ["Connection: keep-alive", "Transfer-Encoding: chunked", LOOP],
+      chunked(SMUGGLED),
+      "1.0",
+    ),
     naive: 200,
   },
   {

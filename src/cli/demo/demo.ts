@@ -13,6 +13,7 @@ import { readablePassword } from "../terminal/readable-password.ts";
 import { LastExit } from "../serving/last-exit.ts";
 import { runUntilStopped } from "../serving/run-until-stopped.ts";
 import { start } from "../serving/start.ts";
+import { StopSignal } from "../serving/stop-signal.ts";
 
 const USERNAME = "demo";
 
@@ -26,6 +27,8 @@ prints curl lines to paste into another terminal. Ctrl-C ends it.
       --admin-listen ADDRESS:PORT  for metrics and health (default: 127.0.0.1:9464, likewise)
   -h, --help                       this text`,
   async run(args, terminal) {
+    // Users often end a demo by closing its window, which sends SIGHUP.
+    const stop = new StopSignal(["SIGTERM", "SIGINT", "SIGHUP"]);
     const exit = new LastExit();
     const address = { type: "string" } as const;
     const flags = parseFlags(args, { listen: address, "admin-listen": address });
@@ -63,8 +66,8 @@ prints curl lines to paste into another terminal. Ctrl-C ends it.
     });
     terminal.out(banner);
     held.release();
-    // Users often end a demo by closing its window, which sends SIGHUP. `await` keeps the backend running until then.
-    return await runUntilStopped(app, sink, exit, ["SIGTERM", "SIGINT", "SIGHUP"]);
+    // `await` keeps the backend running until then.
+    return await runUntilStopped(app, sink, exit, stop);
   },
 };
 

@@ -4,6 +4,7 @@ import { withTimeout } from "../../lib/async/with-timeout.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import { EXIT } from "../command.ts";
 import type { LastExit } from "./last-exit.ts";
+import type { StopSignal } from "./stop-signal.ts";
 import { startWatchdog } from "./watchdog.ts";
 
 /**
@@ -28,25 +29,16 @@ export async function runUntilStopped(
   app: App,
   sink: LogSink,
   exit: LastExit,
-  signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"],
+  stop: StopSignal,
 ): Promise<number> {
   surviveErrors(app.log);
   process.once("exit", () => sink.flush());
-  await new Promise<void>((resolve) => {
-    let stopping = false;
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (stopping) {
-        app.log.warn("second signal: exiting now", { signal });
-        sink.flush();
-        void exit.clear(LAST_THREADS_MS).then(() => process.exit(EXIT.failed));
-        return;
-      }
-      stopping = true;
-      app.log.info("asked to stop", { signal, again: "stops at once" });
-      resolve();
-    };
-    for (const signal of signals) process.on(signal, onSignal);
-  });
+  stop.again = (signal) => {
+    app.log.warn("second signal: exiting now", { signal });
+    sink.flush();
+    void exit.clear(LAST_THREADS_MS).then(() => process.exit(EXIT.failed));
+  };
+  app.log.info("asked to stop", { signal: await stop.wait(), again: "stops at once" });
   const drainMs = app.drainMs();
   const stoppedAt = performance.now();
   startWatchdog(drainMs + GONE_MS);

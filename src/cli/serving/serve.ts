@@ -12,6 +12,7 @@ import { ownVersion } from "../version.ts";
 import { LastExit } from "./last-exit.ts";
 import { runUntilStopped } from "./run-until-stopped.ts";
 import { start } from "./start.ts";
+import { StopSignal } from "./stop-signal.ts";
 
 export const serve: Command = {
   help: `Usage: sallyport serve [options]
@@ -24,6 +25,7 @@ may finish until server.drain.timeout. A second signal ends the process immediat
 ${CONFIGURATION_HELP}
   -h, --help            this text`,
   async run(args, terminal) {
+    const stop = new StopSignal();
     const exit = new LastExit();
     const flags = parseFlags(args, CONFIGURATION_FLAGS);
     const sources = configurationSources(flags, terminal);
@@ -35,6 +37,6 @@ ${CONFIGURATION_HELP}
       "choose another with server.listen or admin.listen",
     );
     process.on("SIGHUP", () => void app.reload());
-    return runUntilStopped(app, sink, exit);
+    return runUntilStopped(app, sink, exit, stop);
   },
 };

@@ -81,7 +81,6 @@ export function createIntake(options: IntakeOptions): Intake {
     // On a stream of HTTP/2, frames say whether a body follows.
     const isStream = message.hasBody !== undefined;
     if (!isStream && !VERSIONS.has(httpVersion)) throw ambiguous("version");
-    if (fields.passed !== undefined && isLoop(fields.passed)) throw new GateError("loop_detected");
     const connection =
       connections.get(socket) ?? readConnection(socket, trustedProxies, connections);
     const { peer, peerTrusted, wellFormed } = connection;
@@ -95,6 +94,8 @@ export function createIntake(options: IntakeOptions): Intake {
     const spelled = strict ?? loose;
     if (spelled === undefined) throw ambiguous("path");
     const length = bodyLength(fields, message);
+    // Its answer keeps the connection open, so the framing must be clear by now.
+    if (fields.passed !== undefined && isLoop(fields.passed)) throw new GateError("loop_detected");
     if (!SERVED.has(method)) throw new GateError("method_not_allowed", { allow: SERVED_METHODS });
     const client = peerTrusted ? clientBehind(fields.forwardedFor, peer, options) : peer;
     return mintGateRequest({
