@@ -1,5 +1,6 @@
 /** The Prometheus rules use metrics that exist, and each alert has a promtool test and a runbook entry. */
 import { beforeAll, describe, expect, it, test } from "vitest";
+import { REFUSAL_REASONS } from "../../src/core/request/outcome.ts";
 import { codeIn, readDocument } from "../docs/markdown.ts";
 import { unknownIn } from "./queries.ts";
 import { alertsIn, operatorGroups, recordedIn, ruleGroups, ruleTests } from "./rule-files.ts";
@@ -55,6 +56,30 @@ test("the PrometheusRule contains the same groups as the rule file", () => {
 test("every alert has a runbook entry, and every entry an alert", () => {
   const documented = entries("Alerts").map(({ heading }) => heading);
   expect(documented).toEqual(alerts.map(({ alert }) => alert));
+});
+
+test("every reason for a rejected request has an alert, and the runbook names those of SallyportRequestsRejected", () => {
+  /** Reasons that the client or another alert tells of. */
+  const silent = [
+    // SallyportRemoteCheckFailing.
+    "authorization_unavailable",
+    // Attacks, bounded and logged: their clients lose their connections.
+    ...["pipelined", "http2_flood", "stalled"],
+    // Mistakes in front of Sallyport, which refuse every request at once.
+    ...["plain_http", "proxy_protocol"],
+    // Of a process that ends.
+    "drain_timeout",
+  ];
+  const reasonsIn = (expr: string): string[] =>
+    [...expr.matchAll(/requests_rejected_total\{\s*reason=~?"([^"]+)"/g)].flatMap(
+      ([, reasons = ""]) => reasons.split("|"),
+    );
+  const alerting = new Set(alerts.flatMap(({ expr }) => reasonsIn(expr)));
+  expect([...alerting, ...silent].toSorted()).toEqual([...REFUSAL_REASONS].toSorted());
+  const { expr = "" } = alerts.find(({ alert }) => alert === "SallyportRequestsRejected") ?? {};
+  const entry = entries("Alerts").find(({ heading }) => heading === "SallyportRequestsRejected");
+  const named = [...(entry?.text ?? "").matchAll(/\[(\w+)\]\(#\w+\)/g)].map(([, name]) => name);
+  expect(named).toEqual([...new Set(reasonsIn(expr))]);
 });
 
 describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
